@@ -1,0 +1,154 @@
+"""From the parts of an HTTP request to a valid command, with everything that is wrong told at once."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from pydantic import ValidationError
+
+from libs.contracts.errors import ErrorDetail, Invalid, MalformedJson, NotFound
+from libs.contracts.exact_json import NotExactJson, decode_request
+from libs.contracts.model import Command, Model
+from libs.contracts.operation import Operation
+from libs.contracts.sensitive import SensitiveShape
+
+_PATH_VALUE = re.compile(r"[A-Za-z0-9._~-]{1,128}")
+
+
+def bind(
+    operation: Operation,
+    path: Mapping[str, str],
+    query: Iterable[tuple[str, str]] = (),
+    headers: Mapping[str, str] | None = None,
+    body: bytes = b"",
+) -> Command:
+    """The command of a request, validated.
+
+    Raises:
+        MalformedJson: the body is not an exact JSON text, or is missing where one is needed.
+        Invalid: everything that is wrong, by Pydantic's types, `loc` beginning with where the value came from.
+        NotFound: a path value that no id can have.
+    """
+    if not all(_PATH_VALUE.fullmatch(value) for value in path.values()):
+        raise NotFound
+    values: dict[str, Any] = dict(path)
+    sources = dict.fromkeys(path, "path")
+    errors: list[ErrorDetail] = []
+    for field, header in operation.headers:
+        if headers is not None and header in headers:
+            values[field], sources[field] = headers[header], "header"
+    for name, value in query:
+        if name in sources:
+            repeated = sources[name] == "query"
+            errors.append(
+                _error("query", name, "value_error", "Value error, the parameter is repeated")
+                if repeated
+                else _error("query", name, "extra_forbidden", "Extra inputs are not permitted")
+            )
+            continue
+        values[name], sources[name] = value, "query"
+    if operation.takes_body:
+        _take_body(_object(body), path, values, sources, errors)
+    elif not operation.is_query and body:
+        _take_body(_object(body), path, values, sources, errors)
+    return _validate(operation.command, values, sources, errors, operation)
+
+
+def _object(body: bytes) -> Any:
+    try:
+        return decode_request(body)
+    except NotExactJson as error:
+        raise MalformedJson(f"The body is not valid JSON: {error}.") from None
+
+
+def _take_body(
+    content: Any,
+    path: Mapping[str, str],
+    values: dict[str, Any],
+    sources: dict[str, str],
+    errors: list[ErrorDetail],
+) -> None:
+    if not isinstance(content, dict):
+        message = "Input should be a valid dictionary"
+        errors.append({"loc": ["body"], "msg": message, "type": "dict_type"})
+        return
+    for name, value in content.items():
+        if name in path or sources.get(name) in ("query", "header"):
+            errors.append(_error("body", name, "extra_forbidden", "Extra inputs are not permitted"))
+        else:
+            values[name], sources[name] = value, "body"
+
+
+def _validate(
+    command: type[Command],
+    values: dict[str, Any],
+    sources: Mapping[str, str],
+    errors: list[ErrorDetail],
+    operation: Operation,
+) -> Command:
+    default_source = "query" if operation.is_query else "body"
+    bound: Command | None = None
+    not_an_object = any(error["loc"] == ["body"] for error in errors)
+    try:
+        bound = command.model_validate(values)
+    except ValidationError as error:
+        if not not_an_object:
+            errors += error_details(error, command, sources, default_source)
+    if not not_an_object:
+        errors += [
+            {"loc": [default_source, *loc], "msg": f"Value error, {rule}", "type": "value_error"}
+            for loc, rule in command.broken_rules(values)
+        ]
+    if errors or bound is None:
+        raise Invalid(errors)
+    return bound
+
+
+def _error(source: str, name: str, kind: str, message: str) -> ErrorDetail:
+    return {"loc": [source, name], "msg": message, "type": kind}
+
+
+def error_details(
+    error: ValidationError,
+    model: type[Model],
+    sources: Mapping[str, str],
+    default_source: str,
+) -> list[ErrorDetail]:
+    """Pydantic's errors as the interface shows them: inputs only where they are scalars and not sensitive."""
+    shape = SensitiveShape.of(model)
+    details: list[ErrorDetail] = []
+    for item in error.errors(include_url=False):
+        loc = list(item["loc"])
+        source = sources.get(str(loc[0]), default_source) if loc else default_source
+        detail: ErrorDetail = {
+            "loc": [source, *loc],
+            "msg": item["msg"],
+            "type": item["type"],
+        }
+        value = item["input"]
+        known = item["type"] != "extra_forbidden"  # what stands in an unknown field may be anything
+        if known and isinstance(value, str | int | float) and not _is_sensitive(shape, loc):
+            detail["input"] = value
+        context = {
+            key: entry
+            if isinstance(entry, str | int | float | bool) or entry is None
+            else str(entry)
+            for key, entry in item.get("ctx", {}).items()
+        }
+        if context:
+            detail["ctx"] = context
+        details.append(detail)
+    return details
+
+
+def _is_sensitive(shape: SensitiveShape, loc: list[str | int]) -> bool:
+    for step in loc:
+        if shape.whole:
+            return True
+        following = shape.items if isinstance(step, int) else shape.members.get(step)
+        if following is None:
+            return False
+        shape = following
+    return shape.whole

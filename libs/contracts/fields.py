@@ -1,0 +1,233 @@
+"""Field types with their rules and normal forms (interface §5). Validators are idempotent: a normal form passes unchanged."""
+
+from __future__ import annotations
+
+import re
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Annotated, Any
+from zoneinfo import ZoneInfo
+
+import phonenumbers
+from pydantic import (
+    AfterValidator,
+    AnyHttpUrl,
+    BeforeValidator,
+    EmailStr,
+    Field,
+    PlainSerializer,
+    StringConstraints,
+    TypeAdapter,
+)
+from pydantic_core import PydanticKnownError
+from stdnum.exceptions import ValidationError as StdnumError
+from stdnum.us import ein as us_ein
+from stdnum.us import itin as us_itin
+from stdnum.us import rtn as us_rtn
+from stdnum.us import ssn as us_ssn
+
+from libs.contracts.places import COUNTRIES, USPS_CODES
+from libs.contracts.sensitive import Sensitive
+
+BANK_ZONE = ZoneInfo("America/New_York")
+"""The bank's time zone: dates in filters and periods are dates there (interface §4)."""
+
+ADULT_YEARS = 18
+
+
+def _no_control_characters(value: str) -> str:
+    if any(ord(c) < 32 or 127 <= ord(c) < 160 for c in value):
+        raise ValueError("control characters are not allowed")
+    return value
+
+
+Text = Annotated[
+    str,
+    StringConstraints(strip_whitespace=True, min_length=1, max_length=255),
+    AfterValidator(_no_control_characters),
+]
+LongText = Annotated[
+    str,
+    StringConstraints(strip_whitespace=True, min_length=1, max_length=1024),
+    AfterValidator(_no_control_characters),
+]
+
+
+def _digits(value: str, rule: str) -> str:
+    if not (value.isascii() and value.isdigit()):
+        raise ValueError(rule)
+    return value
+
+
+def _ein(value: str) -> str:
+    rule = "an EIN is nine digits, with '-' allowed after two, and a prefix that the IRS assigns"
+    if not re.fullmatch(r"[0-9]{2}-?[0-9]{7}", value):
+        raise ValueError(rule)
+    try:
+        return str(us_ein.validate(value))
+    except StdnumError:
+        raise ValueError(rule) from None
+
+
+def _tin(value: str) -> str:
+    rule = "a TIN is a valid SSN or ITIN, nine digits with '-' allowed"
+    if not re.fullmatch(r"[0-9]{3}-?[0-9]{2}-?[0-9]{4}", value):
+        raise ValueError(rule)
+    for number in (us_ssn, us_itin):
+        try:
+            return str(number.validate(value)).replace("-", "")
+        except StdnumError:
+            continue
+    raise ValueError(rule)
+
+
+def _routing_number(value: str) -> str:
+    rule = "a routing number is nine digits with a valid ABA checksum"
+    try:
+        return str(us_rtn.validate(_digits(value, rule)))
+    except StdnumError:
+        raise ValueError(rule) from None
+
+
+def _account_number(value: str) -> str:
+    if not re.fullmatch(r"[0-9]{4,17}", value):
+        raise ValueError("an account number is 4 to 17 digits")
+    return value
+
+
+def _naics_code(value: str) -> str:
+    if not re.fullmatch(r"[0-9]{2,6}", value):
+        raise ValueError("a NAICS code is 2 to 6 digits")
+    return value
+
+
+def usps_state(value: str) -> str:
+    """The USPS code of a state, DC or a territory, upper case."""
+    if value.upper() not in USPS_CODES:
+        raise ValueError("a state is its two-letter USPS code")
+    return value.upper()
+
+
+def _country(value: str) -> str:
+    if value.upper() not in COUNTRIES:
+        raise ValueError("a country is its ISO 3166 alpha-2 code")
+    return value.upper()
+
+
+def us_zip_code(value: str) -> str:
+    """`12345` or `12345-6789`."""
+    if not re.fullmatch(r"[0-9]{5}(-[0-9]{4})?", value):
+        raise ValueError("a ZIP code is 12345 or 12345-6789")
+    return value
+
+
+def _phone(value: str) -> str:
+    rule = "a phone number is E.164 (+12125550123) or ten US digits"
+    if re.fullmatch(r"\+[1-9][0-9]{6,14}", value):
+        candidate = value
+    elif re.fullmatch(r"[0-9() .\-]{10,24}", value) and sum(c.isdigit() for c in value) == 10:
+        candidate = "+1" + "".join(c for c in value if c.isdigit())
+    else:
+        raise ValueError(rule)
+    try:
+        if phonenumbers.is_possible_number(phonenumbers.parse(candidate)):
+            return candidate
+    except phonenumbers.NumberParseException:
+        pass
+    raise ValueError(rule)
+
+
+_URL = TypeAdapter(AnyHttpUrl)
+
+
+def _absolute_url(value: str) -> str:
+    _URL.validate_python(value)
+    return value
+
+
+def _calendar_date(value: Any) -> Any:
+    """Only `YYYY-MM-DD` in ASCII digits; Pydantic's own parser takes numbers and times too."""
+    if isinstance(value, datetime):
+        raise PydanticKnownError("date_type")
+    if isinstance(value, date):
+        return value
+    if not isinstance(value, str):
+        raise PydanticKnownError("date_type")
+    if not re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", value):
+        raise PydanticKnownError("date_parsing", {"error": "the form is YYYY-MM-DD"})
+    try:
+        return date.fromisoformat(value)
+    except ValueError:
+        raise PydanticKnownError("date_parsing", {"error": "there is no such day"}) from None
+
+
+def today_at_the_bank() -> date:
+    return datetime.now(BANK_ZONE).date()
+
+
+def _not_in_the_future(value: date) -> date:
+    if value > today_at_the_bank():
+        raise ValueError("the date is in the future")
+    return value
+
+
+def _adult(value: date) -> date:
+    today = _not_in_the_future(value) and today_at_the_bank()
+    age = today.year - value.year - ((today.month, today.day) < (value.month, value.day))
+    if age < ADULT_YEARS:
+        raise ValueError(f"a person must be at least {ADULT_YEARS} years old")
+    return value
+
+
+def _exact(value: Any) -> Any:
+    """JSON integers count as numbers; booleans and strings do not."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return Decimal(value)
+    return value
+
+
+def _query_integer(value: Any) -> Any:
+    """Query values are text; only ASCII digits are an integer (`int` takes digits of any script)."""
+    if isinstance(value, str):
+        if not re.fullmatch(r"-?[0-9]{1,18}", value):
+            raise PydanticKnownError("int_parsing")
+        return int(value)
+    return value
+
+
+CalendarDate = Annotated[date, BeforeValidator(_calendar_date)]
+PastDate = Annotated[CalendarDate, AfterValidator(_not_in_the_future)]
+BirthDate = Annotated[CalendarDate, AfterValidator(_adult), Sensitive()]
+Number = Annotated[Decimal, BeforeValidator(_exact), Field(allow_inf_nan=False)]
+Percentage = Annotated[Number, Field(ge=0, le=100)]
+
+Ein = Annotated[str, StringConstraints(strip_whitespace=True), AfterValidator(_ein), Sensitive()]
+Tin = Annotated[str, StringConstraints(strip_whitespace=True), AfterValidator(_tin), Sensitive()]
+RoutingNumber = Annotated[
+    str, StringConstraints(strip_whitespace=True), AfterValidator(_routing_number)
+]
+ExternalAccountNumber = Annotated[
+    str, StringConstraints(strip_whitespace=True), AfterValidator(_account_number), Sensitive()
+]
+NaicsCode = Annotated[str, StringConstraints(strip_whitespace=True), AfterValidator(_naics_code)]
+FormationState = Annotated[Text, AfterValidator(usps_state)]
+Country = Annotated[Text, AfterValidator(_country)]
+Phone = Annotated[Text, AfterValidator(_phone)]
+Email = Annotated[EmailStr, StringConstraints(strip_whitespace=True, max_length=255)]
+WebUrl = Annotated[
+    str,
+    StringConstraints(strip_whitespace=True, min_length=1, max_length=2048),
+    AfterValidator(_no_control_characters),
+    AfterValidator(_absolute_url),
+]
+
+Page = Annotated[int, BeforeValidator(_query_integer), Field(ge=1, le=1_000_000_000)]
+Limit = Annotated[int, BeforeValidator(_query_integer), Field(ge=1, le=100)]
+
+
+def _utc_text(value: datetime) -> str:
+    return value.isoformat(timespec="microseconds").removesuffix("+00:00") + "Z"
+
+
+UtcDateTime = Annotated[datetime, Field(strict=False), PlainSerializer(_utc_text)]
+"""An instant; out as UTC with `Z` and microseconds."""

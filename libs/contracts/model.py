@@ -1,0 +1,52 @@
+"""The bases of every model on the wire, and `sparse`, which turns a model into its update."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, get_args, get_type_hints
+
+from pydantic import BaseModel, ConfigDict, create_model
+
+BrokenRule = tuple[tuple[str | int, ...], str]
+"""Where in the values a rule is broken, and the rule as a sentence."""
+
+
+class Model(BaseModel):
+    """A value on the wire: strict JSON types, unknown fields refused, never changed once made."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, hide_input_in_errors=True)
+
+
+class Command(Model):
+    """What a caller asks for: path values, query values or body fields, all by name."""
+
+    @classmethod
+    def broken_rules(cls, values: Mapping[str, Any]) -> list[BrokenRule]:
+        """Rules over several fields, read off the raw values so that they are told together with all else that is wrong."""
+        return []
+
+
+def sparse(name: str, model: type[Model]) -> Any:
+    """The update of `model`: every field may be absent, and objects within are sparse too.
+
+    Null resets an optional field to its default and is refused for a required one. What was sent is what
+    `model_dump(exclude_unset=True)` gives.
+    """
+    hints = get_type_hints(model, include_extras=True)
+    fields: dict[str, Any] = {}
+    for field_name, info in model.model_fields.items():
+        annotation = hints[field_name]
+        nested = _nested(annotation)
+        if nested is not None:
+            annotation = sparse(f"{nested.__name__}Update", nested)
+        if not info.is_required():
+            annotation = annotation | None
+        fields[field_name] = (annotation, None)
+    return create_model(name, __base__=model, __doc__=f"Any subset of {model.__name__}.", **fields)
+
+
+def _nested(annotation: Any) -> type[Model] | None:
+    for candidate in (annotation, *get_args(annotation)):
+        if isinstance(candidate, type) and issubclass(candidate, Model):
+            return candidate
+    return None

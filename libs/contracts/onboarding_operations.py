@@ -1,0 +1,111 @@
+"""The rows of onboarding: customers, persons, external bank accounts, and who owns what."""
+
+from http import HTTPMethod
+
+from libs.contracts import customer_views as views
+from libs.contracts import customers, ownership
+from libs.contracts.errors import AlreadyExists, InvalidState, NotFound, ProviderRefused
+from libs.contracts.operation import Operation, PageInfo
+from libs.contracts.principal import Scope
+
+ONBOARD_CUSTOMER = Operation(
+    name="onboarding.onboard_customer",
+    method=HTTPMethod.POST,
+    path="/partner/reseller/customers",
+    scope=Scope.CUSTOMERS_WRITE,
+    command=customers.OnboardCustomer,
+    reply=views.OnboardingResult,
+    message="Customer onboarding recorded",
+    errors=(AlreadyExists, ProviderRefused),
+    summary="Onboard a business with its persons and one external bank account",
+)
+UPDATE_BUSINESS = Operation(
+    name="onboarding.update_business",
+    method=HTTPMethod.PATCH,
+    path="/partner/reseller/customers/business/{customer_id}",
+    scope=Scope.CUSTOMERS_WRITE,
+    command=customers.UpdateBusiness,
+    reply=None,
+    message="Business updated",
+    errors=(NotFound, AlreadyExists, InvalidState, ProviderRefused),
+    summary="Update a business customer",
+)
+UPDATE_PERSON = Operation(
+    name="onboarding.update_person",
+    method=HTTPMethod.PATCH,
+    path="/partner/reseller/customers/person/{person_id}",
+    scope=Scope.CUSTOMERS_WRITE,
+    command=customers.UpdatePerson,
+    reply=None,
+    message="Person updated",
+    errors=(NotFound, InvalidState, ProviderRefused),
+    summary="Update a person",
+)
+ADD_EXTERNAL_BANK_ACCOUNT = Operation(
+    name="onboarding.add_external_bank_account",
+    method=HTTPMethod.POST,
+    path="/partner/reseller/customers/external_bank_account/{external_bank_account_id}",
+    scope=Scope.CUSTOMERS_WRITE,
+    command=customers.AddExternalBankAccount,
+    reply=views.ExternalBankAccountAdded,
+    message="External bank account added",
+    errors=(NotFound, AlreadyExists, ProviderRefused),
+    summary="Add an external bank account, which becomes the primary one",
+)
+LIST_CUSTOMERS = Operation(
+    name="onboarding.list_customers",
+    method=HTTPMethod.GET,
+    path="/partner/reseller/customers",
+    scope=Scope.CUSTOMERS_READ,
+    command=customers.ListCustomers,
+    reply=list[views.Customer],
+    pagination=PageInfo,
+    message="Customers found",
+    summary="List customers, newest first",
+    extension=True,
+)
+GET_CUSTOMER = Operation(
+    name="onboarding.get_customer",
+    method=HTTPMethod.GET,
+    path="/partner/reseller/customers/{customer_id}",
+    scope=Scope.CUSTOMERS_READ,
+    command=customers.GetCustomer,
+    reply=views.Customer,
+    message="Customer found",
+    errors=(NotFound,),
+    summary="Get a customer: status, issues, persons, accounts, external bank accounts",
+    extension=True,
+)
+
+FIND_ACCOUNT_OWNER = Operation(
+    name="onboarding.find_account_owner",
+    command=ownership.FindAccountOwner,
+    reply=ownership.AccountOwner,
+    errors=(NotFound,),
+    summary="Who owns an account",
+)
+LIST_OWNED_ACCOUNTS = Operation(
+    name="onboarding.list_owned_accounts",
+    command=ownership.ListOwnedAccounts,
+    reply=ownership.OwnedAccounts,
+    summary="The accounts of the principal",
+)
+FIND_CUSTOMER = Operation(
+    name="onboarding.find_customer",
+    command=ownership.FindCustomer,
+    reply=ownership.CustomerOwner,
+    errors=(NotFound,),
+    summary="The tenant and name of a customer",
+)
+
+OPERATIONS = (
+    ONBOARD_CUSTOMER,
+    UPDATE_BUSINESS,
+    UPDATE_PERSON,
+    ADD_EXTERNAL_BANK_ACCOUNT,
+    LIST_CUSTOMERS,
+    GET_CUSTOMER,
+    FIND_ACCOUNT_OWNER,
+    LIST_OWNED_ACCOUNTS,
+    FIND_CUSTOMER,
+)

@@ -1,0 +1,100 @@
+"""One row of the table: an operation, declared once, from which every surface is derived."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+from http import HTTPMethod
+from typing import Any
+
+from libs.contracts.errors import BanksideError
+from libs.contracts.model import Command, Model
+from libs.contracts.principal import Family, Scope
+from libs.contracts.sensitive import SensitiveShape
+
+
+class PageInfo(Model):
+    """Pagination of lists that are paged by page."""
+
+    limit: int
+    total: int
+    page: int
+
+
+class OffsetInfo(Model):
+    """Pagination of lists that are paged by offset."""
+
+    limit: int
+    total: int
+    offset: int
+
+
+class RateClass(StrEnum):
+    """What a request counts against; each has a limit of its own per key."""
+
+    READ = "read"
+    WRITE = "write"
+    WIRE = "wire"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operation:
+    """An operation of one service.
+
+    Args:
+        name: `service.verb_noun`: operationId, routing key and metric label.
+        command: the request; fields named in `path` come from there, the others from the query (GET) or the body.
+        reply: the type of `data` in the envelope; None when data is null.
+        message: the envelope's message on success.
+        method, path, scope: None for an internal query, which only services ask.
+        headers: fields of the command that are read from a header, by header name.
+        extension: beyond the interface's numbered endpoints.
+    """
+
+    name: str
+    command: type[Command]
+    reply: Any
+    message: str = ""
+    summary: str = ""
+    method: HTTPMethod | None = None
+    path: str | None = None
+    scope: Scope | None = None
+    errors: tuple[type[BanksideError], ...] = ()
+    pagination: type[Model] | None = None
+    headers: tuple[tuple[str, str], ...] = ()
+    rate: RateClass | None = None
+    extension: bool = False
+
+    @property
+    def service(self) -> str:
+        return self.name.partition(".")[0]
+
+    @property
+    def is_query(self) -> bool:
+        """Queries are reads and travel batched; commands are writes, each durable on its own."""
+        return self.method in (None, HTTPMethod.GET)
+
+    @property
+    def family(self) -> Family | None:
+        return Family(self.path.split("/")[1]) if self.path else None
+
+    @property
+    def path_fields(self) -> tuple[str, ...]:
+        return tuple(re.findall(r"{(\w+)}", self.path or ""))
+
+    @property
+    def rate_class(self) -> RateClass:
+        return self.rate or (RateClass.READ if self.is_query else RateClass.WRITE)
+
+    @property
+    def takes_body(self) -> bool:
+        return not self.is_query and bool(set(self.command.model_fields) - set(self.path_fields))
+
+    @property
+    def command_shape(self) -> SensitiveShape:
+        return SensitiveShape.of(self.command)
+
+    @property
+    def reply_shape(self) -> SensitiveShape:
+        return SensitiveShape.of(self.reply)

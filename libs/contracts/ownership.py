@@ -1,0 +1,41 @@
+"""Who owns an account: internal queries that onboarding answers and the services that read accounts ask."""
+
+from __future__ import annotations
+
+from libs.contracts.model import Command, Model
+
+
+class FindAccountOwner(Command):
+    """Answered within the principal's tenant, and within its customer for a customer key."""
+
+    account_id: str
+
+
+class ListOwnedAccounts(Command):
+    """The principal's accounts in the order of their ids, after `after`, at most `limit`."""
+
+    after: str | None = None
+    limit: int = 1000
+
+
+class FindCustomer(Command):
+    """The tenant of a customer; asked by services for feed entries and by operators, without a tenant's scope."""
+
+    customer_id: str
+
+
+class AccountOwner(Model):
+    account_id: str
+    customer_id: str
+
+
+class OwnedAccounts(Model):
+    accounts: list[AccountOwner]
+    next_after: str | None
+
+
+class CustomerOwner(Model):
+    customer_id: str
+    tenant: str
+    business_name: str
+    dba: str | None

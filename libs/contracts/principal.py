@@ -1,0 +1,63 @@
+"""Who asks: what a verified subscription key stands for."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import msgspec
+
+
+class Family(StrEnum):
+    """The two route families; the value is the first path segment."""
+
+    PARTNER = "partner"
+    CUSTOMER = "customer"
+
+
+class Scope(StrEnum):
+    CUSTOMERS_READ = "customers:read"
+    CUSTOMERS_WRITE = "customers:write"
+    ACCOUNTS_READ = "accounts:read"
+    WIRES_WRITE = "wires:write"
+    WIRES_READ = "wires:read"
+    WEBHOOKS_WRITE = "webhooks:write"
+    WEBHOOKS_READ = "webhooks:read"
+    EVENTS_READ = "events:read"
+
+
+FAMILY_SCOPES: dict[Family, frozenset[Scope]] = {
+    Family.PARTNER: frozenset(
+        {
+            Scope.CUSTOMERS_READ,
+            Scope.CUSTOMERS_WRITE,
+            Scope.ACCOUNTS_READ,
+            Scope.WEBHOOKS_WRITE,
+            Scope.WEBHOOKS_READ,
+            Scope.EVENTS_READ,
+        }
+    ),
+    Family.CUSTOMER: frozenset(
+        {
+            Scope.ACCOUNTS_READ,
+            Scope.WIRES_WRITE,
+            Scope.WIRES_READ,
+            Scope.WEBHOOKS_WRITE,
+            Scope.WEBHOOKS_READ,
+            Scope.EVENTS_READ,
+        }
+    ),
+}
+"""What a key of each family may do unless it was made with fewer scopes."""
+
+
+class Principal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The tenant, and for a customer key the one customer, that a message acts for.
+
+    Every query of every service is scoped by `tenant`, and by `customer_id` where it is set.
+    """
+
+    tenant: str
+    tenant_name: str
+    family: Family
+    subscription_key: str
+    customer_id: str | None = None
