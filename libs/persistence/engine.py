@@ -1,0 +1,90 @@
+"""The database of one service: an engine with every wait bounded.
+
+Each service connects with its own login; the login's `search_path` is the service's schema, so no name in code
+carries a schema and no service can read another's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import asyncpg
+from sqlalchemy import text
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
+
+CONNECT_SECONDS = 5
+STATEMENT_SECONDS = 15
+IDLE_IN_TRANSACTION_SECONDS = 30
+
+
+_AWAY = (
+    asyncpg.PostgresConnectionError,
+    asyncpg.OperatorInterventionError,
+    asyncpg.InsufficientResourcesError,
+    asyncpg.InterfaceError,
+    PoolTimeoutError,
+    OSError,
+    TimeoutError,
+)
+
+
+def is_away(error: BaseException) -> bool:
+    """Whether the error means that the database cannot be used now, rather than that a statement was wrong."""
+    if isinstance(error, DBAPIError):
+        cause = error.orig.__cause__ if error.orig is not None else None
+        return error.connection_invalidated or isinstance(cause or error.orig, _AWAY)
+    return isinstance(error, _AWAY)
+
+
+class Database:
+    """Transactions on the service's own schema.
+
+    `transaction()` commits when its body ends and rolls back when it raises. Never await HTTP inside one.
+    """
+
+    def __init__(self, engine: AsyncEngine) -> None:
+        self.engine = engine
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[AsyncConnection]:
+        async with self.engine.begin() as connection:
+            yield connection
+
+    async def ping(self) -> None:
+        """Readiness: raises when no statement can be executed."""
+        async with self.engine.connect() as connection:
+            await connection.execute(text("SELECT 1"))
+
+    async def close(self) -> None:
+        await self.engine.dispose()
+
+
+def open_database(url: str, service: str, *, pool_size: int = 10) -> Database:
+    """An engine that connects on first use. `url` is `postgresql://login:password@host:port/database`.
+
+    Args:
+        pool_size: connections at most; a wait for one ends after `CONNECT_SECONDS` with an error.
+    """
+    engine = create_async_engine(
+        make_url(url).set(drivername="postgresql+asyncpg"),
+        pool_size=pool_size,
+        max_overflow=0,
+        pool_timeout=CONNECT_SECONDS,
+        pool_pre_ping=False,
+        pool_recycle=1800,
+        connect_args={
+            "timeout": CONNECT_SECONDS,
+            "command_timeout": STATEMENT_SECONDS,
+            "server_settings": {
+                "application_name": f"bankside-{service}",
+                "statement_timeout": str(STATEMENT_SECONDS * 1000),
+                "idle_in_transaction_session_timeout": str(IDLE_IN_TRANSACTION_SECONDS * 1000),
+                "TimeZone": "UTC",
+            },
+        },
+    )
+    return Database(engine)

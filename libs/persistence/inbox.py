@@ -1,0 +1,333 @@
+"""Commands that were accepted: from the moment its row is committed, PostgreSQL owns a command until it is final.
+
+    accept ──▶ open, leased ──drive──▶ finished (reply stored)
+                 │    ▲     ──────────▶ forgotten (nothing was started: the key is not burned)
+                 ▼    │
+          lease ran out or due again: claimed by the sweeper of any replica
+
+Commands with one ordering key are driven one at a time, in the order in which they were recorded. A driver works under a lease; what
+it commits is fenced by the lease, so that a stalled driver that was replaced cannot commit anything more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID, uuid4
+
+from sqlalchemy import text
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from libs.contracts.exact_json import encode
+from libs.contracts.principal import Principal
+from libs.persistence.engine import Database
+
+DDL = (
+    """
+    CREATE TABLE inbox (
+        command_id uuid PRIMARY KEY,
+        sequence bigint GENERATED ALWAYS AS IDENTITY,
+        operation text NOT NULL,
+        ordering_key text,
+        message_id text NOT NULL,
+        request_id text NOT NULL,
+        principal bytea NOT NULL,
+        body bytea NOT NULL,
+        body_hash text,
+        reply_to text,
+        deadline double precision NOT NULL,
+        attempts integer NOT NULL DEFAULT 0,
+        lease uuid,
+        lease_until timestamptz,
+        due_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+        last_error text,
+        accepted_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+        finished_at timestamptz,
+        keep_for_ever boolean NOT NULL DEFAULT false,
+        reply bytea
+    )
+    """,
+    "CREATE INDEX inbox_due ON inbox (due_at) WHERE finished_at IS NULL",
+    "CREATE INDEX inbox_order ON inbox (ordering_key, sequence)"
+    " WHERE finished_at IS NULL AND ordering_key IS NOT NULL",
+    "CREATE INDEX inbox_kept ON inbox (finished_at)"
+    " WHERE finished_at IS NOT NULL AND NOT keep_for_ever",
+)
+
+LEASE_SECONDS = 10
+HEARTBEAT_SECONDS = 3
+RETENTION_HOURS = 24
+PURGE_BATCH = 1000
+
+
+class LeaseLost(Exception):
+    """Another process drives this command now; this one must not commit anything more for it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Accepting:
+    """A command as it arrived: `principal` and `body` encoded, sensitive fields sealed."""
+
+    command_id: UUID
+    operation: str
+    message_id: str
+    request_id: str
+    principal: bytes
+    body: bytes
+    body_hash: str | None
+    reply_to: str | None
+    deadline: float
+    keep_for_ever: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Enqueued:
+    """A command of the service's own, recorded in the transaction of what caused it. `body` holds nothing sensitive."""
+
+    command_id: UUID
+    operation: str
+    ordering_key: str | None
+    principal: Principal
+    body: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Leased:
+    """A command that this process may drive, until the lease runs out."""
+
+    command_id: UUID
+    operation: str
+    message_id: str
+    request_id: str
+    principal: bytes
+    body: bytes
+    reply_to: str | None
+    deadline: float
+    attempts: int
+    lease: UUID
+
+
+@dataclass(frozen=True, slots=True)
+class Existing:
+    """What is known of a command whose id arrived again."""
+
+    message_id: str
+    body_hash: str | None
+    finished: bool
+    reply: bytes | None
+
+
+_LEASED = "command_id, operation, message_id, request_id, principal, body, reply_to, deadline, attempts, lease"
+
+
+async def accept(
+    connection: AsyncConnection, command: Accepting, ordering_key: str | None, *, lease: bool
+) -> Leased | Existing | None:
+    """Record a command, or tell what is known of it.
+
+    Args:
+        lease: take it at once, unless an earlier one of its key is open.
+
+    Returns:
+        Leased when it is new and may be driven now; None when it is new and waits; Existing otherwise.
+    """
+    may_drive = lease
+    if ordering_key is not None:
+        # Holding the key's lock until commit makes `sequence` grow in commit order within the key.
+        await connection.execute(
+            text("SELECT pg_advisory_xact_lock(hashtext('inbox'), hashtext(:key))"),
+            {"key": ordering_key},
+        )
+        earlier = await connection.execute(
+            text("SELECT 1 FROM inbox WHERE ordering_key = :key AND finished_at IS NULL LIMIT 1"),
+            {"key": ordering_key},
+        )
+        may_drive = lease and earlier.first() is None
+    inserted = await connection.execute(
+        text(
+            "INSERT INTO inbox (command_id, operation, ordering_key, message_id, request_id, principal, body, body_hash, reply_to,"
+            "  deadline, keep_for_ever, attempts, lease, lease_until)"
+            " VALUES (:command_id, :operation, :ordering_key, :message_id, :request_id, :principal, :body, :body_hash, :reply_to,"
+            "  :deadline, :keep_for_ever, :attempts, CAST(:lease AS uuid),"
+            "  CASE WHEN CAST(:lease AS uuid) IS NOT NULL"
+            "   THEN clock_timestamp() + make_interval(secs => :seconds) END)"
+            f" ON CONFLICT (command_id) DO NOTHING RETURNING {_LEASED}"
+        ),
+        {
+            "command_id": command.command_id,
+            "operation": command.operation,
+            "ordering_key": ordering_key,
+            "message_id": command.message_id,
+            "request_id": command.request_id,
+            "principal": command.principal,
+            "body": command.body,
+            "body_hash": command.body_hash,
+            "reply_to": command.reply_to,
+            "deadline": command.deadline,
+            "keep_for_ever": command.keep_for_ever,
+            "attempts": 1 if may_drive else 0,
+            "lease": uuid4() if may_drive else None,
+            "seconds": LEASE_SECONDS,
+        },
+    )
+    row = inserted.first()
+    if row is not None:
+        return Leased(*row) if may_drive else None
+    found = await connection.execute(
+        text(
+            "SELECT message_id, body_hash, finished_at IS NOT NULL, reply FROM inbox"
+            " WHERE command_id = :command_id"
+        ),
+        {"command_id": command.command_id},
+    )
+    return Existing(*found.one())
+
+
+async def enqueue(connection: AsyncConnection, command: Enqueued) -> None:
+    """Record an internal command in the caller's transaction. One that is there already is left alone."""
+    await accept(
+        connection,
+        Accepting(
+            command_id=command.command_id,
+            operation=command.operation,
+            message_id=str(command.command_id),
+            request_id=str(command.command_id),
+            principal=encode(command.principal),
+            body=encode(command.body),
+            body_hash=None,
+            reply_to=None,
+            deadline=0.0,
+        ),
+        command.ordering_key,
+        lease=False,
+    )
+
+
+async def claim(connection: AsyncConnection, limit: int) -> list[Leased]:
+    """Lease up to `limit` commands that are due, are not leased, and are first of their key."""
+    rows = await connection.execute(
+        text(
+            "WITH due AS ("
+            " SELECT command_id FROM inbox i"
+            " WHERE finished_at IS NULL AND due_at <= clock_timestamp()"
+            "  AND (lease_until IS NULL OR lease_until < clock_timestamp())"
+            "  AND (ordering_key IS NULL OR NOT EXISTS ("
+            "   SELECT 1 FROM inbox e WHERE e.ordering_key = i.ordering_key"
+            "    AND e.finished_at IS NULL AND e.sequence < i.sequence))"
+            " ORDER BY due_at LIMIT :limit FOR UPDATE SKIP LOCKED)"
+            " UPDATE inbox SET attempts = attempts + 1, lease = gen_random_uuid(),"
+            "  lease_until = clock_timestamp() + make_interval(secs => :seconds)"
+            " FROM due WHERE inbox.command_id = due.command_id"
+            f" RETURNING {', '.join('inbox.' + name.strip() for name in _LEASED.split(','))}"
+        ),
+        {"limit": limit, "seconds": LEASE_SECONDS},
+    )
+    return [Leased(*row) for row in rows]
+
+
+async def renew(connection: AsyncConnection, held: Sequence[Leased]) -> set[UUID]:
+    """Renew the leases; the ids of those that are still held."""
+    rows = await connection.execute(
+        text(
+            "UPDATE inbox SET lease_until = clock_timestamp() + make_interval(secs => :seconds)"
+            " FROM unnest(CAST(:ids AS uuid[]), CAST(:leases AS uuid[])) AS held (id, lease)"
+            " WHERE inbox.command_id = held.id AND inbox.lease = held.lease AND finished_at IS NULL"
+            " RETURNING inbox.command_id"
+        ),
+        {
+            "seconds": LEASE_SECONDS,
+            "ids": [command.command_id for command in held],
+            "leases": [command.lease for command in held],
+        },
+    )
+    return set(rows.scalars())
+
+
+@asynccontextmanager
+async def fenced(database: Database, command: Leased) -> AsyncIterator[AsyncConnection]:
+    """A transaction that commits only while the lease is held.
+
+    Raises:
+        LeaseLost: it is not.
+    """
+    async with database.transaction() as connection:
+        held = await connection.execute(
+            text(
+                "SELECT 1 FROM inbox WHERE command_id = :id AND lease = :lease"
+                " AND finished_at IS NULL FOR NO KEY UPDATE"
+            ),
+            {"id": command.command_id, "lease": command.lease},
+        )
+        if held.first() is None:
+            raise LeaseLost(str(command.command_id))
+        yield connection
+
+
+async def finish(connection: AsyncConnection, command: Leased, reply: bytes) -> None:
+    """Store the final reply; the body is kept no longer. Called in a fenced transaction."""
+    await connection.execute(
+        text(
+            "UPDATE inbox SET finished_at = clock_timestamp(), reply = :reply, body = '', lease = NULL,"
+            " lease_until = NULL, last_error = NULL WHERE command_id = :id"
+        ),
+        {"id": command.command_id, "reply": reply},
+    )
+
+
+async def forget(connection: AsyncConnection, command: Leased) -> None:
+    """Take back a command of which nothing was started. Called in a fenced transaction."""
+    await connection.execute(
+        text("DELETE FROM inbox WHERE command_id = :id"), {"id": command.command_id}
+    )
+
+
+async def postpone(
+    connection: AsyncConnection, command: Leased, *, seconds: float, error: str
+) -> None:
+    """Give the lease back and drive again after `seconds`. Called in a fenced transaction."""
+    await connection.execute(
+        text(
+            "UPDATE inbox SET lease = NULL, lease_until = NULL, last_error = :error,"
+            " due_at = clock_timestamp() + make_interval(secs => :seconds) WHERE command_id = :id"
+        ),
+        {"id": command.command_id, "seconds": seconds, "error": error},
+    )
+
+
+async def release(connection: AsyncConnection, commands: Iterable[Leased]) -> None:
+    """Give leases back at shutdown, so that another process goes on at once."""
+    for command in commands:
+        await connection.execute(
+            text(
+                "UPDATE inbox SET lease = NULL, lease_until = NULL"
+                " WHERE command_id = :id AND lease = :lease AND finished_at IS NULL"
+            ),
+            {"id": command.command_id, "lease": command.lease},
+        )
+
+
+async def purge(connection: AsyncConnection) -> int:
+    """Delete a batch of what is kept no longer; how many."""
+    deleted = await connection.execute(
+        text(
+            "DELETE FROM inbox WHERE command_id IN (SELECT command_id FROM inbox"
+            " WHERE finished_at < clock_timestamp() - make_interval(hours => :hours) AND NOT keep_for_ever"
+            " LIMIT :batch FOR UPDATE SKIP LOCKED)"
+        ),
+        {"hours": RETENTION_HOURS, "batch": PURGE_BATCH},
+    )
+    return deleted.rowcount
+
+
+async def backlog(connection: AsyncConnection) -> tuple[int, float]:
+    """How many commands are open, and the age of the oldest in seconds."""
+    row = await connection.execute(
+        text(
+            "SELECT count(*), coalesce(extract(epoch FROM clock_timestamp() - min(accepted_at)), 0)"
+            " FROM inbox WHERE finished_at IS NULL"
+        )
+    )
+    count, age = row.one()
+    return int(count), float(age)

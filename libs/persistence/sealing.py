@@ -1,0 +1,96 @@
+"""Sealing of sensitive values (AES-256-GCM, RFC 5116) and finding them again by keyed hash.
+
+A token is `s1.<key id>.<base64url of nonce and ciphertext>`. The context (what the value belongs to) is authenticated with it, so a
+token moved to another row or message does not open. The first key of the ring seals; every key of it opens, which is how keys rotate:
+put the new one in front, keep the old one until nothing sealed with it is left.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import hmac
+import os
+import re
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+VERSION = "s1"
+NONCE_BYTES = 12
+KEY_BYTES = 32
+
+
+class BadKey(ValueError):
+    """A configured key cannot be used; the message says why and never quotes it."""
+
+
+class CannotOpen(Exception):
+    """The token was altered, belongs elsewhere, or its key is not on the ring."""
+
+
+def _key(text: str) -> bytes:
+    try:
+        key = base64.b64decode(text, validate=True)
+    except binascii.Error:
+        raise BadKey("a key is the base64 of 32 bytes") from None
+    if len(key) != KEY_BYTES:
+        raise BadKey("a key is the base64 of 32 bytes")
+    return key
+
+
+class Keyring:
+    """Keys by id, from `id:base64[,id:base64…]`; the first seals."""
+
+    def __init__(self, keys: str) -> None:
+        ring: dict[str, AESGCM] = {}
+        for entry in keys.split(","):
+            key_id, separator, text = entry.strip().partition(":")
+            if not separator or not re.fullmatch(r"[A-Za-z0-9_-]{1,32}", key_id):
+                raise BadKey("sealing keys are id:base64, separated by commas")
+            if key_id in ring:
+                raise BadKey(f"the sealing key id {key_id} is there twice")
+            ring[key_id] = AESGCM(_key(text))
+        self._ring = ring
+        self._sealing_id = next(iter(ring))
+
+    def __repr__(self) -> str:
+        return f"Keyring({', '.join(self._ring)})"
+
+    def seal(self, plaintext: str, context: str) -> str:
+        nonce = os.urandom(NONCE_BYTES)
+        sealed = self._ring[self._sealing_id].encrypt(nonce, plaintext.encode(), context.encode())
+        return f"{VERSION}.{self._sealing_id}.{base64.urlsafe_b64encode(nonce + sealed).decode()}"
+
+    def open(self, token: str, context: str) -> str:
+        """The plaintext.
+
+        Raises:
+            CannotOpen: the token is not one of this ring and context.
+        """
+        version, _, rest = token.partition(".")
+        key_id, _, data = rest.partition(".")
+        key = self._ring.get(key_id)
+        if version != VERSION or key is None:
+            raise CannotOpen("not a sealed value of this key ring")
+        try:
+            raw = base64.urlsafe_b64decode(data)
+            return key.decrypt(raw[:NONCE_BYTES], raw[NONCE_BYTES:], context.encode()).decode()
+        except (InvalidTag, binascii.Error, ValueError):
+            raise CannotOpen("the sealed value was altered or belongs elsewhere") from None
+
+
+class LookupKey:
+    """Keyed hashes (HMAC-SHA256) under which a sealed value is found again. Changing the key loses them."""
+
+    def __init__(self, key: str) -> None:
+        self._key = _key(key)
+
+    def __repr__(self) -> str:
+        return "LookupKey()"
+
+    def digest(self, purpose: str, value: str | bytes) -> bytes:
+        """32 bytes; different purposes give unrelated digests of one value."""
+        data = value.encode() if isinstance(value, str) else value
+        return hmac.digest(self._key, purpose.encode() + b"\x00" + data, hashlib.sha256)
