@@ -1,0 +1,177 @@
+"""Consuming: commands are acked once they are recorded, queries as soon as there is room to answer them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import structlog
+from aio_pika.abc import AbstractIncomingMessage, AbstractQueue
+
+from libs.messaging.broker import BROKER_ERRORS, Session
+from libs.messaging.envelope import Envelope, NotAnEnvelope, decode_command, decode_queries
+from libs.messaging.topology import commands_queue, declare_service, queries_queue
+
+COMMAND_PREFETCH = 64
+QUERY_PREFETCH = 16
+QUERIES_AT_ONCE = 256
+STOP_SECONDS = 3.0
+
+Accept = Callable[[Envelope, str | None], Coroutine[Any, Any, None]]
+"""Records the command (and its reply queue); returns once that is committed, however long the database is away."""
+
+Answer = Callable[[Envelope, str | None], Coroutine[Any, Any, None]]
+
+
+class _Consumption:
+    """Being a consumer of a queue on the session at hand."""
+
+    def __init__(self) -> None:
+        self._queue: AbstractQueue | None = None
+        self._tag = ""
+
+    async def start(
+        self,
+        session: Session,
+        service: str,
+        queue: str,
+        prefetch: int,
+        on_message: Callable[[AbstractIncomingMessage], Coroutine[Any, Any, None]],
+    ) -> None:
+        channel = await session.channel(confirms=False)
+        await declare_service(channel, service)
+        await channel.set_qos(prefetch_count=prefetch)
+        self._queue = await channel.get_queue(queue, ensure=False)
+        self._tag = await self._queue.consume(on_message)
+
+    def forget(self) -> None:
+        self._queue = None
+
+    async def stop(self) -> None:
+        """Take nothing more from the queue; what was taken can still be acked."""
+        queue, self._queue = self._queue, None
+        if queue is not None:
+            try:
+                async with asyncio.timeout(STOP_SECONDS):
+                    await queue.cancel(self._tag)
+            except BROKER_ERRORS:
+                pass  # the session is lost, and with it the consumer
+
+
+class CommandConsumer:
+    """A part of the broker that hands each command to `accept` and acks it afterwards.
+
+    What cannot be decoded is rejected to the dead queue. While `accept` waits for the database, at most the prefetch is held and the rest
+    stays in the queue. A crash before the ack leaves the message with the broker.
+    """
+
+    def __init__(self, service: str, accept: Accept) -> None:
+        self._service = service
+        self._accept = accept
+        self._consumption = _Consumption()
+        self._taken = 0
+        self._nothing_taken = asyncio.Event()
+        self._nothing_taken.set()
+        self._log = structlog.get_logger("commands")
+
+    async def attach(self, session: Session) -> None:
+        await self._consumption.start(
+            session,
+            self._service,
+            commands_queue(self._service),
+            COMMAND_PREFETCH,
+            self._on_message,
+        )
+
+    def detach(self) -> None:
+        self._consumption.forget()
+
+    async def stop(self, seconds: float) -> None:
+        """Take no more commands; let those taken be recorded and acked, for so long."""
+        await self._consumption.stop()
+        try:
+            async with asyncio.timeout(seconds):
+                await self._nothing_taken.wait()
+        except TimeoutError:
+            self._log.warning("commands_left_to_the_broker", count=self._taken)
+
+    async def _on_message(self, message: AbstractIncomingMessage) -> None:
+        self._taken += 1
+        self._nothing_taken.clear()
+        try:
+            await self._take(message)
+        finally:
+            self._taken -= 1
+            if not self._taken:
+                self._nothing_taken.set()
+
+    async def _take(self, message: AbstractIncomingMessage) -> None:
+        try:
+            envelope = decode_command(message.body)
+        except NotAnEnvelope as error:
+            self._log.error("not_an_envelope", cause=str(error), bytes=len(message.body))
+            await message.reject(requeue=False)
+            return
+        # Shielded: losing the channel cancels its callbacks, and must not stop a recording half-way.
+        await asyncio.shield(
+            asyncio.create_task(
+                self._accept(envelope, message.reply_to), name=f"accept:{envelope.id}"
+            )
+        )
+        try:
+            await message.ack()
+        except BROKER_ERRORS as error:
+            self._log.warning("ack_lost", command=envelope.id, error=type(error).__name__)
+
+
+class QueryConsumer:
+    """A part of the broker that answers queries, at most `QUERIES_AT_ONCE` at a time."""
+
+    def __init__(self, service: str, answer: Answer) -> None:
+        self._service = service
+        self._answer = answer
+        self._consumption = _Consumption()
+        self._room = asyncio.Semaphore(QUERIES_AT_ONCE)
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._log = structlog.get_logger("queries")
+
+    async def attach(self, session: Session) -> None:
+        await self._consumption.start(
+            session, self._service, queries_queue(self._service), QUERY_PREFETCH, self._on_message
+        )
+
+    def detach(self) -> None:
+        self._consumption.forget()
+
+    async def stop(self, seconds: float) -> None:
+        """Take no more queries; let what is being answered finish, for so long; cancel the rest."""
+        await self._consumption.stop()
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=seconds)
+        for task in self._tasks:
+            task.cancel()
+
+    async def _on_message(self, message: AbstractIncomingMessage) -> None:
+        try:
+            envelopes = decode_queries(message.body)
+        except NotAnEnvelope as error:
+            self._log.error("not_an_envelope", cause=str(error), bytes=len(message.body))
+            envelopes = []
+        for envelope in envelopes:
+            await self._room.acquire()
+            task = asyncio.create_task(
+                self._answer(envelope, message.reply_to), name=f"query:{envelope.operation}"
+            )
+            self._tasks.add(task)
+            task.add_done_callback(self._answered)
+        try:
+            await message.ack()
+        except BROKER_ERRORS as error:
+            self._log.warning("ack_lost", error=type(error).__name__)
+
+    def _answered(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        self._room.release()
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._log.error("query_died", task=task.get_name(), exc_info=error)

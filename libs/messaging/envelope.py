@@ -1,0 +1,118 @@
+"""What travels: envelopes of commands and queries, and replies. JSON, sensitive fields sealed in both directions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from libs.contracts.errors import BanksideError, ErrorDetail, Invalid, error_from_wire
+from libs.contracts.exact_json import encoder, exact_number
+from libs.contracts.operation import Operation
+from libs.contracts.principal import Principal
+
+
+class Envelope(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A command or query.
+
+    Args:
+        id: the command id, the same for every request under one Idempotency-Key.
+        message_id: of this one request, made by us: tells a second request from a redelivery, and names the reply's waiter.
+        request_id: for logs and the caller; the caller may have chosen it, so it proves nothing.
+        deadline: until when somebody waits, in Unix seconds.
+    """
+
+    id: str
+    message_id: str
+    request_id: str
+    operation: str
+    principal: Principal
+    deadline: float
+    body: msgspec.Raw
+    idempotency_key: str | None = None
+    body_hash: str | None = None
+    trace: str | None = None
+
+
+class WireError(msgspec.Struct, frozen=True, omit_defaults=True):
+    """An error of the tree in libs.contracts.errors."""
+
+    code: str
+    detail: str | None = None
+    extra: dict[str, Any] = {}
+    errors: list[ErrorDetail] | None = None
+
+    @classmethod
+    def of(cls, error: BanksideError) -> WireError:
+        if isinstance(error, Invalid):
+            return cls(error.code, errors=error.errors)
+        return cls(error.code, error.detail, error.extra)
+
+    def to_error(self) -> BanksideError:
+        return error_from_wire(self.code, self.detail, self.extra, self.errors)
+
+
+class Reply(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The answer to one envelope: `result` is an encoded object, or there is an `error`. `to` is the envelope's message id."""
+
+    id: str
+    to: str
+    result: msgspec.Raw | None = None
+    error: WireError | None = None
+    replayed: bool = False
+
+
+class NotAnEnvelope(Exception):
+    """The message cannot be decoded; it belongs in the dead queue."""
+
+
+_envelope = msgspec.json.Decoder(Envelope)
+_envelopes = msgspec.json.Decoder(list[Envelope])
+_replies = msgspec.json.Decoder(list[Reply], float_hook=exact_number)
+_reply = msgspec.json.Decoder(Reply, float_hook=exact_number)
+
+encode = encoder.encode
+
+
+def decode_command(data: bytes) -> Envelope:
+    """Raises NotAnEnvelope."""
+    try:
+        return _envelope.decode(data)
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        raise NotAnEnvelope(type(error).__name__) from error
+
+
+def decode_queries(data: bytes) -> list[Envelope]:
+    """Raises NotAnEnvelope."""
+    try:
+        return _envelopes.decode(data)
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        raise NotAnEnvelope(type(error).__name__) from error
+
+
+def decode_replies(data: bytes) -> list[Reply]:
+    """Raises NotAnEnvelope."""
+    try:
+        return _replies.decode(data)
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        raise NotAnEnvelope(type(error).__name__) from error
+
+
+def decode_reply(data: bytes) -> Reply:
+    """One reply, as stored in an inbox."""
+    return _reply.decode(data)
+
+
+def raw(value: Any) -> msgspec.Raw:
+    """`value` encoded, to be put into an envelope or reply as it is."""
+    return msgspec.Raw(encode(value))
+
+
+def command_context(operation: Operation, command_id: str) -> str:
+    """What the sealed fields of a command are bound to."""
+    return f"{operation.name}/{command_id}/command"
+
+
+def reply_context(operation: Operation, command_id: str) -> str:
+    """What the sealed fields of a reply are bound to."""
+    return f"{operation.name}/{command_id}/reply"

@@ -1,0 +1,61 @@
+"""Publishing events with confirms, many under way at once, in order per publisher."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from aio_pika import DeliveryMode, Message
+from aio_pika.abc import AbstractExchange
+
+from libs.contracts.events import Event
+from libs.messaging.broker import Session
+from libs.messaging.topology import EVENTS, declare_exchanges
+
+PUBLISH_SECONDS = 15.0
+
+
+class EventPublisher:
+    """A part of the broker that publishes events to the topic exchange, routing key = event type."""
+
+    def __init__(self) -> None:
+        self._exchange: AbstractExchange | None = None
+
+    async def attach(self, session: Session) -> None:
+        # Events that nobody subscribes to are not returned: having no consumer is not an error.
+        channel = await session.channel(confirms=True)
+        await declare_exchanges(channel)
+        self._exchange = await channel.get_exchange(EVENTS, ensure=False)
+
+    def detach(self) -> None:
+        self._exchange = None
+
+    async def publish(self, events: Sequence[Event]) -> None:
+        """Returns when the broker confirmed all of them.
+
+        Raises:
+            ConnectionError, AMQPError, TimeoutError: some are not confirmed; publishing them again is safe.
+        """
+        exchange = self._exchange
+        if exchange is None:
+            raise ConnectionError("no session with the broker")
+        async with asyncio.timeout(PUBLISH_SECONDS), asyncio.TaskGroup() as group:
+            for event in events:  # frames are written in the order in which the tasks start
+                group.create_task(_publish(exchange, event), name=f"publish:{event.event_id}")
+
+
+async def _publish(exchange: AbstractExchange, event: Event) -> None:
+    message = Message(
+        event.body,
+        content_type="application/json",
+        delivery_mode=DeliveryMode.PERSISTENT,
+        message_id=event.event_id,
+        type=event.type,
+        headers={
+            "tenant": event.tenant,
+            "customer_id": event.customer_id,
+            "resource_id": event.resource_id,
+            "sequence": event.sequence,
+        },
+    )
+    await exchange.publish(message, event.type, mandatory=False)
