@@ -1,0 +1,123 @@
+"""The first half of a command: it is recorded, and a request that repeats one is answered from the record."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+import msgspec
+import structlog
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from libs.contracts.errors import IdempotencyInProgress, IdempotencyKeyReused
+from libs.contracts.exact_json import decode, encode
+from libs.contracts.principal import Principal
+from libs.messaging.envelope import Envelope, decode_reply
+from libs.persistence import inbox
+from libs.persistence.engine import Database, is_away
+from libs.runtime.answers import CommandAnswers, error_reply
+from libs.runtime.crash import crash_point
+from libs.runtime.driving import Driver
+from libs.runtime.metrics import COMMANDS_ACCEPTED
+
+DATABASE_RETRY_SECONDS = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Arriving:
+    """A command as it arrives: `body` is decoded, its sensitive fields still sealed."""
+
+    command_id: UUID
+    operation: str
+    principal: Principal
+    body: dict[str, Any]
+
+
+Ordering = Callable[[AsyncConnection, Arriving], Awaitable[str | None]]
+"""The ordering key of a command: those with the same key are driven one at a time. Runs in the accepting transaction."""
+
+
+class Acceptance:
+    """Records commands of one service and hands them to its driver."""
+
+    def __init__(
+        self,
+        service: str,
+        database: Database,
+        answers: CommandAnswers,
+        driver: Driver,
+        ordering: Ordering,
+        keep_for_ever: frozenset[str],
+    ) -> None:
+        self._service = service
+        self._database = database
+        self._answers = answers
+        self._driver = driver
+        self._ordering = ordering
+        self._keep_for_ever = keep_for_ever
+        self._log = structlog.get_logger("commands")
+
+    async def accept(self, envelope: Envelope, reply_to: str | None) -> None:
+        """Record it; returns once that is committed, however long the database is away."""
+        while True:
+            try:
+                known = await self._record(envelope, reply_to)
+                break
+            except Exception as error:
+                if not is_away(error):
+                    raise
+                self._log.warning("database_away", command=envelope.id)
+                await asyncio.sleep(DATABASE_RETRY_SECONDS)
+        crash_point(f"{self._service}.accepted")
+        if isinstance(known, inbox.Existing):
+            self._answer_again(envelope, reply_to, known)
+            return
+        COMMANDS_ACCEPTED.labels(envelope.operation, "new").inc()
+        self._answers.answer_by_deadline(envelope, reply_to)
+        if known is not None:
+            self._driver.start(known)
+
+    async def _record(
+        self, envelope: Envelope, reply_to: str | None
+    ) -> inbox.Leased | inbox.Existing | None:
+        body = bytes(envelope.body)
+        command = inbox.Accepting(
+            command_id=UUID(envelope.id),
+            operation=envelope.operation,
+            message_id=envelope.message_id,
+            request_id=envelope.request_id,
+            principal=encode(envelope.principal),
+            body=body,
+            body_hash=envelope.body_hash,
+            reply_to=reply_to,
+            deadline=envelope.deadline,
+            keep_for_ever=envelope.operation in self._keep_for_ever,
+        )
+        arriving = Arriving(
+            command.command_id, envelope.operation, envelope.principal, decode(body)
+        )
+        async with self._database.transaction() as connection:
+            key = await self._ordering(connection, arriving)
+            return await inbox.accept(connection, command, key, lease=self._driver.has_room)
+
+    def _answer_again(
+        self, envelope: Envelope, reply_to: str | None, known: inbox.Existing
+    ) -> None:
+        """Answer a second request with the id of a known command; a redelivery of the first says nothing."""
+        redelivered = known.message_id == envelope.message_id
+        COMMANDS_ACCEPTED.labels(
+            envelope.operation, "redelivered" if redelivered else "repeated"
+        ).inc()
+        if redelivered or reply_to is None:
+            return
+        if known.body_hash != envelope.body_hash:
+            reply = error_reply(envelope.id, envelope.message_id, IdempotencyKeyReused())
+        elif known.reply is not None:
+            stored = decode_reply(known.reply)
+            reply = msgspec.structs.replace(stored, to=envelope.message_id, replayed=True)
+        else:
+            reply = error_reply(envelope.id, envelope.message_id, IdempotencyInProgress())
+        self._answers.send(reply_to, reply)

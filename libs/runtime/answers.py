@@ -1,0 +1,49 @@
+"""Answering the callers of commands: with what is final, or in time that it is pending."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+from libs.contracts.errors import BanksideError, OutcomePending
+from libs.messaging.envelope import Envelope, Reply, WireError
+from libs.messaging.replier import Replier
+from libs.runtime.queries import ANSWER_MARGIN_SECONDS
+
+
+class CommandAnswers:
+    """Sends each request one answer: the first that there is."""
+
+    def __init__(self, replier: Replier) -> None:
+        self._replier = replier
+        self._pending: dict[str, asyncio.TimerHandle] = {}
+        self._sending: set[asyncio.Task[None]] = set()
+
+    def answer_by_deadline(self, envelope: Envelope, reply_to: str | None) -> None:
+        """Have the caller told, before its deadline, that the command is pending, unless it is answered before."""
+        if reply_to is None:
+            return
+        reply = error_reply(envelope.id, envelope.message_id, OutcomePending())
+        left = max(0.0, envelope.deadline - ANSWER_MARGIN_SECONDS - time.time())
+        self._pending[envelope.message_id] = asyncio.get_running_loop().call_later(
+            left, self.send, reply_to, reply
+        )
+
+    def send(self, reply_to: str, reply: Reply) -> None:
+        """Answer now."""
+        timer = self._pending.pop(reply.to, None)
+        if timer is not None:
+            timer.cancel()
+        task = asyncio.create_task(self._replier.reply(reply_to, reply), name=f"reply:{reply.id}")
+        self._sending.add(task)
+        task.add_done_callback(self._sending.discard)
+
+    def close(self) -> None:
+        """Stop the timers: whoever resumes the commands answers, or the gateway does at its deadline."""
+        for timer in self._pending.values():
+            timer.cancel()
+        self._pending.clear()
+
+
+def error_reply(command_id: str, message_id: str, error: BanksideError) -> Reply:
+    return Reply(id=command_id, to=message_id, error=WireError.of(error))

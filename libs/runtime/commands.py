@@ -1,0 +1,114 @@
+"""Carrying out the commands of a service: accept, ack, drive.
+
+A command is recorded, and so acked, first; then it is driven under a lease by a handler that may run again from its start at any
+point. Its caller is answered when it is final, or shortly before the deadline that it is still pending.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from libs.contracts.principal import Principal
+from libs.contracts.result import Result
+from libs.contracts.sensitive import Sealer
+from libs.messaging.broker import Broker
+from libs.messaging.consumers import CommandConsumer
+from libs.messaging.replier import Replier
+from libs.persistence import inbox
+from libs.persistence.engine import Database
+from libs.runtime.acceptance import Acceptance, Ordering
+from libs.runtime.answers import CommandAnswers
+from libs.runtime.driving import Driver
+from libs.runtime.process import Process
+from libs.runtime.queries import check_handlers
+
+STOP_SECONDS = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Drive:
+    """One drive of one command.
+
+    Args:
+        deadline: until when the caller waits, in Unix seconds; 0 when nobody does.
+        attempt: 1 at first; more when an earlier drive did not come to the end.
+    """
+
+    command_id: UUID
+    operation: str
+    principal: Principal
+    request_id: str
+    deadline: float
+    attempt: int
+    database: Database
+    lease: inbox.Leased
+
+    def transaction(self) -> AbstractAsyncContextManager[AsyncConnection]:
+        """A transaction that commits only while this process drives the command; raises LeaseLost otherwise."""
+        return inbox.fenced(self.database, self.lease)
+
+
+CommandHandler = Callable[[Drive, Any], Awaitable[Result]]
+"""Takes the validated command of a row, or the plain body of an internal command.
+
+Returns the result, or raises. An error of 4xx is the final answer. `Unavailable` and `Invalid` say that nothing was started: the
+command is forgotten. `OutcomePending` has it driven again later; so has, as a fault of ours, any other exception.
+"""
+
+
+@asynccontextmanager
+async def run_commands(
+    process: Process,
+    sealer: Sealer,
+    broker: Broker,
+    database: Database,
+    handlers: Mapping[str, CommandHandler],
+    ordering: Ordering,
+    keep_for_ever: frozenset[str] = frozenset(),
+) -> AsyncIterator[Driver]:
+    """Accept and drive the service's commands during the body, once the broker is started.
+
+    Args:
+        handlers: by operation, for every command of the service's rows and for its internal commands.
+        keep_for_ever: operations whose replies are never purged.
+
+    Raises:
+        RuntimeError: a row has no handler.
+    """
+    check_handlers(process.service, handlers, queries=False)
+    replier = Replier()
+    answers = CommandAnswers(replier)
+
+    async def handle(leased: inbox.Leased, principal: Principal, command: Any) -> Result:
+        drive = Drive(
+            command_id=leased.command_id,
+            operation=leased.operation,
+            principal=principal,
+            request_id=leased.request_id,
+            deadline=leased.deadline,
+            attempt=leased.attempts,
+            database=database,
+            lease=leased,
+        )
+        return await handlers[leased.operation](drive, command)
+
+    driver = Driver(process.service, database, sealer, answers, handle)
+    acceptance = Acceptance(process.service, database, answers, driver, ordering, keep_for_ever)
+    consumer = CommandConsumer(process.service, acceptance.accept)
+    broker.add(replier)
+    broker.add(consumer)
+    async with (
+        process.background("command-sweeper", driver.sweep()),
+        process.background("command-heartbeat", driver.renew_leases()),
+        process.background("command-housekeeping", driver.keep_house()),
+    ):
+        yield driver
+        await consumer.stop(STOP_SECONDS)
+        await driver.stop(STOP_SECONDS)
+        answers.close()

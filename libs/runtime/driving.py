@@ -1,0 +1,239 @@
+"""The second half of a command: it is driven under a lease until it is final, by this process or the next."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any
+from uuid import UUID
+
+import msgspec
+import structlog
+
+from libs.contracts.errors import (
+    BanksideError,
+    InternalError,
+    Invalid,
+    OutcomeUnknown,
+    Unavailable,
+)
+from libs.contracts.exact_json import decode, encode
+from libs.contracts.operation import Operation
+from libs.contracts.principal import Principal
+from libs.contracts.result import Result
+from libs.contracts.sensitive import Sealer
+from libs.contracts.table import operations_of
+from libs.messaging.envelope import Reply
+from libs.persistence import inbox
+from libs.persistence.engine import Database, is_away
+from libs.runtime.answers import CommandAnswers, error_reply
+from libs.runtime.crash import crash_point
+from libs.runtime.metrics import COMMANDS_OPEN, HANDLED_SECONDS, OLDEST_COMMAND_SECONDS
+from libs.runtime.queries import open_command, success
+
+DRIVES_AT_ONCE = 64
+SWEEP_SECONDS = 0.5
+HOUSEKEEPING_SECONDS = 15.0
+FIRST_RETRY_SECONDS = 0.25
+LONGEST_RETRY_SECONDS = 30.0
+
+Handle = Callable[[inbox.Leased, Principal, Any], Awaitable[Result]]
+
+_principals = msgspec.json.Decoder(Principal)
+
+
+class Driver:
+    """Drives what is leased to this process, at most `DRIVES_AT_ONCE` at a time."""
+
+    def __init__(
+        self,
+        service: str,
+        database: Database,
+        sealer: Sealer,
+        answers: CommandAnswers,
+        handle: Handle,
+    ) -> None:
+        self._service = service
+        self._rows = {row.name: row for row in operations_of(service) if not row.is_query}
+        self._database = database
+        self._sealer = sealer
+        self._answers = answers
+        self._handle = handle
+        self._driving: dict[UUID, tuple[inbox.Leased, asyncio.Task[None]]] = {}
+        self._wake = asyncio.Event()
+        self._stopping = False
+        self._log = structlog.get_logger("commands")
+
+    @property
+    def has_room(self) -> bool:
+        return not self._stopping and len(self._driving) < DRIVES_AT_ONCE
+
+    def wake(self) -> None:
+        """Look for due commands now, rather than at the next sweep."""
+        self._wake.set()
+
+    def start(self, leased: inbox.Leased) -> None:
+        """Drive a command that was leased to this process."""
+        task = asyncio.create_task(self._drive(leased), name=f"drive:{leased.command_id}")
+        self._driving[leased.command_id] = (leased, task)
+        task.add_done_callback(lambda done: self._driven(leased, done))
+
+    def _driven(self, leased: inbox.Leased, task: asyncio.Task[None]) -> None:
+        if self._driving.get(leased.command_id, (None, None))[1] is task:
+            del self._driving[leased.command_id]
+        self.wake()
+        if not task.cancelled() and (error := task.exception()) is not None:
+            # The lease runs out and the sweeper of some process goes on.
+            self._log.error("drive_died", command=str(leased.command_id), exc_info=error)
+
+    async def _drive(self, leased: inbox.Leased) -> None:
+        started = time.perf_counter()
+        crash_point(f"{self._service}.driving")
+        try:
+            reply = await self._once(leased)
+            outcome = reply.error.code if reply.error else "ok"
+            await self._conclude(leased, reply)
+        except inbox.LeaseLost:
+            self._log.warning("lease_lost", command=str(leased.command_id))
+            outcome = "lease_lost"
+        except Exception as error:
+            if not is_away(error):
+                raise
+            self._log.warning("database_away", command=str(leased.command_id))
+            outcome = "database_away"
+        HANDLED_SECONDS.labels(leased.operation, outcome).observe(time.perf_counter() - started)
+
+    async def _once(self, leased: inbox.Leased) -> Reply:
+        """Run the handler once; what came of it."""
+        command_id = str(leased.command_id)
+        row = self._rows.get(leased.operation)
+        try:
+            principal = _principals.decode(leased.principal)
+            command = (
+                open_command(row, command_id, leased.body, self._sealer)
+                if row
+                else decode(leased.body)
+            )
+            result = await self._handle(leased, principal, command)
+            return self._success(row, leased, result)
+        except inbox.LeaseLost:
+            raise
+        except BanksideError as error:
+            return error_reply(command_id, leased.message_id, error)
+        except Exception as error:
+            if is_away(error):
+                raise
+            self._log.error(
+                "command_failed",
+                command=command_id,
+                operation=leased.operation,
+                request_id=leased.request_id,
+                attempts=leased.attempts,
+                exc_info=error,
+            )
+            return error_reply(command_id, leased.message_id, InternalError())
+
+    def _success(self, row: Operation | None, leased: inbox.Leased, result: Result) -> Reply:
+        if row is None:
+            return Reply(id=str(leased.command_id), to=leased.message_id)
+        return success(row, str(leased.command_id), leased.message_id, result, self._sealer)
+
+    async def _conclude(self, leased: inbox.Leased, reply: Reply) -> None:
+        """Commit what came of a drive, then tell the caller."""
+        error = reply.error.to_error() if reply.error else None
+        nothing_started = isinstance(error, Unavailable | Invalid)
+        crash_point(f"{self._service}.concluding")
+        async with inbox.fenced(self._database, leased) as connection:
+            if error is None or (error.status < 500 and not nothing_started):
+                await inbox.finish(connection, leased, encode(reply))
+            elif nothing_started and leased.operation in self._rows:
+                await inbox.forget(connection, leased)
+            else:
+                await inbox.postpone(
+                    connection, leased, seconds=_pause(leased.attempts), error=error.code
+                )
+        crash_point(f"{self._service}.concluded")
+        # While the caller waits, a pending command may still become final; other errors are told at once.
+        waits = leased.reply_to is not None and leased.deadline > time.time()
+        if waits and leased.reply_to and not isinstance(error, OutcomeUnknown):
+            self._answers.send(leased.reply_to, reply)
+
+    async def sweep(self) -> None:
+        """Claim and drive what is due, for ever: resumed, postponed, or waiting for an earlier one of its key."""
+        while True:
+            try:
+                async with asyncio.timeout(SWEEP_SECONDS):
+                    await self._wake.wait()
+            except TimeoutError:
+                pass
+            self._wake.clear()
+            if not self.has_room:
+                continue
+            try:
+                async with self._database.transaction() as connection:
+                    claimed = await inbox.claim(connection, DRIVES_AT_ONCE - len(self._driving))
+            except Exception as error:
+                self._unless_away(error)
+                continue
+            for leased in claimed:
+                self.start(leased)
+
+    async def renew_leases(self) -> None:
+        """Keep the leases of what is being driven, for ever; stop driving what was lost."""
+        while True:
+            await asyncio.sleep(inbox.HEARTBEAT_SECONDS)
+            held = list(self._driving.values())
+            if not held:
+                continue
+            try:
+                async with self._database.transaction() as connection:
+                    still = await inbox.renew(connection, [leased for leased, _ in held])
+            except Exception as error:
+                self._unless_away(error)
+                continue
+            for leased, task in held:
+                if leased.command_id not in still:
+                    task.cancel()
+
+    async def keep_house(self) -> None:
+        """Purge what is kept no longer and measure the backlog, for ever."""
+        while True:
+            try:
+                async with self._database.transaction() as connection:
+                    await inbox.purge(connection)
+                    count, age = await inbox.backlog(connection)
+                COMMANDS_OPEN.set(count)
+                OLDEST_COMMAND_SECONDS.set(age)
+            except Exception as error:
+                self._unless_away(error)
+            await asyncio.sleep(HOUSEKEEPING_SECONDS)
+
+    def _unless_away(self, error: Exception) -> None:
+        if not is_away(error):
+            raise error
+        self._log.warning("database_away")
+
+    async def stop(self, seconds: float) -> None:
+        """Start nothing more; let drives finish, for so long; give the leases of the rest back."""
+        self._stopping = True
+        tasks = [task for _, task in self._driving.values()]
+        if tasks:
+            await asyncio.wait(tasks, timeout=seconds)
+        left = list(self._driving.values())
+        for _, task in left:
+            task.cancel()
+        if left:
+            await asyncio.wait([task for _, task in left], timeout=1)
+            try:
+                async with self._database.transaction() as connection:
+                    await inbox.release(connection, [leased for leased, _ in left])
+            except Exception as error:
+                self._unless_away(error)
+
+
+def _pause(attempts: int) -> float:
+    """Seconds until the next drive: doubling, bounded, with jitter so that many do not come at once."""
+    pause = min(FIRST_RETRY_SECONDS * 2 ** min(attempts - 1, 20), LONGEST_RETRY_SECONDS)
+    return float(pause * random.uniform(0.8, 1.2))

@@ -1,0 +1,83 @@
+"""The admin port: `/health` (the process runs), `/ready` (it can work), `/metrics` (Prometheus).
+
+Never on the public port: what it tells is for the operator's network.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from aiohttp import web
+from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+
+Check = Callable[[], Awaitable[None]]
+"""Returns when the part is usable; raises otherwise."""
+
+CHECK_SECONDS = 2.0
+
+
+class Readiness:
+    """Ready when it was switched on and every check passes."""
+
+    def __init__(self) -> None:
+        self._checks: dict[str, Check] = {}
+        self._on = False
+
+    def add(self, name: str, check: Check) -> None:
+        self._checks[name] = check
+
+    def switch(self, on: bool) -> None:
+        self._on = on
+
+    async def failures(self) -> list[str]:
+        """Names of what is not ready; empty means ready."""
+        if not self._on:
+            return ["process"]
+        results = await asyncio.gather(*(self._passes(check) for check in self._checks.values()))
+        return [name for name, passed in zip(self._checks, results, strict=True) if not passed]
+
+    @staticmethod
+    async def _passes(check: Check) -> bool:
+        try:
+            async with asyncio.timeout(CHECK_SECONDS):
+                await check()
+        except Exception:  # a check may fail in any way its part can fail: that is the answer
+            return False
+        return True
+
+
+def admin_application(service: str, readiness: Readiness) -> web.Application:
+    async def health(_: web.Request) -> web.Response:
+        return web.json_response({"service": service, "status": "ok"})
+
+    async def ready(_: web.Request) -> web.Response:
+        failures = await readiness.failures()
+        body = {
+            "service": service,
+            "status": "waiting" if failures else "ready",
+            "waiting_for": failures,
+        }
+        return web.json_response(body, status=503 if failures else 200)
+
+    async def metrics(_: web.Request) -> web.Response:
+        return web.Response(body=generate_latest(), headers={"Content-Type": CONTENT_TYPE_LATEST})
+
+    application = web.Application()
+    application.router.add_get("/health", health)
+    application.router.add_get("/ready", ready)
+    application.router.add_get("/metrics", metrics)
+    return application
+
+
+async def serve_admin(service: str, readiness: Readiness, host: str, port: int) -> web.AppRunner:
+    """Listen on the admin port. The caller cleans the runner up."""
+    runner = web.AppRunner(
+        admin_application(service, readiness),
+        access_log=None,
+        keepalive_timeout=30,
+        shutdown_timeout=1,
+    )
+    await runner.setup()
+    await web.TCPSite(runner, host, port).start()
+    return runner

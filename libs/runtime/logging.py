@@ -1,0 +1,98 @@
+"""Structured logs: one JSON object a line on standard output, with the request id, without sensitive fields."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from typing import Any
+
+import structlog
+from structlog.typing import EventDict, WrappedLogger
+
+SENSITIVE_KEYS = frozenset(
+    {
+        "account_number",
+        "authorization",
+        "body",
+        "date_of_birth",
+        "ein",
+        "external_account_number",
+        "password",
+        "secret",
+        "signature",
+        "tin",
+    }
+)
+"""Keys whose values never reach a log line, whoever logs them, at any depth."""
+
+
+def _redact(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {k: "[redacted]" if k in SENSITIVE_KEYS else _redact(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [_redact(item) for item in value]
+    return value
+
+
+def redact_sensitive(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
+    """structlog processor: replace what stands under a sensitive key."""
+    redacted: EventDict = _redact(event)
+    return redacted
+
+
+def _format_exception(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
+    """Name, place and cause of an exception, without its message: messages of drivers quote values."""
+    info = event.pop("exc_info", None)
+    if not info:
+        return event
+    error = info if isinstance(info, BaseException) else sys.exc_info()[1]
+    if error is not None:
+        event["exception"] = _chain(error)
+    return event
+
+
+def _chain(error: BaseException) -> list[dict[str, Any]]:
+    chain: list[dict[str, Any]] = []
+    current: BaseException | None = error
+    while current is not None and len(chain) < 5:
+        places = []
+        trace = current.__traceback__
+        while trace is not None:
+            code = trace.tb_frame.f_code
+            places.append(f"{code.co_filename}:{trace.tb_lineno} {code.co_name}")
+            trace = trace.tb_next
+        chain.append({"type": type(current).__qualname__, "at": places[-8:]})
+        if isinstance(current, BaseExceptionGroup):
+            chain[-1]["errors"] = [_chain(inner) for inner in current.exceptions[:5]]
+        current = current.__cause__ or current.__context__
+    return chain
+
+
+class _Forward(logging.Handler):
+    """Hands records of libraries to structlog without their arguments being lost or their traces printed."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        logger = structlog.get_logger(record.name)
+        exc_info = record.exc_info[1] if record.exc_info else None
+        logger.log(record.levelno, record.getMessage(), exc_info=exc_info)
+
+
+def configure_logging(service: str, level: str) -> None:
+    """Set up structlog and the standard library's logging for this process."""
+    structlog.configure(
+        processors=[
+            structlog.contextvars.merge_contextvars,
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            _format_exception,
+            redact_sensitive,
+            structlog.processors.JSONRenderer(),
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelName(level)),
+        logger_factory=structlog.WriteLoggerFactory(file=sys.stdout),
+        cache_logger_on_first_use=True,
+    )
+    structlog.contextvars.bind_contextvars(service=service)
+    root = logging.getLogger()
+    root.handlers = [_Forward()]
+    root.setLevel(max(logging.getLevelName(level), logging.WARNING))

@@ -1,0 +1,134 @@
+"""The life of a service's process: settings, logs, admin port, background tasks, orderly end.
+
+    async def serve(settings: Settings, process: Process) -> AsyncIterator[None]   # an async context manager
+
+enters with everything started and leaves with everything closed. On SIGTERM or SIGINT readiness goes off first, then
+`serve` leaves, bounded by `shutdown_seconds`. A background task that dies ends the process loudly (exit 70), so that
+the supervisor starts a whole one anew.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+import sys
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import AbstractAsyncContextManager
+from typing import Any, TypeVar
+
+import structlog
+import uvloop
+
+from libs.runtime import crash
+from libs.runtime.health import Readiness, serve_admin
+from libs.runtime.logging import configure_logging
+from libs.runtime.settings import ServiceSettings
+
+SettingsT = TypeVar("SettingsT", bound=ServiceSettings)
+Serve = Callable[[SettingsT, "Process"], AbstractAsyncContextManager[None]]
+
+EXIT_CRASHED = 70
+EXIT_MISCONFIGURED = 78
+
+
+class Misconfigured(Exception):
+    """What the operator set cannot work; the message is the one sentence that is shown."""
+
+
+class Process:
+    """What `serve` gets: a name, readiness, and a place for background tasks."""
+
+    def __init__(self, service: str) -> None:
+        self.service = service
+        self.readiness = Readiness()
+        self.log = structlog.get_logger(service)
+        self._failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def fail(self, error: BaseException) -> None:
+        """End the process because a part of it cannot go on."""
+        if not self._failed.done():
+            self._failed.set_exception(error)
+
+    @contextlib.asynccontextmanager
+    async def background(self, name: str, work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
+        """Run `work` beside the body of the `async with`; cancel it on leaving. Its death ends the process."""
+        task = asyncio.create_task(work, name=name)
+        task.add_done_callback(self._watch)
+        try:
+            yield
+        finally:
+            task.cancel()
+            await asyncio.wait({task})
+
+    def _watch(self, task: asyncio.Task[None]) -> None:
+        if task.cancelled():
+            return
+        error = task.exception() or RuntimeError("a background task ended")
+        self.log.error("task_died", task=task.get_name(), exc_info=error)
+        self.fail(error)
+
+    async def until_failure(self) -> None:
+        await self._failed
+
+
+async def _run(settings: SettingsT, serve: Serve[SettingsT]) -> int:
+    process = Process(settings.service)
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for signum in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(signum, stop.set)
+    admin = await serve_admin(
+        settings.service, process.readiness, settings.admin_host, settings.admin_port
+    )
+    waits = {
+        asyncio.create_task(stop.wait(), name="stop"),
+        asyncio.create_task(process.until_failure(), name="failure"),
+    }
+    try:
+        starting = asyncio.create_task(_serve_until(serve(settings, process), process, waits))
+        await asyncio.wait({starting, *waits}, return_when=asyncio.FIRST_COMPLETED)
+        if not starting.done():
+            await asyncio.wait({starting}, timeout=settings.shutdown_seconds)
+        if not starting.done():
+            process.log.error("shutdown_too_slow", seconds=settings.shutdown_seconds)
+            starting.cancel()
+            await asyncio.wait({starting}, timeout=2)
+        return starting.result() if starting.done() and not starting.cancelled() else EXIT_CRASHED
+    finally:
+        for task in waits:
+            task.cancel()
+        await asyncio.gather(*waits, return_exceptions=True)
+        await admin.cleanup()
+
+
+async def _serve_until(
+    context: AbstractAsyncContextManager[None], process: Process, waits: set[asyncio.Task[Any]]
+) -> int:
+    """Hold `serve` open until a signal or a failure; the exit code."""
+    async with context:
+        process.readiness.switch(True)
+        process.log.info("ready")
+        done, _ = await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        process.readiness.switch(False)
+        failed = any(task.exception() is not None for task in done)
+        process.log.info("stopping", failed=failed)
+    return EXIT_CRASHED if failed else 0
+
+
+def run(settings_type: type[SettingsT], serve: Serve[SettingsT]) -> None:
+    """The whole of a service's `__main__`."""
+    settings = settings_type.load()
+    configure_logging(settings.service, settings.log_level)
+    if settings.crash_at and settings.is_production:
+        sys.exit(f"{settings.service}: unset BANKSIDE_CRASH_AT: it is refused in production.")
+    crash.arm(settings.crash_at)
+    try:
+        code = uvloop.run(_run(settings, serve))
+    except Misconfigured as error:
+        print(f"{settings.service}: {error}", file=sys.stderr)
+        sys.exit(EXIT_MISCONFIGURED)
+    except OSError as error:
+        print(f"{settings.service}: cannot listen or connect: {error.strerror}.", file=sys.stderr)
+        sys.exit(EXIT_CRASHED)
+    sys.exit(code)

@@ -1,0 +1,31 @@
+"""Settings that several services share: the broker, and the keys that seal."""
+
+from __future__ import annotations
+
+from pydantic import SecretStr
+
+from libs.persistence.sealing import BadKey, Keyring, LookupKey
+from libs.runtime.process import Misconfigured
+from libs.runtime.settings import ServiceSettings
+
+
+class MessagingSettings(ServiceSettings):
+    """A service that takes part in messaging."""
+
+    amqp_url: SecretStr
+    sealing_keys: SecretStr
+    lookup_key: SecretStr
+
+    def keyring(self) -> Keyring:
+        """Raises Misconfigured."""
+        try:
+            return Keyring(self.sealing_keys.get_secret_value())
+        except BadKey as error:
+            raise Misconfigured(f"set BANKSIDE_SEALING_KEYS: {error}.") from None
+
+    def lookup(self) -> LookupKey:
+        """Raises Misconfigured."""
+        try:
+            return LookupKey(self.lookup_key.get_secret_value())
+        except BadKey as error:
+            raise Misconfigured(f"set BANKSIDE_LOOKUP_KEY: {error}.") from None

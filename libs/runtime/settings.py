@@ -1,0 +1,57 @@
+"""Settings out of the environment: one rule for every service.
+
+A field `admin_port` of the service with prefix `GATEWAY` is read from `BANKSIDE_GATEWAY_ADMIN_PORT`, else from
+`BANKSIDE_ADMIN_PORT`. So each setting can be given for all services or for one.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import ClassVar, Literal, Self
+
+from pydantic import AliasChoices, AliasGenerator, Field, SecretStr, ValidationError
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+
+def settings_of(prefix: str) -> SettingsConfigDict:
+    """The `model_config` of a service whose own variables begin with `BANKSIDE_<prefix>_`."""
+
+    def names(field: str) -> AliasChoices:
+        return AliasChoices(f"BANKSIDE_{prefix}_{field.upper()}", f"BANKSIDE_{field.upper()}")
+
+    return SettingsConfigDict(
+        alias_generator=AliasGenerator(validation_alias=names),
+        validate_by_name=True,
+        case_sensitive=True,
+        extra="ignore",
+        frozen=True,
+    )
+
+
+class ServiceSettings(BaseSettings):
+    """What every service has. Subclasses set `service` and `model_config = settings_of(...)`."""
+
+    service: ClassVar[str]
+
+    profile: Literal["development", "production"] = "development"
+    database_url: SecretStr
+    admin_host: str = "127.0.0.1"
+    admin_port: int = Field(default=0, ge=0, le=65535)
+    log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
+    shutdown_seconds: float = Field(default=15, gt=0, le=300)
+    crash_at: str = ""
+
+    @property
+    def is_production(self) -> bool:
+        return self.profile == "production"
+
+    @classmethod
+    def load(cls) -> Self:
+        """Read the environment. A mistake ends the process with one sentence per wrong setting."""
+        try:
+            return cls(**{})
+        except ValidationError as error:
+            for item in error.errors(include_input=False):
+                name = str(item["loc"][0]) if item["loc"] else "settings"
+                print(f"{cls.service}: set {name}: {item['msg']}.", file=sys.stderr)
+            raise SystemExit(78) from None
