@@ -1,0 +1,160 @@
+"""Letting a verified request in once: its nonce is recorded and its rate counted, for many requests in one statement.
+
+The statement is one transaction over all gateway processes' table, so of two equal requests that race on two processes exactly one
+passes, and rates are exact. GCRA with a burst of one minute's amount.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from sqlalchemy import text
+
+from libs.contracts.errors import NonceReused, RateLimited, UnknownSubscriptionKey
+from libs.contracts.operation import RateClass
+from libs.messaging.batching import Batcher
+from libs.persistence.engine import Database
+from services.gateway.authentication import Signed
+
+ADMITTED_TOGETHER = 128
+BATCHES_AT_ONCE = 2
+
+# Rows are written in a fixed order, so that two batches cannot wait for each other.
+_ADMIT = text(
+    """
+    WITH asked AS (
+        SELECT a.*, c.revoked_at IS NULL AND (c.expires_at IS NULL OR c.expires_at > clock_timestamp()) AS active,
+            CASE a.class WHEN 'read' THEN c.reads_per_minute WHEN 'write' THEN c.writes_per_minute
+                ELSE c.wires_per_minute END AS quota
+        FROM unnest(CAST(:ids AS bigint[]), CAST(:timestamps AS bigint[]), CAST(:nonces AS text[]),
+            CAST(:classes AS text[])) WITH ORDINALITY AS a (id, timestamp, nonce, class, n)
+        JOIN credentials c ON c.id = a.id
+    ), recorded AS (
+        INSERT INTO nonces (credential_id, timestamp, nonce)
+        SELECT id, timestamp, nonce FROM asked WHERE active ORDER BY id, timestamp, nonce
+        ON CONFLICT DO NOTHING RETURNING credential_id, timestamp, nonce
+    ), fresh AS (
+        SELECT asked.*, row_number() OVER (PARTITION BY id, class ORDER BY n) AS place
+        FROM asked JOIN recorded r ON r.credential_id = asked.id AND r.timestamp = asked.timestamp
+            AND r.nonce = asked.nonce
+    ), wanted AS (
+        SELECT id, class, quota, count(*) AS requests, extract(epoch FROM clock_timestamp())::float8 AS at
+        FROM fresh GROUP BY id, class, quota
+    ), granted AS (
+        INSERT INTO rates AS r (credential_id, class, due, granted)
+        SELECT id, class, at + least(requests, quota) * 60.0 / quota, least(requests, quota)
+        FROM wanted ORDER BY id, class
+        ON CONFLICT (credential_id, class) DO UPDATE SET (due, granted) = (
+            SELECT greatest(r.due, w.at) + g * 60.0 / w.quota, g
+            FROM wanted w, LATERAL (SELECT greatest(0, least(w.requests,
+                floor((60 - (greatest(r.due, w.at) - w.at)) * w.quota / 60 + 1e-6)))::bigint AS g) AS room
+            WHERE w.id = r.credential_id AND w.class = r.class)
+        RETURNING credential_id, class, due, granted
+    )
+    SELECT asked.n, asked.active, asked.quota, f.place, g.granted, g.due - w.at AS ahead
+    FROM asked
+    LEFT JOIN fresh f ON f.n = asked.n
+    LEFT JOIN granted g ON g.credential_id = asked.id AND g.class = asked.class
+    LEFT JOIN wanted w ON w.id = asked.id AND w.class = asked.class
+    """
+)
+
+
+class Ask(NamedTuple):
+    """One request that wants in. Hashable: the same nonce twice in one batch is one nonce."""
+
+    credential_id: int
+    timestamp: int
+    nonce: str
+    rate_class: RateClass
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """What is left of a key's rate after a request; the RateLimit headers."""
+
+    limit: int
+    remaining: int
+    reset_seconds: int
+
+    def headers(self) -> dict[str, str]:
+        return {
+            "RateLimit-Limit": str(self.limit),
+            "RateLimit-Remaining": str(self.remaining),
+            "RateLimit-Reset": str(self.reset_seconds),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    active: bool
+    fresh: bool
+    allowed: bool
+    rate: Rate | None
+    retry_after_seconds: int = 1
+
+
+class Admission:
+    """Admits each signed request at most once, within the rate of its key."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._batcher = Batcher(
+            self._admit, name="admission", limit=ADMITTED_TOGETHER, concurrency=BATCHES_AT_ONCE
+        )
+
+    async def admit(self, signed: Signed, rate_class: RateClass) -> Rate:
+        """Record the nonce and count the request.
+
+        Raises:
+            UnknownSubscriptionKey: the key was revoked or ran out in the meantime.
+            NonceReused: the nonce was there already.
+            RateLimited: too many, with Retry-After.
+        """
+        answer = await self._batcher.submit(
+            Ask(signed.credential.id, signed.timestamp, signed.nonce, rate_class)
+        )
+        if not answer.active:
+            raise UnknownSubscriptionKey
+        if not answer.fresh or answer.rate is None:
+            raise NonceReused
+        if not answer.allowed:
+            headers = answer.rate.headers()
+            raise RateLimited(headers={**headers, "Retry-After": str(answer.retry_after_seconds)})
+        return answer.rate
+
+    async def _admit(self, asks: list[Ask]) -> list[_Answer]:
+        distinct: dict[tuple[int, int, str], Ask] = {}
+        for ask in asks:
+            distinct.setdefault((ask.credential_id, ask.timestamp, ask.nonce), ask)
+        sent = list(distinct.values())
+        async with self._database.transaction() as connection:
+            rows = await connection.execute(
+                _ADMIT,
+                {
+                    "ids": [ask.credential_id for ask in sent],
+                    "timestamps": [ask.timestamp for ask in sent],
+                    "nonces": [ask.nonce for ask in sent],
+                    "classes": [ask.rate_class.value for ask in sent],
+                },
+            )
+            answers = {id(sent[row.n - 1]): _answer(row) for row in rows}
+        reused = _Answer(active=True, fresh=False, allowed=False, rate=None)
+        return [answers.get(id(ask), reused) for ask in asks]
+
+
+def _answer(row) -> _Answer:  # type: ignore[no-untyped-def]
+    if row.place is None:
+        return _Answer(active=row.active, fresh=False, allowed=False, rate=None)
+    step = 60.0 / row.quota
+    left = max(0, math.floor((60.0 - row.ahead) / step + 1e-6))
+    allowed = row.place <= row.granted
+    rate = Rate(
+        limit=row.quota,
+        remaining=left + max(0, row.granted - row.place) if allowed else 0,
+        reset_seconds=max(1, math.ceil(row.ahead)),
+    )
+    wait = max(1, math.ceil(row.ahead + step - 60.0))
+    return _Answer(True, True, allowed, rate, wait)

@@ -1,0 +1,69 @@
+"""The HTTP application: a route per row of the table, the documents, and errors of routing as problems."""
+
+from __future__ import annotations
+
+from aiohttp import web
+from aiohttp.typedefs import Handler
+
+from libs.contracts.errors import (
+    BanksideError,
+    BodyTooLarge,
+    InternalError,
+    MethodNotAllowed,
+    NotFound,
+)
+from libs.contracts.table import OPERATIONS
+from libs.specs.openapi import openapi_document
+from libs.contracts.exact_json import encode
+from services.gateway.endpoint import Endpoints
+from services.gateway.requests import MAX_BODY_BYTES, request_id_of
+from services.gateway.responses import failure
+
+SERVER = "bankside"
+
+
+def build_application(endpoints: Endpoints) -> web.Application:
+    application = web.Application(
+        middlewares=[routing_problems], client_max_size=MAX_BODY_BYTES + 1
+    )
+    for operation in OPERATIONS:
+        if operation.method is not None and operation.path is not None:
+            application.router.add_route(
+                operation.method.value, operation.path, endpoints.handler(operation)
+            )
+    document = encode(openapi_document())
+
+    async def openapi(request: web.Request) -> web.Response:
+        return web.Response(
+            body=document,
+            content_type="application/json",
+            headers={"X-Request-Id": request_id_of(request)},
+        )
+
+    application.router.add_get("/openapi.json", openapi, allow_head=False)
+    application.on_response_prepare.append(_name_server)
+    return application
+
+
+async def _name_server(_: web.Request, response: web.StreamResponse) -> None:
+    response.headers["Server"] = SERVER
+
+
+@web.middleware
+async def routing_problems(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Turn what the router refuses into a problem document."""
+    try:
+        return await handler(request)
+    except web.HTTPMethodNotAllowed as refusal:
+        allowed = ", ".join(sorted(refusal.allowed_methods))
+        error: BanksideError = MethodNotAllowed(headers={"Allow": allowed})
+    except web.HTTPNotFound:
+        error = NotFound()
+    except web.HTTPRequestEntityTooLarge:
+        error = BodyTooLarge()
+    except web.HTTPException:
+        error = InternalError()
+    request_id = request_id_of(request)
+    response = failure(error, request_id)
+    response.headers["X-Request-Id"] = request_id
+    return response

@@ -1,0 +1,114 @@
+"""Who sent a request: the four headers checked in the order of the interface (§1), up to the signature.
+
+The nonce is the admission's: it is recorded only after the signature has been verified.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from multidict import CIMultiDictProxy
+
+from libs.contracts.errors import (
+    InvalidSignature,
+    MalformedCredentials,
+    MissingCredentials,
+    TimestampOutOfWindow,
+    UnknownSubscriptionKey,
+)
+from libs.signing.request import body_digest, canonical_string, matches
+from services.gateway.credentials import Credentials
+from services.gateway.model import Credential
+
+HEADERS = ("X-API-SIGNATURE", "X-API-TIMESTAMP", "X-API-NONCE", "X-API-SUBSCRIPTION-KEY")
+
+_FORMS = {
+    "X-API-SIGNATURE": re.compile(r"[0-9a-f]{64}"),
+    "X-API-TIMESTAMP": re.compile(r"[0-9]{1,12}"),
+    "X-API-NONCE": re.compile(r"[A-Za-z0-9_-]{16,128}"),
+    "X-API-SUBSCRIPTION-KEY": re.compile(r"sub_[A-Za-z0-9]{22,64}"),
+}
+_NOBODYS_SECRET = secrets.token_bytes(32)
+"""Signs for keys that are not known, so that an unknown key costs the work of a known one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Signed:
+    """A request whose signature was verified."""
+
+    credential: Credential
+    timestamp: int
+    nonce: str
+
+
+def read_headers(headers: CIMultiDictProxy[str]) -> tuple[str, str, str, str]:
+    """Signature, timestamp, nonce and subscription key as sent.
+
+    Raises:
+        MissingCredentials: with the names of the headers.
+        MalformedCredentials: one is there twice, or not of its form.
+    """
+    sent = [list(headers.getall(name, ())) for name in HEADERS]
+    missing = [name for name, values in zip(HEADERS, sent, strict=True) if not values]
+    if missing:
+        raise MissingCredentials(
+            f"Missing header: {', '.join(missing)}.", extra={"headers": missing}
+        )
+    wrong = [
+        name
+        for name, values in zip(HEADERS, sent, strict=True)
+        if len(values) != 1 or not _FORMS[name].fullmatch(values[0])
+    ]
+    if wrong:
+        raise MalformedCredentials(
+            f"Not of the right form: {', '.join(wrong)}.", extra={"headers": wrong}
+        )
+    return sent[0][0], sent[1][0], sent[2][0], sent[3][0]
+
+
+class Authentication:
+    """Verifies signatures.
+
+    Args:
+        show_canonical: tell the caller what was signed here when a signature does not match; not in production.
+    """
+
+    def __init__(
+        self, credentials: Credentials, *, window_seconds: int, show_canonical: bool
+    ) -> None:
+        self._credentials = credentials
+        self._window_seconds = window_seconds
+        self._show_canonical = show_canonical
+
+    async def verify(
+        self, method: str, target: str, headers: CIMultiDictProxy[str], body: bytes
+    ) -> Signed:
+        """Who signed the request.
+
+        Raises:
+            Unauthenticated: one of its kinds, the first that applies.
+        """
+        signature, timestamp, nonce, subscription_key = read_headers(headers)
+        credential = await self._credentials.find(subscription_key)
+        canonical = canonical_string(
+            timestamp, nonce, subscription_key, method, target, body_digest(body)
+        )
+        now = time.time()
+        at = datetime.fromtimestamp(now, UTC)
+        if credential is None or not credential.is_active(at):
+            matches(_NOBODYS_SECRET, canonical, signature)
+            raise UnknownSubscriptionKey
+        if abs(now - int(timestamp)) > self._window_seconds:
+            raise TimestampOutOfWindow(extra={"server_time": int(now)})
+        if not any([matches(secret, canonical, signature) for secret in credential.secrets(at)]):
+            extra = (
+                {"canonical_string": canonical.decode("utf-8", "replace")}
+                if self._show_canonical
+                else {}
+            )
+            raise InvalidSignature(extra=extra)
+        return Signed(credential, int(timestamp), nonce)

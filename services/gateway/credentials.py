@@ -1,0 +1,89 @@
+"""Subscription keys, loaded together when many are asked for and kept for a second.
+
+A new key works at once, since what is not known is always looked up; a revoked or changed one is seen within `FRESH_SECONDS` in every
+gateway process.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+
+from sqlalchemy import text
+
+from libs.contracts.principal import Family, Principal, Scope
+from libs.messaging.batching import Batcher
+from libs.persistence.engine import Database
+from libs.persistence.sealing import Keyring
+from services.gateway.model import Credential
+
+FRESH_SECONDS = 1.0
+KEPT = 10_000
+LOADED_TOGETHER = 100
+
+
+def secret_context(subscription_key: str) -> str:
+    """What a sealed secret is bound to."""
+    return f"credential/{subscription_key}"
+
+
+class Credentials:
+    """Looks credentials up by subscription key."""
+
+    def __init__(self, database: Database, keyring: Keyring) -> None:
+        self._database = database
+        self._keyring = keyring
+        self._kept: OrderedDict[str, tuple[float, Credential]] = OrderedDict()
+        self._loading = Batcher(
+            self._load, name="credentials", limit=LOADED_TOGETHER, concurrency=2
+        )
+
+    async def find(self, subscription_key: str) -> Credential | None:
+        """The credential, at most a second old; None when there is none."""
+        kept = self._kept.get(subscription_key)
+        if kept is not None and time.monotonic() - kept[0] < FRESH_SECONDS:
+            return kept[1]
+        return await self._loading.submit(subscription_key)
+
+    async def _load(self, keys: list[str]) -> list[Credential | None]:
+        async with self._database.transaction() as connection:
+            rows = await connection.execute(
+                text(
+                    "SELECT c.subscription_key, c.id, c.tenant, t.name, c.family, c.customer_id, c.scopes, c.secret,"
+                    " c.previous_secret, c.previous_secret_expires_at, c.expires_at, c.revoked_at"
+                    " FROM credentials c JOIN tenants t ON t.tenant = c.tenant"
+                    " WHERE c.subscription_key = ANY(:keys)"
+                ),
+                {"keys": keys},
+            )
+            found = {row.subscription_key: self._credential(row) for row in rows}
+        now = time.monotonic()
+        for key, credential in found.items():
+            self._kept[key] = (now, credential)
+            self._kept.move_to_end(key)
+        for key in keys:
+            if key not in found:
+                self._kept.pop(key, None)
+        while len(self._kept) > KEPT:
+            self._kept.popitem(last=False)
+        return [found.get(key) for key in keys]
+
+    def _credential(self, row) -> Credential:  # type: ignore[no-untyped-def]
+        context = secret_context(row.subscription_key)
+        previous = row.previous_secret
+        return Credential(
+            id=row.id,
+            principal=Principal(
+                tenant=row.tenant,
+                tenant_name=row.name,
+                family=Family(row.family),
+                subscription_key=row.subscription_key,
+                customer_id=str(row.customer_id) if row.customer_id else None,
+            ),
+            scopes=frozenset(Scope(scope) for scope in row.scopes),
+            secret=self._keyring.open(row.secret, context).encode(),
+            previous_secret=self._keyring.open(previous, context).encode() if previous else None,
+            previous_secret_expires_at=row.previous_secret_expires_at,
+            expires_at=row.expires_at,
+            revoked_at=row.revoked_at,
+        )

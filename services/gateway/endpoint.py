@@ -1,0 +1,218 @@
+"""The way of a request through the gateway, in the order of the interface (§1).
+
+route ─▶ size ─▶ credentials ─▶ rate ─▶ family, scope ─▶ media type, JSON, validation ─▶ command or query ─▶ reply
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import time
+from collections.abc import Awaitable, Callable
+from uuid import UUID
+
+import structlog
+from aiohttp import web
+from uuid_utils import uuid7
+
+from libs.contracts.binding import bind
+from libs.contracts.errors import (
+    BanksideError,
+    ErrorDetail,
+    InsufficientScope,
+    InternalError,
+    Invalid,
+    Unauthenticated,
+    Unavailable,
+    WrongRouteFamily,
+)
+from libs.contracts.model import Command
+from libs.contracts.operation import Operation
+from libs.messaging.batching import TooManyWaiting
+from libs.messaging.caller import Caller
+from libs.messaging.envelope import Reply
+from libs.persistence.engine import is_away
+from libs.persistence.sealing import LookupKey
+from libs.runtime.metrics import HANDLED_SECONDS
+from libs.runtime.process import Misconfigured
+from services.gateway.admission import Admission
+from services.gateway.authentication import Authentication
+from services.gateway.failures import Failures, counted_as
+from services.gateway.model import Credential
+from services.gateway.requests import (
+    Network,
+    address_of,
+    check_media_type,
+    command_id_of,
+    idempotency_key_of,
+    read_body,
+    request_id_of,
+)
+from services.gateway.responses import failure, success
+from services.gateway.settings import Settings
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+_log = structlog.get_logger("gateway")
+
+
+class Endpoints:
+    """Makes the handler of each row of the table."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        authentication: Authentication,
+        admission: Admission,
+        failures: Failures,
+        caller: Caller,
+        lookup: LookupKey,
+    ) -> None:
+        self._settings = settings
+        self._authentication = authentication
+        self._admission = admission
+        self._failures = failures
+        self._caller = caller
+        self._lookup = lookup
+        self._trusted = trusted_networks(settings.trusted_proxies)
+
+    def handler(self, operation: Operation) -> Handler:
+        async def handle(request: web.Request) -> web.StreamResponse:
+            started = time.perf_counter()
+            request_id = request_id_of(request)
+            outcome = "ok"
+            try:
+                response = await self._respond(operation, request, request_id)
+            except BanksideError as error:
+                outcome = error.code
+                response = failure(error, request_id)
+            response.headers["X-Request-Id"] = request_id
+            HANDLED_SECONDS.labels(operation.name, outcome).observe(time.perf_counter() - started)
+            return response
+
+        return handle
+
+    async def _respond(
+        self, operation: Operation, request: web.Request, request_id: str
+    ) -> web.Response:
+        deadline = time.time() + self._settings.deadline_seconds
+        body = await read_body(request, self._settings.body_seconds)
+        rate_headers: dict[str, str] = {}
+        try:
+            credential = await self._admit(operation, request, body, rate_headers)
+            self._authorize(operation, credential)
+            check_media_type(operation, request, body)
+            response = await self._carry_out(
+                operation, request, request_id, body, credential, deadline
+            )
+        except BanksideError as error:
+            error.headers = {**rate_headers, **error.headers}
+            raise
+        except TooManyWaiting as error:
+            raise Unavailable(headers={**rate_headers, "Retry-After": "1"}) from error
+        except Exception as error:
+            if is_away(error):
+                raise Unavailable(headers={**rate_headers, "Retry-After": "1"}) from error
+            _log.error(
+                "request_failed", operation=operation.name, request_id=request_id, exc_info=error
+            )
+            raise InternalError(headers=rate_headers) from error
+        response.headers.update(rate_headers)
+        return response
+
+    async def _admit(
+        self,
+        operation: Operation,
+        request: web.Request,
+        body: bytes,
+        rate_headers: dict[str, str],
+    ) -> Credential:
+        address = counted_as(address_of(request, self._trusted))
+        self._failures.check(address)
+        try:
+            signed = await self._authentication.verify(
+                request.method, request.raw_path, request.headers, body
+            )
+            rate = await self._admission.admit(signed, operation.rate_class)
+        except Unauthenticated:
+            self._failures.count(address)
+            raise
+        rate_headers.update(rate.headers())
+        return signed.credential
+
+    @staticmethod
+    def _authorize(operation: Operation, credential: Credential) -> None:
+        if credential.principal.family is not operation.family:
+            raise WrongRouteFamily
+        if operation.scope is not None and operation.scope not in credential.scopes:
+            raise InsufficientScope(
+                f"This operation needs the scope {operation.scope}.",
+                extra={"scope": operation.scope},
+            )
+
+    async def _carry_out(
+        self,
+        operation: Operation,
+        request: web.Request,
+        request_id: str,
+        body: bytes,
+        credential: Credential,
+        deadline: float,
+    ) -> web.Response:
+        idempotency_key, errors = idempotency_key_of(operation, request)
+        command = _bind(operation, request, body, errors)
+        command_id = command_id_of(credential.principal, request, idempotency_key)
+        envelope = self._caller.envelope(
+            operation,
+            credential.principal,
+            command,
+            command_id=str(command_id),
+            message_id=str(uuid7()),
+            request_id=request_id,
+            deadline=deadline,
+            idempotency_key=idempotency_key,
+            body_hash=self._body_hash(command_id, body) if idempotency_key else None,
+            trace=request.headers.get("traceparent"),
+        )
+        send = self._caller.ask if operation.is_query else self._caller.command
+        return self._response(operation, await send(envelope))
+
+    def _body_hash(self, command_id: UUID, body: bytes) -> str:
+        return self._lookup.digest(f"body/{command_id}", body).hex()
+
+    def _response(self, operation: Operation, reply: Reply) -> web.Response:
+        if reply.error is not None:
+            error = reply.error.to_error()
+            if reply.replayed:
+                error.headers["Idempotent-Replayed"] = "true"
+            raise error
+        if operation.reply_shape or reply.result is None:
+            response = success(operation, self._caller.open_result(operation, reply))
+        else:
+            response = success(operation, bytes(reply.result))
+        if reply.replayed:
+            response.headers["Idempotent-Replayed"] = "true"
+        return response
+
+
+def _bind(
+    operation: Operation, request: web.Request, body: bytes, errors: list[ErrorDetail]
+) -> Command:
+    """The request's command, with what is wrong in its headers and its values told together."""
+    headers = {
+        name: request.headers[name] for _, name in operation.headers if name in request.headers
+    }
+    try:
+        command = bind(operation, request.match_info, request.query.items(), headers, body)
+    except Invalid as invalid:
+        raise Invalid([*errors, *invalid.errors]) from None
+    if errors:
+        raise Invalid(errors)
+    return command
+
+
+def trusted_networks(setting: str) -> list[Network]:
+    """Raises Misconfigured."""
+    try:
+        return [ipaddress.ip_network(part.strip()) for part in setting.split(",") if part.strip()]
+    except ValueError as error:
+        raise Misconfigured(f"set BANKSIDE_GATEWAY_TRUSTED_PROXIES to networks: {error}.") from None

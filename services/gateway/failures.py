@@ -1,0 +1,110 @@
+"""Addresses that keep failing to authenticate: counted over all gateway processes, refused for the rest of the minute.
+
+Counts are exchanged with the other processes once a second, so an address may get a second's worth more than its limit.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import time
+from collections import Counter
+
+import structlog
+from sqlalchemy import text
+
+from libs.contracts.errors import RateLimited
+from libs.persistence.engine import Database, is_away
+
+EXCHANGE_SECONDS = 1.0
+ADDRESSES = 50_000
+"""Addresses remembered in a minute at most; those beyond are not counted until the next."""
+
+
+class Failures:
+    """Failed authentications of this minute, by address."""
+
+    def __init__(self, database: Database, per_minute: int) -> None:
+        self._database = database
+        self._per_minute = per_minute
+        self._minute = 0
+        self._known: Counter[str] = Counter()
+        self._new: Counter[str] = Counter()
+
+    def check(self, address: str) -> None:
+        """Raises RateLimited while the address has failed too often."""
+        self._turn()
+        if self._known[address] + self._new[address] > self._per_minute:
+            wait = 60 - int(time.time()) % 60
+            raise RateLimited(
+                "Too many failed authentications from this address.",
+                headers={"Retry-After": str(wait)},
+            )
+
+    def count(self, address: str) -> None:
+        self._turn()
+        if address in self._new or len(self._new) < ADDRESSES:
+            self._new[address] += 1
+
+    def _turn(self) -> None:
+        minute = int(time.time()) // 60
+        if minute != self._minute:
+            self._minute = minute
+            self._known.clear()
+            self._new.clear()
+
+    async def exchange_for_ever(self) -> None:
+        log = structlog.get_logger("failures")
+        while True:
+            await asyncio.sleep(EXCHANGE_SECONDS)
+            try:
+                await self._exchange()
+            except Exception as error:
+                if not is_away(error):
+                    raise
+                log.warning("database_away")
+
+    async def _exchange(self) -> None:
+        self._turn()
+        minute, sent = self._minute, Counter(self._new)
+        async with self._database.transaction() as connection:
+            if sent:
+                await connection.execute(
+                    text(
+                        "INSERT INTO failures AS f (address, minute, count)"
+                        " SELECT address, :minute, count FROM"
+                        " unnest(CAST(:addresses AS text[]), CAST(:counts AS bigint[])) AS a (address, count)"
+                        " ORDER BY address"
+                        " ON CONFLICT (address, minute) DO UPDATE SET count = f.count + excluded.count"
+                    ),
+                    {
+                        "minute": minute,
+                        "addresses": list(sent),
+                        "counts": list(sent.values()),
+                    },
+                )
+                await connection.execute(
+                    text("DELETE FROM failures WHERE minute < :minute"), {"minute": minute - 1}
+                )
+            rows = await connection.execute(
+                text(
+                    "SELECT address, count FROM failures WHERE minute = :minute"
+                    " ORDER BY count DESC LIMIT :limit"
+                ),
+                {"minute": minute, "limit": ADDRESSES},
+            )
+            known = Counter({row.address: row.count for row in rows})
+        if minute == self._minute:
+            self._known = known
+            self._new -= sent
+
+
+def counted_as(address: str) -> str:
+    """The address failures are counted under: an IPv6 host can choose among its /64."""
+    try:
+        parsed = ipaddress.ip_address(address)
+    except ValueError:
+        return address
+    if isinstance(parsed, ipaddress.IPv6Address):
+        return str(ipaddress.ip_network((parsed, 64), strict=False).network_address)
+    return address

@@ -1,0 +1,303 @@
+"""`bankside keys …`: subscription keys of partners and of their customers."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import secrets
+import string
+import time
+from dataclasses import asdict
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Any
+from uuid import UUID
+
+from cyclopts import App, Parameter
+
+from libs.client.credentials import Credentials, save
+from libs.client.mistakes import OperatorMistake
+from libs.client.output import console, print_json
+from libs.contracts.errors import BanksideError, NotFound
+from libs.contracts.onboarding_operations import FIND_CUSTOMER
+from libs.contracts.ownership import CustomerOwner, FindCustomer
+from libs.contracts.principal import FAMILY_SCOPES, Family, Principal, Scope
+from libs.messaging.broker import Broker
+from libs.messaging.caller import Caller
+from libs.persistence.engine import Database, is_away, open_database
+from services.gateway import repository
+from services.gateway.credentials import secret_context
+from services.gateway.settings import Settings
+
+READS_PER_MINUTE = 6000
+WRITES_PER_MINUTE = 600
+WIRES_PER_MINUTE = 60
+OVERLAP_HOURS = 24.0
+ASK_SECONDS = 10.0
+
+Json = Annotated[bool, Parameter(name="--json", negative="")]
+
+app = App(name="keys", help="Subscription keys: create, list, revoke, rotate.")
+
+
+@app.command
+def create(
+    *,
+    family: Family,
+    tenant: str | None = None,
+    customer: UUID | None = None,
+    tenant_name: str | None = None,
+    reads_per_minute: int = READS_PER_MINUTE,
+    writes_per_minute: int = WRITES_PER_MINUTE,
+    wires_per_minute: int = WIRES_PER_MINUTE,
+    scope: list[Scope] | None = None,
+    expires: str | None = None,
+    save_as: Annotated[str | None, Parameter(name="--save")] = None,
+    json: Json = False,
+) -> None:
+    """Make a key and show its secret, once.
+
+    Parameters
+    ----------
+    family
+        Which routes it may use: partner (all of the tenant's customers) or customer (one of them).
+    tenant
+        The partner, made when it is new. For a customer's key it follows from the customer.
+    customer
+        The customer of a customer's key: the customer_id from onboarding.
+    tenant_name
+        The name of a new partner; its id when not given.
+    scope
+        What it may do; repeat for several. All of its family when not given.
+    expires
+        When it stops: an ISO 8601 date-time with an offset, or a number of days such as 30d.
+    save_as
+        Keep it under this name for `bankside call --key`.
+    """
+    if min(reads_per_minute, writes_per_minute, wires_per_minute) < 1:
+        raise OperatorMistake("A rate is at least 1 a minute.")
+    scopes = _scopes(family, scope)
+    expires_at = _expiry(expires)
+    settings = Settings.load()
+
+    async def work(database: Database) -> dict[str, Any]:
+        owner = await _owner(settings, family, tenant, customer)
+        subscription_key, secret = _new_subscription_key(), secrets.token_urlsafe(32)
+        async with database.transaction() as connection:
+            await repository.ensure_tenant(connection, owner, tenant_name or owner)
+            await repository.add_credential(
+                connection,
+                repository.NewCredential(
+                    subscription_key=subscription_key,
+                    tenant=owner,
+                    family=family,
+                    customer_id=customer,
+                    scopes=scopes,
+                    secret=settings.keyring().seal(secret, secret_context(subscription_key)),
+                    reads_per_minute=reads_per_minute,
+                    writes_per_minute=writes_per_minute,
+                    wires_per_minute=wires_per_minute,
+                    expires_at=expires_at,
+                ),
+            )
+        return _made(subscription_key, secret, owner, family.value)
+
+    made = _with_database(settings, work)
+    if save_as:
+        save(save_as, Credentials(made["subscription_key"], made["secret"]))
+    _show(made, json)
+
+
+@app.command(name="list")
+def list_keys(*, tenant: str | None = None, json: Json = False) -> None:
+    """Show the keys, without secrets."""
+
+    async def work(database: Database) -> list[repository.CredentialRow]:
+        async with database.transaction() as connection:
+            return await repository.list_credentials(connection, tenant)
+
+    rows = _with_database(Settings.load(), work)
+    if json:
+        print_json([asdict(row) for row in rows])
+        return
+    for row in rows:
+        state = _state(row, datetime.now(UTC))
+        customer = f" {row.customer_id}" if row.customer_id else ""
+        console().print(
+            f"{row.subscription_key}  {row.tenant}  {row.family}{customer}  {state}  {' '.join(row.scopes)}"
+        )
+
+
+@app.command
+def revoke(key: str, *, json: Json = False) -> None:
+    """Stop a key; it is refused within two seconds."""
+
+    async def work(database: Database) -> bool:
+        async with database.transaction() as connection:
+            return await repository.revoke(connection, key)
+
+    if not _with_database(Settings.load(), work):
+        raise OperatorMistake(f"There is no key {key}.")
+    if json:
+        print_json({"subscription_key": key, "revoked": True})
+    else:
+        console().print(f"{key} is revoked.")
+
+
+@app.command
+def rotate(
+    key: str,
+    *,
+    overlap_hours: float = OVERLAP_HOURS,
+    save_as: Annotated[str | None, Parameter(name="--save")] = None,
+    json: Json = False,
+) -> None:
+    """Give a key a new secret; the old one stays valid for the overlap.
+
+    Parameters
+    ----------
+    overlap_hours
+        How long the old secret still signs; 0 ends it at once.
+    """
+    if not 0 <= overlap_hours <= 24 * 30:
+        raise OperatorMistake("The overlap is 0 to 720 hours.")
+    settings = Settings.load()
+    secret = secrets.token_urlsafe(32)
+
+    async def work(database: Database) -> tuple[str, str] | None:
+        sealed = settings.keyring().seal(secret, secret_context(key))
+        async with database.transaction() as connection:
+            return await repository.rotate(connection, key, sealed, overlap_hours)
+
+    rotated = _with_database(settings, work)
+    if rotated is None:
+        raise OperatorMistake(f"There is no active key {key}.")
+    if save_as:
+        save(save_as, Credentials(key, secret))
+    _show(_made(key, secret, *rotated), json)
+
+
+def _made(subscription_key: str, secret: str, tenant: str, family: str) -> dict[str, Any]:
+    return {
+        "subscription_key": subscription_key,
+        "secret": secret,
+        "tenant": tenant,
+        "family": family,
+    }
+
+
+def _show(made: dict[str, Any], json: bool) -> None:
+    if json:
+        print_json(made)
+        return
+    for name, value in made.items():
+        console().print(f"{name:17} {value}")
+    console().print("The secret is not shown again.")
+
+
+def _new_subscription_key() -> str:
+    alphabet = string.ascii_letters + string.digits
+    return "sub_" + "".join(secrets.choice(alphabet) for _ in range(24))
+
+
+def _scopes(family: Family, wanted: list[Scope] | None) -> frozenset[Scope]:
+    allowed = FAMILY_SCOPES[family]
+    if not wanted:
+        return allowed
+    foreign = sorted(set(wanted) - allowed)
+    if foreign:
+        raise OperatorMistake(
+            f"A {family.value}'s key cannot have {', '.join(foreign)}; it can have {', '.join(sorted(allowed))}."
+        )
+    return frozenset(wanted)
+
+
+def _expiry(text: str | None) -> datetime | None:
+    if text is None:
+        return None
+    if days := re.fullmatch(r"([0-9]{1,5})d", text):
+        return datetime.now(UTC) + timedelta(days=int(days[1]))
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        at = None
+    if at is None or at.tzinfo is None:
+        raise OperatorMistake(
+            "--expires takes an ISO 8601 date-time with an offset, such as 2027-01-31T00:00:00Z, or days, such as 30d."
+        )
+    return at
+
+
+def _state(row: repository.CredentialRow, now: datetime) -> str:
+    if row.revoked_at is not None:
+        return "revoked"
+    if row.expires_at is not None and row.expires_at <= now:
+        return "expired"
+    return "active"
+
+
+async def _owner(
+    settings: Settings, family: Family, tenant: str | None, customer: UUID | None
+) -> str:
+    """The tenant that the key is for."""
+    if family is Family.PARTNER:
+        if customer is not None:
+            raise OperatorMistake("A partner's key is not for one customer: leave --customer out.")
+        if tenant is None or not re.fullmatch(r"[a-z0-9][a-z0-9_-]{0,62}", tenant):
+            raise OperatorMistake(
+                "Name the partner with --tenant: lower-case letters, digits, '-' and '_'."
+            )
+        return tenant
+    if customer is None:
+        raise OperatorMistake("Name the customer with --customer: the customer_id from onboarding.")
+    found = await _find_customer(settings, customer)
+    if tenant is not None and tenant != found.tenant:
+        raise OperatorMistake(f"There is no customer {customer} of {tenant}.")
+    return found.tenant
+
+
+async def _find_customer(settings: Settings, customer: UUID) -> CustomerOwner:
+    """Ask onboarding, which owns customers."""
+    broker = Broker(settings.amqp_url.get_secret_value(), "operator")
+    caller = Caller(settings.keyring())
+    broker.add(caller)
+    operator = Principal(
+        tenant="", tenant_name="", family=Family.PARTNER, subscription_key="operator"
+    )
+    async with broker.open():
+        await broker.start(wait_seconds=ASK_SECONDS)
+        try:
+            payload = await caller.query(
+                FIND_CUSTOMER,
+                operator,
+                FindCustomer(customer_id=str(customer)),
+                time.time() + ASK_SECONDS,
+            )
+        except NotFound:
+            raise OperatorMistake(f"There is no customer {customer}.") from None
+        except BanksideError as error:
+            raise OperatorMistake(
+                f"Onboarding could not be asked about the customer ({error.code}): is the stack running?"
+            ) from None
+    return CustomerOwner.model_validate(payload["data"])
+
+
+def _with_database(settings: Settings, work: Any) -> Any:
+    """Run `work` on the gateway's database; a database that cannot be used is one sentence."""
+
+    async def run() -> Any:
+        database = open_database(
+            settings.database_url.get_secret_value(), settings.service, pool_size=1
+        )
+        try:
+            return await work(database)
+        finally:
+            await database.close()
+
+    try:
+        return asyncio.run(run())
+    except Exception as error:
+        if not is_away(error):
+            raise
+        raise OperatorMistake(
+            "The gateway's database cannot be reached: is the stack running (make status)?"
+        ) from None

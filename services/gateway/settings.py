@@ -1,0 +1,27 @@
+"""What can be set of the gateway."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from libs.messaging.topology import QUERY_TTL_SECONDS
+from libs.runtime.service_settings import MessagingSettings
+from libs.runtime.settings import settings_of
+
+
+class Settings(MessagingSettings):
+    service = "gateway"
+    model_config = settings_of("GATEWAY")
+
+    host: str = "127.0.0.1"
+    port: int = Field(default=8080, ge=1, le=65535)
+    processes: int = Field(default=1, ge=1, le=64)
+    deadline_seconds: float = Field(default=25, gt=4, le=QUERY_TTL_SECONDS)
+    """A caller is answered within this time, whatever happens behind the gateway."""
+    body_seconds: float = Field(default=10, gt=0, le=60)
+    """A body that has not arrived after this time is a 408."""
+    timestamp_window_seconds: int = Field(default=300, ge=1, le=900)
+    failures_per_minute: int = Field(default=300, ge=1)
+    """Failed authentications from one address; more, and the address is answered 429."""
+    trusted_proxies: str = ""
+    """Networks, separated by commas, whose X-Forwarded-For is believed."""
