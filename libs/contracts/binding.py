@@ -49,9 +49,7 @@ def bind(
             )
             continue
         values[name], sources[name] = value, "query"
-    if operation.takes_body:
-        _take_body(_object(body), path, values, sources, errors)
-    elif not operation.is_query and body:
+    if operation.takes_body or (not operation.is_query and body):
         _take_body(_object(body), path, values, sources, errors)
     return _validate(operation.command, values, sources, errors, operation)
 

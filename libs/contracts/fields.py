@@ -1,4 +1,6 @@
-"""Field types with their rules and normal forms (interface §5). Validators are idempotent: a normal form passes unchanged."""
+"""Field types with their rules and normal forms (interface §5). Validators are idempotent: a normal form passes
+unchanged.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +20,7 @@ from pydantic import (
     PlainSerializer,
     StringConstraints,
     TypeAdapter,
+    WithJsonSchema,
 )
 from pydantic_core import PydanticKnownError
 from stdnum.exceptions import ValidationError as StdnumError
@@ -201,18 +204,52 @@ BirthDate = Annotated[CalendarDate, AfterValidator(_adult), Sensitive()]
 Number = Annotated[Decimal, BeforeValidator(_exact), Field(allow_inf_nan=False)]
 Percentage = Annotated[Number, Field(ge=0, le=100)]
 
-Ein = Annotated[str, StringConstraints(strip_whitespace=True), AfterValidator(_ein), Sensitive()]
-Tin = Annotated[str, StringConstraints(strip_whitespace=True), AfterValidator(_tin), Sensitive()]
+Trimmed = Annotated[str, StringConstraints(strip_whitespace=True)]
+
+
+def _shown(pattern: str | None, description: str) -> WithJsonSchema:
+    """How a rule that only a validator knows looks in the documents."""
+    shape = {"pattern": pattern} if pattern else {}
+    return WithJsonSchema({"type": "string", "description": description, **shape})
+
+
+Ein = Annotated[
+    Trimmed,
+    AfterValidator(_ein),
+    _shown("^[0-9]{2}-?[0-9]{7}$", "An EIN with a prefix that the IRS assigns"),
+    Sensitive(),
+]
+Tin = Annotated[
+    Trimmed,
+    AfterValidator(_tin),
+    _shown("^[0-9]{3}-?[0-9]{2}-?[0-9]{4}$", "An SSN or ITIN"),
+    Sensitive(),
+]
 RoutingNumber = Annotated[
-    str, StringConstraints(strip_whitespace=True), AfterValidator(_routing_number)
+    Trimmed,
+    AfterValidator(_routing_number),
+    _shown("^[0-9]{9}$", "A routing number with its ABA checksum"),
 ]
 ExternalAccountNumber = Annotated[
-    str, StringConstraints(strip_whitespace=True), AfterValidator(_account_number), Sensitive()
+    Trimmed,
+    AfterValidator(_account_number),
+    _shown("^[0-9]{4,17}$", "An account number at another bank"),
+    Sensitive(),
 ]
-NaicsCode = Annotated[str, StringConstraints(strip_whitespace=True), AfterValidator(_naics_code)]
-FormationState = Annotated[Text, AfterValidator(usps_state)]
-Country = Annotated[Text, AfterValidator(_country)]
-Phone = Annotated[Text, AfterValidator(_phone)]
+NaicsCode = Annotated[
+    Trimmed, AfterValidator(_naics_code), _shown("^[0-9]{2,6}$", "A NAICS industry code")
+]
+FormationState = Annotated[
+    Text,
+    AfterValidator(usps_state),
+    _shown("^[A-Za-z]{2}$", "The USPS code of a state, DC or a territory"),
+]
+Country = Annotated[
+    Text, AfterValidator(_country), _shown("^[A-Za-z]{2}$", "An ISO 3166 alpha-2 code")
+]
+Phone = Annotated[
+    Text, AfterValidator(_phone), _shown(None, "E.164, or ten US digits in any usual punctuation")
+]
 Email = Annotated[EmailStr, StringConstraints(strip_whitespace=True, max_length=255)]
 WebUrl = Annotated[
     str,

@@ -22,7 +22,9 @@ class Command(Model):
 
     @classmethod
     def broken_rules(cls, values: Mapping[str, Any]) -> list[BrokenRule]:
-        """Rules over several fields, read off the raw values so that they are told together with all else that is wrong."""
+        """Rules over several fields, read off the raw values so that they are told together with all else that is
+        wrong.
+        """
         return []
 
 

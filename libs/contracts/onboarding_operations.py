@@ -49,7 +49,7 @@ ADD_EXTERNAL_BANK_ACCOUNT = Operation(
     command=customers.AddExternalBankAccount,
     reply=views.ExternalBankAccountAdded,
     message="External bank account added",
-    errors=(NotFound, AlreadyExists, ProviderRefused),
+    errors=(NotFound, AlreadyExists, InvalidState, ProviderRefused),
     summary="Add an external bank account, which becomes the primary one",
 )
 LIST_CUSTOMERS = Operation(

@@ -1,7 +1,7 @@
 """Which fields are never stored, queued or logged in clear, and how a payload is walked to seal them.
 
-A field is sensitive when its type carries the `Sensitive` marker. `SensitiveShape.of(model)` finds them at any depth, once
-per model; `apply` replaces their values in a payload.
+A field is sensitive when its type carries the `Sensitive` marker. `SensitiveShape.of(model)` finds them at any
+depth, once per model; `apply` replaces their values in a payload.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Work that many ask for one by one and that is cheaper done together.
 
-What arrives while a batch is under way goes out together in the next one: an idle system acts at once, a busy one acts rarely and on
-much.
+What arrives while a batch is under way goes out together in the next one: an idle system acts at once, a busy one
+acts rarely and on much.
 """
 
 from __future__ import annotations

@@ -1,13 +1,14 @@
 """The connection to RabbitMQ, rebuilt whole whenever any part of it is lost.
 
-Parts (callers, consumers) are attached to each new connection from nothing: topology declared, channels opened, consumers
-registered. So there is no state in which a connection is up and a consumer is missing: the loss of a channel or of a consumer ends
-the session, and the next one has all.
+Parts (callers, consumers) are attached to each new connection from nothing: topology declared, channels opened,
+consumers registered. So there is no state in which a connection is up and a consumer is missing: the loss of a
+channel or of a consumer ends the session, and the next one has all.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, Protocol
@@ -148,10 +149,8 @@ class Broker:
 
 
 async def _close(connection: AbstractConnection) -> None:
-    try:
+    with contextlib.suppress(*BROKER_ERRORS):  # it is gone, which is what was wanted
         await connection.close()
-    except BROKER_ERRORS:
-        pass  # it is gone, which is what was wanted
 
 
 def _properties(name: str) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import asyncio
 import time
 from typing import Any
 
+import structlog
 from aio_pika import DeliveryMode, Message
 from aio_pika.abc import AbstractExchange, AbstractIncomingMessage
 from aio_pika.exceptions import ChannelInvalidStateError, DeliveryError
@@ -38,8 +39,8 @@ WAITING_REPLIES = 20_000
 class Caller:
     """A part of the broker through which a process asks services.
 
-    The reply queue is exclusive to the session: replies to what was asked on a lost session do not come, and their callers are told at
-    their deadline, since the work may go on.
+    The reply queue is exclusive to the session: replies to what was asked on a lost session do not come, and their
+    callers are told at their deadline, since the work may go on.
     """
 
     def __init__(self, sealer: Sealer) -> None:
@@ -48,6 +49,7 @@ class Caller:
         self._exchanges: dict[str, AbstractExchange] = {}
         self._reply_to: str | None = None
         self._batchers: dict[str, Batcher[Envelope, None]] = {}
+        self._log = structlog.get_logger("caller")
 
     async def attach(self, session: Session) -> None:
         replies = await session.channel(confirms=False)
@@ -128,7 +130,7 @@ class Caller:
 
     def open_result(self, operation: Operation, reply: Reply) -> Any:
         """The payload of a successful reply, decoded, its sensitive fields opened."""
-        payload = decode(bytes(reply.result)) if reply.result is not None else {"data": None}
+        payload = decode(bytes(reply.result)) if reply.result else {"data": None}
         if operation.reply_shape:
             context = reply_context(operation, reply.id)
             payload["data"] = open_payload(
@@ -224,7 +226,8 @@ class Caller:
     async def _on_replies(self, message: AbstractIncomingMessage) -> None:
         try:
             replies = decode_replies(message.body)
-        except NotAnEnvelope:
+        except NotAnEnvelope as error:
+            self._log.error("not_a_reply", cause=str(error), bytes=len(message.body))
             return
         for reply in replies:
             future = self._waiting.get(reply.to)

@@ -62,8 +62,8 @@ class _Consumption:
 class CommandConsumer:
     """A part of the broker that hands each command to `accept` and acks it afterwards.
 
-    What cannot be decoded is rejected to the dead queue. While `accept` waits for the database, at most the prefetch is held and the rest
-    stays in the queue. A crash before the ack leaves the message with the broker.
+    What cannot be decoded is rejected to the dead queue. While `accept` waits for the database, at most the
+    prefetch is held and the rest stays in the queue. A crash before the ack leaves the message with the broker.
     """
 
     def __init__(self, service: str, accept: Accept) -> None:

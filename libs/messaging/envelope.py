@@ -17,7 +17,8 @@ class Envelope(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
 
     Args:
         id: the command id, the same for every request under one Idempotency-Key.
-        message_id: of this one request, made by us: tells a second request from a redelivery, and names the reply's waiter.
+        message_id: of this one request, made by us: tells a second request from a redelivery, and names who
+            waits for the reply.
         request_id: for logs and the caller; the caller may have chosen it, so it proves nothing.
         deadline: until when somebody waits, in Unix seconds.
     """
@@ -52,12 +53,18 @@ class WireError(msgspec.Struct, frozen=True, omit_defaults=True):
         return error_from_wire(self.code, self.detail, self.extra, self.errors)
 
 
+NO_RESULT = msgspec.Raw()
+"""Empty, and false. Not None: msgspec decodes a union with Raw as if Raw were not in it."""
+
+
 class Reply(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The answer to one envelope: `result` is an encoded object, or there is an `error`. `to` is the envelope's message id."""
+    """The answer to one envelope: `result` is an encoded object, or there is an `error`. `to` is the envelope's
+    message id.
+    """
 
     id: str
     to: str
-    result: msgspec.Raw | None = None
+    result: msgspec.Raw = NO_RESULT
     error: WireError | None = None
     replayed: bool = False
 

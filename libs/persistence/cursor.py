@@ -56,13 +56,13 @@ async def move(connection: AsyncConnection, feed: str, *, expected: int, to: int
 async def leadership(database: Database, name: str) -> AsyncIterator[AsyncConnection]:
     """Wait until this process holds the advisory lock `name` in its schema; hold it for the body.
 
-    Yields the connection that holds the lock, in autocommit: work that only the leader may do goes over it, so that it fails
-    when leadership is lost.
+    Yields the connection that holds the lock, in autocommit: work that only the leader may do goes over it, so that
+    it fails when leadership is lost.
     """
     key = zlib.crc32(name.encode()) - 2**31
     async with database.engine.connect() as plain:
         connection = await plain.execution_options(isolation_level="AUTOCOMMIT")
-        while not await _try_lock(connection, key):
+        while not await _try_lock(connection, key):  # noqa: ASYNC110 - the other holder is another process
             await asyncio.sleep(ELECTION_SECONDS)
         try:
             yield connection

@@ -5,8 +5,9 @@
                  ▼    │
           lease ran out or due again: claimed by the sweeper of any replica
 
-Commands with one ordering key are driven one at a time, in the order in which they were recorded. A driver works under a lease; what
-it commits is fenced by the lease, so that a stalled driver that was replaced cannot commit anything more.
+Commands with one ordering key are driven one at a time, in the order in which they were recorded. A driver works
+under a lease; what it commits is fenced by the lease, so that a stalled driver that was replaced cannot commit
+anything more.
 """
 
 from __future__ import annotations
@@ -50,10 +51,13 @@ DDL = (
     )
     """,
     "CREATE INDEX inbox_due ON inbox (due_at) WHERE finished_at IS NULL",
-    "CREATE INDEX inbox_order ON inbox (ordering_key, sequence)"
-    " WHERE finished_at IS NULL AND ordering_key IS NOT NULL",
-    "CREATE INDEX inbox_kept ON inbox (finished_at)"
-    " WHERE finished_at IS NOT NULL AND NOT keep_for_ever",
+    """
+    CREATE INDEX inbox_order ON inbox (ordering_key, sequence)
+    WHERE finished_at IS NULL AND ordering_key IS NOT NULL
+    """,
+    """
+    CREATE INDEX inbox_kept ON inbox (finished_at) WHERE finished_at IS NOT NULL AND NOT keep_for_ever
+    """,
 )
 
 LEASE_SECONDS = 10
@@ -84,7 +88,9 @@ class Accepting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Enqueued:
-    """A command of the service's own, recorded in the transaction of what caused it. `body` holds nothing sensitive."""
+    """A command of the service's own, recorded in the transaction of what caused it. `body` holds nothing
+    sensitive.
+    """
 
     command_id: UUID
     operation: str
@@ -119,7 +125,36 @@ class Existing:
     reply: bytes | None
 
 
-_LEASED = "command_id, operation, message_id, request_id, principal, body, reply_to, deadline, attempts, lease"
+_INSERT = text(
+    """
+    INSERT INTO inbox (command_id, operation, ordering_key, message_id, request_id, principal, body, body_hash,
+        reply_to, deadline, keep_for_ever, attempts, lease, lease_until)
+    VALUES (:command_id, :operation, :ordering_key, :message_id, :request_id, :principal, :body, :body_hash,
+        :reply_to, :deadline, :keep_for_ever, :attempts, CAST(:lease AS uuid),
+        CASE WHEN CAST(:lease AS uuid) IS NOT NULL THEN clock_timestamp() + make_interval(secs => :seconds) END)
+    ON CONFLICT (command_id) DO NOTHING
+    RETURNING command_id, operation, message_id, request_id, principal, body, reply_to, deadline, attempts, lease
+    """
+)
+
+_CLAIM = text(
+    """
+    WITH due AS (
+        SELECT command_id FROM inbox i
+        WHERE finished_at IS NULL AND due_at <= clock_timestamp()
+            AND (lease_until IS NULL OR lease_until < clock_timestamp())
+            AND (ordering_key IS NULL OR NOT EXISTS (
+                SELECT 1 FROM inbox e WHERE e.ordering_key = i.ordering_key
+                    AND e.finished_at IS NULL AND e.sequence < i.sequence))
+        ORDER BY due_at LIMIT :limit FOR UPDATE SKIP LOCKED
+    )
+    UPDATE inbox i SET attempts = attempts + 1, lease = gen_random_uuid(),
+        lease_until = clock_timestamp() + make_interval(secs => :seconds)
+    FROM due WHERE i.command_id = due.command_id
+    RETURNING i.command_id, i.operation, i.message_id, i.request_id, i.principal, i.body, i.reply_to, i.deadline,
+        i.attempts, i.lease
+    """
+)
 
 
 async def accept(
@@ -146,15 +181,7 @@ async def accept(
         )
         may_drive = lease and earlier.first() is None
     inserted = await connection.execute(
-        text(
-            "INSERT INTO inbox (command_id, operation, ordering_key, message_id, request_id, principal, body, body_hash, reply_to,"
-            "  deadline, keep_for_ever, attempts, lease, lease_until)"
-            " VALUES (:command_id, :operation, :ordering_key, :message_id, :request_id, :principal, :body, :body_hash, :reply_to,"
-            "  :deadline, :keep_for_ever, :attempts, CAST(:lease AS uuid),"
-            "  CASE WHEN CAST(:lease AS uuid) IS NOT NULL"
-            "   THEN clock_timestamp() + make_interval(secs => :seconds) END)"
-            f" ON CONFLICT (command_id) DO NOTHING RETURNING {_LEASED}"
-        ),
+        _INSERT,
         {
             "command_id": command.command_id,
             "operation": command.operation,
@@ -208,20 +235,7 @@ async def enqueue(connection: AsyncConnection, command: Enqueued) -> None:
 async def claim(connection: AsyncConnection, limit: int) -> list[Leased]:
     """Lease up to `limit` commands that are due, are not leased, and are first of their key."""
     rows = await connection.execute(
-        text(
-            "WITH due AS ("
-            " SELECT command_id FROM inbox i"
-            " WHERE finished_at IS NULL AND due_at <= clock_timestamp()"
-            "  AND (lease_until IS NULL OR lease_until < clock_timestamp())"
-            "  AND (ordering_key IS NULL OR NOT EXISTS ("
-            "   SELECT 1 FROM inbox e WHERE e.ordering_key = i.ordering_key"
-            "    AND e.finished_at IS NULL AND e.sequence < i.sequence))"
-            " ORDER BY due_at LIMIT :limit FOR UPDATE SKIP LOCKED)"
-            " UPDATE inbox SET attempts = attempts + 1, lease = gen_random_uuid(),"
-            "  lease_until = clock_timestamp() + make_interval(secs => :seconds)"
-            " FROM due WHERE inbox.command_id = due.command_id"
-            f" RETURNING {', '.join('inbox.' + name.strip() for name in _LEASED.split(','))}"
-        ),
+        _CLAIM,
         {"limit": limit, "seconds": LEASE_SECONDS},
     )
     return [Leased(*row) for row in rows]

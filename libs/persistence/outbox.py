@@ -1,8 +1,8 @@
 """Events as rows of the transaction that made them true, relayed to the broker afterwards.
 
-Rows leave in order of `id`. Ids of one aggregate are in commit order, since its sequence is assigned under the lock of its row. The relay
-publishes with confirms and deletes what was confirmed on the connection that holds the lock: at least once, in order per aggregate,
-nothing lost.
+Rows leave in order of `id`. Ids of one aggregate are in commit order, since its sequence is assigned under the lock
+of its row. The relay publishes with confirms and deletes what was confirmed on the connection that holds the lock:
+at least once, in order per aggregate, nothing lost.
 """
 
 from __future__ import annotations

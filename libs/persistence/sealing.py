@@ -1,8 +1,9 @@
 """Sealing of sensitive values (AES-256-GCM, RFC 5116) and finding them again by keyed hash.
 
-A token is `s1.<key id>.<base64url of nonce and ciphertext>`. The context (what the value belongs to) is authenticated with it, so a
-token moved to another row or message does not open. The first key of the ring seals; every key of it opens, which is how keys rotate:
-put the new one in front, keep the old one until nothing sealed with it is left.
+A token is `s1.<key id>.<base64url of nonce and ciphertext>`. The context (what the value belongs to) is
+authenticated with it, so a token moved to another row or message does not open. The first key of the ring seals;
+every key of it opens, which is how keys rotate: put the new one in front, keep the old one until nothing sealed
+with it is left.
 """
 
 from __future__ import annotations

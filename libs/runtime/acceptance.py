@@ -37,7 +37,9 @@ class Arriving:
 
 
 Ordering = Callable[[AsyncConnection, Arriving], Awaitable[str | None]]
-"""The ordering key of a command: those with the same key are driven one at a time. Runs in the accepting transaction."""
+"""The ordering key of a command: those with the same key are driven one at a time. Runs in the accepting
+transaction.
+"""
 
 
 class Acceptance:

@@ -1,7 +1,8 @@
 """Carrying out the commands of a service: accept, ack, drive.
 
-A command is recorded, and so acked, first; then it is driven under a lease by a handler that may run again from its start at any
-point. Its caller is answered when it is final, or shortly before the deadline that it is still pending.
+A command is recorded, and so acked, first; then it is driven under a lease by a handler that may run again from its
+start at any point. Its caller is answered when it is final, or shortly before the deadline that it is still
+pending.
 """
 
 from __future__ import annotations
@@ -57,8 +58,9 @@ class Drive:
 CommandHandler = Callable[[Drive, Any], Awaitable[Result]]
 """Takes the validated command of a row, or the plain body of an internal command.
 
-Returns the result, or raises. An error of 4xx is the final answer. `Unavailable` and `Invalid` say that nothing was started: the
-command is forgotten. `OutcomePending` has it driven again later; so has, as a fault of ours, any other exception.
+Returns the result, or raises. An error of 4xx is the final answer. `Unavailable` and `Invalid` say that nothing was
+started: the command is forgotten. `OutcomePending` has it driven again later; so has, as a fault of ours, any other
+exception.
 """
 
 

@@ -236,4 +236,4 @@ class Driver:
 def _pause(attempts: int) -> float:
     """Seconds until the next drive: doubling, bounded, with jitter so that many do not come at once."""
     pause = min(FIRST_RETRY_SECONDS * 2 ** min(attempts - 1, 20), LONGEST_RETRY_SECONDS)
-    return float(pause * random.uniform(0.8, 1.2))
+    return float(pause * random.uniform(0.8, 1.2))  # noqa: S311 - jitter, not a secret

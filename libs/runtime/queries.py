@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
+from typing import Any
 
 import structlog
 
@@ -32,7 +33,7 @@ from libs.persistence.engine import is_away
 from libs.runtime.metrics import HANDLED_SECONDS
 from libs.runtime.process import Process
 
-QueryHandler = Callable[[Principal, Command, float], Awaitable[Result]]
+QueryHandler = Callable[[Principal, Any, float], Awaitable[Result]]
 """Takes who asks, what, and until when somebody waits (Unix seconds)."""
 
 ANSWER_MARGIN_SECONDS = 3.0

@@ -1,7 +1,7 @@
 """Letting a verified request in once: its nonce is recorded and its rate counted, for many requests in one statement.
 
-The statement is one transaction over all gateway processes' table, so of two equal requests that race on two processes exactly one
-passes, and rates are exact. GCRA with a burst of one minute's amount.
+The statement is one transaction over all gateway processes' table, so of two equal requests that race on two
+processes exactly one passes, and rates are exact. GCRA with a burst of one minute's amount.
 """
 
 from __future__ import annotations

@@ -13,8 +13,7 @@ from libs.contracts.errors import (
     NotFound,
 )
 from libs.contracts.table import OPERATIONS
-from libs.specs.openapi import openapi_document
-from libs.contracts.exact_json import encode
+from services.gateway.documents import add_documents
 from services.gateway.endpoint import Endpoints
 from services.gateway.requests import MAX_BODY_BYTES, request_id_of
 from services.gateway.responses import failure
@@ -31,16 +30,7 @@ def build_application(endpoints: Endpoints) -> web.Application:
             application.router.add_route(
                 operation.method.value, operation.path, endpoints.handler(operation)
             )
-    document = encode(openapi_document())
-
-    async def openapi(request: web.Request) -> web.Response:
-        return web.Response(
-            body=document,
-            content_type="application/json",
-            headers={"X-Request-Id": request_id_of(request)},
-        )
-
-    application.router.add_get("/openapi.json", openapi, allow_head=False)
+    add_documents(application)
     application.on_response_prepare.append(_name_server)
     return application
 

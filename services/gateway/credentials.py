@@ -1,7 +1,7 @@
 """Subscription keys, loaded together when many are asked for and kept for a second.
 
-A new key works at once, since what is not known is always looked up; a revoked or changed one is seen within `FRESH_SECONDS` in every
-gateway process.
+A new key works at once, since what is not known is always looked up; a revoked or changed one is seen within
+`FRESH_SECONDS` in every gateway process.
 """
 
 from __future__ import annotations

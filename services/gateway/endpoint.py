@@ -185,7 +185,7 @@ class Endpoints:
             if reply.replayed:
                 error.headers["Idempotent-Replayed"] = "true"
             raise error
-        if operation.reply_shape or reply.result is None:
+        if operation.reply_shape or not reply.result:
             response = success(operation, self._caller.open_result(operation, reply))
         else:
             response = success(operation, bytes(reply.result))

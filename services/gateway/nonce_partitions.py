@@ -1,4 +1,6 @@
-"""Partitions of the nonces by signed timestamp: made ahead of time, dropped when no timestamp in them can pass any more."""
+"""Partitions of the nonces by signed timestamp: made ahead of time, dropped when no timestamp in them can pass any
+more.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ LOCK = 0x6E6F6E63
 
 
 async def maintain(database: Database, window_seconds: int, now: float) -> None:
-    """Make the partitions that timestamps may fall into from now on for an hour; drop those that have left the window."""
+    """Make the partitions that timestamps may fall into from now on for an hour; drop those that have left the
+    window.
+    """
     first = _start(now - window_seconds - MARGIN_SECONDS)
     last = _start(now + window_seconds + AHEAD_SECONDS)
     async with database.transaction() as connection:

@@ -89,9 +89,9 @@ def check_media_type(operation: Operation, request: web.Request, body: bytes) ->
     """Raises UnsupportedMediaType, or MalformedJson for a body where there is none to send."""
     if request.headers.get("Content-Encoding") and (body or operation.takes_body):
         raise UnsupportedMediaType("A body with a Content-Encoding is not taken.")
-    if operation.takes_body or body:
-        if not _JSON_TYPE.fullmatch(request.headers.get("Content-Type", "").strip()):
-            raise UnsupportedMediaType
+    media_type = request.headers.get("Content-Type", "").strip()
+    if (operation.takes_body or body) and not _JSON_TYPE.fullmatch(media_type):
+        raise UnsupportedMediaType
     if operation.is_query and body:
         raise MalformedJson("This operation takes no body.")
 
