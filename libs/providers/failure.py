@@ -1,0 +1,45 @@
+"""The ways in which one attempt at a provider can fail, and what each of them allows to conclude."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Failure(StrEnum):
+    """Why an attempt has no usable answer. The value is the metric's `outcome`."""
+
+    NO_TIME = "no_time"
+    CIRCUIT_OPEN = "circuit_open"
+    NOT_CONNECTED = "not_connected"
+    TURNED_AWAY = "turned_away"
+    """401 or 429: the provider did nothing, and it is not the caller's fault."""
+    TIMED_OUT = "timed_out"
+    BROKEN = "broken"
+    SERVER_ERROR = "server_error"
+    UNREADABLE = "unreadable"
+
+    @property
+    def is_certainly_without_effect(self) -> bool:
+        return self in _WITHOUT_EFFECT
+
+    @property
+    def is_strike(self) -> bool:
+        """It counts against the provider in its circuit, and a read may be tried again."""
+        return self in _STRIKES
+
+
+_WITHOUT_EFFECT = frozenset(
+    {Failure.NO_TIME, Failure.CIRCUIT_OPEN, Failure.NOT_CONNECTED, Failure.TURNED_AWAY}
+)
+_STRIKES = frozenset(
+    {Failure.NOT_CONNECTED, Failure.TIMED_OUT, Failure.BROKEN, Failure.SERVER_ERROR}
+)
+
+
+class AttemptFailed(Exception):
+    """One attempt ended so. `status` is that of the answer, when there was one."""
+
+    def __init__(self, failure: Failure, status: int | None = None) -> None:
+        super().__init__(failure.value if status is None else f"{failure.value} {status}")
+        self.failure = failure
+        self.status = status

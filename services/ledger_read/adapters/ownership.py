@@ -1,0 +1,127 @@
+"""Asking onboarding who owns what, and remembering what never changes.
+
+Onboarding scopes its answers by the principal that asks. Only positive answers are remembered: what does not exist now
+may exist in a moment. Lists are asked for every time.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any, Protocol, TypeVar
+
+import structlog
+from pydantic import ValidationError
+
+from libs.contracts import onboarding_operations as onboarding
+from libs.contracts.errors import InternalError, ProviderTimeout, Unavailable
+from libs.contracts.model import Command, Model
+from libs.contracts.operation import Operation
+from libs.contracts.ownership import (
+    AccountOwner,
+    CustomerOwner,
+    FindAccountOwner,
+    FindCustomer,
+    ListOwnedAccounts,
+    OwnedAccounts,
+)
+from libs.contracts.principal import Family, Principal
+from services.ledger_read.adapters.memory import Memory
+
+PAGE = 1000
+SERVICE = Principal(tenant="", tenant_name="", family=Family.PARTNER, subscription_key="")
+"""Who asks for a customer of any tenant: the service itself."""
+
+ModelT = TypeVar("ModelT", bound=Model)
+
+
+class Asks(Protocol):
+    """The part of `libs.messaging.caller.Caller` that is needed here."""
+
+    async def query(
+        self, operation: Operation, principal: Principal, command: Command, deadline: float
+    ) -> Any: ...
+
+
+class OnboardingOwnership:
+    """See `ports.Ownership`.
+
+    Args:
+        patience_seconds: how long onboarding may take to answer before it counts as away.
+        remembered: owners of single accounts, and tenants of customers, kept in memory.
+    """
+
+    def __init__(self, caller: Asks, *, patience_seconds: float, remembered: int) -> None:
+        self._caller = caller
+        self._patience_seconds = patience_seconds
+        self._owners: Memory[tuple[str, str | None, str], str] = Memory(remembered)
+        self._tenants: Memory[str, str] = Memory(remembered)
+        self._log = structlog.get_logger("ownership")
+
+    async def require_account(self, principal: Principal, account_id: str, deadline: float) -> None:
+        key = (principal.tenant, principal.customer_id, account_id)
+        if self._owners.recall(key) is not None:
+            return
+        owner = await self._ask(
+            onboarding.FIND_ACCOUNT_OWNER,
+            principal,
+            FindAccountOwner(account_id=account_id),
+            AccountOwner,
+            deadline,
+        )
+        self._owners.keep(key, owner.customer_id)
+
+    async def account_ids(self, principal: Principal, deadline: float) -> list[str]:
+        ids: list[str] = []
+        after: str | None = None
+        while True:
+            page = await self._ask(
+                onboarding.LIST_OWNED_ACCOUNTS,
+                principal,
+                ListOwnedAccounts(after=after, limit=PAGE),
+                OwnedAccounts,
+                deadline,
+            )
+            ids += [owner.account_id for owner in page.accounts]
+            if page.next_after is None:
+                return ids
+            if page.next_after == after:
+                raise self._broken(onboarding.LIST_OWNED_ACCOUNTS)
+            after = page.next_after
+
+    async def customer(self, customer_id: str, deadline: float) -> CustomerOwner:
+        return await self._ask(
+            onboarding.FIND_CUSTOMER,
+            SERVICE,
+            FindCustomer(customer_id=customer_id),
+            CustomerOwner,
+            deadline,
+        )
+
+    async def tenant_of(self, customer_id: str, deadline: float) -> str:
+        tenant = self._tenants.recall(customer_id)
+        if tenant is None:
+            tenant = (await self.customer(customer_id, deadline)).tenant
+            self._tenants.keep(customer_id, tenant)
+        return tenant
+
+    async def _ask(
+        self,
+        operation: Operation,
+        principal: Principal,
+        command: Command,
+        reply: type[ModelT],
+        deadline: float,
+    ) -> ModelT:
+        patience = min(deadline, time.time() + self._patience_seconds)
+        try:
+            payload = await self._caller.query(operation, principal, command, patience)
+        except ProviderTimeout as error:
+            raise Unavailable from error
+        try:
+            return reply.model_validate(payload["data"])
+        except ValidationError as error:
+            raise self._broken(operation) from error
+
+    def _broken(self, operation: Operation) -> InternalError:
+        self._log.error("reply_broken", operation=operation.name)
+        return InternalError()

@@ -1,0 +1,69 @@
+"""Composition: the queries of the table, the tail of the financial feed, the outbox."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+
+from libs.messaging.broker import Broker
+from libs.messaging.caller import Caller
+from libs.persistence.engine import open_database
+from libs.providers.http import ProviderClient
+from libs.providers.session import open_session
+from libs.runtime.feeds import run_feed
+from libs.runtime.outbox_relay import run_relay
+from libs.runtime.process import Process
+from libs.runtime.queries import run_queries
+from services.ledger_read.adapters.financial import FinancialProvider
+from services.ledger_read.adapters.financial_feed import FinancialFeed
+from services.ledger_read.adapters.ownership import OnboardingOwnership
+from services.ledger_read.handlers.accounts import AccountQueries
+from services.ledger_read.handlers.feed_events import FeedEvents
+from services.ledger_read.settings import Settings
+
+FEED = "financial"
+BROKER_WAIT_SECONDS = 5.0
+
+
+@asynccontextmanager
+async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
+    keyring = settings.keyring()
+    broker = Broker(settings.amqp_url.get_secret_value(), process.service)
+    caller = Caller(keyring)
+    broker.add(caller)
+    process.readiness.add("broker", broker.ping)
+    ownership = OnboardingOwnership(
+        caller,
+        patience_seconds=settings.ownership_seconds,
+        remembered=settings.remembered_owners,
+    )
+    database = open_database(
+        settings.database_url.get_secret_value(),
+        process.service,
+        pool_size=settings.database_connections,
+    )
+    process.readiness.add("database", database.ping)
+    async with AsyncExitStack() as opened:
+        opened.push_async_callback(database.close)
+        client = ProviderClient(
+            "financial",
+            settings.financial_url,
+            settings.provider_token.get_secret_value(),
+            await opened.enter_async_context(open_session(settings.provider_connections)),
+            timeout_seconds=settings.provider_timeout_seconds,
+        )
+        queries = AccountQueries(ownership, FinancialProvider(client)).by_operation()
+        await opened.enter_async_context(broker.open())
+        await opened.enter_async_context(run_relay(process, broker, database))
+        await opened.enter_async_context(run_queries(process, keyring, broker, queries))
+        await broker.start(wait_seconds=BROKER_WAIT_SECONDS)
+        async with run_feed(
+            process,
+            database,
+            FEED,
+            FinancialFeed(client).fetch,
+            FeedEvents(ownership).prepare,
+            poll_seconds=settings.feed_poll_seconds,
+            page_size=settings.feed_page_size,
+        ):
+            yield

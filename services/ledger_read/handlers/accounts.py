@@ -1,0 +1,98 @@
+"""Endpoints 5, 6, 7, 8, 11 and the customer's external accounts: ownership first, then the provider."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from libs.contracts import accounts as contract
+from libs.contracts import ledger_read_operations as operations
+from libs.contracts.errors import NotFound
+from libs.contracts.model import Command
+from libs.contracts.principal import Principal
+from libs.contracts.result import Result
+from libs.runtime.queries import QueryHandler
+from services.ledger_read.ports import Financial, Ownership
+
+
+class AccountQueries:
+    """Deadlines are Unix seconds."""
+
+    def __init__(self, ownership: Ownership, financial: Financial) -> None:
+        self._ownership = ownership
+        self._financial = financial
+
+    def by_operation(self) -> Mapping[str, QueryHandler]:
+        return {
+            operations.LIST_PARTNER_ACCOUNTS.name: self.list_partner_accounts,
+            operations.GET_ACCOUNT.name: self.get_account,
+            operations.GET_BALANCE.name: self.get_balance,
+            operations.GET_EXTERNAL_ACCOUNT.name: self.get_external_account,
+            operations.LIST_CUSTOMER_ACCOUNTS.name: self.list_customer_accounts,
+            operations.LIST_EXTERNAL_ACCOUNTS.name: self.list_external_accounts,
+        }
+
+    async def get_balance(self, principal: Principal, command: Command, deadline: float) -> Result:
+        assert isinstance(command, contract.GetBalance)
+        await self._ownership.require_account(principal, command.account_id, deadline)
+        return Result(await self._financial.balance(command.account_id, deadline))
+
+    async def get_account(self, principal: Principal, command: Command, deadline: float) -> Result:
+        assert isinstance(command, contract.GetAccount)
+        await self._ownership.require_account(principal, command.account_id, deadline)
+        return Result(await self._financial.account(command.account_id, deadline))
+
+    async def get_external_account(
+        self, principal: Principal, command: Command, deadline: float
+    ) -> Result:
+        assert isinstance(command, contract.GetExternalAccount)
+        await self._ownership.require_account(principal, command.account_id, deadline)
+        return Result(await self._financial.external_account(command.account_id, deadline))
+
+    async def list_partner_accounts(
+        self, principal: Principal, _: Command, deadline: float
+    ) -> Result:
+        """The list's name is the partner's (interface §4)."""
+        held = await self._accounts(principal, deadline)
+        items = [contract.PartnerAccountSummary(**_fields(a, _PARTNER_ITEM)) for a in held]
+        return Result(
+            contract.PartnerAccountList(name=principal.tenant_name, dba_name=None, accounts=items)
+        )
+
+    async def list_customer_accounts(
+        self, principal: Principal, _: Command, deadline: float
+    ) -> Result:
+        customer = await self._ownership.customer(_customer_of(principal), deadline)
+        if customer.tenant != principal.tenant:
+            raise NotFound
+        held = await self._accounts(principal, deadline)
+        items = [contract.AccountSummary(**_fields(a, _CUSTOMER_ITEM)) for a in held]
+        return Result(
+            contract.AccountList(name=customer.business_name, dba_name=customer.dba, accounts=items)
+        )
+
+    async def list_external_accounts(
+        self, principal: Principal, _: Command, deadline: float
+    ) -> Result:
+        customer_id = _customer_of(principal)
+        return Result(await self._financial.external_accounts(customer_id, deadline))
+
+    async def _accounts(self, principal: Principal, deadline: float) -> list[contract.Account]:
+        """All of them, newest first: the provider tells no time of opening, but its ids grow with it."""
+        ids = await self._ownership.account_ids(principal, deadline)
+        return await self._financial.accounts(sorted(ids, reverse=True), deadline)
+
+
+_CUSTOMER_ITEM = tuple(contract.AccountSummary.model_fields)
+_PARTNER_ITEM = tuple(contract.PartnerAccountSummary.model_fields)
+
+
+def _fields(account: contract.Account, names: tuple[str, ...]) -> dict[str, Any]:
+    return {name: getattr(account, name) for name in names}
+
+
+def _customer_of(principal: Principal) -> str:
+    """The one customer that a key of the customer family is bound to."""
+    if principal.customer_id is None:
+        raise NotFound
+    return principal.customer_id

@@ -1,0 +1,85 @@
+"""What the financial provider's feed reports becomes events of the tenants whose customers it is about."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+import structlog
+from prometheus_client import Counter
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from libs.contracts.errors import NotFound
+from libs.contracts.events import new_event
+from libs.persistence import outbox
+from libs.runtime.feeds import Record
+from services.ledger_read.models import FeedEntry, News
+from services.ledger_read.ports import Ownership
+from services.ledger_read.repository import next_sequence
+
+TENANT_SECONDS = 10.0
+
+SKIPPED = Counter(
+    "bankside_feed_skipped", "Feed entries that became no event, by reason", ("reason",)
+)
+
+
+class FeedEvents:
+    """Turns pages of the feed into events. A page whose tenants cannot be found out is kept waiting, never skipped."""
+
+    def __init__(self, ownership: Ownership) -> None:
+        self._ownership = ownership
+        self._log = structlog.get_logger("feed")
+
+    async def prepare(self, entries: Sequence[FeedEntry]) -> Record:
+        """Find out whose the news are.
+
+        Raises:
+            Unavailable: onboarding cannot be asked.
+        """
+        unknown_types = 0
+        strangers = 0
+        ours: list[tuple[str, News]] = []
+        for entry in entries:
+            if entry.news is None:
+                unknown_types += 1
+                continue
+            tenant = await self._tenant_of(entry.news.customer_id)
+            if tenant is None:
+                strangers += 1
+                self._log.warning(
+                    "feed_entry_of_unknown_customer", type=entry.type, position=entry.position
+                )
+                continue
+            ours.append((tenant, entry.news))
+
+        async def record(connection: AsyncConnection) -> None:
+            await _record(connection, ours)
+            SKIPPED.labels("unknown_type").inc(unknown_types)
+            SKIPPED.labels("unknown_customer").inc(strangers)
+
+        return record
+
+    async def _tenant_of(self, customer_id: str) -> str | None:
+        try:
+            return await self._ownership.tenant_of(customer_id, time.time() + TENANT_SECONDS)
+        except NotFound:
+            return None
+
+
+async def _record(connection: AsyncConnection, ours: Sequence[tuple[str, News]]) -> None:
+    events = []
+    for tenant, news in ours:
+        sequence = await next_sequence(connection, news.event_type.kind, news.resource_id)
+        events.append(
+            new_event(
+                news.event_type,
+                news.data,
+                tenant=tenant,
+                customer_id=news.customer_id,
+                resource_id=news.resource_id,
+                sequence=sequence,
+                at=news.occurred_at,
+            )
+        )
+    await outbox.record(connection, *events)

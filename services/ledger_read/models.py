@@ -1,0 +1,29 @@
+"""What the financial provider's feed reports, in the words of the event table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from libs.contracts.events import EventType
+from libs.contracts.model import Model
+
+
+@dataclass(frozen=True, slots=True)
+class News:
+    """Something that happened to a resource of one of the bank's customers. `data` is what subscribers may read."""
+
+    event_type: EventType
+    customer_id: str
+    resource_id: str
+    occurred_at: datetime
+    data: Model
+
+
+@dataclass(frozen=True, slots=True)
+class FeedEntry:
+    """One entry of the feed; without news when its type is not one that this service reports."""
+
+    position: int
+    type: str
+    news: News | None

@@ -1,0 +1,59 @@
+"""What the handlers need: onboarding, which knows who owns what, and the financial provider.
+
+Deadlines are Unix seconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from libs.contracts.accounts import Account, Balance, ExternalAccount, LinkedExternalAccount
+from libs.contracts.ownership import CustomerOwner
+from libs.contracts.principal import Principal
+
+
+class Ownership(Protocol):
+    """Who owns what. Every method raises Unavailable when onboarding cannot be asked: never NotFound for that."""
+
+    async def require_account(self, principal: Principal, account_id: str, deadline: float) -> None:
+        """Return when the account is one of the principal's. Raises NotFound when it is not, or does not exist."""
+        ...
+
+    async def account_ids(self, principal: Principal, deadline: float) -> list[str]:
+        """All accounts of the principal's tenant, or of its customer when it is bound to one."""
+        ...
+
+    async def customer(self, customer_id: str, deadline: float) -> CustomerOwner:
+        """A customer of any tenant. Raises NotFound."""
+        ...
+
+    async def tenant_of(self, customer_id: str, deadline: float) -> str:
+        """The tenant that onboarded the customer. Raises NotFound."""
+        ...
+
+
+class Financial(Protocol):
+    """The financial provider.
+
+    Every method raises ProviderTimeout, Unavailable, and ProviderError for an answer that cannot be used. Not knowing
+    an account is such an answer, since only accounts are asked for that onboarding says were opened.
+    """
+
+    async def account(self, account_id: str, deadline: float) -> Account: ...
+
+    async def accounts(self, account_ids: Sequence[str], deadline: float) -> list[Account]:
+        """All of them, in the order asked."""
+        ...
+
+    async def balance(self, account_id: str, deadline: float) -> Balance: ...
+
+    async def external_account(self, account_id: str, deadline: float) -> ExternalAccount:
+        """The primary one of the account's customer. Raises NotFound when there is none."""
+        ...
+
+    async def external_accounts(
+        self, customer_id: str, deadline: float
+    ) -> list[LinkedExternalAccount]:
+        """All of the customer's, the primary first, then the newest first."""
+        ...

@@ -1,0 +1,28 @@
+"""What an operator sets for ledger_read: `BANKSIDE_LEDGER_READ_<NAME>`, else `BANKSIDE_<NAME>`."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from pydantic import Field, SecretStr
+
+from libs.runtime.service_settings import MessagingSettings
+from libs.runtime.settings import settings_of
+
+
+class Settings(MessagingSettings):
+    service: ClassVar[str] = "ledger_read"
+    model_config = settings_of("LEDGER_READ")
+
+    financial_url: str
+    provider_token: SecretStr
+    provider_timeout_seconds: float = Field(default=5.0, gt=0, le=60)
+    provider_connections: int = Field(default=128, ge=1, le=1000)
+    database_connections: int = Field(default=5, ge=3, le=200)
+    """One relays the outbox, one leads the feed, the others write and answer readiness."""
+    ownership_seconds: float = Field(default=5.0, gt=0, le=60)
+    """How long onboarding is waited for before a read is answered 503."""
+    remembered_owners: int = Field(default=100_000, ge=1, le=10_000_000)
+    """Accounts whose owner is kept in memory; about 300 bytes each."""
+    feed_poll_seconds: float = Field(default=0.25, gt=0, le=60)
+    feed_page_size: int = Field(default=100, ge=1, le=500)

@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+from libs.providers.circuit import Circuit
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def opened(clock: Clock) -> Circuit:
+    circuit = Circuit(
+        failures_to_open=2, first_pause_seconds=1, longest_pause_seconds=3, clock=clock
+    )
+    circuit.failed()
+    circuit.failed()
+    return circuit
+
+
+def test_only_failures_in_a_row_open_it() -> None:
+    circuit = Circuit(failures_to_open=2)
+
+    circuit.failed()
+    circuit.succeeded()
+    circuit.failed()
+
+    assert circuit.admit()
+
+
+def test_after_the_pause_one_probe_passes_at_a_time() -> None:
+    clock = Clock()
+    circuit = opened(clock)
+    assert not circuit.admit()
+
+    clock.now = 1
+
+    assert [circuit.admit(), circuit.admit()] == [True, False]
+
+
+def test_each_failed_probe_doubles_the_pause_up_to_the_bound() -> None:
+    clock = Clock()
+    circuit = opened(clock)
+    pauses = []
+
+    for _ in range(4):
+        begun = clock.now
+        while not circuit.admit():
+            clock.now += 0.5
+        pauses.append(clock.now - begun)
+        circuit.failed()
+
+    assert pauses == [1, 2, 3, 3]
+
+
+def test_an_abandoned_probe_makes_room_for_the_next() -> None:
+    clock = Clock()
+    circuit = opened(clock)
+    clock.now = 1
+    circuit.admit()
+
+    circuit.abandoned()
+
+    assert circuit.admit()
+
+
+def test_late_failures_do_not_prolong_the_pause() -> None:
+    clock = Clock()
+    circuit = opened(clock)
+    clock.now = 0.9
+
+    circuit.failed()
+
+    clock.now = 1
+    assert circuit.admit()
+
+
+def test_opening_and_closing_are_told_once() -> None:
+    told: list[bool] = []
+    circuit = Circuit(failures_to_open=1, changed=told.append)
+
+    circuit.failed()
+    circuit.failed()
+    circuit.succeeded()
+    circuit.succeeded()
+
+    assert told == [True, False]

@@ -1,0 +1,154 @@
+from __future__ import annotations
+
+import time
+from decimal import Decimal
+
+import aiohttp
+import pytest
+
+from libs.contracts.errors import ProviderError, ProviderTimeout, Unavailable
+from libs.providers.circuit import Circuit
+from libs.providers.errors import ProviderRefusal
+from libs.providers.http import ProviderClient, segment
+from libs.providers.session import open_session
+from tests.unit.providers.conftest import (
+    Provider,
+    drops,
+    hangs,
+    refuses,
+    says,
+    soon,
+    unused_port,
+)
+
+
+async def test_an_answer_keeps_every_digit(provider: Provider, client: ProviderClient) -> None:
+    provider.answers = [says(200, '{"amount": 1234567890123456.78, "count": 3}')]
+
+    answer = await client.read("get", "/a", [("id", "x y"), ("id", "ü")], deadline=soon())
+
+    assert answer == {"amount": Decimal("1234567890123456.78"), "count": 3}
+    method, path, _, headers = provider.seen[0]
+    assert (method, path) == ("GET", "/bank/a?id=x+y&id=%C3%BC")
+    assert headers["Authorization"] == "Bearer token"
+
+
+async def test_a_read_is_repeated_after_a_server_error(
+    provider: Provider, client: ProviderClient
+) -> None:
+    provider.answers = [says(500, "{}"), hangs, says(200, "[]")]
+
+    answer = await client.read("get", "/a", deadline=soon())
+
+    assert answer == []
+    assert len(provider.seen) == 3
+
+
+@pytest.mark.parametrize(
+    ("answer", "error"),
+    [
+        (says(503, "{}"), ProviderError),
+        (drops, ProviderError),
+        (says(200, "<html>"), ProviderError),
+        (says(302, "{}"), ProviderError),
+        (says(404, "<html>"), ProviderError),
+        (hangs, ProviderTimeout),
+        (refuses(401, "unauthorized"), Unavailable),
+        (refuses(429, "slow_down"), Unavailable),
+    ],
+)
+async def test_what_cannot_be_used_becomes_a_contract_error(
+    provider: Provider, client: ProviderClient, answer: object, error: type[Exception]
+) -> None:
+    provider.answers = [answer]  # type: ignore[list-item]
+
+    with pytest.raises(error):
+        await client.read("get", "/a", deadline=soon())
+
+
+async def test_a_refusal_is_told_at_once(provider: Provider, client: ProviderClient) -> None:
+    provider.answers = [refuses(404, "not_found")]
+
+    with pytest.raises(ProviderRefusal) as refusal:
+        await client.read("get", "/a", deadline=soon())
+
+    assert (refusal.value.status, refusal.value.code) == (404, "not_found")
+    assert refusal.value.message == "No, said the bank."
+    assert "said" not in str(refusal.value)
+    assert len(provider.seen) == 1
+
+
+async def test_a_read_ends_by_its_deadline(
+    provider: Provider, session: aiohttp.ClientSession
+) -> None:
+    provider.answers = [hangs]
+    client = ProviderClient("bank", provider.url, "token", session, timeout_seconds=20)
+    begun = time.monotonic()
+
+    with pytest.raises(ProviderTimeout):
+        await client.read("get", "/a", deadline=soon(0.3))
+
+    assert time.monotonic() - begun < 1
+
+
+async def test_nothing_is_sent_after_the_deadline(
+    provider: Provider, client: ProviderClient
+) -> None:
+    with pytest.raises(ProviderTimeout):
+        await client.read("get", "/a", deadline=soon(-1))
+
+    assert provider.seen == []
+
+
+async def test_an_answer_too_large_is_not_read_to_its_end(
+    provider: Provider, client: ProviderClient
+) -> None:
+    provider.answers = [says(200, '"' + "x" * 9 * 1024 * 1024 + '"')]
+
+    with pytest.raises(ProviderError):
+        await client.read("get", "/a", deadline=soon())
+
+
+async def test_a_provider_that_is_not_there_is_unavailable() -> None:
+    async with open_session(1) as session:
+        client = ProviderClient("bank", f"http://127.0.0.1:{unused_port()}", "token", session)
+
+        with pytest.raises(Unavailable):
+            await client.read("get", "/a", deadline=soon())
+
+
+async def test_a_failing_provider_is_left_alone_then_probed_and_used_again(
+    provider: Provider, session: aiohttp.ClientSession
+) -> None:
+    now = 100.0
+    circuit = Circuit(failures_to_open=3, first_pause_seconds=1, clock=lambda: now)
+    client = ProviderClient("bank", provider.url, "token", session, circuit=circuit)
+    provider.answers = [says(500, "{}")]
+    with pytest.raises(ProviderError):
+        await client.read("get", "/a", deadline=soon())
+
+    with pytest.raises(Unavailable):
+        await client.read("get", "/a", deadline=soon())
+    assert len(provider.seen) == 3
+    provider.answers = [says(200, "{}")]
+    now += 1
+
+    assert await client.read("get", "/a", deadline=soon()) == {}
+    assert not circuit.is_open
+
+
+async def test_a_near_deadline_is_not_held_against_the_provider(
+    provider: Provider, session: aiohttp.ClientSession
+) -> None:
+    circuit = Circuit(failures_to_open=1)
+    client = ProviderClient("bank", provider.url, "token", session, circuit=circuit)
+    provider.answers = [hangs]
+
+    with pytest.raises(ProviderTimeout):
+        await client.read("get", "/a", deadline=soon(0.1))
+
+    assert not circuit.is_open
+
+
+def test_a_path_segment_cannot_leave_its_place() -> None:
+    assert segment("../a/b?c#d") == "..%2Fa%2Fb%3Fc%23d"
