@@ -1,0 +1,64 @@
+"""Composition: the three providers and the endpoints for tests, on one port over one database."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+
+from aiohttp import web
+
+from libs.runtime.process import Misconfigured, Process
+from services.provider_sandbox import simulate, truth
+from services.provider_sandbox.control import control_route, fault_routes
+from services.provider_sandbox.core import api as core
+from services.provider_sandbox.database import Database, open_database
+from services.provider_sandbox.faults import Faults
+from services.provider_sandbox.financial import api as financial
+from services.provider_sandbox.identity import api as identity
+from services.provider_sandbox.operations import Api, Operations
+from services.provider_sandbox.provider import Provider
+from services.provider_sandbox.settings import Settings
+from services.provider_sandbox.web import BODY_BYTES, errors_as_json
+
+KEEP_ALIVE_SECONDS = 75
+DRAIN_SECONDS = 5
+
+PROVIDERS: Mapping[Api, Operations] = {
+    "identity": identity.OPERATIONS,
+    "core": core.OPERATIONS,
+    "financial": financial.OPERATIONS,
+}
+
+
+def application(database: Database, token: str) -> web.Application:
+    faults = Faults({api: frozenset(o.name for o in rows) for api, rows in PROVIDERS.items()})
+    app = web.Application(middlewares=[errors_as_json], client_max_size=BODY_BYTES)
+    for api, operations in PROVIDERS.items():
+        app.add_routes(Provider(api, operations, database, faults, token).routes())
+    app.add_routes(
+        [control_route(row, database) for row in (*simulate.OPERATIONS, *truth.OPERATIONS)]
+    )
+    app.add_routes(fault_routes(faults))
+    return app
+
+
+@asynccontextmanager
+async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
+    if settings.is_production:
+        raise Misconfigured("the sandbox simulates a bank and is refused in production.")
+    url = settings.database_url.get_secret_value()
+    async with open_database(url, connections=settings.database_connections) as database:
+        process.readiness.add("database", database.ping)
+        runner = web.AppRunner(
+            application(database, settings.provider_token.get_secret_value()),
+            access_log=None,
+            keepalive_timeout=KEEP_ALIVE_SECONDS,
+            shutdown_timeout=DRAIN_SECONDS,
+            auto_decompress=False,
+        )
+        await runner.setup()
+        try:
+            await web.TCPSite(runner, settings.host, settings.port).start()
+            yield
+        finally:
+            await runner.cleanup()

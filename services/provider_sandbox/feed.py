@@ -1,0 +1,63 @@
+"""What an API reports later: entries numbered in the order in which their transactions committed.
+
+The counter's row is locked from the first entry to the commit, so a reader never sees a position before a lower one.
+Publish last in a transaction: others who publish wait, and nothing may be locked after the counter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated
+
+from pydantic import Field
+
+from services.provider_sandbox.database import Connection
+from services.provider_sandbox.encoding import decode_object, encode, instant
+from services.provider_sandbox.operations import Api, Query, Read
+
+LARGEST_POSITION = 2**63 - 1
+
+
+class FeedQuery(Query):
+    after: Annotated[int, Field(ge=0, le=LARGEST_POSITION)] = 0
+    limit: Annotated[int, Field(ge=1, le=500)] = 100
+
+
+async def publish(
+    connection: Connection, api: Api, event_type: str, content: Mapping[str, object]
+) -> None:
+    """Append one entry, in the transaction of what it tells."""
+    position = await connection.fetchval(
+        "WITH next AS (UPDATE feed SET position = position + 1 WHERE api = $1 RETURNING position)"
+        " INSERT INTO feed_event (api, position, type, occurred_at, content)"
+        " SELECT $1, position, $2, clock_timestamp(), $3 FROM next"
+        " RETURNING position",
+        api,
+        event_type,
+        encode(content).decode(),
+    )
+    assert position is not None, f"{api} has no feed"
+
+
+def list_events(api: Api) -> Read[FeedQuery]:
+    async def handle(connection: Connection, _: str, query: FeedQuery) -> object:
+        rows = await connection.fetch(
+            "SELECT position, type, occurred_at, content FROM feed_event"
+            " WHERE api = $1 AND position > $2 ORDER BY position LIMIT $3",
+            api,
+            query.after,
+            query.limit,
+        )
+        return {
+            "events": [
+                {
+                    "position": row["position"],
+                    "type": row["type"],
+                    "occurred_at": instant(row["occurred_at"]),
+                    **decode_object(row["content"]),
+                }
+                for row in rows
+            ]
+        }
+
+    return Read("list_events", "/events", handle, FeedQuery)

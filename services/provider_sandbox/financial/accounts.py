@@ -1,0 +1,52 @@
+"""Reading accounts and balances."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Annotated
+
+from pydantic import BeforeValidator, Field
+
+from services.provider_sandbox import accounts
+from services.provider_sandbox.database import Connection
+from services.provider_sandbox.encoding import instant
+from services.provider_sandbox.operations import NoQuery, Query, not_found
+
+CURRENCY = "USD"
+
+
+def _listed(value: object) -> object:
+    return value if isinstance(value, list) else [value]
+
+
+class AccountIds(Query):
+    account_id: Annotated[list[str], BeforeValidator(_listed), Field(min_length=1, max_length=100)]
+
+
+async def list_accounts(connection: Connection, _: str, query: AccountIds) -> object:
+    """Those that exist, in the order in which they were asked for, each once."""
+    rows = await connection.fetch(
+        "SELECT * FROM account_of_customer WHERE account_id = ANY($1::text[])", query.account_id
+    )
+    found = {row["account_id"]: row for row in rows}
+    asked = dict.fromkeys(query.account_id)
+    return {"accounts": [accounts.shape(found[key]) for key in asked if key in found]}
+
+
+async def get_account(connection: Connection, account_id: str, _: NoQuery) -> object:
+    return accounts.shape(await accounts.find(connection, account_id))
+
+
+async def get_balance(connection: Connection, account_id: str, _: NoQuery) -> object:
+    account = await connection.fetchrow(
+        "SELECT account_number, total, held FROM account WHERE account_id = $1", account_id
+    )
+    if account is None:
+        raise not_found("account")
+    return {
+        "account_id": account_id,
+        "account_number": account["account_number"],
+        **accounts.balances(account),
+        "currency": CURRENCY,
+        "as_of": instant(datetime.now(UTC)),
+    }

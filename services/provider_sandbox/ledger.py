@@ -1,0 +1,53 @@
+"""The double-entry ledger: an entry has two postings or more, and they add up to nothing.
+
+Amounts are signed as a customer sees them: positive raises an account. What leaves or enters the bank is posted against
+an account of the bank's own. An account's total is moved by the postings alone (a trigger), entries must balance when
+their transaction commits (a constraint trigger), and nothing posted is ever changed (a trigger again).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Literal
+
+import uuid_utils
+
+from services.provider_sandbox.database import Connection
+
+CASH = "bank:cash"
+"""The bank's own account that stands for the world outside."""
+
+EntryType = Literal["deposit", "withdrawal", "wire", "ach", "fee", "interest", "return"]
+
+
+def new_transaction_id() -> str:
+    return str(uuid_utils.uuid7())
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One transaction: `postings` maps a ledger account to its signed amount."""
+
+    type: EntryType
+    counterparty_name: str
+    postings: Mapping[str, Decimal]
+    transaction_id: str = field(default_factory=new_transaction_id)
+
+
+async def post(connection: Connection, entry: Entry) -> None:
+    """Write the entry. The caller holds the locks of the customers' accounts in it, taken in order of their ids."""
+    await connection.execute(
+        "WITH entry AS ("
+        " INSERT INTO journal_entry (transaction_id, type, counterparty_name, settled_at)"
+        " VALUES ($1, $2, $3, clock_timestamp()) RETURNING transaction_id)"
+        " INSERT INTO posting (transaction_id, ledger_account_id, amount)"
+        " SELECT entry.transaction_id, part.account_id, part.amount"
+        " FROM entry, unnest($4::text[], $5::numeric[]) AS part (account_id, amount)",
+        entry.transaction_id,
+        entry.type,
+        entry.counterparty_name,
+        list(entry.postings.keys()),
+        list(entry.postings.values()),
+    )

@@ -1,0 +1,83 @@
+"""What an endpoint of the bank is: a row that names it, and a handler that does it or refuses.
+
+A handler returns what becomes the body of a 200; it says no by raising `Refusal`. It never knows of HTTP.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, Literal, TypeAlias, TypeVar
+
+from pydantic import BaseModel, ConfigDict
+
+from services.provider_sandbox.database import Connection
+
+Api = Literal["identity", "core", "financial"]
+
+
+class Refusal(Exception):
+    """The bank's definite no: nothing was changed. `message` never quotes what was sent."""
+
+    def __init__(self, status: int, code: str, message: str) -> None:
+        super().__init__(code)
+        self.status = status
+        self.code = code
+        self.message = message
+
+    @property
+    def body(self) -> dict[str, object]:
+        return {"error": {"code": self.code, "message": self.message}}
+
+
+def not_found(what: str) -> Refusal:
+    return Refusal(404, "not_found", f"There is no such {what}.")
+
+
+class Body(BaseModel):
+    """A request body: exact types, no unknown fields."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+
+
+class Query(BaseModel):
+    """Query parameters: text that is read as the field's type, no unknown names."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Nothing(Body):
+    """The body of an operation that needs none: `{}` or no bytes at all."""
+
+
+class NoQuery(Query):
+    """An operation without parameters."""
+
+
+BodyT = TypeVar("BodyT", bound=Body)
+QueryT = TypeVar("QueryT", bound=Query)
+
+
+@dataclass(frozen=True)
+class Read(Generic[QueryT]):
+    """A GET. The handler gets the path's `{id}` ("" when it has none) and the parameters."""
+
+    name: str
+    path: str
+    handle: Callable[[Connection, str, QueryT], Awaitable[object]]
+    query: type[QueryT]
+
+
+@dataclass(frozen=True)
+class Write(Generic[BodyT]):
+    """A POST or PATCH. The handler runs inside one transaction, with the path's `{id}` and the body."""
+
+    name: str
+    method: Literal["POST", "PATCH"]
+    path: str
+    handle: Callable[[Connection, str, BodyT], Awaitable[object]]
+    body: type[BodyT]
+
+
+Operation: TypeAlias = Read[Any] | Write[Any]
+Operations: TypeAlias = Sequence[Operation]

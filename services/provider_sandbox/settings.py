@@ -1,0 +1,34 @@
+"""What an operator sets for the sandbox: `BANKSIDE_SANDBOX_<NAME>`, else `BANKSIDE_<NAME>`."""
+
+from __future__ import annotations
+
+import ipaddress
+from typing import ClassVar
+
+from pydantic import Field, SecretStr, field_validator
+
+from libs.runtime.settings import ServiceSettings, settings_of
+
+
+class Settings(ServiceSettings):
+    service: ClassVar[str] = "provider_sandbox"
+    model_config = settings_of("SANDBOX")
+
+    host: str = "127.0.0.1"
+    port: int = Field(default=8090, ge=0, le=65535)
+    public_url: str = "http://127.0.0.1:8090"
+    """Where the outside reaches the sandbox: the base of the links that it hands out."""
+    provider_token: SecretStr = Field(min_length=16)
+    """The bearer token of the three provider APIs."""
+    database_connections: int = Field(default=16, ge=2, le=100)
+
+    @field_validator("host")
+    @classmethod
+    def _not_public(cls, host: str) -> str:
+        try:
+            address = ipaddress.ip_address(host)
+        except ValueError:
+            return host
+        if not (address.is_private or address.is_loopback or address.is_unspecified):
+            raise ValueError("the sandbox listens on loopback or a private network only")
+        return host

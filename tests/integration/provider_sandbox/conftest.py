@@ -1,0 +1,41 @@
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import aiohttp
+import pytest
+import pytest_asyncio
+
+from deploy.local.services import SERVICES
+from tests.integration.provider_sandbox.bank import Bank
+from tests.support.infrastructure import Environment
+from tests.support.stack import Stack, running_stack
+
+SANDBOX = next(service for service in SERVICES if service.name == "provider_sandbox")
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def sandbox(
+    environment: Environment, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[Stack]:
+    """The sandbox alone, on this worker's database."""
+    folder = tmp_path_factory.mktemp("sandbox")
+    async with running_stack(environment, folder, [SANDBOX]) as running:
+        yield running
+
+
+@pytest_asyncio.fixture
+async def bank(sandbox: Stack) -> AsyncIterator[Bank]:
+    """The shared sandbox, without faults before and after."""
+    async with aiohttp.ClientSession() as session:
+        bank = Bank(session, sandbox.sandbox_url, sandbox.environment.secrets.provider_token)
+        await bank.call("DELETE", "/faults", headers={})
+        yield bank
+        await bank.call("DELETE", "/faults", headers={})
+
+
+@pytest.fixture
+def own_sandbox(fresh_environment: Environment, tmp_path: Path) -> Stack:
+    """A sandbox of the test's own, not started: for tests that kill it."""
+    return Stack(fresh_environment, tmp_path, [SANDBOX])
