@@ -1,0 +1,167 @@
+"""The OpenAPI document says what the table says."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from openapi_schema_validator import OAS31Validator
+from openapi_spec_validator import validate
+
+from libs.contracts.binding import bind
+from libs.contracts.exact_json import encode
+from libs.contracts.operation import OffsetInfo, Operation, PageInfo
+from libs.contracts.table import OPERATIONS
+from libs.specs.openapi import AUTHENTICATION, openapi_document
+from libs.specs.problems import errors_of
+
+ROWS = [row for row in OPERATIONS if row.path]
+WITH_BODY = [row for row in ROWS if row.takes_body]
+
+each_row = pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+each_row_with_body = pytest.mark.parametrize("row", WITH_BODY, ids=lambda row: row.name)
+
+
+def described(row: Operation) -> dict[str, Any]:
+    found: dict[str, Any] = openapi_document()["paths"][row.path][str(row.method).lower()]
+    return found
+
+
+def parameters(row: Operation) -> dict[str, dict[str, Any]]:
+    components = openapi_document()["components"]["parameters"]
+    resolved = [
+        components[item["$ref"].rpartition("/")[2]] if "$ref" in item else item
+        for item in described(row)["parameters"]
+    ]
+    return {item["name"]: item for item in resolved}
+
+
+def validator(schema: dict[str, Any]) -> Any:
+    return OAS31Validator({**schema, "components": openapi_document()["components"]})
+
+
+def test_the_document_is_valid_openapi() -> None:
+    validate(openapi_document())
+
+
+def test_the_document_has_each_row_of_the_table_and_nothing_else() -> None:
+    documented = {
+        operation["operationId"]
+        for path in openapi_document()["paths"].values()
+        for operation in path.values()
+    }
+
+    assert documented == {row.name for row in ROWS}
+
+
+def test_internal_queries_are_nobody_elses_business() -> None:
+    internal = [row.command.__name__ for row in OPERATIONS if not row.path]
+
+    assert internal
+    assert not set(internal) & set(openapi_document()["components"]["schemas"])
+
+
+@each_row
+def test_every_operation_wants_the_four_headers(row: Operation) -> None:
+    for name in AUTHENTICATION:
+        assert parameters(row)[name]["in"] == "header"
+        assert parameters(row)[name]["required"] is True
+
+
+@each_row
+def test_writes_and_only_writes_take_an_idempotency_key(row: Operation) -> None:
+    assert ("Idempotency-Key" in parameters(row)) == (str(row.method) in {"POST", "PATCH"})
+
+
+@each_row
+def test_extensions_are_marked(row: Operation) -> None:
+    assert described(row).get("x-extension", False) is row.extension
+
+
+@each_row
+def test_what_the_path_holds_is_a_path_parameter_and_not_in_the_body(row: Operation) -> None:
+    body = openapi_document()["components"]["schemas"].get(row.command.__name__, {})
+
+    for name in row.path_fields:
+        assert parameters(row)[name]["in"] == "path"
+        assert name not in body.get("properties", {})
+    assert set(re.findall(r"{(\w+)}", row.path or "")) == set(row.path_fields)
+
+
+@each_row
+def test_each_field_of_a_read_is_a_parameter_and_of_a_write_in_the_body(row: Operation) -> None:
+    fields = set(row.command.model_fields) - set(row.path_fields) - {f for f, _ in row.headers}
+    in_query = {name for name, item in parameters(row).items() if item["in"] == "query"}
+    schema = openapi_document()["components"]["schemas"].get(row.command.__name__, {})
+    in_body = set(schema.get("properties", {})) if "requestBody" in described(row) else set()
+
+    assert in_query == (fields if row.is_query else set())
+    assert in_body == (set() if row.is_query else fields)
+
+
+@each_row
+def test_every_error_of_an_operation_is_under_its_status(row: Operation) -> None:
+    responses = described(row)["responses"]
+
+    for error in {*errors_of(row), *row.errors}:
+        schema = responses[str(error.status)]["content"]["application/problem+json"]["schema"]
+        assert error.code in schema["properties"]["code"]["enum"]
+    assert "application/json" in responses["422"]["content"]
+
+
+@each_row
+def test_every_example_of_a_problem_is_a_problem(row: Operation) -> None:
+    for response in described(row)["responses"].values():
+        content = response["content"].get("application/problem+json")
+        if content:
+            validator(content["schema"]).validate(content["example"])
+
+
+@each_row
+def test_success_is_the_envelope(row: Operation) -> None:
+    schema = described(row)["responses"]["200"]["content"]["application/json"]["schema"]
+    expected = {"message", "data"}
+    if row.pagination:
+        expected |= {"pagination"}
+    if row.pagination is OffsetInfo:
+        expected |= {"as_of_date"}
+
+    assert set(schema["properties"]) == set(schema["required"]) == expected
+    if row.reply is None:
+        assert schema["properties"]["data"] == {"type": "null"}
+    if row.pagination is PageInfo:
+        reference = schema["properties"]["pagination"]["$ref"]
+        assert reference == "#/components/schemas/PageInfo"
+
+
+@each_row_with_body
+def test_the_example_of_a_request_is_valid_by_the_schema_and_by_the_service(row: Operation) -> None:
+    content = described(row)["requestBody"]["content"]["application/json"]
+
+    validator(content["schema"]).validate(content["example"])
+    bind(row, dict.fromkeys(row.path_fields, "some-id"), body=encode(content["example"]))
+
+
+@each_row_with_body
+def test_a_request_with_an_unknown_field_is_invalid_by_the_schema(row: Operation) -> None:
+    content = described(row)["requestBody"]["content"]["application/json"]
+
+    assert not validator(content["schema"]).is_valid({**content["example"], "no_such_field": 1})
+
+
+def test_money_is_a_number_and_an_instant_is_a_date_time() -> None:
+    schemas = openapi_document()["components"]["schemas"]
+
+    assert schemas["Money"]["properties"]["amount"] == {"type": "number"}
+    assert schemas["Balance"]["properties"]["system_timestamp"] == {
+        "type": "string",
+        "format": "date-time",
+    }
+
+
+def test_every_field_of_a_reply_is_required() -> None:
+    schemas = openapi_document()["components"]["schemas"]
+
+    for name in ("Account", "Customer", "OnboardingResult", "PartnerAccountList"):
+        assert set(schemas[name]["required"]) == set(schemas[name]["properties"])
