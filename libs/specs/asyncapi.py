@@ -1,0 +1,237 @@
+"""What travels over the broker as an AsyncAPI 3 document, read off the table: commands, queries, replies, events."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import msgspec
+
+from libs.contracts.events import API_VERSION, EVENT_TYPES, EventType
+from libs.contracts.operation import Operation
+from libs.contracts.table import OPERATIONS, SERVICES, operations_of
+from libs.messaging.caller import QUERY_BATCH
+from libs.messaging.envelope import Envelope, Reply, WireError
+from libs.messaging.replier import REPLY_BATCH
+from libs.messaging.topology import (
+    COMMANDS,
+    EVENTS,
+    QUERIES,
+    commands_queue,
+    dead_queue,
+    queries_queue,
+)
+from libs.specs.schemas import REF, Schema, key_of, schemas_of, used_by
+
+DESCRIPTION = """\
+Commands are durable, one to a message; queries, and the replies to both, travel in batches. Sensitive fields (tax
+numbers, dates of birth, external account numbers) are sealed in both directions: what stands in their place is a string
+that only the services can open.
+"""
+REPLIES = "replies"
+
+
+@cache
+def asyncapi_document() -> dict[str, Any]:
+    """The whole document, as plain JSON values. Built once; treat it as read-only."""
+    schemas, definitions = schemas_of(
+        [(row.command, "request") for row in OPERATIONS]
+        + [(row.reply, "reply") for row in OPERATIONS]
+        + [(event.data, "reply") for event in EVENT_TYPES.values()]
+    )
+    definitions = {name: _sealed(schema) for name, schema in definitions.items()}
+    messages = {REPLIES: _replies()}
+    operations: dict[str, Schema] = {}
+    for row in OPERATIONS:
+        messages[row.name] = _request(row, schemas[key_of(row.command), "request"])
+        messages[_reply_name(row)] = _reply(row, schemas[key_of(row.reply), "reply"])
+        operations[row.name] = _operation(row)
+    for event in EVENT_TYPES.values():
+        messages[event.name] = _event(event, schemas[key_of(event.data), "reply"])
+        operations[event.name] = {
+            "action": "send",
+            "title": f"{event.emitter} reports {event.name}",
+            "channel": {"$ref": f"#/channels/{EVENTS}"},
+            "messages": [{"$ref": f"#/channels/{EVENTS}/messages/{event.name}"}],
+        }
+    return {
+        "asyncapi": "3.0.0",
+        "info": {
+            "title": "Bankside, on the broker",
+            "version": API_VERSION,
+            "description": DESCRIPTION,
+            "license": {"name": "Apache-2.0"},
+        },
+        "defaultContentType": "application/json",
+        "channels": _channels(),
+        "operations": operations,
+        "components": {
+            "messages": messages,
+            "schemas": used_by(messages, definitions | _envelopes()),
+        },
+    }
+
+
+def _envelopes() -> dict[str, Schema]:
+    """Envelope and Reply, with what they refer to."""
+    _, described = msgspec.json.schema_components(
+        [Envelope, WireError], ref_template=REF.format(model="{name}")
+    )
+    text = {"type": "string"}
+    members: dict[str, Schema] = {
+        "id": {**text, "description": "The envelope's"},
+        "to": {**text, "description": "The envelope's message_id"},
+        "result": {"type": "object", "description": "On success"},
+        "error": {"$ref": REF.format(model=WireError.__name__)},
+        "replayed": {"type": "boolean", "default": False},
+    }
+    # By hand, since msgspec cannot describe the default of an encoded result.
+    if set(members) != set(Reply.__struct_fields__):
+        raise RuntimeError("the document does not know all fields of a reply")
+    reply = {"title": "Reply", "type": "object", "required": ["id", "to"], "properties": members}
+    return {**described, Reply.__name__: reply}
+
+
+def _sealed(schema: Any) -> Any:
+    """The schema with what is sensitive as it travels."""
+    if isinstance(schema, list):
+        return [_sealed(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    if schema.get("x-sensitive"):
+        return {"type": "string", "description": "Sealed", "x-sensitive": True}
+    return {name: _sealed(item) for name, item in schema.items()}
+
+
+def _channels() -> dict[str, Schema]:
+    channels: dict[str, Schema] = {}
+    for service in SERVICES:
+        rows = operations_of(service)
+        commands = [row.name for row in rows if not row.is_query]
+        queries = [row.name for row in rows if row.is_query]
+        if commands:
+            name = commands_queue(service)
+            channels[name] = _channel(
+                name, COMMANDS, commands, "Durable; each message one command."
+            )
+            dead = dead_queue(name)
+            channels[dead] = _channel(
+                dead,
+                None,
+                commands,
+                "Commands that could not be read, or were delivered too often.",
+            )
+        if queries:
+            name = queries_queue(service)
+            channels[name] = _channel(name, QUERIES, queries, "Messages are batches of queries.")
+    channels[EVENTS] = {
+        "address": "{type}",
+        "description": "Facts. The routing key is the event's type.",
+        "parameters": {"type": {"enum": sorted(EVENT_TYPES)}},
+        "messages": {name: _message_ref(name) for name in EVENT_TYPES},
+        "bindings": {"amqp": {"is": "routingKey", "exchange": _exchange(EVENTS, "topic")}},
+    }
+    channels[REPLIES] = {
+        "address": None,
+        "description": "An exclusive queue of the process that asked, named in reply_to.",
+        "messages": {REPLIES: _message_ref(REPLIES)}
+        | {_reply_name(row): _message_ref(_reply_name(row)) for row in OPERATIONS},
+    }
+    return channels
+
+
+def _channel(queue: str, exchange: str | None, rows: list[str], description: str) -> Schema:
+    binding: Schema = {"is": "queue", "queue": {"name": queue, "durable": True}}
+    described: Schema = {
+        "address": queue,
+        "description": description,
+        "messages": {name: _message_ref(name) for name in rows},
+        "bindings": {"amqp": binding},
+    }
+    if exchange is not None:
+        described["description"] += (
+            f" Published to {exchange} with the operation's name as routing key."
+        )
+    return described
+
+
+def _exchange(name: str, kind: str) -> Schema:
+    return {"name": name, "type": kind, "durable": True, "autoDelete": False}
+
+
+def _operation(row: Operation) -> Schema:
+    channel = queries_queue(row.service) if row.is_query else commands_queue(row.service)
+    return {
+        "action": "receive",
+        "title": row.summary,
+        "channel": {"$ref": f"#/channels/{channel}"},
+        "messages": [{"$ref": f"#/channels/{channel}/messages/{row.name}"}],
+        "reply": {
+            "address": {"location": "$message.header#/reply_to"},
+            "channel": {"$ref": f"#/channels/{REPLIES}"},
+            "messages": [{"$ref": f"#/channels/{REPLIES}/messages/{_reply_name(row)}"}],
+        },
+    }
+
+
+def _request(row: Operation, command: Schema) -> Schema:
+    envelope: Schema = {
+        "allOf": [{"$ref": REF.format(model="Envelope")}],
+        "properties": {"operation": {"const": row.name}, "body": command},
+    }
+    return {
+        "name": row.name,
+        "summary": row.summary,
+        "payload": _batch(envelope, QUERY_BATCH) if row.is_query else envelope,
+    }
+
+
+def _reply(row: Operation, data: Schema) -> Schema:
+    result = {"type": "object", "required": ["data"], "properties": {"data": data}}
+    reply = {
+        "allOf": [{"$ref": REF.format(model="Reply")}],
+        "properties": {"result": result},
+    }
+    return {"name": _reply_name(row), "payload": _batch(reply, REPLY_BATCH)}
+
+
+def _replies() -> Schema:
+    return {
+        "name": REPLIES,
+        "summary": "Replies to whatever was asked, matched by their ids.",
+        "payload": _batch({"$ref": REF.format(model="Reply")}, REPLY_BATCH),
+    }
+
+
+def _batch(item: Schema, limit: int) -> Schema:
+    return {"type": "array", "minItems": 1, "maxItems": limit, "items": item}
+
+
+def _event(event: EventType, data: Schema) -> Schema:
+    text = {"type": "string"}
+    members: dict[str, Schema] = {
+        "id": {**text, "pattern": "^evt_"},
+        "type": {"const": event.name},
+        "timestamp": {**text, "format": "date-time"},
+        "api_version": {"const": API_VERSION},
+        "sequence": {"type": "integer", "minimum": 1},
+        "data": data,
+    }
+    headers = {"tenant": text, "customer_id": text, "resource_id": text}
+    return {
+        "name": event.name,
+        "summary": f"Recorded by {event.emitter}; delivered to subscribers byte for byte.",
+        "headers": {
+            "type": "object",
+            "properties": {**headers, "sequence": {"type": "integer"}},
+        },
+        "payload": {"type": "object", "required": list(members), "properties": members},
+    }
+
+
+def _reply_name(row: Operation) -> str:
+    return f"{row.name}.reply"
+
+
+def _message_ref(name: str) -> Schema:
+    return {"$ref": f"#/components/messages/{name}"}

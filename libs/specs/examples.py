@@ -1,0 +1,62 @@
+"""Example requests, by operation. A test binds every one of them, so that the document never shows what is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+_ADDRESS = {
+    "street_1": "21 Harbor Street",
+    "city": "Portland",
+    "state": "ME",
+    "zip_code": "04101",
+    "country": "US",
+}
+_EXTERNAL_BANK_ACCOUNT = {
+    "bank_name": "First Harbor Bank",
+    "name_on_account": "Tidewater Goods LLC",
+    "routing_number": "021000021",
+    "account_number": "9876543210",
+    "address_on_account": _ADDRESS,
+}
+
+REQUESTS: dict[str, dict[str, Any]] = {
+    "onboarding.onboard_customer": {
+        "business": {
+            "business_name": "Tidewater Goods LLC",
+            "dba": "Tidewater",
+            "naics_code": "4539",
+            "business_description": "Sells what the tide brings in.",
+            "formation_state": "ME",
+            "formation_date": "2019-04-01",
+            "ein": "12-3456789",
+            "phone": "(207) 555-0142",
+            "email": "office@tidewater.example.com",
+            "website": "https://tidewater.example.com",
+            "business_address": _ADDRESS,
+        },
+        "persons": [
+            {
+                "first_name": "Ada",
+                "last_name": "Marsh",
+                "date_of_birth": "1980-05-17",
+                "home_address": _ADDRESS,
+                "tin": "212-45-6789",
+                "email": "ada@tidewater.example.com",
+                "phone": "+12075550143",
+                "ownership_percentage": 60,
+                "work_title": "Managing member",
+                "controller": True,
+            }
+        ],
+        "external_bank_account": _EXTERNAL_BANK_ACCOUNT,
+    },
+    "onboarding.update_business": {
+        "business": {"dba": None, "business_address": {"street_1": "23 Harbor Street"}}
+    },
+    "onboarding.update_person": {
+        "last_name": "Marsh-Hale",
+        "employment_status": "employed",
+        "home_address": {"zip_code": "04102"},
+    },
+    "onboarding.add_external_bank_account": {"external_bank_account": _EXTERNAL_BANK_ACCOUNT},
+}

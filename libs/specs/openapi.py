@@ -1,0 +1,215 @@
+"""The interface as an OpenAPI 3.1 document, read off the table."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from libs.contracts.events import API_VERSION
+from libs.contracts.operation import OffsetInfo, Operation
+from libs.contracts.principal import Family
+from libs.contracts.table import OPERATIONS
+from libs.specs import problems
+from libs.specs.examples import REQUESTS
+from libs.specs.schemas import Schema, key_of, schemas_of, used_by
+
+DESCRIPTION = """\
+Banking as a service for business customers: onboarding, accounts, balances. Every request is signed.
+
+**Signing.** The signature is the lower-case hex HMAC-SHA256, keyed with the secret, of seven parts joined by
+newlines: `v1`, the timestamp, the nonce and the subscription key as sent, the method in upper case, the request
+target exactly as sent (path and query), and the lower-case hex SHA-256 of the raw body (of nothing when there is
+none).
+
+**Answers.** Success is 200 with an envelope of `message` and `data`. Numbers that are money are exact: read them
+without floating point. Failed validation is 422 with `detail`; every other error is `application/problem+json` with
+a `code`.
+
+**Retrying.** Send a POST or PATCH with an `Idempotency-Key`. A retry signs anew and keeps the key; it returns the
+first answer.
+"""
+
+AUTHENTICATION: dict[str, Schema] = {
+    "X-API-SUBSCRIPTION-KEY": {
+        "description": "The public id of the key, which names one tenant",
+        "schema": {"type": "string", "pattern": "^sub_[A-Za-z0-9]{22,}$"},
+    },
+    "X-API-TIMESTAMP": {
+        "description": "Unix time in whole seconds, within 300 s of the server's",
+        "schema": {"type": "integer", "minimum": 0},
+    },
+    "X-API-NONCE": {
+        "description": "Never sent before with this key and timestamp",
+        "schema": {"type": "string", "pattern": "^[A-Za-z0-9_-]{16,128}$"},
+    },
+    "X-API-SIGNATURE": {
+        "description": "See Signing",
+        "schema": {"type": "string", "pattern": "^[0-9a-f]{64}$"},
+    },
+}
+IDEMPOTENCY_KEY: Schema = {
+    "name": "Idempotency-Key",
+    "in": "header",
+    "required": False,
+    "description": "Carries the request out once, however often it is sent; kept 24 hours",
+    "schema": {"type": "string", "pattern": "^[!-~]{1,255}$"},
+}
+HEADERS: dict[str, Schema] = {
+    "X-Request-Id": {
+        "description": "The caller's, if it sent one; else one of ours",
+        "schema": {"type": "string"},
+    },
+    "Retry-After": {
+        "description": "Seconds to wait",
+        "schema": {"type": "integer", "minimum": 0},
+    },
+    "RateLimit-Limit": {"schema": {"type": "integer"}},
+    "RateLimit-Remaining": {"schema": {"type": "integer"}},
+    "RateLimit-Reset": {"description": "Seconds", "schema": {"type": "integer"}},
+    "Idempotent-Replayed": {
+        "description": "`true` when this is the stored answer of an earlier request",
+        "schema": {"type": "string", "const": "true"},
+    },
+}
+PATH_VALUE: Schema = {"type": "string", "pattern": "^[A-Za-z0-9._~-]{1,128}$"}
+
+
+@cache
+def openapi_document() -> dict[str, Any]:
+    """The whole document, as plain JSON values. Built once; treat it as read-only."""
+    rows = [operation for operation in OPERATIONS if operation.path is not None]
+    schemas, definitions = schemas_of(
+        [(row.command, "request") for row in rows]
+        + [(row.reply, "reply") for row in rows]
+        + [(row.pagination, "reply") for row in rows if row.pagination]
+    )
+    paths: dict[str, dict[str, Schema]] = {}
+    components = dict(definitions)
+    for row in rows:
+        command = definitions[row.command.__name__]
+        if row.takes_body:
+            components[row.command.__name__] = _body_schema(row, command)
+        data = schemas[key_of(row.reply), "reply"]
+        page = schemas[key_of(row.pagination), "reply"] if row.pagination else None
+        paths.setdefault(row.path or "", {})[str(row.method).lower()] = _operation(
+            row, command, _envelope(row, data, page)
+        )
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Bankside",
+            "version": API_VERSION,
+            "description": DESCRIPTION,
+            "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
+        },
+        "servers": [{"url": "/"}],
+        "tags": [
+            {"name": Family.PARTNER, "description": "For resellers: every customer they onboarded"},
+            {"name": Family.CUSTOMER, "description": "For one customer"},
+        ],
+        "paths": paths,
+        "components": {
+            "schemas": used_by(paths, components | problems.COMPONENTS),
+            "headers": HEADERS,
+            "parameters": {
+                name: {"name": name, "in": "header", "required": True, **described}
+                for name, described in AUTHENTICATION.items()
+            }
+            | {IDEMPOTENCY_KEY["name"]: IDEMPOTENCY_KEY},
+        },
+    }
+
+
+def _operation(row: Operation, command: Schema, envelope: Schema) -> Schema:
+    described: Schema = {
+        "operationId": row.name,
+        "tags": [str(row.family)],
+        "summary": row.summary,
+        "x-scope": str(row.scope),
+        "parameters": _parameters(row, command),
+        "responses": {
+            "200": {
+                "description": row.message,
+                "headers": {name: _ref("headers", name) for name in _success_headers(row)},
+                "content": {"application/json": {"schema": envelope}},
+            },
+            **problems.responses_of(row),
+        },
+    }
+    if row.extension:
+        described["x-extension"] = True
+    if row.takes_body:
+        content: Schema = {"schema": _ref("schemas", row.command.__name__)}
+        if row.name in REQUESTS:
+            content["example"] = REQUESTS[row.name]
+        described["requestBody"] = {"required": True, "content": {"application/json": content}}
+    return described
+
+
+def _parameters(row: Operation, command: Schema) -> list[Schema]:
+    properties = command.get("properties", {})
+    required = command.get("required", [])
+    headers = dict(row.headers)
+    parameters: list[Schema] = [_ref("parameters", name) for name in AUTHENTICATION]
+    if row.method in problems.IDEMPOTENT_METHODS:
+        parameters.append(_ref("parameters", "Idempotency-Key"))
+    for name, schema in properties.items():
+        if name in row.path_fields:
+            place, public, described = "path", name, {**PATH_VALUE, **schema}
+        elif name in headers:
+            place, public, described = "header", headers[name], _never_null(schema)
+        elif row.is_query:
+            place, public, described = "query", name, _never_null(schema)
+        else:
+            continue
+        parameters.append(
+            {
+                "name": public,
+                "in": place,
+                "required": place == "path" or name in required,
+                "schema": described,
+            }
+        )
+    return parameters
+
+
+def _never_null(schema: Schema) -> Schema:
+    """A parameter is absent rather than null."""
+    variants = [item for item in schema.get("anyOf", []) if item != {"type": "null"}]
+    if len(variants) != 1:
+        return schema
+    rest = {name: value for name, value in schema.items() if name not in ("anyOf", "default")}
+    return {**variants[0], **rest}
+
+
+def _body_schema(row: Operation, command: Schema) -> Schema:
+    """The command without what comes from the path or a header."""
+    elsewhere = {*row.path_fields, *(field for field, _ in row.headers)}
+    body = dict(command)
+    body["properties"] = {k: v for k, v in command["properties"].items() if k not in elsewhere}
+    required = [name for name in command.get("required", []) if name not in elsewhere]
+    body.pop("required", None)
+    return {**body, "required": required} if required else body
+
+
+def _envelope(row: Operation, data: Schema, pagination: Schema | None) -> Schema:
+    properties: dict[str, Schema] = {
+        "message": {"type": "string", "examples": [row.message]},
+        "data": data,
+    }
+    if pagination is not None:
+        properties["pagination"] = pagination
+    if row.pagination is OffsetInfo:  # deposit locations, of which a load has a day
+        properties["as_of_date"] = {
+            "anyOf": [{"type": "string", "format": "date"}, {"type": "null"}]
+        }
+    return {"type": "object", "required": list(properties), "properties": properties}
+
+
+def _success_headers(row: Operation) -> list[str]:
+    names = ["X-Request-Id", "RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset"]
+    return [*names, "Idempotent-Replayed"] if row.method in problems.IDEMPOTENT_METHODS else names
+
+
+def _ref(kind: str, name: str) -> Schema:
+    return {"$ref": f"#/components/{kind}/{name}"}

@@ -1,0 +1,125 @@
+"""JSON Schemas of the table's models, as the documents show them: requests as taken, replies as given."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from decimal import Decimal
+from typing import Any, Literal
+
+from pydantic import TypeAdapter
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
+from pydantic_core import core_schema
+
+Schema = dict[str, Any]
+Mode = Literal["validation", "serialization"]
+
+Direction = Literal["request", "reply"]
+
+REF = "#/components/schemas/{model}"
+BOUNDS = {"ge": "minimum", "gt": "exclusiveMinimum", "le": "maximum", "lt": "exclusiveMaximum"}
+MODES: dict[Direction, Mode] = {
+    "request": "validation",
+    "reply": "serialization",
+}
+
+
+class WireSchema(GenerateJsonSchema):
+    """What is on the wire, where that differs from what Pydantic says of the type by itself."""
+
+    def decimal_schema(self, schema: core_schema.DecimalSchema) -> JsonSchemaValue:
+        """Money and percentages are JSON numbers, never strings."""
+        bounds = {name: schema[name] for name in BOUNDS if name in schema}  # type: ignore[literal-required]
+        return {"type": "number", **bounds}
+
+    def encode_default(self, dft: Any) -> Any:
+        return _plain_number(dft) if isinstance(dft, Decimal) else super().encode_default(dft)
+
+    def ser_schema(self, schema: Any) -> JsonSchemaValue | None:
+        """A serializer of ours keeps the type's format: a date-time is one."""
+        return None if schema["type"] == "function-plain" else super().ser_schema(schema)
+
+    def default_schema(self, schema: core_schema.WithDefaultSchema) -> JsonSchemaValue:
+        """Null as default says 'absent', which an optional field says already; for a required field it is no value."""
+        described = super().default_schema(schema)
+        if described.get("default", ...) is None:
+            del described["default"]
+        return described
+
+    def model_schema(self, schema: core_schema.ModelSchema) -> JsonSchemaValue:
+        """Replies may grow new fields; requests may not hold unknown ones."""
+        described = super().model_schema(schema)
+        if self.mode == "serialization":
+            described.pop("additionalProperties", None)
+        return described
+
+    def field_title_should_be_set(self, schema: Any) -> bool:
+        return False
+
+    def field_is_required(
+        self,
+        field: core_schema.ModelField | core_schema.DataclassField | core_schema.TypedDictField,
+        total: bool,
+    ) -> bool:
+        """Every field of a read shape is present (interface §2)."""
+        return self.mode == "serialization" or super().field_is_required(field, total)
+
+
+def schemas_of(
+    types: Iterable[tuple[Any, Direction]],
+) -> tuple[dict[tuple[str, Direction], Schema], dict[str, Schema]]:
+    """The schema of each type by (`key_of(type)`, direction), and the components that they refer to."""
+    unique = {(key_of(item), direction): item for item, direction in types}
+    schemas, definitions = TypeAdapter.json_schemas(
+        [(key, MODES[key[1]], TypeAdapter(item)) for key, item in unique.items()],
+        ref_template=REF,
+        schema_generator=WireSchema,
+    )
+    named = {key: _with_bounds(schemas[key, MODES[key[1]]]) for key in unique}
+    return named, _with_bounds(definitions.get("$defs", {}))
+
+
+def _with_bounds(value: Any) -> Any:
+    """JSON Schema's names for constraints that come out under Pydantic's, as those behind a validator of ours do."""
+    if isinstance(value, list):
+        return [_with_bounds(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    if value.get("type") in ("number", "integer"):
+        return {
+            BOUNDS.get(name, name): _plain_number(item) if name in BOUNDS else item
+            for name, item in value.items()
+        }
+    return {name: _with_bounds(item) for name, item in value.items()}
+
+
+def _plain_number(value: Any) -> int | float:
+    return int(value) if value == int(value) else float(value)
+
+
+def key_of(item: Any) -> str:
+    return repr(item)
+
+
+def references(value: Any) -> set[str]:
+    """The names of the component schemas that a document's part refers to, directly."""
+    prefix = REF.format(model="")
+    if isinstance(value, dict):
+        ref = value.get("$ref")
+        own = (
+            {ref.removeprefix(prefix)} if isinstance(ref, str) and ref.startswith(prefix) else set()
+        )
+        return own.union(*(references(item) for item in value.values()))
+    if isinstance(value, list):
+        return set().union(*(references(item) for item in value))
+    return set()
+
+
+def used_by(part: Any, definitions: dict[str, Schema]) -> dict[str, Schema]:
+    """Those of the definitions that a document's part needs, at any depth, by name."""
+    found: set[str] = set()
+    open_names = references(part)
+    while open_names:
+        name = open_names.pop()
+        found.add(name)
+        open_names |= references(definitions[name]) - found
+    return {name: definitions[name] for name in sorted(found)}
