@@ -11,11 +11,17 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Annotated, Any, Protocol, get_args, get_origin
 
-from pydantic import BaseModel
+from pydantic import BaseModel, GetJsonSchemaHandler
+from pydantic_core import CoreSchema
 
 
 class Sensitive:
     """Marker for `Annotated`: tax numbers, dates of birth, external account numbers, secrets."""
+
+    def __get_pydantic_json_schema__(
+        self, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        return {**handler(schema), "x-sensitive": True}
 
 
 class Sealer(Protocol):

@@ -1,0 +1,118 @@
+"""From responses to values and errors of the contracts, with every digit kept."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date
+from functools import cache
+from http import HTTPStatus
+from typing import Any, Generic, TypeVar
+
+from pydantic import TypeAdapter, ValidationError
+
+from libs.client.transport import Response
+from libs.contracts.errors import (
+    BanksideError,
+    InternalError,
+    Invalid,
+    OutcomePending,
+    ProviderError,
+    RateLimited,
+    Unavailable,
+    error_from_wire,
+)
+from libs.contracts.exact_json import NotExactJson, decode
+from libs.contracts.model import Model
+from libs.contracts.operation import Operation
+
+R = TypeVar("R")
+
+PROBLEM_MEMBERS = frozenset({"type", "title", "status", "detail", "code"})
+WITHOUT_PROBLEM: dict[int, type[BanksideError]] = {
+    429: RateLimited,
+    502: ProviderError,
+    503: Unavailable,
+    504: OutcomePending,
+}
+"""What an answer means that is not the gateway's own, but of something in between."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer(Generic[R]):
+    """A success. `replayed` tells that it is the stored answer of an earlier request with the same Idempotency-Key."""
+
+    data: R
+    message: str
+    request_id: str | None
+    replayed: bool
+    pagination: Model | None = None
+    as_of_date: date | None = None
+
+
+def success_of(operation: Operation, response: Response) -> Answer[Any]:
+    """The envelope of a success, its data as the operation's reply.
+
+    Raises:
+        InternalError: it is not one.
+    """
+    try:
+        envelope = decode(response.body)
+        pagination = envelope.get("pagination")
+        as_of_date = envelope.get("as_of_date")
+        return Answer(
+            data=_read(operation.reply, envelope["data"]),
+            message=envelope["message"],
+            request_id=response.headers.get("X-Request-Id"),
+            replayed=response.headers.get("Idempotent-Replayed") == "true",
+            pagination=_read(operation.pagination, pagination) if operation.pagination else None,
+            as_of_date=date.fromisoformat(as_of_date) if as_of_date else None,
+        )
+    except (NotExactJson, ValidationError, KeyError, AttributeError, ValueError) as error:
+        raise InternalError(f"The answer to {operation.name} cannot be read.") from error
+
+
+def error_of(response: Response) -> BanksideError:
+    """What a response reports: `headers` has its Retry-After, `extra` what the problem says beyond the usual."""
+    problem = _problem(response)
+    headers = _retry_after(response.headers)
+    match problem:
+        case {"code": str(code)}:
+            extra = {name: item for name, item in problem.items() if name not in PROBLEM_MEMBERS}
+            error = error_from_wire(code, problem.get("detail"), extra, None)
+        case {"detail": list(errors)} if response.status == Invalid.status:
+            error = Invalid(errors)
+        case _:
+            kind = WITHOUT_PROBLEM.get(response.status, InternalError)
+            error = kind(f"The answer is {response.status} {_phrase(response.status)}.")
+    error.headers = headers
+    return error
+
+
+def _problem(response: Response) -> Any:
+    try:
+        return decode(response.body)
+    except NotExactJson:
+        return None
+
+
+def _retry_after(headers: Mapping[str, str]) -> dict[str, str]:
+    value = headers.get("Retry-After")
+    return {"Retry-After": value} if value is not None else {}
+
+
+def _phrase(status: int) -> str:
+    try:
+        return HTTPStatus(status).phrase
+    except ValueError:
+        return ""
+
+
+def _read(kind: Any, value: Any) -> Any:
+    """Lax where JSON has no type for it (dates, enums), and open to fields that a newer gateway adds."""
+    return _adapter(kind).validate_python(value, strict=False, extra="ignore")
+
+
+@cache
+def _adapter(kind: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(kind)

@@ -1,0 +1,209 @@
+"""The typed client: every operation of the table as a method, with safe retries and exact numbers.
+
+async with connect("http://127.0.0.1:8080", credentials) as bankside:
+    answer = await bankside.get_balance(GetBalance(account_id=account_id))
+    print(answer.data.available_balance.amount)
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from http import HTTPMethod
+from typing import Any, Generic, TypeVar, overload
+from urllib.parse import quote, urlencode
+from uuid import uuid4
+
+import aiohttp
+
+from libs.client.answers import Answer, error_of, success_of
+from libs.client.credentials import Credentials
+from libs.client.transport import TIMEOUT_SECONDS, NoAnswer, NotSent, Response, Transport
+from libs.contracts import accounts, customer_views, customers
+from libs.contracts import ledger_read_operations as ledger_read
+from libs.contracts import onboarding_operations as onboarding
+from libs.contracts.errors import (
+    BanksideError,
+    IdempotencyInProgress,
+    OutcomePending,
+    ProviderTimeout,
+    RateLimited,
+    Unavailable,
+)
+from libs.contracts.exact_json import encode
+from libs.contracts.model import Command
+from libs.contracts.operation import Operation
+
+C = TypeVar("C", bound=Command)
+R = TypeVar("R")
+
+RETRIED = (Unavailable, RateLimited, IdempotencyInProgress)
+"""What says that a request may be sent again: nothing was started, or the answer of the first will be there."""
+IDEMPOTENT_METHODS = (HTTPMethod.POST, HTTPMethod.PATCH)
+FIRST_PAUSE_SECONDS = 0.2
+LONGEST_PAUSE_SECONDS = 30.0
+
+
+class Call(Generic[C, R]):
+    """An operation as a method of the client."""
+
+    def __init__(self, operation: Operation) -> None:
+        self.operation = operation
+
+    @overload
+    def __get__(self, client: None, owner: type[Client]) -> Call[C, R]: ...
+    @overload
+    def __get__(self, client: Client, owner: type[Client]) -> BoundCall[C, R]: ...
+    def __get__(self, client: Client | None, owner: type[Client]) -> Call[C, R] | BoundCall[C, R]:
+        return self if client is None else BoundCall(client, self.operation)
+
+
+class BoundCall(Generic[C, R]):
+    """Call it with the command. See `Client.call` for what it raises."""
+
+    def __init__(self, client: Client, operation: Operation) -> None:
+        self._client = client
+        self.operation = operation
+
+    async def __call__(self, command: C, *, idempotency_key: str | None = None) -> Answer[R]:
+        return await self._client.call(self.operation, command, idempotency_key=idempotency_key)
+
+
+class Client:
+    """Signs, sends, retries, decodes.
+
+    Args:
+        attempts: at most this many sends of one request.
+        patience_seconds: no retry begins later than this after the first send.
+    """
+
+    onboard_customer = Call[customers.OnboardCustomer, customer_views.OnboardingResult](
+        onboarding.ONBOARD_CUSTOMER
+    )
+    update_business = Call[customers.UpdateBusiness, None](onboarding.UPDATE_BUSINESS)
+    update_person = Call[customers.UpdatePerson, None](onboarding.UPDATE_PERSON)
+    add_external_bank_account = Call[
+        customers.AddExternalBankAccount, customer_views.ExternalBankAccountAdded
+    ](onboarding.ADD_EXTERNAL_BANK_ACCOUNT)
+    list_customers = Call[customers.ListCustomers, list[customer_views.Customer]](
+        onboarding.LIST_CUSTOMERS
+    )
+    get_customer = Call[customers.GetCustomer, customer_views.Customer](onboarding.GET_CUSTOMER)
+    list_partner_accounts = Call[accounts.ListPartnerAccounts, accounts.PartnerAccountList](
+        ledger_read.LIST_PARTNER_ACCOUNTS
+    )
+    get_account = Call[accounts.GetAccount, accounts.Account](ledger_read.GET_ACCOUNT)
+    get_balance = Call[accounts.GetBalance, accounts.Balance](ledger_read.GET_BALANCE)
+    get_external_account = Call[accounts.GetExternalAccount, accounts.ExternalAccount](
+        ledger_read.GET_EXTERNAL_ACCOUNT
+    )
+    list_customer_accounts = Call[accounts.ListCustomerAccounts, accounts.AccountList](
+        ledger_read.LIST_CUSTOMER_ACCOUNTS
+    )
+    list_external_accounts = Call[
+        accounts.ListExternalAccounts, list[accounts.LinkedExternalAccount]
+    ](ledger_read.LIST_EXTERNAL_ACCOUNTS)
+
+    def __init__(
+        self, transport: Transport, *, attempts: int = 5, patience_seconds: float = 60.0
+    ) -> None:
+        self._transport = transport
+        self._attempts = attempts
+        self._patience_seconds = patience_seconds
+
+    async def call(
+        self, operation: Operation, command: Command, *, idempotency_key: str | None = None
+    ) -> Answer[Any]:
+        """Carry an operation out.
+
+        A POST or PATCH without a key of yours gets a fresh one, so that its retries have one effect.
+
+        Raises:
+            Unavailable: nothing was started, however often it was tried.
+            OutcomePending, ProviderTimeout: a write or a read whose outcome is not known.
+            BanksideError: as the interface answered.
+        """
+        method, target, headers, body = request_of(operation, command)
+        if operation.method in IDEMPOTENT_METHODS:
+            headers["Idempotency-Key"] = idempotency_key or str(uuid4())
+        repeatable = operation.is_query or "Idempotency-Key" in headers
+        give_up_at = time.monotonic() + self._patience_seconds
+        lost: NoAnswer | None = None
+        for attempt in range(1, self._attempts + 1):
+            failure: BanksideError
+            try:
+                return await self._attempt(operation, method, target, headers, body)
+            except NoAnswer as error:
+                lost, failure = error, _unknown(operation)
+            except NotSent as error:
+                failure = Unavailable("The gateway cannot be reached.", headers={})
+                failure.__cause__ = error
+            except RETRIED as error:
+                failure = error
+            pause = _pause_seconds(attempt, failure)
+            late = time.monotonic() + pause > give_up_at
+            if attempt == self._attempts or late or (lost and not repeatable):
+                break
+            await asyncio.sleep(pause)
+        if lost is None or isinstance(failure, IdempotencyInProgress):
+            raise failure
+        raise _unknown(operation) from lost  # an earlier send may have been carried out
+
+    async def _attempt(
+        self,
+        operation: Operation,
+        method: str,
+        target: str,
+        headers: Mapping[str, str],
+        body: bytes,
+    ) -> Answer[Any]:
+        response: Response = await self._transport.send(
+            method, target, body, headers, TIMEOUT_SECONDS
+        )
+        if response.status == 200:
+            return success_of(operation, response)
+        raise error_of(response)
+
+
+def request_of(operation: Operation, command: Command) -> tuple[str, str, dict[str, str], bytes]:
+    """Method, target, headers and body of a command: what was set of it, nothing else."""
+    if operation.method is None or operation.path is None:
+        raise ValueError(f"{operation.name} is not for callers")
+    values = command.model_dump(exclude_unset=True)
+    path = operation.path
+    for name in operation.path_fields:
+        path = path.replace(f"{{{name}}}", quote(str(values.pop(name)), safe=""))
+    headers = {
+        header: str(values.pop(name)) for name, header in operation.headers if name in values
+    }
+    if operation.is_query:
+        query = urlencode({name: str(item) for name, item in values.items() if item is not None})
+        return str(operation.method), f"{path}?{query}" if query else path, headers, b""
+    body = encode(values) if operation.takes_body else b""
+    return str(operation.method), path, headers, body
+
+
+def _pause_seconds(attempt: int, failure: BanksideError) -> float:
+    """What the answer asks for, else doubling, with a quarter of chance so that callers spread."""
+    asked = failure.headers.get("Retry-After", "")
+    doubling = min(FIRST_PAUSE_SECONDS * 2.0 ** (attempt - 1), LONGEST_PAUSE_SECONDS)
+    pause = float(asked) if asked.isascii() and asked.isdigit() and len(asked) < 6 else doubling
+    return pause * random.uniform(1.0, 1.25)  # noqa: S311 - no secret
+
+
+def _unknown(operation: Operation) -> BanksideError:
+    return (
+        ProviderTimeout("No answer came.")
+        if operation.is_query
+        else OutcomePending("No answer came.")
+    )
+
+
+@asynccontextmanager
+async def connect(base_url: str, credentials: Credentials) -> AsyncIterator[Client]:
+    """A client with connections of its own."""
+    async with aiohttp.ClientSession(trust_env=False) as session:
+        yield Client(Transport(base_url, credentials, session))

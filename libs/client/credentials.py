@@ -1,0 +1,161 @@
+"""Keys that callers on this machine sign with: where they are kept and how they are found.
+
+The stack writes `.local/credentials.json`; keys that were saved by name are in `.local/keys/<name>.json`. All of them
+are readable by their owner only. `.local` is found upward from the current folder.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from libs.client.mistakes import OperatorMistake
+
+LOCAL = ".local"
+PARTNER = "partner"
+"""The name of the key that the stack makes for its demo partner."""
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """What a request is signed with."""
+
+    subscription_key: str
+    secret: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Stack:
+    """Where a running stack is reached, as it wrote down itself."""
+
+    base_url: str
+    sandbox_url: str | None
+    partner: Credentials | None
+
+
+def local_folder() -> Path | None:
+    """`.local` of the current folder or of the nearest one above it that has one."""
+    here = Path.cwd()
+    return next((f for folder in (here, *here.parents) if (f := folder / LOCAL).is_dir()), None)
+
+
+def stack() -> Stack | None:
+    """The stack of this checkout; None when none was ever started here.
+
+    Raises:
+        OperatorMistake: its file cannot be read.
+    """
+    folder = local_folder()
+    if folder is None or not (path := folder / "credentials.json").exists():
+        return None
+    content = _read(path)
+    sandbox_url, partner = content.get("sandbox_url"), content.get(PARTNER)
+    return Stack(
+        _text(path, content, "base_url"),
+        sandbox_url if isinstance(sandbox_url, str) else None,
+        _credentials(path, partner) if isinstance(partner, dict) else None,
+    )
+
+
+def check_can_save(name: str) -> Path:
+    """The folder in which a key of this name would be kept: ask before the only copy of a secret is made.
+
+    Raises:
+        OperatorMistake: as `save` would.
+    """
+    if not _NAME.fullmatch(name) or name == PARTNER:
+        raise OperatorMistake(
+            f"A key cannot be saved as {name!r}: take letters, digits, '.', '_', '-', and not '{PARTNER}'."
+        )
+    folder = local_folder()
+    if folder is None:
+        raise OperatorMistake(f"There is no {LOCAL} folder here or above to save the key in.")
+    return folder
+
+
+def save(name: str, credentials: Credentials) -> Path:
+    """Keep a key under a name, for `look_up`; one of that name is replaced. Returns the file.
+
+    Raises:
+        OperatorMistake: the name is not one, or there is no folder to keep it in.
+    """
+    folder = check_can_save(name)
+    content = {"subscription_key": credentials.subscription_key, "secret": credentials.secret}
+    try:
+        keys = folder / "keys"
+        keys.mkdir(mode=0o700, exist_ok=True)
+        path = keys / f"{name}.json"
+        descriptor, written = tempfile.mkstemp(dir=keys, prefix=f".{name}.")  # mode 600
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            json.dump(content, file)
+        Path(written).replace(path)
+    except OSError as error:
+        raise OperatorMistake(f"The key could not be saved: {error.strerror}.") from None
+    return path
+
+
+def look_up(name_or_key: str | None = None) -> Credentials:
+    """The key with this name or subscription key; without one, that of the environment, else the demo partner's.
+
+    Raises:
+        OperatorMistake: there is none, or its secret is not known here.
+    """
+    known = dict(_known())
+    if name_or_key is None:
+        if not known:
+            raise OperatorMistake(
+                "There is no key to sign with: start the stack (make up), or set "
+                "BANKSIDE_SUBSCRIPTION_KEY and BANKSIDE_SECRET."
+            )
+        return next(iter(known.values()))
+    if name_or_key in known:
+        return known[name_or_key]
+    for credentials in known.values():
+        if credentials.subscription_key == name_or_key:
+            return credentials
+    saved = ", ".join(name for name in known if name) or "none"
+    raise OperatorMistake(
+        f"The secret of {name_or_key!r} is not known here (saved keys: {saved}); keep it with "
+        "`bankside keys create … --save NAME`, or set BANKSIDE_SUBSCRIPTION_KEY and BANKSIDE_SECRET."
+    )
+
+
+def _known() -> Iterator[tuple[str, Credentials]]:
+    """By name, in order of preference; that of the environment has the empty name."""
+    key, secret = os.environ.get("BANKSIDE_SUBSCRIPTION_KEY"), os.environ.get("BANKSIDE_SECRET")
+    if key and secret:
+        yield "", Credentials(key, secret)
+    found = stack()
+    if found is not None and found.partner is not None:
+        yield PARTNER, found.partner
+    folder = local_folder()
+    for path in sorted((folder / "keys").glob("[!.]*.json")) if folder else ():
+        yield path.stem, _credentials(path, _read(path))
+
+
+def _read(path: Path) -> dict[str, object]:
+    try:
+        content = json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError):
+        content = None
+    if not isinstance(content, dict):
+        raise OperatorMistake(f"{path} cannot be read as a JSON object.")
+    return content
+
+
+def _credentials(path: Path, content: dict[str, object]) -> Credentials:
+    return Credentials(_text(path, content, "subscription_key"), _text(path, content, "secret"))
+
+
+def _text(path: Path, content: dict[str, object], name: str) -> str:
+    value = content.get(name)
+    if not isinstance(value, str):
+        raise OperatorMistake(f"{path} does not have {name!r}.")
+    return value

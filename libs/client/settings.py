@@ -1,0 +1,61 @@
+"""Settings of the command line: the environment, else what the stack of this checkout wrote down."""
+
+from __future__ import annotations
+
+import os
+from urllib.parse import urlsplit
+
+from libs.client.credentials import local_folder, stack
+from libs.client.mistakes import OperatorMistake
+
+PREFIX = "BANKSIDE_"
+
+_SCHEMES = ("http", "https", "amqp", "amqps")
+
+
+def load_stack_environment() -> None:
+    """Complete the environment with the BANKSIDE_* of `.local/stack.env`; what is set already wins."""
+    folder = local_folder()
+    path = folder / "stack.env" if folder else None
+    if path is None or not path.exists():
+        return
+    from dotenv import dotenv_values  # noqa: PLC0415 - only where there is a stack: the command starts quickly
+
+    try:
+        values = dotenv_values(path, interpolate=False)
+    except (OSError, UnicodeDecodeError):
+        raise OperatorMistake(f"{path} cannot be read.") from None
+    for name, value in values.items():
+        if name.startswith(PREFIX) and value is not None:
+            os.environ.setdefault(name, value)
+
+
+def base_url() -> str:
+    """Where the gateway is, without a trailing slash."""
+    found = os.environ.get("BANKSIDE_BASE_URL") or getattr(stack(), "base_url", None)
+    return _url(found, "gateway", "BANKSIDE_BASE_URL")
+
+
+def sandbox_url() -> str:
+    """Where the provider sandbox is, without a trailing slash."""
+    found = os.environ.get("BANKSIDE_SANDBOX_URL") or getattr(stack(), "sandbox_url", None)
+    return _url(found, "provider sandbox", "BANKSIDE_SANDBOX_URL")
+
+
+def amqp_url() -> str:
+    return _url(os.environ.get("BANKSIDE_AMQP_URL"), "broker", "BANKSIDE_AMQP_URL")
+
+
+def _url(found: str | None, what: str, variable: str) -> str:
+    if not found:
+        raise OperatorMistake(
+            f"The {what} is not known: start the stack (make up), or set {variable}."
+        )
+    try:
+        parts = urlsplit(found)
+        valid = parts.scheme in _SCHEMES and parts.hostname and parts.port != 0
+    except ValueError:
+        valid = False
+    if not valid:
+        raise OperatorMistake(f"{variable} is not the URL of a {what}.")
+    return found.rstrip("/")

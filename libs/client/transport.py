@@ -1,0 +1,110 @@
+"""One signed request over HTTP: a fresh timestamp and nonce every time it is sent."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import aiohttp
+from yarl import URL
+
+from libs.client.credentials import Credentials
+from libs.signing.request import body_digest, canonical_string, sign
+
+TIMEOUT_SECONDS = 30.0
+"""For one attempt: the gateway answers within 25 s."""
+CONNECT_SECONDS = 5.0
+ANSWER_BYTES = 16 * 1024 * 1024
+
+
+class NotSent(Exception):
+    """The service could not be reached: nothing was sent. The message says why, without the request."""
+
+
+class NoAnswer(Exception):
+    """The request was sent, perhaps, and no whole answer came: what became of it is unknown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """An answer as it came, with the string that was signed for it."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+    canonical: str = field(repr=False)
+
+
+class Transport:
+    """Signs with one key and sends to one gateway.
+
+    Args:
+        base_url: of the gateway; a path in it is a prefix of every target.
+        session: has `auto_decompress` as it likes; redirects are not followed, since a signature is for one target.
+    """
+
+    def __init__(
+        self, base_url: str, credentials: Credentials, session: aiohttp.ClientSession
+    ) -> None:
+        self._base_url = base_url.rstrip("/")
+        self._credentials = credentials
+        self._secret = credentials.secret.encode()
+        self._session = session
+
+    async def send(
+        self,
+        method: str,
+        target: str,
+        body: bytes = b"",
+        headers: Mapping[str, str] | None = None,
+        timeout_seconds: float = TIMEOUT_SECONDS,
+    ) -> Response:
+        """Sign and send, once. `target` is the path and query, encoded as it is to be sent.
+
+        Raises:
+            NotSent: no connection.
+            NoAnswer: no whole answer in time.
+        """
+        url = URL(self._base_url + target, encoded=True)
+        timestamp, nonce = str(int(time.time())), secrets.token_urlsafe(24)
+        canonical = canonical_string(
+            timestamp,
+            nonce,
+            self._credentials.subscription_key,
+            method,
+            url.raw_path_qs,
+            body_digest(body),
+        )
+        signed = {
+            **(headers or {}),
+            "X-API-SUBSCRIPTION-KEY": self._credentials.subscription_key,
+            "X-API-TIMESTAMP": timestamp,
+            "X-API-NONCE": nonce,
+            "X-API-SIGNATURE": sign(self._secret, canonical),
+        }
+        if body:
+            signed.setdefault("Content-Type", "application/json")
+        timeout = aiohttp.ClientTimeout(total=timeout_seconds, connect=CONNECT_SECONDS)
+        try:
+            async with self._session.request(
+                method,
+                url,
+                data=body or None,
+                headers=signed,
+                allow_redirects=False,
+                timeout=timeout,
+            ) as response:
+                content = await response.content.read(ANSWER_BYTES + 1)
+                while len(content) <= ANSWER_BYTES and (
+                    more := await response.content.read(ANSWER_BYTES + 1 - len(content))
+                ):
+                    content += more
+                if len(content) > ANSWER_BYTES:
+                    raise NoAnswer("the answer is too large")
+                return Response(response.status, response.headers, content, canonical.decode())
+        except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) as error:
+            raise NotSent(type(error).__name__) from error
+        except (aiohttp.ClientError, TimeoutError) as error:
+            raise NoAnswer(type(error).__name__) from error

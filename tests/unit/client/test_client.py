@@ -1,0 +1,220 @@
+"""The typed client, over real HTTP."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from decimal import Decimal
+
+import aiohttp
+import pytest
+from aiohttp import web
+
+from libs.client import client as client_module
+from libs.client.client import Call, Client, request_of
+from libs.client.transport import Transport
+from libs.contracts import errors
+from libs.contracts import onboarding_operations as onboarding
+from libs.contracts.accounts import GetBalance
+from libs.contracts.customers import CustomerStatus, ListCustomers, UpdatePerson
+from libs.contracts.table import OPERATIONS
+from tests.unit.client.answering import DROP, KEY, Gateway, gateway, problem, success
+
+BALANCE = {
+    "account_id": "acc_1",
+    "account_number": "000000000001",
+    "available_balance": {"amount": Decimal("1234567890123456.78"), "currency": "USD"},
+    "held_balance": {"amount": Decimal("0.10"), "currency": "USD"},
+    "total_balance": {"amount": Decimal("1234567890123456.88"), "currency": "USD"},
+    "system_timestamp": "2026-01-31T12:00:00.123456Z",
+}
+UPDATE = UpdatePerson.model_validate({"person_id": "p 1", "middle_name": None})
+
+
+@pytest.fixture(autouse=True)
+def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client_module, "FIRST_PAUSE_SECONDS", 0.001)
+
+
+@asynccontextmanager
+async def client_of(server: Gateway) -> AsyncIterator[Client]:
+    async with aiohttp.ClientSession() as session:
+        yield Client(Transport(server.base_url, KEY, session), attempts=3)
+
+
+def test_every_operation_for_callers_is_a_method() -> None:
+    methods = {
+        name: member.operation for name, member in vars(Client).items() if isinstance(member, Call)
+    }
+
+    assert set(methods.values()) == {row for row in OPERATIONS if row.path}
+    assert all(row.name.endswith(f".{name}") for name, row in methods.items())
+
+
+async def test_a_reply_is_a_model_with_every_digit() -> None:
+    newer = BALANCE | {"a_field_of_a_newer_gateway": 1}
+    async with (
+        gateway(success(newer, headers={"X-Request-Id": "r-1"})) as server,
+        client_of(server) as client,
+    ):
+        answer = await client.get_balance(GetBalance(account_id="acc_1"))
+
+    assert answer.data.available_balance.amount == Decimal("1234567890123456.78")
+    assert answer.data.system_timestamp == datetime(2026, 1, 31, 12, 0, 0, 123456, UTC)
+    assert answer.request_id == "r-1"
+    assert not answer.replayed
+    assert server.received[0].signed
+    assert server.received[0].target == "/partner/reseller/accounts/balance/acc_1"
+
+
+async def test_filters_are_in_the_query_and_pagination_in_the_answer() -> None:
+    page = success([], pagination={"limit": 5, "total": 0, "page": 2})
+    async with gateway(page) as server, client_of(server) as client:
+        answer = await client.list_customers(
+            ListCustomers(page=2, limit=5, status=CustomerStatus.DENIED)
+        )
+
+    assert server.received[0].target.endswith("/customers?page=2&limit=5&status=denied")
+    assert answer.pagination is not None
+    assert answer.pagination.model_dump() == {"limit": 5, "total": 0, "page": 2}
+
+
+async def test_an_update_holds_what_was_set_and_nothing_else() -> None:
+    async with gateway(success(None)) as server, client_of(server) as client:
+        answer = await client.update_person(UPDATE, idempotency_key="mine")
+
+    received = server.received[0]
+    assert (received.method, received.body) == ("PATCH", b'{"middle_name":null}')
+    assert received.target == "/partner/reseller/customers/person/p%201"
+    assert received.headers["Idempotency-Key"] == "mine"
+    assert received.headers["Content-Type"] == "application/json"
+    assert received.signed
+    assert answer.data is None
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        problem(503, "unavailable"),
+        problem(429, "rate_limited", headers={"Retry-After": "0"}),
+        problem(409, "idempotency_in_progress", headers={"Retry-After": "0"}),
+        DROP,
+    ],
+    ids=["503", "429", "409", "dropped"],
+)
+async def test_a_retry_signs_anew_and_keeps_the_idempotency_key(refusal: object) -> None:
+    async with gateway(refusal, success(None)) as server, client_of(server) as client:  # type: ignore[arg-type]
+        await client.update_person(UPDATE)
+
+    first, second = server.received
+    assert first.headers["Idempotency-Key"] == second.headers["Idempotency-Key"]
+    assert first.headers["X-API-NONCE"] != second.headers["X-API-NONCE"]
+    assert second.signed
+
+
+@pytest.mark.parametrize(
+    ("status", "code"),
+    [
+        (400, "malformed_json"),
+        (401, "nonce_reused"),
+        (404, "not_found"),
+        (409, "already_exists"),
+        (500, "internal_error"),
+        (502, "provider_error"),
+        (504, "outcome_pending"),
+    ],
+)
+async def test_an_error_is_raised_as_it_is_and_not_retried(status: int, code: str) -> None:
+    async with gateway(problem(status, code, server_time=7)) as server, client_of(server) as client:
+        with pytest.raises(errors.ERRORS[code]) as raised:
+            await client.update_person(UPDATE)
+
+    assert len(server.received) == 1
+    assert raised.value.detail == "No."
+    assert raised.value.extra == {"server_time": 7}
+
+
+async def test_failed_validation_tells_all_errors() -> None:
+    found = [{"loc": ["body", "tin"], "msg": "no", "type": "value_error"}]
+    body = web.json_response
+    async with (
+        gateway(lambda: body({"detail": found}, status=422)) as server,
+        client_of(server) as client,
+    ):
+        with pytest.raises(errors.Invalid) as raised:
+            await client.update_person(UPDATE)
+
+    assert raised.value.errors == found
+
+
+async def test_attempts_are_bounded() -> None:
+    async with gateway(problem(503, "unavailable")) as server, client_of(server) as client:
+        with pytest.raises(errors.Unavailable):
+            await client.get_balance(GetBalance(account_id="a"))
+
+    assert len(server.received) == 3
+
+
+async def test_a_pause_longer_than_our_patience_is_not_waited_for() -> None:
+    later = problem(429, "rate_limited", headers={"Retry-After": "3600"})
+    async with gateway(later) as server, client_of(server) as client:
+        with pytest.raises(errors.RateLimited) as raised:
+            await client.get_balance(GetBalance(account_id="a"))
+
+    assert len(server.received) == 1
+    assert raised.value.headers == {"Retry-After": "3600"}
+
+
+async def test_a_write_that_may_have_been_taken_is_pending_whatever_comes_after() -> None:
+    async with gateway(DROP, problem(503, "unavailable")) as server, client_of(server) as client:
+        with pytest.raises(errors.OutcomePending):
+            await client.update_person(UPDATE)
+
+    assert len(server.received) == 3
+
+
+async def test_a_read_without_an_answer_timed_out() -> None:
+    async with gateway(DROP) as server, client_of(server) as client:
+        with pytest.raises(errors.ProviderTimeout):
+            await client.get_balance(GetBalance(account_id="a"))
+
+
+async def test_a_gateway_that_is_not_there_is_unavailable() -> None:
+    async with gateway(DROP) as server:
+        pass
+
+    async with client_of(server) as client:
+        with pytest.raises(errors.Unavailable):
+            await client.update_person(UPDATE)
+
+
+@pytest.mark.parametrize(
+    ("status", "raised"),
+    [(502, errors.ProviderError), (500, errors.InternalError), (302, errors.InternalError)],
+)
+async def test_an_answer_of_something_in_between_is_an_error_too(
+    status: int, raised: type[errors.BanksideError]
+) -> None:
+    page = web.Response
+    async with (
+        gateway(lambda: page(status=status, text="<html>")) as server,
+        client_of(server) as client,
+    ):
+        with pytest.raises(raised):
+            await client.update_person(UPDATE)
+
+
+@pytest.mark.parametrize("body", [b"", b"[]", b'{"message": "x", "data": {"account_id": 1}}'])
+async def test_a_success_that_cannot_be_read_is_an_error(body: bytes) -> None:
+    response = web.Response
+    async with gateway(lambda: response(body=body)) as server, client_of(server) as client:
+        with pytest.raises(errors.InternalError, match="internal_error"):
+            await client.get_balance(GetBalance(account_id="a"))
+
+
+def test_an_internal_query_is_not_for_callers() -> None:
+    internal = onboarding.FIND_CUSTOMER
+
+    with pytest.raises(ValueError, match="not for callers"):
+        request_of(internal, internal.command.model_validate({"customer_id": "c"}))

@@ -1,0 +1,139 @@
+"""Where keys are kept, and which one a request is signed with."""
+
+from __future__ import annotations
+
+import json
+import stat
+from pathlib import Path
+
+import pytest
+
+from libs.client.credentials import Credentials, local_folder, look_up, save
+from libs.client.mistakes import OperatorMistake
+from libs.client.settings import amqp_url, base_url, load_stack_environment, sandbox_url
+
+DEMO = Credentials("sub_demo", "demo-secret")
+OTHER = Credentials("sub_other", "other-secret")
+
+
+@pytest.fixture
+def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A checkout without a stack, in a folder of which we are."""
+    for name in ("BASE_URL", "SANDBOX_URL", "AMQP_URL", "SUBSCRIPTION_KEY", "SECRET"):
+        monkeypatch.delenv(f"BANKSIDE_{name}", raising=False)
+    below = tmp_path / "libs" / "client"
+    below.mkdir(parents=True)
+    monkeypatch.chdir(below)
+    return tmp_path
+
+
+@pytest.fixture
+def local(checkout: Path) -> Path:
+    """The `.local` of a running stack."""
+    folder = checkout / ".local"
+    folder.mkdir()
+    content = {
+        "base_url": "http://127.0.0.1:8080/",
+        "sandbox_url": "http://127.0.0.1:8090",
+        "partner": {"subscription_key": DEMO.subscription_key, "secret": DEMO.secret},
+    }
+    (folder / "credentials.json").write_text(json.dumps(content))
+    return folder
+
+
+def test_the_folder_of_the_stack_is_found_upward(local: Path) -> None:
+    assert local_folder() == local
+
+
+def test_the_demo_partner_signs_unless_a_key_is_named(local: Path) -> None:
+    assert look_up() == DEMO
+    assert look_up("partner") == DEMO
+
+
+def test_a_key_of_the_environment_comes_first(local: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BANKSIDE_SUBSCRIPTION_KEY", OTHER.subscription_key)
+    monkeypatch.setenv("BANKSIDE_SECRET", OTHER.secret)
+
+    assert look_up() == OTHER
+    assert look_up("partner") == DEMO
+
+
+def test_a_saved_key_is_found_by_its_name_and_by_its_subscription_key(local: Path) -> None:
+    path = save("other", OTHER)
+
+    assert look_up("other") == look_up("sub_other") == OTHER
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+
+
+def test_saving_under_a_name_again_replaces_the_key(local: Path) -> None:
+    save("other", DEMO)
+    save("other", OTHER)
+
+    assert look_up("other") == OTHER
+    assert [path.name for path in (local / "keys").iterdir()] == ["other.json"]
+
+
+@pytest.mark.parametrize("name", ["", "../x", "a/b", ".hidden", "partner", "n" * 65])
+def test_a_name_that_is_no_name_is_a_mistake(local: Path, name: str) -> None:
+    with pytest.raises(OperatorMistake):
+        save(name, OTHER)
+
+
+def test_a_key_whose_secret_is_not_known_here_is_a_mistake(local: Path) -> None:
+    with pytest.raises(OperatorMistake, match="sub_unknown"):
+        look_up("sub_unknown")
+
+
+def test_without_a_stack_every_look_up_says_what_to_do(checkout: Path) -> None:
+    for look in (look_up, base_url, sandbox_url, amqp_url):
+        with pytest.raises(OperatorMistake, match="make up"):
+            look()
+    with pytest.raises(OperatorMistake, match=r"no \.local"):
+        save("other", OTHER)
+
+
+@pytest.mark.parametrize("content", ["", "[]", '{"sandbox_url": 1}'])
+def test_a_file_that_is_broken_is_a_mistake_that_names_it(local: Path, content: str) -> None:
+    (local / "credentials.json").write_text(content)
+
+    with pytest.raises(OperatorMistake, match=r"credentials\.json"):
+        base_url()
+
+
+def test_the_secret_is_in_no_representation() -> None:
+    assert DEMO.secret not in repr(DEMO)
+
+
+def test_addresses_come_from_the_stack_without_a_trailing_slash(local: Path) -> None:
+    assert base_url() == "http://127.0.0.1:8080"
+    assert sandbox_url() == "http://127.0.0.1:8090"
+
+
+def test_the_environment_wins_over_the_settings_of_the_stack(
+    local: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (local / "stack.env").write_text(
+        "BANKSIDE_AMQP_URL='amqp://stack:p$w@127.0.0.1:5672/%2F'\nBANKSIDE_BASE_URL='http://stack'\nPATH='/nowhere'\n"
+    )
+    monkeypatch.setenv("BANKSIDE_BASE_URL", "http://environment")
+    monkeypatch.setenv("BANKSIDE_AMQP_URL", "")  # so that it is put back afterwards
+    monkeypatch.delenv("BANKSIDE_AMQP_URL")
+    monkeypatch.setenv("PATH", "/bin")
+
+    load_stack_environment()
+
+    assert base_url() == "http://environment"
+    assert amqp_url() == "amqp://stack:p$w@127.0.0.1:5672/%2F"
+
+
+@pytest.mark.parametrize("url", ["localhost", "http://", "http://host:99999", "ftp://host"])
+def test_an_address_that_is_no_url_is_a_mistake_that_does_not_show_it(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch, url: str
+) -> None:
+    monkeypatch.setenv("BANKSIDE_AMQP_URL", url)
+
+    with pytest.raises(OperatorMistake, match="BANKSIDE_AMQP_URL") as raised:
+        amqp_url()
+
+    assert "host" not in str(raised.value)
