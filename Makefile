@@ -1,0 +1,53 @@
+# Bankside. `make help` says what there is.
+
+PYTHON ?= python3
+RUN := .venv/bin/python
+ARGS ?=
+SERVICE ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help up down status logs demo check format test migrate clean lock environment
+
+help: ## Show this list
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+up: environment ## Start everything on this machine, and wait until it is ready
+	@$(RUN) -m deploy.local up
+
+down: environment ## Stop everything; the data stays
+	@$(RUN) -m deploy.local down
+
+status: environment ## Show every part; succeeds when all is ready
+	@$(RUN) -m deploy.local status
+
+logs: environment ## Follow the logs; of one part with SERVICE=gateway
+	@$(RUN) -m deploy.local logs $(SERVICE)
+
+demo: environment ## Play a business's story on the running stack
+	@$(RUN) -m libs.client.demo
+
+check: environment ## Lint, format, types and import rules
+	.venv/bin/ruff check
+	.venv/bin/ruff format --check
+	.venv/bin/mypy
+	.venv/bin/lint-imports
+
+format: environment ## Put the code into its format
+	.venv/bin/ruff check --fix
+	.venv/bin/ruff format
+
+test: environment ## Run all tests, on servers of their own; choose with ARGS="-k nonce"
+	@$(RUN) -m deploy.local requirements
+	.venv/bin/pytest -n 2 --dist loadgroup $(ARGS)
+
+migrate: environment ## Bring the running stack's database to the newest revision
+	@$(RUN) -m deploy.local migrate
+
+clean: environment ## Stop everything and throw its data away
+	@$(RUN) -m deploy.local clean
+
+lock: environment ## Write uv.lock anew after a change of the dependencies
+	.tools/uv/bin/uv lock
+
+environment:
+	@$(PYTHON) deploy/local/bootstrap.py

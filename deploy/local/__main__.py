@@ -1,0 +1,89 @@
+"""The stack on this machine: `python -m deploy.local COMMAND`, which is what `make` calls."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import errno
+import os
+import sys
+from pathlib import Path
+
+from deploy.local.down import clean, down
+from deploy.local.mistakes import Mistake
+from deploy.local.stack import migrate, supervise
+from deploy.local.state import LocalState
+from deploy.local.status import status
+from deploy.local.up import ensure_rabbitmq, up
+
+ROOT = Path(__file__).resolve().parents[2]
+COMMANDS = {
+    "up": "start everything and wait until it is ready",
+    "down": "stop everything, keep the data",
+    "status": "show every part; exit 0 when all is ready",
+    "logs": "follow the logs, all or of one part",
+    "clean": "stop everything and remove its data",
+    "env": "print the settings of the stack",
+    "migrate": "bring the database of the running stack to its newest revision",
+    "requirements": "install what the tests need beyond Python packages",
+    "supervise": "run the stack in the foreground (what `up` starts)",
+}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="deploy.local", description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True)
+    for name, summary in COMMANDS.items():
+        command = commands.add_parser(name, help=summary)
+        if name == "logs":
+            command.add_argument(
+                "part", nargs="?", help="a service, postgres, rabbitmq, supervisor"
+            )
+    arguments = parser.parse_args()
+    try:
+        return run(arguments.command, LocalState(ROOT / ".local"), getattr(arguments, "part", None))
+    except Mistake as mistake:
+        print(mistake, file=sys.stderr)
+    except OSError as error:
+        if error.errno not in {errno.ENOSPC, errno.EDQUOT}:
+            raise
+        print(f"The disk is full: {error.filename or ROOT} cannot be written.", file=sys.stderr)
+    except KeyboardInterrupt:
+        return 130
+    return 1
+
+
+def run(command: str, state: LocalState, part: str | None) -> int:
+    match command:
+        case "up" | "down" | "clean":
+            with state.locked():
+                {"up": up, "down": down, "clean": clean}[command](state)
+        case "status":
+            return 0 if asyncio.run(status(state)) else 1
+        case "logs":
+            follow(state, part)
+        case "env":
+            if not state.environment.exists():
+                raise Mistake("There are no settings yet: `make up` makes them.")
+            print(state.environment.read_text(), end="")
+        case "migrate":
+            asyncio.run(migrate(state, state.read_environment()))
+        case "requirements":
+            state.create()
+            ensure_rabbitmq(state)
+        case "supervise":
+            asyncio.run(supervise(state))
+    return 0
+
+
+def follow(state: LocalState, part: str | None) -> None:
+    """Become `tail`, on the log of one part or on all."""
+    logs = [state.log(part)] if part else sorted(state.logs.glob("*.log"))
+    if not logs or not all(log.exists() for log in logs):
+        known = ", ".join(sorted(log.stem for log in state.logs.glob("*.log"))) or "none yet"
+        raise Mistake(f"There is no log of {part or 'the stack'} here; the logs are: {known}.")
+    os.execvp("tail", ["tail", "-n", "20", "-F", *(str(log) for log in logs)])  # noqa: S606, S607
+
+
+if __name__ == "__main__":
+    sys.exit(main())

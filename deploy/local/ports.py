@@ -1,0 +1,53 @@
+"""TCP ports on the loopback interface: free ones, and who holds a busy one. Linux."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import socket
+from pathlib import Path
+
+LOOPBACK = "127.0.0.1"
+_LOWEST = 15000
+_EPHEMERAL_RANGE = Path("/proc/sys/net/ipv4/ip_local_port_range")
+_LISTENING = "0A"
+
+
+def is_free(port: int, host: str = LOOPBACK) -> bool:
+    """Whether a server could listen there now."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError:
+            return False
+        return True
+
+
+def free_ports(count: int) -> list[int]:
+    """Different ports that are free now, and that no outgoing connection can be given in the meantime."""
+    highest = 32767
+    with contextlib.suppress(OSError, ValueError):
+        highest = max(_LOWEST + 1000, int(_EPHEMERAL_RANGE.read_text().split()[0]) - 1)
+    candidates = random.SystemRandom().sample(range(_LOWEST, highest + 1), 1000)
+    found = [port for port in candidates[: 50 * count] if is_free(port)][:count]
+    if len(found) < count:
+        raise OSError(f"no {count} free TCP ports between {_LOWEST} and {highest}")
+    return found
+
+
+def holder_of(port: int) -> str | None:
+    """The process that listens on `port`, like `nginx (pid 812)`; None when it is not ours to see."""
+    inodes = {
+        f"socket:[{fields[9]}]"
+        for table in (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
+        if table.exists()
+        for fields in (line.split() for line in table.read_text().splitlines()[1:])
+        if fields[3] == _LISTENING and int(fields[1].rsplit(":", 1)[1], 16) == port
+    }
+    for process in Path("/proc").glob("[0-9]*"):
+        # Processes end while we look, and those of others may not be looked into.
+        with contextlib.suppress(OSError):
+            if any(str(link.readlink()) in inodes for link in (process / "fd").iterdir()):
+                return f"{(process / 'comm').read_text().strip()} (pid {process.name})"
+    return None

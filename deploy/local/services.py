@@ -1,0 +1,123 @@
+"""The services that run, and what each is told: the one place to add a service or a setting.
+
+Names are as everywhere: `services.<name>` is the module, `<name>` the database role and schema, and
+`BANKSIDE_<prefix>_…` the settings of that service alone.
+"""
+
+from __future__ import annotations
+
+import base64
+import secrets
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Self
+
+from deploy.local.ports import LOOPBACK
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    name: str
+    prefix: str
+    public_port: int | None = None
+    """The default of `BANKSIDE_<prefix>_PORT`; None: it serves nothing but its admin port."""
+
+    @property
+    def port_setting(self) -> str:
+        return f"BANKSIDE_{self.prefix}_PORT"
+
+
+SERVICES = (
+    Service("provider_sandbox", "SANDBOX", public_port=8090),
+    Service("onboarding", "ONBOARDING"),
+    Service("ledger_read", "LEDGER_READ"),
+    Service("gateway", "GATEWAY", public_port=8080),
+)
+"""In the order in which they start; they stop in the reverse order."""
+
+DATABASE = "bankside"
+ROLES = {
+    "gateway": "GATEWAY",
+    "onboarding": "ONBOARDING",
+    "ledger_read": "LEDGER_READ",
+    "payments": "PAYMENTS",
+    "webhook_dispatcher": "WEBHOOK_DISPATCHER",
+    "provider_sandbox": "SANDBOX",
+}
+"""Every role that deploy/postgres/schemas.sql makes, and the prefix of its settings."""
+
+
+@dataclass(frozen=True)
+class Secrets:
+    """Made once for a stack and kept as long as its data."""
+
+    superuser_password: str = field(repr=False)
+    role_passwords: Mapping[str, str] = field(repr=False)
+    rabbitmq_password: str = field(repr=False)
+    erlang_cookie: str = field(repr=False)
+    sealing_keys: str = field(repr=False)
+    lookup_key: str = field(repr=False)
+    provider_token: str = field(repr=False)
+
+    @classmethod
+    def generate(cls) -> Self:
+        return cls(
+            superuser_password=secrets.token_hex(16),
+            role_passwords={role: secrets.token_hex(16) for role in ROLES},
+            rabbitmq_password=secrets.token_hex(16),
+            erlang_cookie=secrets.token_hex(16),
+            sealing_keys=f"k1:{_key()}",
+            lookup_key=_key(),
+            provider_token=secrets.token_hex(24),
+        )
+
+    def to_json(self) -> dict[str, object]:
+        return asdict(self)
+
+    def schema_passwords(self) -> dict[str, str]:
+        """The environment of deploy/postgres/schemas.sql."""
+        return {
+            f"BANKSIDE_{ROLES[role]}_DATABASE_PASSWORD": password
+            for role, password in self.role_passwords.items()
+        }
+
+
+def _key() -> str:
+    return base64.b64encode(secrets.token_bytes(32)).decode()
+
+
+def stack_settings(
+    *,
+    secrets: Secrets,
+    database_urls: Mapping[str, str],
+    amqp_url: str,
+    public_ports: Mapping[str, int],
+    admin_ports: Mapping[str, int],
+) -> dict[str, str]:
+    """All `BANKSIDE_…` variables of a stack on this machine. The mappings go by service (or role) name."""
+    sandbox = f"http://{LOOPBACK}:{public_ports['provider_sandbox']}"
+    settings = {
+        "BANKSIDE_PROFILE": "development",
+        "BANKSIDE_AMQP_URL": amqp_url,
+        "BANKSIDE_SEALING_KEYS": secrets.sealing_keys,
+        "BANKSIDE_LOOKUP_KEY": secrets.lookup_key,
+        "BANKSIDE_PROVIDER_TOKEN": secrets.provider_token,
+        "BANKSIDE_IDENTITY_URL": f"{sandbox}/identity",
+        "BANKSIDE_CORE_URL": f"{sandbox}/core",
+        "BANKSIDE_FINANCIAL_URL": f"{sandbox}/financial",
+        "BANKSIDE_SANDBOX_PUBLIC_URL": sandbox,
+        "BANKSIDE_ADMIN_HOST": LOOPBACK,
+    }
+    for service in SERVICES:
+        settings[f"BANKSIDE_{service.prefix}_DATABASE_URL"] = database_urls[service.name]
+        settings[f"BANKSIDE_{service.prefix}_ADMIN_PORT"] = str(admin_ports[service.name])
+        if service.public_port is not None:
+            settings[f"BANKSIDE_{service.prefix}_HOST"] = LOOPBACK
+            settings[service.port_setting] = str(public_ports[service.name])
+    return settings
+
+
+def settings_of(service: Service, settings: Mapping[str, str]) -> dict[str, str]:
+    """What this service may know of `settings`: what is meant for all and for itself, nothing of the others."""
+    others = tuple(f"BANKSIDE_{other.prefix}_" for other in SERVICES if other is not service)
+    return {name: value for name, value in settings.items() if not name.startswith(others)}

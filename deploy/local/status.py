@@ -1,0 +1,64 @@
+"""`status`: every part with its state, asked now."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+
+from deploy.local.ports import LOOPBACK
+from deploy.local.services import SERVICES
+from deploy.local.stack import expected_children
+from deploy.local.state import LocalState, Remembered, running
+from libs.runtime.probes import http_ready
+from libs.runtime.supervision_state import ChildState, ChildStatus
+
+HEADINGS = ("PART", "STATE", "PID", "RESTARTS", "ADDRESS")
+
+
+async def status(state: LocalState) -> bool:
+    """Print the table; whether everything is ready."""
+    supervisor = running(state)
+    remembered = state.remembered()
+    if supervisor is None or remembered is None:
+        print("The stack is not running: `make up` starts it.")
+        return False
+    settings = state.read_environment()
+    children = {child.name: child for child in supervisor.children}
+    names = expected_children(remembered, settings)
+    states = await asyncio.gather(*(_state_now(children.get(n), settings) for n in names))
+    rows = [HEADINGS]
+    for name, now in zip(names, states, strict=True):
+        child = children.get(name)
+        pid = str(child.process.pid) if child is not None and child.process else "-"
+        restarts = str(child.restarts) if child is not None else "-"
+        rows.append((name, now, pid, restarts, _address(name, remembered, settings)))
+    widths = [max(len(row[column]) for row in rows) for column in range(len(HEADINGS))]
+    for row in rows:
+        line = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        print(line.rstrip())
+    return all(now == ChildState.READY.value for now in states)
+
+
+async def _state_now(child: ChildStatus | None, settings: Mapping[str, str]) -> str:
+    """What the supervisor saw last, corrected by what a service answers at this moment."""
+    if child is None:
+        return "not started yet"
+    service = next((service for service in SERVICES if service.name == child.name), None)
+    if service is None or child.state not in {ChildState.READY, ChildState.NOT_READY}:
+        return child.state.value
+    port = int(settings[f"BANKSIDE_{service.prefix}_ADMIN_PORT"])
+    try:
+        is_ready = await http_ready(LOOPBACK, port)()
+    except (OSError, TimeoutError):
+        is_ready = False
+    return str((ChildState.READY if is_ready else ChildState.NOT_READY).value)
+
+
+def _address(name: str, remembered: Remembered, settings: Mapping[str, str]) -> str:
+    service = next((service for service in SERVICES if service.name == name), None)
+    if service is None:
+        return f"{LOOPBACK}:{remembered.ports[name]}"
+    admin = f"{LOOPBACK}:{settings[f'BANKSIDE_{service.prefix}_ADMIN_PORT']} (admin)"
+    if service.public_port is None:
+        return admin
+    return f"http://{LOOPBACK}:{settings[service.port_setting]}, {admin}"

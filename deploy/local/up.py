@@ -1,0 +1,232 @@
+"""`up`: everything running and ready, or a sentence that says why not."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NoReturn
+from urllib.parse import urlsplit
+
+from deploy.local import debian
+from deploy.local.down import stop
+from deploy.local.mistakes import Mistake
+from deploy.local.partner import ensure_partner
+from deploy.local.ports import LOOPBACK, holder_of, is_free
+from deploy.local.rabbitmq import find_server
+from deploy.local.services import DATABASE, SERVICES, Service, stack_settings
+from deploy.local.stack import expected_children, own_postgres, own_rabbitmq
+from deploy.local.state import LocalState, Remembered, running
+from libs.runtime.supervision_state import ChildState, SupervisorStatus, end_leftovers
+
+READY_SECONDS = 120.0
+HOPELESS_RESTARTS = 3
+POLL_SECONDS = 0.05
+CONNECT_SECONDS = 5.0
+NEEDED_BYTES = 600_000_000
+LOG_LINES = 15
+
+
+def up(state: LocalState) -> None:
+    """Start what does not run, wait until all is ready, say where it is. Raises Mistake."""
+    status = running(state)
+    if status is not None and not waiting_for(state, status):
+        print("The stack is running already.")
+    elif status is not None:
+        print("The stack is running already, but not all of it is ready yet.")
+        _wait_until_ready(state, state.log("supervisor").stat().st_size, None)
+    else:
+        _start(state)
+    ensure_partner(state)
+    _say_where(state)
+
+
+def _start(state: LocalState) -> None:
+    _check_disk(state)
+    left = end_leftovers(state.supervisor)
+    if left:
+        print(f"Ended what a stack that was killed had left running: {', '.join(left)}.")
+    chosen = {k: v for k, v in os.environ.items() if k.startswith("BANKSIDE_")}
+    public_ports = {s.name: _public_port(s, chosen) for s in SERVICES if s.public_port is not None}
+    remembered = (state.remembered() or Remembered.new()).with_usable_ports()
+    settings = _settings(state, remembered, public_ports, chosen)
+    state.remember(remembered)
+    state.write_environment(settings)
+    log = state.log("supervisor")
+    with log.open("ab") as output:
+        begin = output.tell()
+        supervisor = subprocess.Popen(
+            [sys.executable, "-m", "deploy.local", "supervise"],
+            cwd=state.root,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+        )
+    try:
+        _wait_until_ready(state, begin, supervisor)
+    except KeyboardInterrupt:
+        print("Interrupted: stopping what was started.")
+        stop(state)
+        raise
+
+
+def _check_disk(state: LocalState) -> None:
+    free = shutil.disk_usage(state.folder).free
+    if free < NEEDED_BYTES:
+        raise Mistake(
+            f"The disk is nearly full: {free // 1_000_000} MB are free at {state.folder}, and the "
+            f"stack needs {NEEDED_BYTES // 1_000_000} MB."
+        )
+
+
+def _public_port(service: Service, chosen: Mapping[str, str]) -> int:
+    """The port that callers use, checked to be free."""
+    setting = service.port_setting
+    text = chosen.get(setting, str(service.public_port))
+    if not text.isascii() or not text.isdigit() or not 0 < int(text) < 65536:
+        raise Mistake(f"{setting} is not a port number: {text!r}.")
+    port = int(text)
+    if not is_free(port, chosen.get(f"BANKSIDE_{service.prefix}_HOST", LOOPBACK)):
+        holder = holder_of(port)
+        raise Mistake(
+            f"Port {port} of the {service.name.replace('_', ' ')} cannot be used"
+            f"{f': {holder} listens on it' if holder else ''}. Free it, or choose another one: "
+            f"`{setting}={port + 100} make up`."
+        )
+    return port
+
+
+def _settings(
+    state: LocalState,
+    remembered: Remembered,
+    public_ports: Mapping[str, int],
+    chosen: Mapping[str, str],
+) -> dict[str, str]:
+    """All settings of the stack; what the operator's environment says wins."""
+    broker = chosen.get("BANKSIDE_AMQP_URL")
+    if broker:
+        _check_reachable(broker)
+    else:
+        broker = own_rabbitmq(state, remembered, ensure_rabbitmq(state)).url()
+    postgres = own_postgres(state, remembered)
+    passwords = remembered.secrets.role_passwords
+    generated = stack_settings(
+        secrets=remembered.secrets,
+        database_urls={role: postgres.url(role, pw, DATABASE) for role, pw in passwords.items()},
+        amqp_url=broker,
+        public_ports=public_ports,
+        admin_ports=remembered.ports,
+    )
+    return {**generated, **chosen}
+
+
+def _check_reachable(broker: str) -> None:
+    url = urlsplit(broker)
+    port = url.port or (5671 if url.scheme == "amqps" else 5672)
+    try:
+        socket.create_connection((url.hostname or "", port), timeout=CONNECT_SECONDS).close()
+    except OSError as error:
+        raise Mistake(
+            f"No broker answers at {url.hostname}:{port}, which BANKSIDE_AMQP_URL names: "
+            f"{error.strerror or error}."
+        ) from None
+
+
+def ensure_rabbitmq(state: LocalState) -> Path:
+    """RabbitMQ's server script, after installing the system's package when there is none. Raises Mistake."""
+    server = find_server()
+    if server is not None:
+        return server
+    print("RabbitMQ is not installed: installing the system's package (once) ...", flush=True)
+    log = state.log("install")
+    reason = debian.install("rabbitmq-server", log)
+    server = find_server()
+    if reason is None and server is not None:
+        debian.disable_service("rabbitmq-server", log)
+        return server
+    raise Mistake(
+        f"RabbitMQ is not installed and could not be: {reason or 'its package brought no server'}. "
+        "Install it (`apt-get install rabbitmq-server`), or name a broker with BANKSIDE_AMQP_URL, "
+        "or run everything in containers: `docker compose up`."
+    )
+
+
+def _wait_until_ready(
+    state: LocalState, begin: int, supervisor: subprocess.Popen[bytes] | None
+) -> None:
+    """Show what the supervisor says from byte `begin` of its log on, until all is ready. Raises Mistake.
+
+    `supervisor` is given when it was just started: it may still have to write its state.
+    """
+    began = time.monotonic()
+    lines = _Lines(state.log("supervisor"), begin)
+    while True:
+        status = running(state)
+        for line in lines.fresh():
+            print(f"  {time.monotonic() - began:5.1f} s  {line}", flush=True)
+        if status is not None and not waiting_for(state, status):
+            return
+        if status is None and (supervisor is None or supervisor.poll() is not None):
+            lines.fresh()
+            raise Mistake(f"The stack ended: {lines.last}")
+        elapsed = time.monotonic() - began
+        children = status.children if status is not None else ()
+        hopeless = [child.name for child in children if child.restarts >= HOPELESS_RESTARTS]
+        if hopeless or elapsed > READY_SECONDS:
+            late = waiting_for(state, status) if status is not None else ["supervisor"]
+            _give_up(state, *((hopeless, "keeps dying") if hopeless else (late, "is not ready")))
+        time.sleep(POLL_SECONDS)
+
+
+def _give_up(state: LocalState, names: list[str], why: str) -> NoReturn:
+    log = state.log(names[0])
+    lines = log.read_text(errors="replace").splitlines() if log.exists() else []
+    last = "\n".join(f"    {line}" for line in lines[-LOG_LINES:])
+    stop(state)
+    raise Mistake(f"{names[0]} {why}; the stack is stopped again. The end of {log}:\n{last}")
+
+
+class _Lines:
+    """What a log gets from now on, without the times at which it got it."""
+
+    def __init__(self, path: Path, begin: int) -> None:
+        self._path = path
+        self._position = begin
+        self.last = "without a word"
+
+    def fresh(self) -> list[str]:
+        with self._path.open("rb") as log:
+            log.seek(self._position)
+            whole, newline, _ = log.read().rpartition(b"\n")
+        self._position += len(whole) + len(newline)
+        lines = [line.partition(" ")[2] for line in whole.decode(errors="replace").splitlines()]
+        self.last = lines[-1] if lines else self.last
+        return lines
+
+
+def waiting_for(state: LocalState, status: SupervisorStatus) -> list[str]:
+    """What is not ready, of all that should be."""
+    remembered = state.remembered()
+    if remembered is None:
+        return ["supervisor"]
+    ready = {child.name for child in status.children if child.state is ChildState.READY}
+    expected = expected_children(remembered, state.read_environment())
+    return [name for name in expected if name not in ready]
+
+
+def _say_where(state: LocalState) -> None:
+    known = state.read_json(state.credentials)
+    print(
+        f"""
+  gateway           {known["base_url"]}
+  provider sandbox  {known["sandbox_url"]}
+  demo partner      keys in {state.credentials.relative_to(state.root)}
+
+Next: make demo   (also: make status, make logs, make down)"""
+    )

@@ -1,0 +1,60 @@
+"""What every test may ask for. Servers start when the first test asks for them."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from tests.support.infrastructure import Environment, Infrastructure
+from tests.support.stack import Stack, running_stack
+
+
+@pytest.fixture(scope="session")
+def infrastructure() -> Iterator[Infrastructure]:
+    """PostgreSQL and RabbitMQ, shared by all workers of this run."""
+    run = os.environ.get("PYTEST_XDIST_TESTRUNUID") or uuid.uuid4().hex
+    with Infrastructure(run) as connected:
+        yield connected
+
+
+@pytest.fixture(scope="session")
+def environment(infrastructure: Infrastructure) -> Environment:
+    """A migrated database and a virtual host of this worker, shared by its tests."""
+    return infrastructure.create()
+
+
+@pytest.fixture
+def fresh_environment(infrastructure: Infrastructure) -> Iterator[Environment]:
+    """A migrated database and a virtual host for one test (0.5 s)."""
+    environment = infrastructure.create()
+    yield environment
+    infrastructure.drop(environment)
+
+
+@pytest.fixture
+def empty_environment(infrastructure: Infrastructure) -> Iterator[Environment]:
+    """Roles and schemas without any table, and a virtual host, for one test."""
+    environment = infrastructure.create(migrated=False)
+    yield environment
+    infrastructure.drop(environment)
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def stack(
+    environment: Environment, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[Stack]:
+    """Every service, running on this worker's environment. A test that kills one starts it again."""
+    async with running_stack(environment, tmp_path_factory.mktemp("stack")) as running:
+        yield running
+
+
+@pytest_asyncio.fixture
+async def fresh_stack(fresh_environment: Environment, tmp_path: Path) -> AsyncIterator[Stack]:
+    """Every service on an environment of one test's own (4 s)."""
+    async with running_stack(fresh_environment, tmp_path) as running:
+        yield running

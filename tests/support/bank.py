@@ -1,0 +1,69 @@
+"""What a test asks of the provider sandbox: to make things happen, to fail, and to tell what it believes."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+import aiohttp
+
+SECONDS = 20.0
+
+Row = dict[str, Any]
+
+
+class Bank:
+    def __init__(self, session: aiohttp.ClientSession, base_url: str) -> None:
+        self._session = session
+        self._base_url = base_url
+
+    async def _call(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
+        async with self._session.request(
+            method,
+            self._base_url + path,
+            json=body,
+            timeout=aiohttp.ClientTimeout(total=SECONDS),
+        ) as response:
+            return response.status, await response.json(content_type=None)
+
+    async def _done(self, method: str, path: str, body: Any = None) -> Any:
+        status, answer = await self._call(method, path, body)
+        assert status < 300, f"{method} {path}: {status} {answer}"
+        return answer
+
+    async def fault(self, api: str, operation: str, kind: str, **more: Any) -> None:
+        rule = {"api": api, "operation": operation, "kind": kind, **more}
+        await self._done("PUT", "/faults", rule)
+
+    async def heal(self) -> None:
+        await self._done("DELETE", "/faults")
+
+    async def decide(self, customer_id: str, decision: str) -> None:
+        body = {"customer_id": customer_id, "decision": decision}
+        await self._done("POST", "/simulate/identity/decisions", body)
+
+    async def deposit(self, account_id: str, amount: Decimal) -> None:
+        body = {"account_id": account_id, "amount": str(amount), "counterparty_name": "A payer"}
+        await self._done("POST", "/simulate/deposits", body)
+
+    async def change(self, account_id: str, what: str) -> None:
+        """restrict, unrestrict or close."""
+        await self._done("POST", f"/simulate/accounts/{account_id}/{what}")
+
+    async def customers(self, *customer_ids: str) -> list[Row]:
+        """All records at both providers of these customers or persons."""
+        return await self._truth("customers", customer_ids)
+
+    async def accounts(self, *customer_ids: str) -> list[Row]:
+        return await self._truth("accounts", customer_ids)
+
+    async def external_accounts(self, *customer_ids: str) -> list[Row]:
+        return await self._truth("external-accounts", customer_ids)
+
+    async def ledger(self, account_id: str) -> list[Row]:
+        rows: list[Row] = await self._done("GET", f"/truth/ledger?account_id={account_id}")
+        return rows
+
+    async def _truth(self, what: str, customer_ids: tuple[str, ...]) -> list[Row]:
+        rows: list[Row] = await self._done("GET", f"/truth/{what}")
+        return [row for row in rows if row["customer_id"] in customer_ids]

@@ -1,0 +1,208 @@
+"""A running stack as the tests of its behaviour use it: keys, signed callers, the bank, the events."""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+import pytest_asyncio
+
+from tests.support.api import Answer, Api, Interface, Key, fetch_interface
+from tests.support.bank import Bank
+from tests.support.infrastructure import Environment, Infrastructure
+from tests.support.people import application, new_key
+from tests.support.recorded_events import RecordedEvents
+from tests.support.stack import Stack, running_stack
+from tests.support.waiting import eventually
+
+CUSTOMERS = "/partner/reseller/customers"
+ACCOUNTS = "/partner/reseller/accounts"
+ONBOARDED = Counter(
+    {
+        "customer.created": 1,
+        "customer.approved": 1,
+        "person.created": 2,
+        "external_account.created": 1,
+        "account.opened": 1,
+    }
+)
+"""The events of an onboarding of two persons that is approved at once."""
+SHORT_WAITS = {"BANKSIDE_GATEWAY_DEADLINE_SECONDS": "6", "BANKSIDE_PROVIDER_TIMEOUT_SECONDS": "1"}
+"""A caller is told `outcome_pending` after 3 s rather than 22."""
+
+
+@dataclass
+class Deployment:
+    """What outlives a test: the processes, the keys made so far, the events seen so far."""
+
+    stack: Stack
+    events: RecordedEvents
+    keys: dict[str, Key] = field(default_factory=dict)
+    interface: Interface | None = None
+
+    async def key(self, tenant: str, *more: str) -> Key:
+        name = " ".join((tenant, *more))
+        if name not in self.keys:
+            made = await self.stack.command(
+                *("keys", "create", "--family", "partner", "--tenant", tenant, *more)
+            )
+            self.keys[name] = Key(made["subscription_key"], made["secret"], made["tenant"])
+        return self.keys[name]
+
+    async def customer_key(self, customer_id: str) -> Key:
+        made = await self.stack.command(
+            *("keys", "create", "--family", "customer", "--customer", customer_id)
+        )
+        return Key(made["subscription_key"], made["secret"], made["tenant"])
+
+
+@dataclass
+class Live:
+    """One test's hands on a deployment."""
+
+    deployment: Deployment
+    session: aiohttp.ClientSession
+    interface: Interface
+    partner: Api
+    bank: Bank
+
+    @property
+    def stack(self) -> Stack:
+        return self.deployment.stack
+
+    @property
+    def events(self) -> RecordedEvents:
+        return self.deployment.events
+
+    def api(self, key: Key | None) -> Api:
+        return Api(self.session, self.stack.base_url, self.interface, key)
+
+    async def of_tenant(self, tenant: str, *more: str) -> Api:
+        return self.api(await self.deployment.key(tenant, *more))
+
+    async def of_customer(self, customer_id: str) -> Api:
+        return self.api(await self.deployment.customer_key(customer_id))
+
+    async def onboarded(self, body: Any = None, api: Api | None = None) -> Any:
+        """The data of an onboarding that succeeds at once."""
+        answer = await (api or self.partner).post(CUSTOMERS, body or application())
+        data = answer.data
+        assert data["status"] == "approved"
+        return data
+
+    async def customer(self, customer_id: str, api: Api | None = None) -> Any:
+        return (await (api or self.partner).get(f"{CUSTOMERS}/{customer_id}")).data
+
+    async def final(
+        self, method: str, target: str, body: Any, key: str, seconds: float = 30
+    ) -> Answer:
+        """The answer under this Idempotency-Key once it is final. `outcome_pending` and the like are not."""
+
+        async def asked() -> Answer | None:
+            answer = await self.partner.call(method, target, body, idempotency_key=key)
+            unfinished = answer.status >= 500 or answer.code == "idempotency_in_progress"
+            return None if unfinished else answer
+
+        return await eventually(f"{method} {target} is final", asked, seconds)
+
+    async def has_status(self, customer_id: str, status: str) -> Any:
+        async def approved() -> Any:
+            found = await self.customer(customer_id)
+            assert found["status"] == status, found["status"]
+            return found
+
+        return await eventually(f"{customer_id} is {status}", approved)
+
+    async def has_account(self, customer_id: str) -> Any:
+        async def opened() -> Any:
+            found = await self.customer(customer_id)
+            return found if found["accounts"] else None
+
+        return await eventually(f"{customer_id} has an account", opened)
+
+    async def has_events(self, customer_id: str, expected: Counter[str]) -> None:
+        """Exactly these, once they are all there."""
+
+        async def published() -> bool:
+            found = Counter(event["type"] for event in await self.events.of(customer_id))
+            assert found >= expected, dict(found)
+            return True
+
+        await eventually(f"events of {customer_id}", published)
+        found = Counter(event["type"] for event in await self.events.of(customer_id))
+        assert found == expected
+
+    async def exists_once(self, data: Any, *, persons: int = 2, body: Any = None) -> None:
+        """`data` of an onboarding's answer: all of it is at both providers, once, and was told once."""
+        customer_id = data["business"]["customer_id"]
+        person_ids = [person["customer_id"] for person in data["persons"]]
+        assert len(person_ids) == persons
+        records = await self.bank.customers(customer_id, *person_ids)
+        assert Counter((row["api"], row["customer_id"]) for row in records) == Counter(
+            (api, owner) for api in ("identity", "core") for owner in (customer_id, *person_ids)
+        )
+        assert {(row["api"], row["status"]) for row in records} == {
+            ("identity", "approved"),
+            ("core", "active"),
+        }
+        accounts = await self.bank.accounts(customer_id)
+        assert [(row["account_id"], row["status"]) for row in accounts] == [
+            (data["business"]["account_id"], "open")
+        ]
+        linked = await self.bank.external_accounts(customer_id)
+        assert [(row["external_account_id"], row["primary"]) for row in linked] == [
+            (data["external_bank_account"]["external_bank_account_id"], True)
+        ]
+        await self.has_events(customer_id, ONBOARDED)
+
+
+@contextlib.asynccontextmanager
+async def hands_on(deployment: Deployment) -> AsyncIterator[Live]:
+    async with aiohttp.ClientSession(auto_decompress=False) as session:
+        base_url = deployment.stack.base_url
+        deployment.interface = deployment.interface or await fetch_interface(session, base_url)
+        partner = Api(session, base_url, deployment.interface, await deployment.key("anvil"))
+        bank = Bank(session, deployment.stack.sandbox_url)
+        yield Live(deployment, session, deployment.interface, partner, bank)
+
+
+@pytest.fixture(scope="session")
+def own_environment(infrastructure: Infrastructure) -> Environment:
+    """Beside that of other tests, which may count what is in theirs."""
+    return infrastructure.create()
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def deployment(own_environment: Environment) -> AsyncIterator[Deployment]:
+    """One stack for all tests of behaviour of a worker; its callers are not kept waiting for long."""
+    events = RecordedEvents(own_environment.amqp_url)
+    await events.begin()
+    with tempfile.TemporaryDirectory(prefix="bankside-test-") as folder:
+        async with running_stack(own_environment, Path(folder), **SHORT_WAITS) as stack:
+            yield Deployment(stack, events)
+
+
+@pytest_asyncio.fixture
+async def live(deployment: Deployment) -> AsyncIterator[Live]:
+    """The stack, whole and healthy; and that no fact was told twice, checked after every test."""
+    for name, process in deployment.stack.services.items():
+        if not process.is_running:
+            await deployment.stack.restart(name)
+    async with hands_on(deployment) as hands:
+        await hands.bank.heal()
+        yield hands
+        await hands.bank.heal()
+        await hands.events.fetch()
+        hands.events.check()
+
+
+@pytest.fixture
+def idempotency_key() -> Iterator[str]:
+    yield new_key()

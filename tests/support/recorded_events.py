@@ -1,0 +1,81 @@
+"""Every event that a stack published, from its first on, in the order of publishing.
+
+A durable queue that the broker keeps between tests, so that a duplicate that comes late is seen by the next test.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+import aio_pika
+
+QUEUE = "test.every_event"
+ONCE = {"customer.created", "person.created", "external_account.created", "account.opened"}
+"""Facts that can be true only once of a resource."""
+
+Event = dict[str, Any]
+
+
+@dataclass
+class RecordedEvents:
+    amqp_url: str = field(repr=False)
+    events: list[Event] = field(default_factory=list)
+    _ids: set[str] = field(default_factory=set)
+
+    async def begin(self) -> None:
+        """Before anything is published; the exchange need not exist yet."""
+        connection = await aio_pika.connect(self.amqp_url)
+        async with connection, await connection.channel() as channel:
+            exchange = await channel.declare_exchange("bankside.events", "topic", durable=True)
+            queue = await channel.declare_queue(QUEUE, durable=True)
+            await queue.bind(exchange, "#")
+
+    async def fetch(self) -> list[Event]:
+        """All events so far. Publishing is at least once: a second copy of an event is not a second event."""
+        connection = await aio_pika.connect(self.amqp_url)
+        async with connection, await connection.channel() as channel:
+            queue = await channel.get_queue(QUEUE)
+            while message := await queue.get(no_ack=True, fail=False):
+                event = json.loads(message.body)
+                assert message.routing_key == event["type"]
+                if event["id"] not in self._ids:
+                    self._ids.add(event["id"])
+                    self.events.append(event)
+        return self.events
+
+    async def of(self, customer_id: str) -> list[Event]:
+        """Those of a business customer, its persons and accounts."""
+        return [event for event in await self.fetch() if business_of(event) == customer_id]
+
+    def check(self) -> None:
+        """No resource came into being twice, and its sequence numbers grow."""
+        born = Counter(
+            (event["type"], resource_of(event)) for event in self.events if event["type"] in ONCE
+        )
+        assert [what for what, times in born.items() if times > 1] == []
+        latest: dict[tuple[str, str], int] = {}
+        for event in self.events:
+            resource = event["type"].partition(".")[0], resource_of(event)
+            assert event["sequence"] > latest.get(resource, 0), f"{event['type']} out of order"
+            latest[resource] = event["sequence"]
+
+
+def business_of(event: Event) -> str:
+    data = event["data"]
+    return str(data.get("business_customer_id") or data["customer_id"])
+
+
+def resource_of(event: Event) -> str:
+    data = event["data"]
+    match data["object"]:
+        case "customer":
+            return str(data["customer_id"])
+        case "person":  # a person's id is unique per partner only
+            return f"{data['business_customer_id']}/{data['customer_id']}"
+        case "external_account":
+            return str(data["external_account_id"])
+        case _:
+            return str(data["id"])

@@ -1,0 +1,220 @@
+"""Services as real processes, for tests that need the whole of one or of all.
+
+    async with running_stack(environment, tmp_path) as stack:
+        await stack.kill("onboarding")
+        await stack.restart("onboarding", BANKSIDE_CRASH_AT="saga.identity_created")
+
+Nothing here is bound to an event loop: a stack may be started in one and used in another.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from deploy.local.ports import LOOPBACK, free_ports
+from deploy.local.services import SERVICES, Service, settings_of, stack_settings
+from libs.runtime.probes import http_ready
+from libs.runtime.processes import die_with_parent
+from tests.support.infrastructure import Environment
+
+READY_SECONDS = 30.0
+STOP_SECONDS = 20.0
+POLL_SECONDS = 0.05
+
+
+class ServiceProcess:
+    """One process of a service; it is started, ended and asked by the test, and never restarts by itself."""
+
+    def __init__(self, module: str, settings: Mapping[str, str], log_path: Path) -> None:
+        """`settings` are all the BANKSIDE_ variables it gets; it must be told its ADMIN_PORT in them."""
+        self.module = module
+        self.settings = dict(settings)
+        self.log_path = log_path
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def log(self) -> str:
+        """All that it printed so far, over all its lives."""
+        return self.log_path.read_text() if self.log_path.exists() else ""
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None, f"{self.module} was not started"
+        return self._process.pid
+
+    @property
+    def admin_port(self) -> int:
+        return next(int(v) for k, v in self.settings.items() if k.endswith("_ADMIN_PORT"))
+
+    @property
+    def is_running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    def spawn(self, **changes: str) -> None:
+        """Start it with some settings changed for this life, without waiting."""
+        assert not self.is_running, f"{self.module} runs already"
+        inherited = {k: v for k, v in os.environ.items() if not k.startswith("BANKSIDE_")}
+        with self.log_path.open("ab") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", self.module],
+                env=inherited | self.settings | changes,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                preexec_fn=die_with_parent(signal.SIGKILL),  # noqa: PLW1509 - only prctl and getppid
+            )
+
+    async def ready(self, timeout_seconds: float = READY_SECONDS) -> None:
+        """Return when it is ready. Fails with its log when it dies or takes too long."""
+        check = http_ready(LOOPBACK, self.admin_port)
+        deadline = time.monotonic() + timeout_seconds
+        while True:
+            with contextlib.suppress(OSError, TimeoutError):
+                if await check():
+                    return
+            ended = not self.is_running
+            if ended or time.monotonic() > deadline:
+                what = "ended" if ended else f"not ready after {timeout_seconds:g} s"
+                raise AssertionError(f"{self.module}: {what}\\n{self.log[-4000:]}")
+            await asyncio.sleep(POLL_SECONDS)
+
+    async def start(self, **changes: str) -> None:
+        self.spawn(**changes)
+        await self.ready()
+
+    async def ended(self, timeout_seconds: float = STOP_SECONDS) -> int:
+        """Wait until it has ended by itself; its exit code, negative for a signal."""
+        assert self._process is not None, f"{self.module} was not started"
+        deadline = time.monotonic() + timeout_seconds
+        while (code := self._process.poll()) is None:
+            if time.monotonic() > deadline:
+                raise AssertionError(f"{self.module}: still running after {timeout_seconds:g} s")
+            await asyncio.sleep(POLL_SECONDS)
+        return code
+
+    async def kill(self) -> None:
+        """`kill -9`, and wait until it is gone."""
+        if self.is_running:
+            os.kill(self.pid, signal.SIGKILL)
+            await self.ended()
+
+    async def stop(self) -> int:
+        """SIGTERM, as a supervisor would; killed when it does not end in time. Its exit code."""
+        if self.is_running:
+            os.kill(self.pid, signal.SIGTERM)
+        try:
+            return await self.ended()
+        except AssertionError:
+            await self.kill()
+            raise
+
+
+class Stack:
+    """All services, or some, on one environment."""
+
+    def __init__(
+        self,
+        environment: Environment,
+        folder: Path,
+        services: Iterable[Service] = SERVICES,
+        **settings: str,
+    ) -> None:
+        self.environment = environment
+        self.folder = folder
+        public, admin = free_ports(len(SERVICES)), free_ports(len(SERVICES))
+        self.env: dict[str, str] = {
+            **stack_settings(
+                secrets=environment.secrets,
+                database_urls=environment.database_urls,
+                amqp_url=environment.amqp_url,
+                public_ports={s.name: port for s, port in zip(SERVICES, public, strict=True)},
+                admin_ports={s.name: port for s, port in zip(SERVICES, admin, strict=True)},
+            ),
+            **settings,
+        }
+        """Every BANKSIDE_ variable, as `.local/stack.env` has them."""
+        self.services = {
+            service.name: ServiceProcess(
+                f"services.{service.name}",
+                settings_of(service, self.env),
+                folder / f"{service.name}.log",
+            )
+            for service in services
+        }
+
+    @property
+    def base_url(self) -> str:
+        return f"http://{LOOPBACK}:{self.env['BANKSIDE_GATEWAY_PORT']}"
+
+    @property
+    def sandbox_url(self) -> str:
+        return f"http://{LOOPBACK}:{self.env['BANKSIDE_SANDBOX_PORT']}"
+
+    async def start(self) -> None:
+        for service in self.services.values():
+            service.spawn()
+        for service in self.services.values():
+            await service.ready()
+
+    async def stop(self) -> None:
+        """All at once: what matters is that nothing stays."""
+        async with asyncio.TaskGroup() as group:
+            for service in self.services.values():
+                if service.is_running:
+                    group.create_task(service.stop())
+
+    async def restart(self, name: str, **changes: str) -> None:
+        """End the service if it runs, and start it with `changes` to its settings."""
+        if self.services[name].is_running:
+            await self.services[name].stop()
+        await self.services[name].start(**changes)
+
+    async def kill(self, name: str) -> None:
+        await self.services[name].kill()
+
+    def log(self, name: str) -> str:
+        return self.services[name].log
+
+    async def command(self, *arguments: str) -> Any:
+        """Run `bankside … --json` on this stack; its answer. Fails with what it said when it fails."""
+        process = await asyncio.create_subprocess_exec(
+            str(Path(sys.executable).with_name("bankside")),
+            *arguments,
+            "--json",
+            env=os.environ | self.env | {"BANKSIDE_BASE_URL": self.base_url},
+            cwd=self.folder,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+        )
+        async with asyncio.timeout(READY_SECONDS):
+            output, errors = await process.communicate()
+        assert process.returncode == 0, f"bankside {arguments}: {errors.decode()}{output.decode()}"
+        return json.loads(output)
+
+
+@contextlib.asynccontextmanager
+async def running_stack(
+    environment: Environment,
+    folder: Path,
+    services: Iterable[Service] = SERVICES,
+    **settings: str,
+) -> AsyncIterator[Stack]:
+    """A stack that is ready, and stopped afterwards."""
+    stack = Stack(environment, folder, services, **settings)
+    try:
+        await stack.start()
+        yield stack
+    finally:
+        await stack.stop()

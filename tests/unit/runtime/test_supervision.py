@@ -1,0 +1,240 @@
+"""The supervisor, with real processes."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from libs.runtime import supervision
+from libs.runtime.processes import ProcessIdentity
+from libs.runtime.supervision import Change, ChildSpec, NotReady, ReadyCheck, Supervisor
+from libs.runtime.supervision_state import ChildState, SupervisorStatus, end_leftovers
+
+SLEEPER = (sys.executable, "-c", "import time; time.sleep(60)")
+DEAF = """
+import signal, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+print("deaf", flush=True)
+time.sleep(60)
+"""
+
+
+async def until(condition: Callable[[], bool], timeout_seconds: float = 10) -> None:
+    async with asyncio.timeout(timeout_seconds):
+        while not condition():
+            await asyncio.sleep(0.01)
+
+
+def sleeper(name: str = "sleeper", ready: ReadyCheck | None = None) -> ChildSpec:
+    return ChildSpec(name, SLEEPER, env={}, ready=ready)
+
+
+async def test_a_killed_child_is_started_again_and_the_lines_say_why(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(supervision, "FIRST_PAUSE_SECONDS", 0.05)
+    changes: list[Change] = []
+    async with Supervisor(report=changes.append) as supervisor:
+        supervisor.start(sleeper())
+        await supervisor.until_ready(["sleeper"], timeout_seconds=10)
+        first = supervisor.children["sleeper"].identity
+
+        supervisor.kill("sleeper")
+        await until(lambda: ChildState.DIED in [change.state for change in changes])
+        await supervisor.until_ready(["sleeper"], timeout_seconds=10)
+
+        assert supervisor.children["sleeper"].identity != first
+        assert supervisor.children["sleeper"].restarts == 1
+    assert [change.state for change in changes] == [
+        ChildState.STARTING,
+        ChildState.READY,
+        ChildState.DIED,
+        ChildState.STARTING,
+        ChildState.READY,
+        ChildState.STOPPED,
+    ]
+    assert str(changes[2]) == "sleeper: died (signal SIGKILL, restarting in 0.05 s)"
+
+
+async def test_the_pause_before_a_restart_doubles_up_to_its_limit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(supervision, "FIRST_PAUSE_SECONDS", 0.02)
+    monkeypatch.setattr(supervision, "LONGEST_PAUSE_SECONDS", 0.05)
+    changes: list[Change] = []
+    async with Supervisor(report=changes.append) as supervisor:
+        supervisor.start(ChildSpec("false", ("/bin/false",), env={}))
+        await until(lambda: sum(change.state is ChildState.DIED for change in changes) == 4)
+
+    details = [change.detail for change in changes if change.state is ChildState.DIED]
+    assert details == [
+        f"exit code 1, restarting in {pause} s" for pause in (0.02, 0.04, 0.05, 0.05)
+    ]
+
+
+async def test_a_child_that_lived_long_enough_begins_with_the_short_pause_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(supervision, "FIRST_PAUSE_SECONDS", 0.02)
+    monkeypatch.setattr(supervision, "STABLE_SECONDS", 0.0)
+    changes: list[Change] = []
+    async with Supervisor(report=changes.append) as supervisor:
+        supervisor.start(ChildSpec("false", ("/bin/false",), env={}))
+        await until(lambda: sum(change.state is ChildState.DIED for change in changes) == 3)
+
+    details = {change.detail for change in changes if change.state is ChildState.DIED}
+    assert details == {"exit code 1, restarting in 0.02 s"}
+
+
+async def test_readiness_is_watched_both_ways(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(supervision, "WATCHING_POLL_SECONDS", 0.02)
+    answers = {"ready": False}
+
+    async def check() -> bool:
+        if not answers["ready"]:
+            raise ConnectionRefusedError
+        return True
+
+    changes: list[Change] = []
+    async with Supervisor(report=changes.append) as supervisor:
+        supervisor.start(sleeper(ready=check))
+        with pytest.raises(NotReady) as refused:
+            await supervisor.until_ready(["sleeper"], timeout_seconds=0.3)
+        answers["ready"] = True
+        await supervisor.until_ready(["sleeper"], timeout_seconds=5)
+        answers["ready"] = False
+        await until(lambda: supervisor.children["sleeper"].state is ChildState.NOT_READY)
+
+    assert refused.value.children == ["sleeper"]
+
+
+async def test_children_stop_in_reverse_order_and_one_that_ignores_sigterm_is_killed(
+    tmp_path: Path,
+) -> None:
+    log = tmp_path / "deaf.log"
+    changes: list[Change] = []
+
+    async def is_deaf() -> bool:
+        return "deaf" in log.read_text()
+
+    async with Supervisor(report=changes.append) as supervisor:
+        supervisor.start(sleeper("first"))
+        supervisor.start(
+            ChildSpec(
+                "second",
+                (sys.executable, "-c", DEAF),
+                env={},
+                ready=is_deaf,
+                log_path=log,
+                stop_seconds=0.2,
+            )
+        )
+        await supervisor.until_ready(["first", "second"], timeout_seconds=10)
+
+    stopped = [str(change) for change in changes if change.state is ChildState.STOPPED]
+    assert stopped == [
+        "second: stopped (killed: still running 0.2 s after SIGTERM)",
+        "first: stopped",
+    ]
+
+
+async def test_what_a_child_prints_goes_to_its_log(tmp_path: Path) -> None:
+    log = tmp_path / "echo.log"
+    command = ("/bin/sh", "-c", "echo out; echo err >&2; exec sleep 60")
+
+    async with Supervisor() as supervisor:
+        supervisor.start(ChildSpec("echo", command, env={}, log_path=log))
+        await until(lambda: log.exists() and log.read_text() == "out\nerr\n")
+
+
+async def test_a_command_that_does_not_exist_is_one_line_and_is_tried_again() -> None:
+    changes: list[Change] = []
+    async with Supervisor(report=changes.append) as supervisor:
+        supervisor.start(ChildSpec("ghost", ("/does/not/exist",), env={}))
+        await until(lambda: bool(changes))
+
+    assert str(changes[0]) == (
+        "ghost: died (cannot start: No such file or directory, restarting in 0.5 s)"
+    )
+
+
+async def test_an_error_of_the_body_stops_the_children_and_goes_on_as_it_is() -> None:
+    changes: list[Change] = []
+
+    with pytest.raises(ZeroDivisionError):
+        async with Supervisor(report=changes.append) as supervisor:
+            supervisor.start(sleeper())
+            await supervisor.until_ready(["sleeper"], timeout_seconds=10)
+            raise ZeroDivisionError
+
+    assert changes[-1].state is ChildState.STOPPED
+
+
+SUPERVISE_AND_WAIT = """
+import asyncio, signal, sys
+from pathlib import Path
+from libs.runtime.supervision import ChildSpec, Supervisor
+
+async def main():
+    state = Path(sys.argv[1])
+    async with Supervisor(state_path=state) as supervisor:
+        command = (sys.executable, "-c", "import time; time.sleep(60)")
+        orphan_signal = signal.Signals[sys.argv[2]]
+        log = state.with_suffix(".log")  # or it would hold the pipe that the test reads
+        supervisor.start(
+            ChildSpec("sleeper", command, env={}, log_path=log, orphan_signal=orphan_signal)
+        )
+        await supervisor.until_ready(["sleeper"], 10)
+        print("up", flush=True)
+        await asyncio.sleep(60)
+
+asyncio.run(main())
+"""
+
+
+async def child_of_a_killed_supervisor(state: Path, orphan_signal: str) -> ProcessIdentity:
+    """Supervise a sleeper in another process, kill that with -9, return the sleeper."""
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-c", SUPERVISE_AND_WAIT, str(state), orphan_signal),
+        stdout=asyncio.subprocess.PIPE,
+    )
+    assert process.stdout is not None
+    assert await process.stdout.readline() == b"up\n"
+    status = SupervisorStatus.read(state)
+    process.kill()
+    await process.wait()
+    assert status is not None
+    child = status.children[0].process
+    assert child is not None
+    return child
+
+
+async def test_children_die_with_a_supervisor_that_is_killed(tmp_path: Path) -> None:
+    orphan = await child_of_a_killed_supervisor(tmp_path / "state.json", "SIGKILL")
+
+    await until(lambda: not orphan.is_running())
+
+
+async def test_what_outlived_a_killed_supervisor_is_ended_by_its_state_file(tmp_path: Path) -> None:
+    state = tmp_path / "state.json"
+    survivor = await child_of_a_killed_supervisor(state, "SIGCONT")
+    assert survivor.is_running()
+
+    ended = await asyncio.to_thread(end_leftovers, state)
+
+    assert ended == ["sleeper"]
+    assert not survivor.is_running()
+    assert not state.exists()
+
+
+def test_a_reused_pid_is_not_mistaken_for_the_process_that_had_it() -> None:
+    own = ProcessIdentity.of(os.getpid())
+    assert own is not None
+
+    assert own.is_running()
+    assert not ProcessIdentity(own.pid, own.started_at - 1).is_running()
