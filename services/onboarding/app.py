@@ -1,0 +1,131 @@
+"""Composition: commands and queries of the table, the providers, the tails of their feeds, the outbox."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+
+import aiohttp
+
+from libs.contracts import onboarding_operations as table
+from libs.messaging.broker import Broker
+from libs.persistence.engine import Database, open_database
+from libs.providers.http import ProviderClient
+from libs.providers.session import open_session
+from libs.runtime.commands import CommandHandler, run_commands
+from libs.runtime.feeds import run_feed
+from libs.runtime.outbox_relay import run_relay
+from libs.runtime.process import Process
+from libs.runtime.queries import QueryHandler, run_queries
+from services.onboarding.adapters.core import HttpCoreBanking
+from services.onboarding.adapters.feeds import FinancialFeed, IdentityFeed
+from services.onboarding.adapters.identity import HttpIdentityProvider
+from services.onboarding.events import Events
+from services.onboarding.handlers import apply_decision
+from services.onboarding.handlers.add_external_bank_account import AddExternalBankAccountHandler
+from services.onboarding.handlers.apply_decision import ApplyDecisionHandler
+from services.onboarding.handlers.feeds import (
+    FINANCIAL_FEED,
+    IDENTITY_FEED,
+    prepare_financial,
+    prepare_identity,
+)
+from services.onboarding.handlers.onboard_customer import OnboardCustomerHandler
+from services.onboarding.handlers.opening import Opening
+from services.onboarding.handlers.parts import Parts
+from services.onboarding.handlers.queries import Queries
+from services.onboarding.handlers.update_business import UpdateBusinessHandler
+from services.onboarding.handlers.update_person import UpdatePersonHandler
+from services.onboarding.ordering import CustomerOrdering
+from services.onboarding.repository.store import Store
+from services.onboarding.repository.vault import Vault
+from services.onboarding.settings import Settings
+
+BROKER_WAIT_SECONDS = 5.0
+
+
+@asynccontextmanager
+async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
+    keyring = settings.keyring()
+    store = Store(Vault(keyring, settings.lookup()))
+    broker = Broker(settings.amqp_url.get_secret_value(), process.service)
+    process.readiness.add("broker", broker.ping)
+    database = open_database(
+        settings.database_url.get_secret_value(),
+        process.service,
+        pool_size=settings.database_connections,
+    )
+    process.readiness.add("database", database.ping)
+    async with AsyncExitStack() as opened:
+        opened.push_async_callback(database.close)
+        session = await opened.enter_async_context(open_session(settings.provider_connections))
+        identity = _client("identity", settings.identity_url, settings, session)
+        core = _client("core", settings.core_url, settings, session)
+        financial = _client("financial", settings.financial_url, settings, session)
+        parts = Parts(HttpIdentityProvider(identity), HttpCoreBanking(core), store, Events(store))
+        await opened.enter_async_context(broker.open())
+        await opened.enter_async_context(run_relay(process, broker, database))
+        await opened.enter_async_context(
+            run_queries(process, keyring, broker, query_handlers(database, store))
+        )
+        await opened.enter_async_context(
+            run_commands(
+                process, keyring, broker, database, command_handlers(parts), CustomerOrdering(store)
+            )
+        )
+        await broker.start(wait_seconds=BROKER_WAIT_SECONDS)
+        async with (
+            run_feed(
+                process,
+                database,
+                IDENTITY_FEED,
+                IdentityFeed(identity).fetch,
+                prepare_identity,
+                poll_seconds=settings.feed_poll_seconds,
+                page_size=settings.feed_page_size,
+            ),
+            run_feed(
+                process,
+                database,
+                FINANCIAL_FEED,
+                FinancialFeed(financial).fetch,
+                prepare_financial,
+                poll_seconds=settings.feed_poll_seconds,
+                page_size=settings.feed_page_size,
+            ),
+        ):
+            yield
+
+
+def command_handlers(parts: Parts) -> Mapping[str, CommandHandler]:
+    opening = Opening(parts)
+    return {
+        table.ONBOARD_CUSTOMER.name: OnboardCustomerHandler(parts, opening),
+        table.UPDATE_BUSINESS.name: UpdateBusinessHandler(parts),
+        table.UPDATE_PERSON.name: UpdatePersonHandler(parts),
+        table.ADD_EXTERNAL_BANK_ACCOUNT.name: AddExternalBankAccountHandler(parts),
+        apply_decision.OPERATION: ApplyDecisionHandler(parts, opening),
+    }
+
+
+def query_handlers(database: Database, store: Store) -> Mapping[str, QueryHandler]:
+    queries = Queries(database, store)
+    return {
+        table.GET_CUSTOMER.name: queries.get_customer,
+        table.LIST_CUSTOMERS.name: queries.list_customers,
+        table.FIND_ACCOUNT_OWNER.name: queries.find_account_owner,
+        table.LIST_OWNED_ACCOUNTS.name: queries.list_owned_accounts,
+        table.FIND_CUSTOMER.name: queries.find_customer,
+    }
+
+
+def _client(
+    name: str, url: str, settings: Settings, session: aiohttp.ClientSession
+) -> ProviderClient:
+    return ProviderClient(
+        name,
+        url,
+        settings.provider_token.get_secret_value(),
+        session,
+        timeout_seconds=settings.provider_timeout_seconds,
+    )

@@ -1,0 +1,130 @@
+"""Adding an external bank account, which becomes the primary one (interface §6)."""
+
+from __future__ import annotations
+
+from functools import partial
+from uuid import UUID
+
+from libs.contracts.customer_views import ExternalBankAccountAdded
+from libs.contracts.customers import AddExternalBankAccount, CustomerStatus
+from libs.contracts.errors import AlreadyExists, NotFound, OutcomePending, ProviderRefused
+from libs.contracts.result import Result
+from libs.runtime.commands import Drive
+from libs.runtime.crash import crash_point
+from services.onboarding.handlers.amendment import refuse_when_final
+from services.onboarding.handlers.parts import Parts, nothing_started
+from services.onboarding.ids import derived, saga_id_of
+from services.onboarding.models import CustomerRecord
+from services.onboarding.ports import LinkedAccount
+from services.onboarding.repository.steps import SagaName
+from services.onboarding.saga import NothingSent, Saga, StepRefused
+
+ALREADY_LINKED = "already_linked"
+"""The code by which core banking says that it has this routing and account number already."""
+
+
+class AddExternalBankAccountHandler:
+    """Crash points besides those of the step: `onboarding.external_account_added.committing` and `.committed`."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+
+    async def __call__(self, drive: Drive, command: AddExternalBankAccount) -> Result:
+        saga_id = saga_id_of(drive.command_id, drive.lease.message_id)
+        draft_id = derived(saga_id, "external_account")
+        prepared = await self._prepare(drive, command, draft_id)
+        if isinstance(prepared, str):
+            return _added(prepared)
+        saga = Saga(
+            drive,
+            SagaName(
+                saga_id=saga_id,
+                tenant=prepared.tenant,
+                customer_id=prepared.customer_id,
+                operation=drive.operation,
+            ),
+        )
+        assert prepared.core_id is not None, "whoever has an external account is at core banking"
+        try:
+            linked = await saga.first_step(
+                "add_external_account",
+                LinkedAccount,
+                partial(
+                    self._parts.core.link_external_account,
+                    prepared.core_id,
+                    command.external_bank_account,
+                ),
+            )
+        except NothingSent as error:
+            raise nothing_started(drive) from error
+        except StepRefused as refused:
+            if refused.code == ALREADY_LINKED:
+                raise _already_linked() from refused
+            raise ProviderRefused from refused
+        await self._record(drive, prepared, command, draft_id, linked)
+        return _added(linked.external_account_id)
+
+    async def _prepare(
+        self, drive: Drive, command: AddExternalBankAccount, draft_id: UUID
+    ) -> CustomerRecord | str:
+        """Whose external account it will be; the new id when an earlier run came to the end.
+
+        Raises:
+            NotFound, InvalidState, AlreadyExists: the caller's fault.
+        """
+        tenant, store = drive.principal.tenant, self._parts.store
+        async with drive.transaction() as connection:
+            done = await store.external_accounts.find_draft(connection, tenant, draft_id)
+            if done is not None and done.external_account_id is not None:
+                return done.external_account_id
+            owner = await store.external_accounts.customer_of(
+                connection, tenant, command.external_bank_account_id
+            )
+            if owner is None:
+                raise NotFound
+            customer = (await self._parts.locked_file(connection, tenant, owner)).customer
+            refuse_when_final(customer)
+            if customer.status is CustomerStatus.PENDING:
+                raise OutcomePending
+            if await store.external_accounts.has_number(
+                connection, tenant, customer.customer_id, command.external_bank_account
+            ):
+                raise _already_linked()
+        return customer
+
+    async def _record(
+        self,
+        drive: Drive,
+        customer: CustomerRecord,
+        command: AddExternalBankAccount,
+        draft_id: UUID,
+        linked: LinkedAccount,
+    ) -> None:
+        parts, tenant, customer_id = self._parts, customer.tenant, customer.customer_id
+        external = parts.store.external_accounts
+        async with drive.transaction() as connection:
+            await parts.locked_file(connection, tenant, customer_id)
+            await external.add_draft(
+                connection,
+                draft_id=draft_id,
+                tenant=tenant,
+                customer_id=customer_id,
+                account=command.external_bank_account,
+            )
+            draft = await external.find_draft(connection, tenant, draft_id)
+            assert draft is not None
+            await external.link(connection, draft, linked.external_account_id)
+            added = await external.find_draft(connection, tenant, draft_id)
+            assert added is not None
+            for name in ("external_account.created", "external_account.primary_changed"):
+                await parts.events.of_external_account(connection, name, added)
+            crash_point("onboarding.external_account_added.committing")
+        crash_point("onboarding.external_account_added.committed")
+
+
+def _added(external_account_id: str) -> Result:
+    return Result(data=ExternalBankAccountAdded(external_bank_account_id=external_account_id))
+
+
+def _already_linked() -> AlreadyExists:
+    return AlreadyExists("An external bank account with this number is linked already.")

@@ -1,0 +1,118 @@
+"""The identity provider's later word on a business or person: an internal command, one for each entry of its feed."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+import msgspec
+import structlog
+from prometheus_client import Counter
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from libs.contracts.customers import CustomerStatus
+from libs.contracts.errors import OutcomePending
+from libs.contracts.result import Result
+from libs.runtime.commands import Drive
+from libs.runtime.crash import crash_point
+from services.onboarding import states
+from services.onboarding.handlers.opening import Opening, OpeningRefused, saga_of
+from services.onboarding.handlers.parts import Parts
+from services.onboarding.models import CustomerFile, Verification
+
+OPERATION = "onboarding.apply_decision"
+
+TRANSITIONS_REFUSED = Counter(
+    "onboarding_transitions_refused",
+    "Decisions whose effect on the customer the state machine does not allow",
+    ("current", "following"),
+)
+
+
+class ApplyDecision(msgspec.Struct, frozen=True):
+    """The command's body. `customer_id` is the business's."""
+
+    customer_id: UUID
+    verification: Verification
+
+
+class ApplyDecisionHandler:
+    """Crash points besides those of the opening's steps: `onboarding.decision.committing` and `.committed`."""
+
+    def __init__(self, parts: Parts, opening: Opening) -> None:
+        self._parts = parts
+        self._opening = opening
+        self._log = structlog.get_logger("decisions")
+
+    async def __call__(self, drive: Drive, body: dict[str, Any]) -> Result:
+        command = msgspec.convert(body, ApplyDecision)
+        async with drive.transaction() as connection:
+            file = await self._apply(connection, drive.principal.tenant, command)
+            crash_point("onboarding.decision.committing")
+        crash_point("onboarding.decision.committed")
+        if file is not None and _is_to_be_opened(file):
+            try:
+                await self._opening.open(saga_of(drive, file.customer), file)
+            except OpeningRefused:
+                return Result()  # the customer is denied, which is all that can be said to nobody
+        return Result()
+
+    async def _apply(
+        self, connection: AsyncConnection, tenant: str, command: ApplyDecision
+    ) -> CustomerFile | None:
+        """Take the decision over, unless it is known already; the file afterwards."""
+        parts, customer_id = self._parts, command.customer_id
+        file = await parts.store.file(connection, tenant, customer_id, lock=True)
+        if file is None or file.customer.status in states.FINAL:
+            return file
+        if file.customer.status is CustomerStatus.PENDING:
+            raise OutcomePending  # its onboarding is still under way and will know who this is about
+        await self._take_over(connection, file, command.verification)
+        file = await parts.locked_file(connection, tenant, customer_id)
+        status = states.overall(file.verifications)
+        current = file.customer.status
+        if status is current or _is_to_be_opened(file):
+            return file
+        if not states.may_follow(current, status):
+            TRANSITIONS_REFUSED.labels(current.value, status.value).inc()
+            self._log.error(
+                "transition_refused",
+                customer=str(customer_id),
+                current=current.value,
+                following=status.value,
+            )
+            return file
+        await parts.move(connection, file, status)
+        return await parts.locked_file(connection, tenant, customer_id)
+
+    async def _take_over(
+        self, connection: AsyncConnection, file: CustomerFile, verification: Verification
+    ) -> None:
+        parts, customer = self._parts, file.customer
+        if _is_newer(customer.verification, verification):
+            await parts.store.customers.set_verification(connection, customer, verification)
+        for person in file.persons:
+            if _is_newer(person.verification, verification):
+                await parts.store.persons.set_verification(connection, person, verification)
+                now = await parts.locked_file(connection, customer.tenant, customer.customer_id)
+                await parts.events.of_person(
+                    connection, "person.updated", now.person(person.person_id)
+                )
+
+
+def _is_newer(known: Verification | None, verification: Verification) -> bool:
+    """Of the same record and not known yet. A record that is not known to us is nobody's."""
+    return (
+        known is not None
+        and known.identity_id == verification.identity_id
+        and known.version < verification.version
+    )
+
+
+def _is_to_be_opened(file: CustomerFile) -> bool:
+    """All are approved and the account is not open yet: approval comes with the account."""
+    return (
+        not file.accounts
+        and states.overall(file.verifications) is CustomerStatus.APPROVED
+        and states.may_follow(file.customer.status, CustomerStatus.APPROVED)
+    )

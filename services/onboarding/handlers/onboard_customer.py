@@ -1,0 +1,166 @@
+"""Onboarding: the application is stored, verified, and when all are approved opened at core banking (interface §6)."""
+
+from __future__ import annotations
+
+from functools import partial
+from uuid import UUID
+
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from libs.contracts.customers import CustomerStatus, OnboardCustomer
+from libs.contracts.errors import AlreadyExists, ProviderRefused
+from libs.contracts.result import Result
+from libs.runtime.commands import Drive
+from libs.runtime.crash import crash_point
+from services.onboarding import states, views
+from services.onboarding.handlers.opening import Opening, OpeningRefused, saga_of
+from services.onboarding.handlers.parts import Parts, nothing_started, somebody_waits
+from services.onboarding.ids import derived, saga_id_of
+from services.onboarding.models import CustomerFile, PersonDetails, PersonRecord, Verification
+from services.onboarding.repository import ein_holds
+from services.onboarding.saga import NothingSent, Saga
+
+
+class OnboardCustomerHandler:
+    """Crash points besides those of the steps: `onboarding.application.committing` and `.committed`,
+    `onboarding.verified.committing` and `.committed`.
+    """
+
+    def __init__(self, parts: Parts, opening: Opening) -> None:
+        self._parts = parts
+        self._opening = opening
+
+    async def __call__(self, drive: Drive, command: OnboardCustomer) -> Result:
+        file = await self._apply(drive, command)
+        if file.customer.status is CustomerStatus.PENDING:
+            saga = saga_of(drive, file.customer)
+            await self._verify(saga, file)
+            file = await self._decide(saga)
+            if file.customer.status is CustomerStatus.PENDING:
+                try:
+                    file = await self._opening.open(saga, file)
+                except OpeningRefused:
+                    raise ProviderRefused from None
+        if file.customer.refused_by_core:
+            raise ProviderRefused
+        return Result(data=views.onboarding_result(file))
+
+    async def _apply(self, drive: Drive, command: OnboardCustomer) -> CustomerFile:
+        """Store the application, once.
+
+        Raises:
+            AlreadyExists: the partner has a customer with this EIN, or a person with one of the ids.
+        """
+        tenant, store = drive.principal.tenant, self._parts.store
+        saga_id = saga_id_of(drive.command_id, drive.lease.message_id)
+        customer_id = derived(saga_id, "customer")
+        async with drive.transaction() as connection:
+            stored = await store.file(connection, tenant, customer_id)
+            if stored is not None:
+                return stored
+            await self._insert(connection, tenant, saga_id, customer_id, command)
+            file = await store.file(connection, tenant, customer_id)
+            assert file is not None
+            crash_point("onboarding.application.committing")
+        crash_point("onboarding.application.committed")
+        return file
+
+    async def _insert(
+        self,
+        connection: AsyncConnection,
+        tenant: str,
+        saga_id: UUID,
+        customer_id: UUID,
+        command: OnboardCustomer,
+    ) -> None:
+        store = self._parts.store
+        business = command.business
+        if business.mailing_address is None:
+            business = business.model_copy(update={"mailing_address": business.business_address})
+        digest = store.vault.ein_digest(business.ein)
+        if not await ein_holds.take(connection, tenant, customer_id, digest):
+            raise AlreadyExists("A customer with this EIN exists already.")
+        await store.customers.add(
+            connection, tenant=tenant, customer_id=customer_id, saga_id=saga_id, business=business
+        )
+        persons = [
+            (
+                person.id or derived(saga_id, f"person.{number}"),
+                PersonDetails.model_validate(person.model_dump(exclude={"id"})),
+            )
+            for number, person in enumerate(command.persons, start=1)
+        ]
+        if not await store.persons.add(
+            connection, tenant=tenant, customer_id=customer_id, persons=persons
+        ):
+            raise AlreadyExists("A person with this id exists already.")
+        await store.external_accounts.add_draft(
+            connection,
+            draft_id=derived(saga_id, "external_account"),
+            tenant=tenant,
+            customer_id=customer_id,
+            account=command.external_bank_account,
+        )
+
+    async def _verify(self, saga: Saga, file: CustomerFile) -> None:
+        """Verification of the business and of each person, each answer stored as it comes."""
+        identity, store, customer = self._parts.identity, self._parts.store, file.customer
+
+        async def announce(connection: AsyncConnection, answer: Verification) -> None:
+            """From here on a provider knows of the customer: it is there to stay."""
+            await store.customers.set_verification(connection, customer, answer)
+            await self._parts.events.of_customer(connection, "customer.created", customer)
+            for person in file.persons:
+                await self._parts.events.of_person(connection, "person.created", person)
+
+        try:
+            await saga.first_step(
+                "verify_business",
+                Verification,
+                partial(identity.verify_business, customer.customer_id, customer.business),
+                then=announce,
+            )
+        except NothingSent as error:
+            await self._take_back(saga.drive, file)
+            raise nothing_started(saga.drive) from error
+        for number, person in enumerate(file.persons, start=1):
+            await self._verify_person(saga, number, person)
+
+    async def _verify_person(self, saga: Saga, number: int, person: PersonRecord) -> None:
+        async def store(connection: AsyncConnection, answer: Verification) -> None:
+            await self._parts.store.persons.set_verification(connection, person, answer)
+
+        await saga.step(
+            f"verify_person.{number}",
+            Verification,
+            partial(
+                self._parts.identity.verify_person,
+                person.person_id,
+                person.customer_id,
+                person.details,
+            ),
+            then=store,
+        )
+
+    async def _take_back(self, drive: Drive, file: CustomerFile) -> None:
+        """Leave no trace, when the caller waits and can be told so."""
+        if somebody_waits(drive):
+            async with drive.transaction() as connection:
+                customer = file.customer
+                await self._parts.store.customers.remove(
+                    connection, customer.tenant, customer.customer_id
+                )
+
+    async def _decide(self, saga: Saga) -> CustomerFile:
+        """Move the customer to what the verifications make together; approved, it stays pending until opened."""
+        parts, name = self._parts, saga.name
+        async with saga.drive.transaction() as connection:
+            file = await parts.locked_file(connection, name.tenant, name.customer_id)
+            status = states.overall(file.verifications)
+            if status is CustomerStatus.APPROVED:
+                return file
+            await parts.move(connection, file, status)
+            file = await parts.locked_file(connection, name.tenant, name.customer_id)
+            crash_point("onboarding.verified.committing")
+        crash_point("onboarding.verified.committed")
+        return file

@@ -1,0 +1,67 @@
+"""What the command handlers work with."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from uuid import UUID
+
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from libs.contracts.customers import CustomerStatus
+from libs.contracts.errors import OutcomePending, Unavailable
+from libs.runtime.commands import Drive
+from libs.runtime.queries import ANSWER_MARGIN_SECONDS
+from services.onboarding import states
+from services.onboarding.events import Events
+from services.onboarding.models import CustomerFile
+from services.onboarding.ports import CoreBanking, IdentityProvider
+from services.onboarding.repository import ein_holds
+from services.onboarding.repository.store import Store
+
+
+@dataclass(frozen=True)
+class Parts:
+    identity: IdentityProvider
+    core: CoreBanking
+    store: Store
+    events: Events
+
+    async def locked_file(
+        self, connection: AsyncConnection, tenant: str, customer_id: UUID
+    ) -> CustomerFile:
+        """The file of a customer that is known to exist, its row locked."""
+        file = await self.store.file(connection, tenant, customer_id, lock=True)
+        assert file is not None, "customers are not removed once a provider knows of them"
+        return file
+
+    async def move(
+        self,
+        connection: AsyncConnection,
+        file: CustomerFile,
+        status: CustomerStatus,
+        *,
+        refused_by_core: bool = False,
+    ) -> None:
+        """Move the customer, whose row is locked, to `status`, and record the event that tells so."""
+        assert states.may_follow(file.customer.status, status)
+        customer = file.customer
+        await self.store.customers.set_status(
+            connection, customer, status, refused_by_core=refused_by_core
+        )
+        if status in states.FINAL:
+            await ein_holds.release(connection, customer.tenant, customer.customer_id)
+        await self.events.of_customer(connection, states.EVENTS[status], customer)
+
+
+def somebody_waits(drive: Drive) -> bool:
+    """Whether the caller has not been told yet that the command is pending."""
+    return time.time() < drive.deadline - ANSWER_MARGIN_SECONDS - 0.5
+
+
+def nothing_started(drive: Drive) -> Exception:
+    """What to raise when the provider cannot be reached and nothing is left of the command.
+
+    A caller that waits may send it again. One that was told that it is pending must find it carried out.
+    """
+    return Unavailable() if somebody_waits(drive) else OutcomePending()

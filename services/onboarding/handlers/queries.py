@@ -1,0 +1,102 @@
+"""Reads of customers, and who owns an account: scoped by the principal, but for `find_customer`, which says why."""
+
+from __future__ import annotations
+
+from libs.contracts.customers import GetCustomer, ListCustomers
+from libs.contracts.errors import NotFound
+from libs.contracts.operation import PageInfo
+from libs.contracts.ownership import (
+    AccountOwner,
+    CustomerOwner,
+    FindAccountOwner,
+    FindCustomer,
+    ListOwnedAccounts,
+    OwnedAccounts,
+)
+from libs.contracts.principal import Principal
+from libs.contracts.result import Result
+from libs.persistence.engine import Database
+from services.onboarding import views
+from services.onboarding.ids import parse_id
+from services.onboarding.repository import accounts
+from services.onboarding.repository.store import Store
+
+LARGEST_PAGE = 1000
+
+
+class Queries:
+    """Deadlines are kept by whoever calls: every statement is bounded by the database's own."""
+
+    def __init__(self, database: Database, store: Store) -> None:
+        self._database = database
+        self._store = store
+
+    async def get_customer(self, principal: Principal, command: GetCustomer, _: float) -> Result:
+        customer_id = parse_id(command.customer_id)
+        if customer_id is None:
+            raise NotFound
+        async with self._database.transaction() as connection:
+            file = await self._store.file(connection, principal.tenant, customer_id)
+        if file is None:
+            raise NotFound
+        return Result(data=views.customer(file))
+
+    async def list_customers(
+        self, principal: Principal, command: ListCustomers, _: float
+    ) -> Result:
+        async with self._database.transaction() as connection:
+            customers, total = await self._store.customers.page(
+                connection,
+                principal.tenant,
+                command.status,
+                limit=command.limit,
+                offset=(command.page - 1) * command.limit,
+            )
+            files = await self._store.complete(connection, principal.tenant, customers)
+        return Result(
+            data=[views.customer(file) for file in files],
+            pagination=PageInfo(limit=command.limit, total=total, page=command.page),
+        )
+
+    async def find_account_owner(
+        self, principal: Principal, command: FindAccountOwner, _: float
+    ) -> Result:
+        async with self._database.transaction() as connection:
+            owner = await accounts.find_owner(connection, principal, command.account_id)
+        if owner is None:
+            raise NotFound
+        return Result(data=AccountOwner(account_id=command.account_id, customer_id=str(owner)))
+
+    async def list_owned_accounts(
+        self, principal: Principal, command: ListOwnedAccounts, _: float
+    ) -> Result:
+        limit = min(max(command.limit, 1), LARGEST_PAGE)
+        async with self._database.transaction() as connection:
+            owned = await accounts.page_of_owned(connection, principal, command.after, limit)
+        return Result(
+            data=OwnedAccounts(
+                accounts=[
+                    AccountOwner(account_id=account_id, customer_id=str(customer_id))
+                    for account_id, customer_id in owned
+                ],
+                next_after=owned[-1][0] if len(owned) == limit else None,
+            )
+        )
+
+    async def find_customer(self, _: Principal, command: FindCustomer, __: float) -> Result:
+        """Of any tenant: services ask about what a provider reported, which knows our id only."""
+        customer_id = parse_id(command.customer_id)
+        if customer_id is None:
+            raise NotFound
+        async with self._database.transaction() as connection:
+            customer = await self._store.customers.find_owner(connection, customer_id)
+        if customer is None:
+            raise NotFound
+        return Result(
+            data=CustomerOwner(
+                customer_id=str(customer.customer_id),
+                tenant=customer.tenant,
+                business_name=customer.business.business_name,
+                dba=customer.business.dba,
+            )
+        )

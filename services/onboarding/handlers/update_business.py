@@ -1,0 +1,107 @@
+"""Update of a business (interface §6)."""
+
+from __future__ import annotations
+
+from libs.contracts.customers import Business, CustomerStatus, UpdateBusiness
+from libs.contracts.errors import AlreadyExists, NotFound, OutcomePending, ProviderRefused
+from libs.contracts.result import Result
+from libs.runtime.commands import Drive
+from libs.runtime.crash import crash_point
+from services.onboarding import amending
+from services.onboarding.handlers.amendment import (
+    follow,
+    is_news,
+    refuse_when_final,
+    write_to_providers,
+)
+from services.onboarding.handlers.parts import Parts, nothing_started
+from services.onboarding.ids import parse_id, saga_id_of
+from services.onboarding.models import CustomerRecord, Verification
+from services.onboarding.repository import ein_holds
+from services.onboarding.repository.steps import SagaName
+from services.onboarding.saga import NothingSent, Saga, StepRefused
+
+
+class UpdateBusinessHandler:
+    """Crash points besides those of the steps: `onboarding.business_updated.committing` and `.committed`."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+
+    async def __call__(self, drive: Drive, command: UpdateBusiness) -> Result:
+        customer, amended = await self._prepare(drive, command)
+        if amended == customer.business:
+            return Result()
+        saga = Saga(
+            drive,
+            SagaName(
+                saga_id=saga_id_of(drive.command_id, drive.lease.message_id),
+                tenant=customer.tenant,
+                customer_id=customer.customer_id,
+                operation=drive.operation,
+            ),
+        )
+        try:
+            answer = await write_to_providers(
+                self._parts, saga, customer, customer.business, amended
+            )
+        except NothingSent as error:
+            await self._keep_ein_of(drive, customer, customer.business)
+            raise nothing_started(drive) from error
+        except StepRefused as error:
+            await self._keep_ein_of(drive, customer, customer.business)
+            raise ProviderRefused from error
+        await self._record(drive, customer, amended, answer)
+        return Result()
+
+    async def _prepare(
+        self, drive: Drive, command: UpdateBusiness
+    ) -> tuple[CustomerRecord, Business]:
+        """The customer and its business as it is to be, whose EIN the customer holds from here on.
+
+        Raises:
+            NotFound, InvalidState, Invalid, AlreadyExists: the caller's fault.
+            OutcomePending: its onboarding is not over.
+        """
+        tenant, store = drive.principal.tenant, self._parts.store
+        customer_id = parse_id(command.customer_id)
+        if customer_id is None:
+            raise NotFound
+        async with drive.transaction() as connection:
+            customer = await store.customers.find(connection, tenant, customer_id, lock=True)
+            if customer is None:
+                raise NotFound
+            refuse_when_final(customer)
+            if customer.status is CustomerStatus.PENDING:
+                raise OutcomePending
+            amended = amending.amended_business(customer.business, command.business)
+            digest = store.vault.ein_digest(amended.ein)
+            if not await ein_holds.take(connection, tenant, customer_id, digest):
+                raise AlreadyExists("A customer with this EIN exists already.")
+        return customer, amended
+
+    async def _keep_ein_of(
+        self, drive: Drive, customer: CustomerRecord, business: Business
+    ) -> None:
+        digest = self._parts.store.vault.ein_digest(business.ein)
+        async with drive.transaction() as connection:
+            await ein_holds.keep_only(connection, customer.tenant, customer.customer_id, digest)
+
+    async def _record(
+        self, drive: Drive, customer: CustomerRecord, amended: Business, answer: Verification
+    ) -> None:
+        parts, tenant, customer_id = self._parts, customer.tenant, customer.customer_id
+        async with drive.transaction() as connection:
+            file = await parts.locked_file(connection, tenant, customer_id)
+            await parts.store.customers.set_business(connection, customer, amended)
+            await ein_holds.keep_only(
+                connection, tenant, customer_id, parts.store.vault.ein_digest(amended.ein)
+            )
+            if is_news(file.customer.verification, answer):
+                await parts.store.customers.set_verification(connection, customer, answer)
+            await parts.events.of_customer(connection, "customer.updated", customer)
+            file = await parts.locked_file(connection, tenant, customer_id)
+            if (status := follow(file)) is not None:
+                await parts.move(connection, file, status)
+            crash_point("onboarding.business_updated.committing")
+        crash_point("onboarding.business_updated.committed")

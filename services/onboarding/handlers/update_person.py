@@ -1,0 +1,109 @@
+"""Update of a person (interface §6)."""
+
+from __future__ import annotations
+
+from libs.contracts.customers import CustomerStatus, UpdatePerson, broken_person_rules
+from libs.contracts.errors import Invalid, NotFound, OutcomePending, ProviderRefused
+from libs.contracts.result import Result
+from libs.runtime.commands import Drive
+from libs.runtime.crash import crash_point
+from services.onboarding import amending
+from services.onboarding.handlers.amendment import (
+    follow,
+    is_news,
+    refuse_when_final,
+    write_to_providers,
+)
+from services.onboarding.handlers.parts import Parts, nothing_started
+from services.onboarding.ids import parse_id, saga_id_of
+from services.onboarding.models import CustomerFile, PersonDetails, PersonRecord, Verification
+from services.onboarding.repository.steps import SagaName
+from services.onboarding.saga import NothingSent, Saga, StepRefused
+
+
+class UpdatePersonHandler:
+    """Crash points besides those of the steps: `onboarding.person_updated.committing` and `.committed`."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+
+    async def __call__(self, drive: Drive, command: UpdatePerson) -> Result:
+        person, amended = await self._prepare(drive, command)
+        if amended == person.details:
+            return Result()
+        saga = Saga(
+            drive,
+            SagaName(
+                saga_id=saga_id_of(drive.command_id, drive.lease.message_id),
+                tenant=person.tenant,
+                customer_id=person.customer_id,
+                operation=drive.operation,
+            ),
+        )
+        try:
+            answer = await write_to_providers(self._parts, saga, person, person.details, amended)
+        except NothingSent as error:
+            raise nothing_started(drive) from error
+        except StepRefused as error:
+            raise ProviderRefused from error
+        await self._record(drive, person, amended, answer)
+        return Result()
+
+    async def _prepare(
+        self, drive: Drive, command: UpdatePerson
+    ) -> tuple[PersonRecord, PersonDetails]:
+        """The person, and its details as they are to be.
+
+        Raises:
+            NotFound, InvalidState, Invalid: the caller's fault.
+            OutcomePending: the onboarding of its business is not over.
+        """
+        tenant, store = drive.principal.tenant, self._parts.store
+        person_id = parse_id(command.person_id)
+        if person_id is None:
+            raise NotFound
+        async with drive.transaction() as connection:
+            customer_id = await store.persons.customer_of(connection, tenant, person_id)
+            if customer_id is None:
+                raise NotFound
+            file = await self._parts.locked_file(connection, tenant, customer_id)
+        refuse_when_final(file.customer)
+        if file.customer.status is CustomerStatus.PENDING:
+            raise OutcomePending
+        person = file.person(person_id)
+        amended = amending.amended_person(person.details, command)
+        _check_together(file, person, amended)
+        return person, amended
+
+    async def _record(
+        self, drive: Drive, person: PersonRecord, amended: PersonDetails, answer: Verification
+    ) -> None:
+        parts, tenant, customer_id = self._parts, person.tenant, person.customer_id
+        async with drive.transaction() as connection:
+            await parts.locked_file(connection, tenant, customer_id)
+            await parts.store.persons.set_details(connection, person, amended)
+            if is_news(person.verification, answer):
+                await parts.store.persons.set_verification(connection, person, answer)
+            file = await parts.locked_file(connection, tenant, customer_id)
+            await parts.events.of_person(
+                connection, "person.updated", file.person(person.person_id)
+            )
+            if (status := follow(file)) is not None:
+                await parts.move(connection, file, status)
+            crash_point("onboarding.person_updated.committing")
+        crash_point("onboarding.person_updated.committed")
+
+
+def _check_together(file: CustomerFile, person: PersonRecord, amended: PersonDetails) -> None:
+    """Raises Invalid when the persons would no longer be right together (interface §5)."""
+    together = [
+        amended if other.person_id == person.person_id else other.details for other in file.persons
+    ]
+    broken = broken_person_rules([details.model_dump() for details in together])
+    if broken:
+        raise Invalid(
+            [
+                {"loc": ["body"], "msg": f"Value error, {rule}", "type": "value_error"}
+                for rule in broken
+            ]
+        )

@@ -1,0 +1,27 @@
+"""Ids of ours: UUIDs with hyphens. What a command makes is named by the command, so that a second run finds it."""
+
+from __future__ import annotations
+
+from uuid import UUID, uuid5
+
+
+def parse_id(text: str) -> UUID | None:
+    """The UUID that `text` writes in full; None for anything else, which no resource of ours can have as id."""
+    try:
+        value = UUID(text)
+    except ValueError:
+        return None
+    return value if str(value) == text.lower() else None
+
+
+def saga_id_of(command_id: UUID, request_id: str) -> UUID:
+    """What the steps and new resources of one accepted request are named by.
+
+    A command id alone would not do: an Idempotency-Key may come again for something new when it is no longer kept.
+    """
+    return uuid5(command_id, request_id)
+
+
+def derived(saga_id: UUID, name: str) -> UUID:
+    """The id of something that the saga makes."""
+    return uuid5(saga_id, name)

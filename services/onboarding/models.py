@@ -1,0 +1,149 @@
+"""What onboarding knows of a customer, as it stands in the database with its sensitive fields opened."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+from uuid import UUID
+
+import msgspec
+
+from libs.contracts import fields as f
+from libs.contracts.customers import Business, CustomerStatus, ExternalBankAccount, PersonFields
+
+PROVIDER_REFUSED = "provider_refused"
+"""The code of the issue of a customer that was denied because core banking would not have it."""
+
+
+class ProviderIssue(msgspec.Struct, frozen=True):
+    """Something that verification wants. `detail` is the provider's sentence."""
+
+    code: str
+    detail: str
+
+
+class Verification(msgspec.Struct, frozen=True):
+    """What the identity provider last said of one business or person. `version` grows with its status."""
+
+    identity_id: str
+    status: CustomerStatus
+    version: int
+    issues: tuple[ProviderIssue, ...] = ()
+
+
+class PersonDetails(PersonFields):
+    """A person as stored: what onboarding and updates can say together."""
+
+    phone_mobile: f.Phone | None = None
+    gender: f.Text | None = None
+    created_at: f.UtcDateTime | None = None
+    employment_status: Literal["employed", "retired", "unemployed"] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CustomerRecord:
+    """A business. `saga_id` names the steps by which it came to be; `sequence` counts its events."""
+
+    tenant: str
+    customer_id: UUID
+    saga_id: UUID
+    status: CustomerStatus
+    business: Business
+    verification: Verification | None
+    core_id: str | None
+    refused_by_core: bool
+    sequence: int
+    created_at: datetime
+    updated_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PersonRecord:
+    """A person of a business. `person_id` is unique within the tenant only."""
+
+    tenant: str
+    person_id: UUID
+    customer_id: UUID
+    details: PersonDetails
+    verification: Verification | None
+    core_id: str | None
+    sequence: int
+
+    @property
+    def status(self) -> CustomerStatus:
+        return self.verification.status if self.verification else CustomerStatus.PENDING
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExternalAccountRecord:
+    """An external bank account; a draft until core banking has linked it and given `external_account_id`."""
+
+    draft_id: UUID
+    tenant: str
+    customer_id: UUID
+    external_account_id: str | None
+    details: ExternalBankAccount
+    primary: bool
+    sequence: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccountRecord:
+    """An account at the bank. `status` as the financial provider last reported it."""
+
+    account_id: str
+    customer_id: UUID
+    account_number: str
+    status: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CustomerFile:
+    """A customer with all that belongs to it: persons in the order given, external accounts primary first."""
+
+    customer: CustomerRecord
+    persons: tuple[PersonRecord, ...]
+    external_accounts: tuple[ExternalAccountRecord, ...]
+    accounts: tuple[AccountRecord, ...]
+
+    def person(self, person_id: UUID) -> PersonRecord:
+        """One of its persons."""
+        return next(person for person in self.persons if person.person_id == person_id)
+
+    @property
+    def draft(self) -> ExternalAccountRecord | None:
+        """The external account of the application, until it is linked."""
+        drafts = (a for a in self.external_accounts if a.external_account_id is None)
+        return next(drafts, None)
+
+    @property
+    def verifications(self) -> list[CustomerStatus]:
+        """The identity provider's word on the business and on each person."""
+        business = self.customer.verification
+        return [
+            business.status if business else CustomerStatus.PENDING,
+            *(person.status for person in self.persons),
+        ]
+
+
+class IdentityEntry(msgspec.Struct, frozen=True):
+    """An entry of the identity provider's feed. Ids are text: the provider has customers that are not ours."""
+
+    position: int
+    type: str
+    identity_id: str = ""
+    customer_id: str = ""
+    business_customer_id: str | None = None
+    status: str = ""
+    version: int = 0
+    issues: tuple[ProviderIssue, ...] = ()
+
+
+class AccountEntry(msgspec.Struct, frozen=True):
+    """An entry of the financial provider's feed. Those about accounts carry the account's state."""
+
+    position: int
+    type: str
+    account_id: str = ""
+    data: dict[str, object] = {}

@@ -1,0 +1,118 @@
+"""`bankside sagas …`: what is not finished, and what could not be taken back."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from dataclasses import asdict
+from datetime import UTC, datetime
+from typing import Annotated
+
+from cyclopts import App, Parameter
+from rich.table import Table
+from sqlalchemy.exc import ArgumentError
+
+from libs.client.mistakes import OperatorMistake
+from libs.client.output import age, console, print_json
+from libs.persistence.engine import is_away, open_database
+from services.onboarding.repository import open_commands, steps
+from services.onboarding.repository.open_commands import OpenCommand
+from services.onboarding.repository.steps import RefusedCompensation
+
+URL = "BANKSIDE_ONBOARDING_DATABASE_URL"
+MAX_SHOWN = 1000
+
+Flag = Annotated[bool, Parameter(negative=())]
+
+app = App(name="sagas", help="Commands of onboarding that are not finished, compensations refused.")
+
+
+@app.command(name="list")
+def list_sagas(*, refused: Flag = False, limit: int = 50, json: Flag = False) -> int:
+    """List unfinished commands, the oldest first, and refused compensations, the newest first.
+
+    Args:
+        refused: Only the compensations that a provider refused; until somebody has seen to them, providers disagree.
+        limit: Show at most so many of each.
+        json: Print one JSON document.
+    """
+    if not 1 <= limit <= MAX_SHOWN:
+        raise OperatorMistake(f"--limit is 1 to {MAX_SHOWN}.")
+    unfinished, compensations = asyncio.run(_look(limit))
+    if refused:
+        unfinished = []
+    if json:
+        print_json(
+            {
+                "unfinished": [asdict(command) for command in unfinished],
+                "refused_compensations": [asdict(step) for step in compensations],
+            }
+        )
+        return 0
+    if not refused:
+        _show_unfinished(unfinished)
+    _show_compensations(compensations)
+    return 0
+
+
+async def _look(limit: int) -> tuple[list[OpenCommand], list[RefusedCompensation]]:
+    url = os.environ.get(URL)
+    if not url:
+        raise OperatorMistake(f"Set {URL}, or start the stack (make up).")
+    try:
+        database = open_database(url, "operator", pool_size=1)
+    except ArgumentError:
+        raise OperatorMistake(f"{URL} is not the URL of a database.") from None
+    try:
+        async with database.transaction() as connection:
+            return (
+                await open_commands.oldest(connection, limit),
+                await steps.refused_compensations(connection, limit),
+            )
+    except Exception as error:
+        if not is_away(error):
+            raise
+        raise OperatorMistake("Onboarding's database cannot be reached.") from error
+    finally:
+        await database.close()
+
+
+def _show_unfinished(commands: list[OpenCommand]) -> None:
+    out = console()
+    if not commands:
+        out.print("Unfinished commands: none")
+        return
+    out.print(f"[bold]Unfinished commands[/]: {len(commands)}")
+    now = datetime.now(UTC)
+    table = Table("command", "operation", "customer", "age", "attempts", "last error", box=None)
+    for command in commands:
+        table.add_row(
+            str(command.command_id),
+            command.operation,
+            command.customer_id or "",
+            age(command.accepted_at, now),
+            str(command.attempts),
+            command.last_error or "",
+        )
+    out.print(table)
+
+
+def _show_compensations(compensations: list[RefusedCompensation]) -> None:
+    out = console()
+    if not compensations:
+        out.print("Refused compensations: none")
+        return
+    out.print(f"[bold red]Refused compensations[/]: {len(compensations)}")
+    now = datetime.now(UTC)
+    table = Table("saga", "step", "tenant", "customer", "of", "refused with", "ago", box=None)
+    for step in compensations:
+        table.add_row(
+            str(step.saga_id),
+            step.step,
+            step.tenant,
+            str(step.customer_id),
+            step.operation,
+            f"{step.refusal_status} {step.refusal_code}",
+            age(step.refused_at, now),
+        )
+    out.print(table)

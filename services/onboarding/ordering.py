@@ -1,0 +1,45 @@
+"""In which order commands are driven: those of one customer one at a time, as they were recorded.
+
+An onboarding has no key: its customer is nobody's to change before it is over, and whatever comes early waits for that.
+"""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from libs.runtime.acceptance import Arriving
+from services.onboarding.ids import parse_id
+from services.onboarding.repository.store import Store
+
+
+class CustomerOrdering:
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    async def __call__(self, connection: AsyncConnection, command: Arriving) -> str | None:
+        customer_id = await self._customer_of(connection, command)
+        return ordering_key(customer_id) if customer_id else None
+
+    async def _customer_of(self, connection: AsyncConnection, command: Arriving) -> UUID | None:
+        """The customer that the command is about; None when there is none, and so nothing to order."""
+        tenant, body = command.principal.tenant, command.body
+        match command.operation:
+            case "onboarding.update_business":
+                return parse_id(body["customer_id"])
+            case "onboarding.update_person":
+                person_id = parse_id(body["person_id"])
+                if person_id is None:
+                    return None
+                return await self._store.persons.customer_of(connection, tenant, person_id)
+            case "onboarding.add_external_bank_account":
+                return await self._store.external_accounts.customer_of(
+                    connection, tenant, body["external_bank_account_id"]
+                )
+            case _:
+                return None
+
+
+def ordering_key(customer_id: UUID) -> str:
+    return str(customer_id)

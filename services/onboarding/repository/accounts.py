@@ -1,0 +1,90 @@
+"""Accounts at the bank and who owns them. An account's owner never changes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import text
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from libs.contracts.principal import Principal
+from services.onboarding.ids import parse_id
+from services.onboarding.models import AccountRecord, CustomerRecord
+from services.onboarding.ports import OpenedAccount
+
+
+async def add(
+    connection: AsyncConnection, customer: CustomerRecord, account: OpenedAccount
+) -> None:
+    await connection.execute(
+        text(
+            "INSERT INTO accounts (account_id, tenant, customer_id, account_number, status)"
+            " VALUES (:account_id, :tenant, :customer_id, :account_number, 'open')"
+        ),
+        {
+            "account_id": account.account_id,
+            "tenant": customer.tenant,
+            "customer_id": customer.customer_id,
+            "account_number": account.account_number,
+        },
+    )
+
+
+async def of_customers(
+    connection: AsyncConnection, tenant: str, customer_ids: Iterable[UUID]
+) -> list[AccountRecord]:
+    rows = await connection.execute(
+        text(
+            "SELECT account_id, customer_id, account_number, status FROM accounts"
+            " WHERE tenant = :tenant AND customer_id = ANY(:ids) ORDER BY customer_id, account_id"
+        ),
+        {"tenant": tenant, "ids": list(customer_ids)},
+    )
+    return [AccountRecord(**row._mapping) for row in rows]
+
+
+async def set_status(connection: AsyncConnection, account_id: str, status: str) -> None:
+    """As the financial provider reports it, who knows no tenant. One that is not ours is passed over."""
+    await connection.execute(
+        text("UPDATE accounts SET status = :status WHERE account_id = :account_id"),
+        {"account_id": account_id, "status": status},
+    )
+
+
+async def find_owner(
+    connection: AsyncConnection, principal: Principal, account_id: str
+) -> UUID | None:
+    """The customer that owns it, within what the principal may see. One statement on the primary key."""
+    scope, values = _scope(principal)
+    rows = await connection.execute(
+        text(f"SELECT customer_id FROM accounts WHERE account_id = :account_id AND {scope}"),  # noqa: S608
+        {"account_id": account_id, **values},
+    )
+    owner: UUID | None = rows.scalar_one_or_none()
+    return owner
+
+
+async def page_of_owned(
+    connection: AsyncConnection, principal: Principal, after: str | None, limit: int
+) -> list[tuple[str, UUID]]:
+    """(account id, customer id) in the order of account ids, after `after`."""
+    scope, values = _scope(principal)
+    rows = await connection.execute(
+        text(
+            f"SELECT account_id, customer_id FROM accounts WHERE {scope} AND account_id > :after"  # noqa: S608
+            " ORDER BY account_id LIMIT :limit"
+        ),
+        {"after": after or "", "limit": limit, **values},
+    )
+    return [(row.account_id, row.customer_id) for row in rows]
+
+
+def _scope(principal: Principal) -> tuple[str, dict[str, Any]]:
+    """The rows that the principal may see: its tenant's, and of a customer key its customer's."""
+    values: dict[str, Any] = {"tenant": principal.tenant}
+    if principal.customer_id is None:
+        return "tenant = :tenant", values
+    values["customer_id"] = parse_id(principal.customer_id)
+    return "tenant = :tenant AND customer_id = :customer_id", values

@@ -1,0 +1,36 @@
+"""Models as JSON with their sensitive fields sealed, and the keyed hashes by which two of those are found again."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from libs.contracts.customers import ExternalBankAccount
+from libs.contracts.exact_json import decode, encode
+from libs.contracts.model import Model
+from libs.contracts.sensitive import SensitiveShape, open_payload, seal_payload
+from libs.persistence.sealing import Keyring, LookupKey
+
+ModelT = TypeVar("ModelT", bound=Model)
+
+
+class Vault:
+    """What is sealed is bound to `context`, the row it stands in, and opens nowhere else."""
+
+    def __init__(self, keyring: Keyring, lookup: LookupKey) -> None:
+        self._keyring = keyring
+        self._lookup = lookup
+
+    def seal(self, model: Model, context: str) -> str:
+        shape = SensitiveShape.of(type(model))
+        return encode(seal_payload(shape, model.model_dump(), self._keyring, context)).decode()
+
+    def open(self, model: type[ModelT], text: str, context: str) -> ModelT:
+        shape = SensitiveShape.of(model)
+        return model.model_validate(open_payload(shape, decode(text), self._keyring, context))
+
+    def ein_digest(self, ein: str) -> bytes:
+        return self._lookup.digest("onboarding.ein", ein)
+
+    def number_digest(self, account: ExternalBankAccount) -> bytes:
+        number = f"{account.routing_number}/{account.account_number}"
+        return self._lookup.digest("onboarding.external_account", number)

@@ -1,0 +1,49 @@
+"""The states of a customer and what may follow what (interface §6)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from libs.contracts.customers import CustomerStatus as Status
+
+TRANSITIONS: dict[Status, frozenset[Status]] = {
+    Status.PENDING: frozenset(
+        {Status.APPROVED, Status.AWAITING_DOCUMENTS, Status.PENDING_REVIEW, Status.DENIED}
+    ),
+    Status.AWAITING_DOCUMENTS: frozenset(
+        {Status.PENDING_REVIEW, Status.APPROVED, Status.DENIED, Status.CANCELED}
+    ),
+    Status.PENDING_REVIEW: frozenset({Status.APPROVED, Status.DENIED, Status.AWAITING_DOCUMENTS}),
+    Status.APPROVED: frozenset({Status.PENDING_REVIEW}),
+    Status.DENIED: frozenset(),
+    Status.CANCELED: frozenset(),
+}
+
+FINAL = frozenset(status for status, following in TRANSITIONS.items() if not following)
+
+EVENTS: dict[Status, str] = {
+    Status.APPROVED: "customer.approved",
+    Status.DENIED: "customer.denied",
+    Status.PENDING_REVIEW: "customer.pending_review",
+    Status.AWAITING_DOCUMENTS: "customer.documents_required",
+    Status.CANCELED: "customer.updated",
+}
+"""The event that tells of a customer's arrival in a state; nothing arrives in `pending`."""
+
+_WORST_FIRST = (
+    Status.DENIED,
+    Status.CANCELED,
+    Status.AWAITING_DOCUMENTS,
+    Status.PENDING_REVIEW,
+    Status.PENDING,
+)
+
+
+def may_follow(current: Status, following: Status) -> bool:
+    return following in TRANSITIONS[current]
+
+
+def overall(verifications: Iterable[Status]) -> Status:
+    """What the verifications of a business and its persons make together: the worst of them."""
+    given = set(verifications)
+    return next((status for status in _WORST_FIRST if status in given), Status.APPROVED)

@@ -1,0 +1,135 @@
+"""What callers and event receivers see of a customer: no TIN, no date of birth, numbers cut where they must be."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from libs.contracts import customer_views as views
+from libs.contracts.customers import CustomerStatus
+from services.onboarding.models import (
+    PROVIDER_REFUSED,
+    CustomerFile,
+    ExternalAccountRecord,
+    PersonRecord,
+    Verification,
+)
+
+LAST = 4
+
+
+def onboarding_result(file: CustomerFile) -> views.OnboardingResult:
+    account = file.accounts[0] if file.accounts else None
+    linked = [a.external_account_id for a in file.external_accounts if a.external_account_id]
+    return views.OnboardingResult(
+        status=file.customer.status,
+        business=views.OnboardedBusiness(
+            customer_id=str(file.customer.customer_id),
+            account_id=account.account_id if account else None,
+            account_number=account.account_number if account else None,
+        ),
+        external_bank_account=views.OnboardedExternalBankAccount(
+            external_bank_account_id=linked[0] if linked else None
+        ),
+        persons=[
+            views.OnboardedPerson(
+                customer_id=str(person.person_id),
+                first_name=person.details.first_name,
+                last_name=person.details.last_name,
+            )
+            for person in file.persons
+        ],
+    )
+
+
+def customer(file: CustomerFile) -> views.Customer:
+    business = file.customer.business
+    details = {**business.model_dump(), "ein": business.ein[-LAST:]}
+    return views.Customer(**_base(file), business=views.BusinessDetails(**details))
+
+
+def customer_event(file: CustomerFile) -> views.CustomerEventData:
+    base = _base(file)
+    accounts = [
+        account.model_copy(update={"account_number": account.account_number[-LAST:]})
+        for account in base.pop("accounts")
+    ]
+    details = file.customer.business.model_dump(exclude={"ein"})
+    return views.CustomerEventData(
+        **base, accounts=accounts, business=views.BusinessView(**details)
+    )
+
+
+def person_event(person: PersonRecord) -> views.PersonEventData:
+    summary = _person(person)
+    return views.PersonEventData(
+        **summary.model_dump(), business_customer_id=str(person.customer_id)
+    )
+
+
+def external_account_event(account: ExternalAccountRecord) -> views.ExternalAccountEventData:
+    assert account.external_account_id is not None, "a draft is nobody's news"
+    details = account.details
+    return views.ExternalAccountEventData(
+        external_account_id=account.external_account_id,
+        customer_id=str(account.customer_id),
+        bank_name=details.bank_name,
+        name_on_account=details.name_on_account,
+        routing_number=details.routing_number,
+        account_number=details.account_number[-LAST:],
+        primary=account.primary,
+    )
+
+
+def _base(file: CustomerFile) -> dict[str, Any]:
+    return {
+        "customer_id": str(file.customer.customer_id),
+        "status": file.customer.status,
+        "issues": _issues(file),
+        "persons": [_person(person) for person in file.persons],
+        "accounts": [
+            views.CustomerAccount(
+                id=account.account_id, account_number=account.account_number, status=account.status
+            )
+            for account in file.accounts
+        ],
+        "external_bank_accounts": [
+            views.CustomerExternalBankAccount(
+                external_bank_account_id=account.external_account_id,
+                bank_name=account.details.bank_name,
+                account_number=account.details.account_number[-LAST:],
+                primary=account.primary,
+            )
+            for account in file.external_accounts
+            if account.external_account_id is not None
+        ],
+        "created_at": file.customer.created_at,
+        "updated_at": file.customer.updated_at,
+    }
+
+
+def _issues(file: CustomerFile) -> list[views.Issue]:
+    issues = _issues_of(file.customer.verification, None)
+    for person in file.persons:
+        issues += _issues_of(person.verification, str(person.person_id))
+    if file.customer.refused_by_core:
+        detail = "The bank would not take the customer."
+        issues.append(views.Issue(code=PROVIDER_REFUSED, detail=detail, person_id=None))
+    return issues
+
+
+def _issues_of(verification: Verification | None, person_id: str | None) -> list[views.Issue]:
+    if verification is None or verification.status is CustomerStatus.CANCELED:
+        return []
+    return [
+        views.Issue(code=issue.code, detail=issue.detail, person_id=person_id)
+        for issue in verification.issues
+    ]
+
+
+def _person(person: PersonRecord) -> views.PersonSummary:
+    return views.PersonSummary(
+        customer_id=str(person.person_id),
+        first_name=person.details.first_name,
+        last_name=person.details.last_name,
+        status=person.status,
+    )

@@ -1,0 +1,104 @@
+"""A way to the broker that a test can silence, cut, or cut after so many bytes."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from urllib.parse import urlsplit
+
+from deploy.local.ports import LOOPBACK
+
+CHUNK = 65536
+
+
+class Wire:
+    """Forwards connections to the broker of `amqp_url`; `url` is the way through it."""
+
+    def __init__(self, amqp_url: str) -> None:
+        self._target = urlsplit(amqp_url)
+        self._open: set[asyncio.StreamWriter] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._heard = asyncio.Event()
+        self._heard.set()
+        self.answers_allowed: int | None = None
+        """Cut the connection once the broker has sent this many bytes over it."""
+        self.connections = 0
+        self.sent = b""
+        """All that was sent to the broker."""
+        self.url = ""
+
+    def silence(self) -> None:
+        """From now on nothing of what the broker says arrives; what is sent to it does."""
+        self._heard.clear()
+
+    def cut(self) -> None:
+        """Break every connection; new ones can be heard again."""
+        for writer in list(self._open):
+            writer.transport.abort()
+        self._heard.set()
+
+    async def _forward(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, to_broker: bool
+    ) -> None:
+        passed = 0
+        with contextlib.suppress(ConnectionError):
+            while data := await reader.read(CHUNK):
+                if to_broker:
+                    self.sent += data
+                else:
+                    await self._heard.wait()
+                    allowed = self.answers_allowed
+                    if allowed is not None and passed + len(data) > allowed:
+                        writer.write(data[: max(0, allowed - passed)])
+                        await writer.drain()
+                        break
+                passed += len(data)
+                writer.write(data)
+                await writer.drain()
+
+    async def _on_connection(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        self.connections += 1
+        try:
+            there_reader, there_writer = await asyncio.open_connection(
+                self._target.hostname, self._target.port
+            )
+        except OSError:
+            writer.transport.abort()
+            return
+        both = {writer, there_writer}
+        self._open |= both
+        ways = {
+            asyncio.create_task(self._forward(reader, there_writer, to_broker=True)),
+            asyncio.create_task(self._forward(there_reader, writer, to_broker=False)),
+        }
+        self._tasks |= ways
+        try:
+            await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for way in ways:
+                way.cancel()
+            self._tasks -= ways
+            for end in both:
+                end.transport.abort()
+            self._open -= both
+
+
+@contextlib.asynccontextmanager
+async def wire_to(amqp_url: str) -> AsyncIterator[Wire]:
+    """A wire that works, until the test says otherwise."""
+    wire = Wire(amqp_url)
+    server = await asyncio.start_server(wire._on_connection, LOOPBACK, 0)
+    port = server.sockets[0].getsockname()[1]
+    target = urlsplit(amqp_url)
+    wire.url = target._replace(
+        netloc=f"{target.username}:{target.password}@{LOOPBACK}:{port}"
+    ).geturl()
+    try:
+        yield wire
+    finally:
+        server.close()
+        wire.cut()
+        await server.wait_closed()

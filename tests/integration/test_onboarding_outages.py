@@ -1,0 +1,432 @@
+"""Providers that fail in every way, and onboarding killed at every named point: one effect each, in the end."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from uuid import uuid4
+
+import pytest
+import pytest_asyncio
+
+from libs.contracts import onboarding_operations as table
+from libs.contracts.customers import (
+    AddExternalBankAccount,
+    ListCustomers,
+    OnboardCustomer,
+    UpdateBusiness,
+)
+from libs.contracts.errors import BanksideError, OutcomePending, Unavailable
+from tests.integration.onboarding_desk import (
+    ONBOARDING_AND_BANK,
+    REVIEW,
+    Desk,
+    application,
+    bank_account,
+    business,
+    eventually,
+    open_desk,
+    partner,
+    tax_number,
+)
+from tests.support.infrastructure import Infrastructure
+from tests.support.stack import Stack, running_stack
+
+SOON_SECONDS = 4.5
+"""A deadline so near that the service answers after a second and a half."""
+
+DRIVER_POINTS = tuple(
+    f"onboarding.{point}" for point in ("accepted", "driving", "concluding", "concluded")
+)
+ONBOARDING_POINTS = (
+    *DRIVER_POINTS,
+    "onboarding.application.committing",
+    "onboarding.application.committed",
+    *(
+        f"onboarding.{step}.{moment}"
+        for step in (
+            "verify_business",
+            "verify_person",
+            "create_core_business",
+            "create_core_person",
+            "link_external_account",
+            "open_account",
+        )
+        for moment in ("intended", "called", "recorded")
+    ),
+    "onboarding.opened.committing",
+    "onboarding.opened.committed",
+)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def onboarding(
+    infrastructure: Infrastructure, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[Stack]:
+    environment = infrastructure.create()
+    folder = tmp_path_factory.mktemp("onboarding")
+    async with running_stack(environment, folder, ONBOARDING_AND_BANK) as stack:
+        yield stack
+    infrastructure.drop(environment)
+
+
+@pytest_asyncio.fixture
+async def desk(onboarding: Stack) -> AsyncIterator[Desk]:
+    async with open_desk(onboarding) as opened:
+        yield opened
+    if not onboarding.services["onboarding"].is_running:
+        await onboarding.services["onboarding"].start()
+
+
+async def only_customer(desk: Desk, tenant: str) -> str:
+    listed = await desk.ask(table.LIST_CUSTOMERS, ListCustomers(), partner(tenant))
+    (customer,) = listed["data"]
+    assert customer["status"] == "approved"
+    return str(customer["customer_id"])
+
+
+async def assert_onboarded_once(desk: Desk, customer_id: str, person_ids: list[str]) -> None:
+    """Exactly one of everything, at both providers, here, and among the events."""
+    await desk.until_quiet()
+    records = await desk.truth("customers", customer_id)
+    assert sorted((r["api"], r["status"]) for r in records) == [
+        ("core", "active"),
+        ("identity", "approved"),
+    ]
+    for person_id in person_ids:
+        assert len(await desk.truth("customers", person_id)) == 2
+    (account,) = await desk.truth("accounts", customer_id)
+    (external,) = await desk.truth("external-accounts", customer_id)
+    seen = await desk.customer(customer_id, partner(await tenant_of(desk, customer_id)))
+    assert [a["id"] for a in seen["accounts"]] == [account["account_id"]]
+    assert [a["external_bank_account_id"] for a in seen["external_bank_accounts"]] == [
+        external["external_account_id"]
+    ]
+    assert sorted(set(event_ids(desk, customer_id))) == [
+        "customer.approved",
+        "customer.created",
+        "external_account.created",
+        "person.created",
+    ]
+
+
+def event_ids(desk: Desk, customer_id: str) -> list[str]:
+    """The types of the distinct events: a relay that is killed may send one twice, under one id."""
+    distinct = {e["id"]: e["type"] for e in desk.events if e["customer_id"] == customer_id}
+    types = sorted(distinct.values())
+    assert len(types) == len(set(types)), types
+    return types
+
+
+async def tenant_of(desk: Desk, customer_id: str) -> str:
+    (row,) = await desk.rows("SELECT tenant FROM customers WHERE customer_id = $1", customer_id)
+    return str(row["tenant"])
+
+
+async def answer(desk: Desk, command: OnboardCustomer, tenant: str) -> object:
+    """What the caller is told, whatever it is."""
+    try:
+        return await desk.onboard(command, principal=partner(tenant), wait_seconds=SOON_SECONDS)
+    except BanksideError as error:
+        return error
+
+
+@pytest.mark.parametrize("point", ONBOARDING_POINTS)
+async def test_killed_at_any_point_an_onboarding_is_finished_with_one_effect_each(
+    desk: Desk, point: str
+) -> None:
+    service, tenant = desk.stack.services["onboarding"], f"t{uuid4().hex[:8]}"
+    await service.stop()
+    await service.start(BANKSIDE_ONBOARDING_CRASH_AT=point)
+
+    caller = asyncio.create_task(answer(desk, application(), tenant))
+    assert await service.ended() == -9
+    await desk.expire_leases()
+    await service.start()
+
+    await eventually(lambda: finished(desk, tenant))
+    customer_id = await only_customer(desk, tenant)
+    (row,) = await desk.rows("SELECT person_id FROM persons WHERE tenant = $1", tenant)
+    await assert_onboarded_once(desk, customer_id, [str(row["person_id"])])
+    told = await caller
+    assert isinstance(told, dict | OutcomePending), told
+
+
+async def finished(desk: Desk, tenant: str) -> bool:
+    rows = await desk.rows(
+        "SELECT status FROM customers WHERE tenant = $1 AND status <> 'pending'", tenant
+    )
+    return bool(rows)
+
+
+async def test_a_lease_that_runs_out_is_taken_over_without_help(desk: Desk) -> None:
+    service, tenant = desk.stack.services["onboarding"], f"t{uuid4().hex[:8]}"
+    await service.stop()
+    await service.start(BANKSIDE_ONBOARDING_CRASH_AT="onboarding.open_account.called")
+    caller = asyncio.create_task(desk.onboard(application(), principal=partner(tenant)))
+    await service.ended()
+
+    await service.start()
+
+    result = await caller
+    assert result["status"] == "approved", "the process that resumed it answered the caller"
+    assert len(await desk.truth("accounts", result["business"]["customer_id"])) == 1
+
+
+DECISION_POINTS = (
+    "feed.identity.before_commit",
+    "feed.identity.after_commit",
+    "onboarding.decision.committing",
+    "onboarding.decision.committed",
+    "onboarding.create_core_business.called",
+    "onboarding.open_account.called",
+    "onboarding.opened.committed",
+)
+
+
+@pytest.mark.parametrize("point", DECISION_POINTS)
+async def test_killed_at_any_point_a_decision_opens_one_account(desk: Desk, point: str) -> None:
+    service = desk.stack.services["onboarding"]
+    result = await desk.onboard(application(business=business(ein=tax_number(REVIEW))))
+    customer_id = result["business"]["customer_id"]
+    await desk.until_quiet()
+    await service.stop()
+    await desk.bank(
+        "POST", "/simulate/identity/decisions", customer_id=customer_id, decision="approved"
+    )
+
+    service.spawn(BANKSIDE_ONBOARDING_CRASH_AT=point)
+    assert await service.ended() == -9
+    await desk.expire_leases()
+    await service.start()
+
+    async def approved() -> bool:
+        return bool((await desk.customer(customer_id))["status"] == "approved")
+
+    await eventually(approved)
+    await desk.until_quiet()
+    assert len(await desk.truth("accounts", customer_id)) == 1
+    assert len(await desk.truth("external-accounts", customer_id)) == 1
+    assert event_ids(desk, customer_id) == [
+        "customer.approved",
+        "customer.created",
+        "customer.pending_review",
+        "external_account.created",
+        "person.created",
+    ]
+
+
+UPDATE_POINTS = (
+    *(
+        f"onboarding.{step}.{moment}"
+        for step in ("update_identity", "update_core")
+        for moment in ("intended", "called", "recorded")
+    ),
+    "onboarding.business_updated.committing",
+    "onboarding.business_updated.committed",
+)
+
+
+@pytest.mark.parametrize("point", UPDATE_POINTS)
+async def test_killed_at_any_point_an_update_is_carried_out_once(desk: Desk, point: str) -> None:
+    service = desk.stack.services["onboarding"]
+    customer_id = (await desk.onboard(application()))["business"]["customer_id"]
+    await desk.until_quiet()
+    await service.stop()
+    await service.start(BANKSIDE_ONBOARDING_CRASH_AT=point)
+
+    command = UpdateBusiness.model_validate(
+        {"customer_id": customer_id, "business": {"dba": "After", "ein": tax_number()}}
+    )
+    caller = asyncio.create_task(desk.send(table.UPDATE_BUSINESS, command))
+    assert await service.ended() == -9
+    await desk.expire_leases()
+    await service.start()
+
+    assert await caller is None
+    await desk.until_quiet()
+    records = await desk.truth("customers", customer_id)
+    assert {row["fields"]["dba"] for row in records} == {"After"}
+    assert (await desk.customer(customer_id))["business"]["dba"] == "After"
+    assert event_ids(desk, customer_id).count("customer.updated") == 1
+
+
+ADD_POINTS = (
+    *(f"onboarding.add_external_account.{moment}" for moment in ("intended", "called", "recorded")),
+    "onboarding.external_account_added.committing",
+    "onboarding.external_account_added.committed",
+)
+
+
+@pytest.mark.parametrize("point", ADD_POINTS)
+async def test_killed_at_any_point_an_external_account_is_added_once(
+    desk: Desk, point: str
+) -> None:
+    service = desk.stack.services["onboarding"]
+    result = await desk.onboard(application())
+    customer_id = result["business"]["customer_id"]
+    await service.stop()
+    await service.start(BANKSIDE_ONBOARDING_CRASH_AT=point)
+
+    command = AddExternalBankAccount.model_validate(
+        {
+            "external_bank_account_id": result["external_bank_account"]["external_bank_account_id"],
+            "external_bank_account": bank_account(),
+        }
+    )
+    caller = asyncio.create_task(desk.send(table.ADD_EXTERNAL_BANK_ACCOUNT, command))
+    assert await service.ended() == -9
+    await desk.expire_leases()
+    await service.start()
+
+    added = (await caller)["external_bank_account_id"]
+    at_bank = await desk.truth("external-accounts", customer_id)
+    assert [row["external_account_id"] for row in at_bank if row["primary"]] == [added]
+    assert len(at_bank) == 2
+    assert len((await desk.customer(customer_id))["external_bank_accounts"]) == 2
+
+
+UNDO_POINTS = (
+    *(
+        f"onboarding.{step}.{moment}"
+        for step in (
+            "close_external_account",
+            "close_core_person",
+            "close_core_business",
+            "cancel_identity_business",
+            "cancel_identity_person",
+        )
+        for moment in ("intended", "called", "recorded")
+    ),
+    "onboarding.denied.committing",
+    "onboarding.denied.committed",
+)
+
+
+@pytest.mark.parametrize("point", UNDO_POINTS)
+async def test_killed_at_any_point_a_compensation_takes_everything_back(
+    desk: Desk, point: str
+) -> None:
+    service, tenant = desk.stack.services["onboarding"], f"t{uuid4().hex[:8]}"
+    await service.stop()
+    await service.start(BANKSIDE_ONBOARDING_CRASH_AT=point)
+    await desk.fault("core", "open_account", "refuse", times=1)
+
+    caller = asyncio.create_task(answer(desk, application(), tenant))
+    assert await service.ended() == -9
+    await desk.expire_leases()
+    await service.start()
+
+    await eventually(lambda: finished(desk, tenant))
+    listed = await desk.ask(table.LIST_CUSTOMERS, ListCustomers(), partner(tenant))
+    (customer,) = listed["data"]
+    assert customer["status"] == "denied"
+    records = await desk.truth("customers", customer["customer_id"])
+    assert sorted((r["api"], r["status"]) for r in records) == [
+        ("core", "closed"),
+        ("identity", "canceled"),
+    ]
+    assert await desk.truth("external-accounts", customer["customer_id"]) == []
+    await desk.until_quiet()
+    assert event_ids(desk, customer["customer_id"]).count("customer.denied") == 1
+    await caller
+
+
+@pytest.mark.parametrize("kind", ["error", "fail_after_success", "accept_then_drop"])
+@pytest.mark.parametrize("api", ["identity", "core"])
+async def test_a_provider_that_fails_for_a_while_ends_with_one_of_everything(
+    desk: Desk, kind: str, api: str
+) -> None:
+    tenant = f"t{uuid4().hex[:8]}"
+    await desk.fault(api, "*", kind, times=4)
+
+    told = await answer(desk, application(), tenant)
+
+    await eventually(lambda: finished(desk, tenant))
+    assert isinstance(told, dict | OutcomePending), told
+    customer_id = await only_customer(desk, tenant)
+    await assert_onboarded_once(desk, customer_id, [])
+
+
+async def test_a_request_that_a_provider_handles_twice_has_one_effect(desk: Desk) -> None:
+    tenant = f"t{uuid4().hex[:8]}"
+    for api in ("identity", "core"):
+        await desk.fault(api, "*", "duplicate_reply")
+
+    await desk.onboard(application(), principal=partner(tenant))
+
+    await assert_onboarded_once(desk, await only_customer(desk, tenant), [])
+
+
+async def test_core_down_after_approval_is_pending_and_finished_when_it_is_back(
+    desk: Desk,
+) -> None:
+    tenant = f"t{uuid4().hex[:8]}"
+    await desk.fault("core", "*", "error")
+
+    told = await answer(desk, application(), tenant)
+    assert isinstance(told, OutcomePending)
+    await desk.no_faults()
+
+    await eventually(lambda: finished(desk, tenant))
+    await assert_onboarded_once(desk, await only_customer(desk, tenant), [])
+
+
+async def test_with_the_bank_away_nothing_is_started_and_nothing_is_left(desk: Desk) -> None:
+    tenant, command = f"t{uuid4().hex[:8]}", application()
+    await desk.stack.services["provider_sandbox"].stop()
+
+    with pytest.raises(Unavailable):
+        await desk.onboard(command, principal=partner(tenant))
+
+    for name in ("customers", "persons", "external_accounts", "ein_holds", "saga_steps"):
+        assert await desk.rows(f"SELECT 1 FROM {name} WHERE tenant = $1", tenant) == []
+    await desk.stack.services["provider_sandbox"].start()
+
+    async def accepted() -> object:
+        try:
+            return await desk.onboard(command, principal=partner(tenant))
+        except Unavailable:
+            return None  # the circuit is still open
+
+    result = await eventually(accepted)
+    assert isinstance(result, dict)
+    assert result["status"] == "approved"
+    await desk.until_quiet()
+    assert event_ids(desk, result["business"]["customer_id"]).count("customer.created") == 1
+
+
+async def test_a_later_update_waits_for_an_unknown_earlier_one(desk: Desk) -> None:
+    customer_id = (await desk.onboard(application()))["business"]["customer_id"]
+    await desk.fault("core", "update_customer", "error", times=2)
+
+    async def update(name: str) -> object:
+        command = UpdateBusiness.model_validate(
+            {"customer_id": customer_id, "business": {"dba": name}}
+        )
+        return await desk.send(table.UPDATE_BUSINESS, command)
+
+    first = asyncio.create_task(update("First"))
+    await eventually(lambda: accepted_count(desk, 1))
+    second = asyncio.create_task(update("Second"))
+    await asyncio.gather(first, second)
+
+    records = await desk.truth("customers", customer_id)
+    assert {row["fields"]["dba"] for row in records} == {"Second"}
+
+
+async def accepted_count(desk: Desk, count: int) -> bool:
+    rows = await desk.rows("SELECT 1 FROM inbox WHERE finished_at IS NULL")
+    return len(rows) >= count
+
+
+async def test_a_wrong_provider_token_denies_nobody(desk: Desk) -> None:
+    service, tenant = desk.stack.services["onboarding"], f"t{uuid4().hex[:8]}"
+    await service.stop()
+    await service.start(BANKSIDE_PROVIDER_TOKEN="x" * 32)
+
+    with pytest.raises(Unavailable):
+        await desk.onboard(application(), principal=partner(tenant))
+
+    assert await desk.rows("SELECT 1 FROM customers WHERE tenant = $1", tenant) == []
+    await service.stop()

@@ -1,0 +1,59 @@
+"""The states of a customer."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from libs.contracts.customers import CustomerStatus as Status
+from libs.contracts.events import EVENT_TYPES
+from services.onboarding import states
+
+ALLOWED = {
+    ("pending", "approved"),
+    ("pending", "awaiting_documents"),
+    ("pending", "pending_review"),
+    ("pending", "denied"),
+    ("awaiting_documents", "pending_review"),
+    ("awaiting_documents", "approved"),
+    ("awaiting_documents", "denied"),
+    ("awaiting_documents", "canceled"),
+    ("pending_review", "approved"),
+    ("pending_review", "denied"),
+    ("pending_review", "awaiting_documents"),
+    ("approved", "pending_review"),
+}
+
+
+@pytest.mark.parametrize(("current", "following"), [*itertools.product(Status, Status)])
+def test_only_the_transitions_of_the_interface_are_allowed(
+    current: Status, following: Status
+) -> None:
+    assert states.may_follow(current, following) == ((current, following) in ALLOWED)
+
+
+def test_a_final_state_is_one_that_nothing_follows() -> None:
+    assert {Status.DENIED, Status.CANCELED} == states.FINAL
+
+
+def test_every_state_that_can_be_arrived_in_is_told_by_an_event_of_the_table() -> None:
+    arrived = set().union(*states.TRANSITIONS.values())
+
+    assert arrived == set(states.EVENTS)
+    assert set(states.EVENTS.values()) <= set(EVENT_TYPES)
+
+
+@pytest.mark.parametrize(
+    ("verifications", "together"),
+    [
+        (["approved", "approved"], "approved"),
+        (["approved", "pending_review"], "pending_review"),
+        (["pending_review", "awaiting_documents"], "awaiting_documents"),
+        (["awaiting_documents", "denied", "approved"], "denied"),
+        (["awaiting_documents", "canceled"], "canceled"),
+        (["approved", "pending"], "pending"),
+    ],
+)
+def test_the_worst_verification_decides(verifications: list[str], together: str) -> None:
+    assert states.overall(Status(v) for v in verifications) == together
