@@ -22,7 +22,16 @@ import aiohttp
 from libs.client.answers import Answer, error_of, success_of
 from libs.client.credentials import Credentials
 from libs.client.transport import TIMEOUT_SECONDS, NoAnswer, NotSent, Response, Transport
-from libs.contracts import accounts, customer_views, customers
+from libs.contracts import (
+    accounts,
+    ach,
+    customer_views,
+    customers,
+    deposit_locations,
+    settlement,
+    statements,
+    transactions,
+)
 from libs.contracts import ledger_read_operations as ledger_read
 from libs.contracts import onboarding_operations as onboarding
 from libs.contracts.errors import (
@@ -106,6 +115,21 @@ class Client:
     list_external_accounts = Call[
         accounts.ListExternalAccounts, list[accounts.LinkedExternalAccount]
     ](ledger_read.LIST_EXTERNAL_ACCOUNTS)
+    list_statements = Call[statements.ListStatements, list[statements.Statement]](
+        ledger_read.LIST_STATEMENTS
+    )
+    list_ach_requests = Call[ach.ListAchRequests, list[ach.AchRequest]](
+        ledger_read.LIST_ACH_REQUESTS
+    )
+    list_transactions = Call[transactions.ListTransactions, list[transactions.Transaction]](
+        ledger_read.LIST_TRANSACTIONS
+    )
+    list_deposit_locations = Call[
+        deposit_locations.ListDepositLocations, list[deposit_locations.DepositLocation]
+    ](ledger_read.LIST_DEPOSIT_LOCATIONS)
+    list_settlement_calculations = Call[
+        settlement.ListSettlementCalculations, list[settlement.SettlementCalculation] | None
+    ](ledger_read.LIST_SETTLEMENT_CALCULATIONS)
 
     def __init__(
         self, transport: Transport, *, attempts: int = 5, patience_seconds: float = 60.0

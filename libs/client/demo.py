@@ -9,107 +9,27 @@ from __future__ import annotations
 import asyncio
 import random
 import sys
-import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import TypeVar
 
 import aiohttp
 from rich.console import Console
 from stdnum.us import ein as us_ein
 from stdnum.us import ssn as us_ssn
 
-from libs.client import settings
-from libs.client.answers import Answer
-from libs.client.client import BoundCall, Client, request_of
+from libs.client import demo_ledger, settings
+from libs.client.client import Client
 from libs.client.credentials import look_up
+from libs.client.demo_scene import Scene, StoryBroken, expect
 from libs.client.mistakes import OperatorMistake
 from libs.client.output import console
 from libs.client.transport import Transport
 from libs.contracts.accounts import GetBalance, ListPartnerAccounts
 from libs.contracts.customers import CustomerStatus, OnboardCustomer
-from libs.contracts.errors import BanksideError, Invalid
-from libs.contracts.exact_json import NotExactJson, decode, encode
-from libs.contracts.model import Command
+from libs.contracts.exact_json import decode, encode
 
-R = TypeVar("R")
-C = TypeVar("C", bound=Command)
-
-SANDBOX_SECONDS = 30.0
 DECIDED_BY_LAST_DIGITS = ("0001", "0002", "0003")
 """Numbers that end so are not simply approved at the sandbox."""
-
-
-class StoryBroken(Exception):
-    """The stack did something else than the story tells: one sentence."""
-
-
-@dataclass
-class Scene:
-    """What the chapters share: the ways to the stack, and what was learned so far."""
-
-    client: Client
-    session: aiohttp.ClientSession
-    sandbox_url: str
-    out: Console
-    chapter: int = 0
-    facts: dict[str, str] = field(default_factory=dict)
-
-    def title(self, title: str) -> None:
-        self.chapter += 1
-        self.out.print(f"\n[bold cyan]{self.chapter}[/]  [bold]{title}[/]")
-
-    async def call(self, bound: BoundCall[C, R], command: C) -> Answer[R]:
-        """Call the gateway and show the request line with what came of it."""
-        method, target, _, _ = request_of(bound.operation, command)
-        started = time.perf_counter()
-        try:
-            answer = await bound(command)
-        except Invalid as error:
-            wrong = ", ".join(".".join(map(str, item["loc"])) for item in error.errors)
-            raise StoryBroken(f"{method} {target} was refused: 422 for {wrong}.") from None
-        except BanksideError as error:
-            raise StoryBroken(
-                f"{method} {target} failed: {error.status} {error.code}. {error.detail}"
-            ) from None
-        self._request_line(method, target, 200, started)
-        return answer
-
-    async def simulate(self, path: str, body: object) -> dict[str, object]:
-        """Make something happen at the simulated bank and show the request line."""
-        started = time.perf_counter()
-        timeout = aiohttp.ClientTimeout(total=SANDBOX_SECONDS)
-        try:
-            async with self.session.post(
-                self.sandbox_url + path,
-                data=encode(body),
-                headers={"Content-Type": "application/json"},
-                timeout=timeout,
-            ) as response:
-                status, answer = response.status, decode(await response.read())
-        except (aiohttp.ClientError, TimeoutError, NotExactJson):
-            raise StoryBroken(f"The provider sandbox gave no answer to POST {path}.") from None
-        if status != 200 or not isinstance(answer, dict):
-            raise StoryBroken(f"The provider sandbox answered POST {path} with {status}.")
-        self._request_line("POST", path, status, started, at=" at the sandbox")
-        return answer
-
-    def show(self, name: str, value: object) -> None:
-        self.out.print(f"   [dim]{name:<18}[/] {value}")
-
-    def _request_line(
-        self, method: str, target: str, status: int, started: float, at: str = ""
-    ) -> None:
-        milliseconds = (time.perf_counter() - started) * 1000
-        self.out.print(
-            f"   [blue]{method}[/] {target}{at}  [green]{status}[/] [dim]{milliseconds:.0f} ms[/]"
-        )
-
-
-def expect(holds: bool, sentence: str) -> None:
-    if not holds:
-        raise StoryBroken(sentence)
 
 
 async def onboard_a_business(scene: Scene) -> None:
@@ -184,6 +104,11 @@ CHAPTERS: tuple[Callable[[Scene], Awaitable[None]], ...] = (
     list_the_accounts,
     receive_a_deposit,
     read_the_balance,
+    demo_ledger.give_the_business_a_key,
+    demo_ledger.do_business,
+    demo_ledger.read_the_transactions,
+    demo_ledger.fetch_the_statement,
+    demo_ledger.see_where_deposits_lie,
 )
 
 
@@ -243,7 +168,7 @@ async def play(out: Console) -> None:
     out.print(f"[bold]Bankside[/] at {base_url}")
     async with aiohttp.ClientSession(trust_env=False) as session:
         client = Client(Transport(base_url, credentials, session))
-        scene = Scene(client, session, sandbox_url, out)
+        scene = Scene(client, session, base_url, sandbox_url, out)
         for chapter in CHAPTERS:
             await chapter(scene)
     out.print("\n[bold green]✓[/] Everything is as it should be.")

@@ -39,7 +39,13 @@ def bind(
     for field, header in operation.headers:
         if headers is not None and header in headers:
             values[field], sources[field] = headers[header], "header"
+    from_headers = {field for field, _ in operation.headers}
     for name, value in query:
+        if not operation.is_query or name in from_headers:
+            errors.append(
+                _error("query", name, "extra_forbidden", "Extra inputs are not permitted")
+            )
+            continue
         if name in sources:
             repeated = sources[name] == "query"
             errors.append(

@@ -9,7 +9,14 @@ from typing import Any
 
 from uuid_utils import uuid7
 
-from libs.contracts import accounts, customer_views
+from libs.contracts import (
+    accounts,
+    ach,
+    customer_views,
+    deposit_locations,
+    statements,
+    transactions,
+)
 from libs.contracts.exact_json import encode
 from libs.contracts.model import Model
 
@@ -54,6 +61,20 @@ EVENT_TYPES: dict[str, EventType] = {
             "ledger_read",
             accounts.AccountEventData,
             *("opened", "restricted", "unrestricted", "closed"),
+        ),
+        *_kind("transaction", "ledger_read", transactions.TransactionEventData, "created"),
+        *_kind(
+            "ach",
+            "ledger_read",
+            ach.AchEventData,
+            *("created", "submitted", "settled", "returned"),
+        ),
+        *_kind("statement", "ledger_read", statements.StatementEventData, "available"),
+        *_kind(
+            "deposit_locations",
+            "ledger_read",
+            deposit_locations.DepositLocationsEventData,
+            "updated",
         ),
     )
 }

@@ -258,6 +258,16 @@ WebUrl = Annotated[
     AfterValidator(_absolute_url),
 ]
 
+FilterId = Annotated[str, StringConstraints(pattern=r"^[!-~]{1,128}$")]
+"""An id to filter by: whatever an id may look like; one that none has finds nothing."""
+UuidText = Annotated[
+    str,
+    StringConstraints(pattern=r"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$"),
+    WithJsonSchema({"type": "string", "format": "uuid"}),
+]
+HeaderText = Annotated[str, StringConstraints(pattern=r"^[ -~]{0,255}$")]
+"""The value of a header: printable ASCII, perhaps nothing."""
+
 Page = Annotated[int, BeforeValidator(_query_integer), Field(ge=1, le=1_000_000_000)]
 Limit = Annotated[int, BeforeValidator(_query_integer), Field(ge=1, le=100)]
 

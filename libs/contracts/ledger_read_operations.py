@@ -1,10 +1,17 @@
-"""The rows of ledger_read: accounts, balances, linked external accounts."""
+"""The rows of ledger_read: accounts, and what is in their ledger."""
 
 from http import HTTPMethod
 
-from libs.contracts import accounts
+from libs.contracts import (
+    accounts,
+    ach,
+    deposit_locations,
+    settlement,
+    statements,
+    transactions,
+)
 from libs.contracts.errors import NotFound, ProviderError, ProviderTimeout
-from libs.contracts.operation import Operation
+from libs.contracts.operation import OffsetInfo, Operation, PageInfo
 from libs.contracts.principal import Scope
 
 PROVIDER = (ProviderError, ProviderTimeout)
@@ -77,6 +84,66 @@ LIST_EXTERNAL_ACCOUNTS = Operation(
     extension=True,
 )
 
+LIST_STATEMENTS = Operation(
+    name="ledger_read.list_statements",
+    method=HTTPMethod.GET,
+    path="/partner/reseller/accounts/statements/{account_id}",
+    scope=Scope.ACCOUNTS_READ,
+    command=statements.ListStatements,
+    reply=list[statements.Statement],
+    message="Statements found",
+    errors=(NotFound, *PROVIDER),
+    summary="List an account's statements, newest first, each with a signed download URL",
+)
+LIST_ACH_REQUESTS = Operation(
+    name="ledger_read.list_ach_requests",
+    method=HTTPMethod.GET,
+    path="/partner/reseller/ach/{account_id}",
+    scope=Scope.ACCOUNTS_READ,
+    command=ach.ListAchRequests,
+    reply=list[ach.AchRequest],
+    message="ACH requests found",
+    errors=(NotFound, *PROVIDER),
+    summary="List an account's ACH requests, newest first",
+)
+LIST_TRANSACTIONS = Operation(
+    name="ledger_read.list_transactions",
+    method=HTTPMethod.GET,
+    path="/customer/accounts/transactions/{account_id}",
+    scope=Scope.ACCOUNTS_READ,
+    command=transactions.ListTransactions,
+    reply=list[transactions.Transaction],
+    pagination=PageInfo,
+    message="Transactions found",
+    errors=(NotFound, *PROVIDER),
+    summary="List an account's transactions, newest first",
+)
+LIST_DEPOSIT_LOCATIONS = Operation(
+    name="ledger_read.list_deposit_locations",
+    method=HTTPMethod.GET,
+    path="/customer/accounts/deposit-locations/{account_id}",
+    scope=Scope.ACCOUNTS_READ,
+    command=deposit_locations.ListDepositLocations,
+    reply=list[deposit_locations.DepositLocation],
+    pagination=OffsetInfo,
+    as_of_date=True,
+    message="Deposit locations found",
+    errors=(NotFound, *PROVIDER),
+    summary="List the program banks that hold an account's swept deposits",
+)
+LIST_SETTLEMENT_CALCULATIONS = Operation(
+    name="ledger_read.list_settlement_calculations",
+    method=HTTPMethod.GET,
+    path="/customer/accounts/settlement-calculations/{account_id}",
+    scope=Scope.ACCOUNTS_READ,
+    command=settlement.ListSettlementCalculations,
+    reply=list[settlement.SettlementCalculation] | None,
+    headers=(("source", "source"),),
+    message="Settlement calculations found",
+    errors=(NotFound, *PROVIDER),
+    summary="List an account's settlement calculations from a day on; null without a reserve account",
+)
+
 OPERATIONS = (
     LIST_PARTNER_ACCOUNTS,
     GET_ACCOUNT,
@@ -84,4 +151,9 @@ OPERATIONS = (
     GET_EXTERNAL_ACCOUNT,
     LIST_CUSTOMER_ACCOUNTS,
     LIST_EXTERNAL_ACCOUNTS,
+    LIST_STATEMENTS,
+    LIST_ACH_REQUESTS,
+    LIST_TRANSACTIONS,
+    LIST_DEPOSIT_LOCATIONS,
+    LIST_SETTLEMENT_CALCULATIONS,
 )

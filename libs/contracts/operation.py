@@ -47,6 +47,7 @@ class Operation:
         command: the request; fields named in `path` come from there, the others from the query (GET) or the body.
         reply: the type of `data` in the envelope; None when data is null.
         message: the envelope's message on success.
+        as_of_date: the envelope says of which day the data is.
         method, path, scope: None for an internal query, which only services ask.
         headers: fields of the command that are read from a header, by header name.
         extension: beyond the interface's numbered endpoints.
@@ -62,6 +63,7 @@ class Operation:
     scope: Scope | None = None
     errors: tuple[type[BanksideError], ...] = ()
     pagination: type[Model] | None = None
+    as_of_date: bool = False
     headers: tuple[tuple[str, str], ...] = ()
     rate: RateClass | None = None
     extension: bool = False

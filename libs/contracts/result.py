@@ -7,6 +7,7 @@ from datetime import date
 from typing import Any
 
 from libs.contracts.model import Model
+from libs.contracts.operation import Operation
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,9 +17,8 @@ class Result:
     data: Model | list[Any] | None = None
     pagination: Model | None = None
     as_of_date: date | None = None
-    has_as_of_date: bool = False
 
-    def payload(self) -> dict[str, Any]:
+    def payload(self, operation: Operation) -> dict[str, Any]:
         """As plain values, ready for sealing and encoding."""
         data = self.data
         plain = (
@@ -31,6 +31,6 @@ class Result:
         payload: dict[str, Any] = {"data": plain}
         if self.pagination is not None:
             payload["pagination"] = self.pagination.model_dump()
-        if self.has_as_of_date:
+        if operation.as_of_date:
             payload["as_of_date"] = self.as_of_date
         return payload

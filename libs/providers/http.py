@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 from urllib.parse import quote, urlencode
 
@@ -69,6 +69,7 @@ class ProviderClient:
         params: Sequence[tuple[str, str]] = (),
         *,
         deadline: float,
+        headers: Mapping[str, str] | None = None,
     ) -> Any:
         """GET; tried up to three times with short pauses, within the deadline.
 
@@ -79,7 +80,7 @@ class ProviderClient:
             Unavailable: the provider was not reached or is left alone for now.
         """
         try:
-            return await self._read(operation, path, params, deadline)
+            return await self._read(operation, path, params, deadline, headers)
         except AttemptFailed as error:
             raise _read_error(error.failure) from error
 
@@ -141,13 +142,20 @@ class ProviderClient:
                 raise AttemptFailed(Failure.UNREADABLE)
 
     async def _read(
-        self, operation: str, path: str, params: Sequence[tuple[str, str]], deadline: float
+        self,
+        operation: str,
+        path: str,
+        params: Sequence[tuple[str, str]],
+        deadline: float,
+        headers: Mapping[str, str] | None = None,
     ) -> Any:
         url = self._url(path, params)
         pause_seconds = FIRST_PAUSE_SECONDS
         for attempts_left in range(READ_ATTEMPTS - 1, -1, -1):
             try:
-                return await self._line.attempt(operation, "GET", url, deadline=deadline)
+                return await self._line.attempt(
+                    operation, "GET", url, deadline=deadline, headers=headers
+                )
             except AttemptFailed as error:
                 pause = pause_seconds * random.uniform(0.5, 1.5)  # noqa: S311 - jitter, no secret
                 no_time = time.time() + pause >= deadline

@@ -45,7 +45,7 @@ def success(
     operation: Operation, envelope_id: str, to: str, result: Result, sealer: Sealer
 ) -> Reply:
     """The reply that carries a result, its sensitive fields sealed."""
-    payload = result.payload()
+    payload = result.payload(operation)
     if operation.reply_shape:
         context = reply_context(operation, envelope_id)
         payload["data"] = seal_payload(operation.reply_shape, payload["data"], sealer, context)

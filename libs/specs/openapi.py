@@ -6,7 +6,7 @@ from functools import cache
 from typing import Any
 
 from libs.contracts.events import API_VERSION
-from libs.contracts.operation import OffsetInfo, Operation
+from libs.contracts.operation import Operation
 from libs.contracts.principal import Family
 from libs.contracts.table import OPERATIONS
 from libs.specs import problems
@@ -14,7 +14,8 @@ from libs.specs.examples import REQUESTS
 from libs.specs.schemas import Schema, key_of, schemas_of, used_by
 
 DESCRIPTION = """\
-Banking as a service for business customers: onboarding, accounts, balances. Every request is signed.
+Banking as a service for business customers: onboarding, accounts, balances, statements, transactions, deposit
+locations, settlement, ACH. Every request is signed.
 
 **Signing.** The signature is the lower-case hex HMAC-SHA256, keyed with the secret, of seven parts joined by
 newlines: `v1`, the timestamp, the nonce and the subscription key as sent, the method in upper case, the request
@@ -199,7 +200,7 @@ def _envelope(row: Operation, data: Schema, pagination: Schema | None) -> Schema
     }
     if pagination is not None:
         properties["pagination"] = pagination
-    if row.pagination is OffsetInfo:  # deposit locations, of which a load has a day
+    if row.as_of_date:
         properties["as_of_date"] = {
             "anyOf": [{"type": "string", "format": "date"}, {"type": "null"}]
         }

@@ -1,1 +1,1 @@
-"""Reads accounts, balances and linked external accounts at the financial provider; reports what happens to accounts."""
+"""Reads accounts and what is in their ledger at the financial provider; reports what happens to them."""

@@ -16,9 +16,11 @@ from libs.runtime.process import Process
 from libs.runtime.queries import run_queries
 from services.ledger_read.adapters.financial import FinancialProvider
 from services.ledger_read.adapters.financial_feed import FinancialFeed
+from services.ledger_read.adapters.ledger import FinancialLedger
 from services.ledger_read.adapters.ownership import OnboardingOwnership
 from services.ledger_read.handlers.accounts import AccountQueries
 from services.ledger_read.handlers.feed_events import FeedEvents
+from services.ledger_read.handlers.ledger import LedgerQueries
 from services.ledger_read.settings import Settings
 
 FEED = "financial"
@@ -52,7 +54,10 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
             await opened.enter_async_context(open_session(settings.provider_connections)),
             timeout_seconds=settings.provider_timeout_seconds,
         )
-        queries = AccountQueries(ownership, FinancialProvider(client)).by_operation()
+        queries = {
+            **AccountQueries(ownership, FinancialProvider(client)).by_operation(),
+            **LedgerQueries(ownership, FinancialLedger(client)).by_operation(),
+        }
         await opened.enter_async_context(broker.open())
         await opened.enter_async_context(run_relay(process, broker, database))
         await opened.enter_async_context(run_queries(process, keyring, broker, queries))

@@ -1,12 +1,24 @@
-"""What the financial provider's feed reports, in the words of the event table."""
+"""What the provider's pages and its feed become: pages of ours, and news in the words of the event table."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
+from typing import Generic, TypeVar
 
 from libs.contracts.events import EventType
 from libs.contracts.model import Model
+
+RowT = TypeVar("RowT")
+
+
+@dataclass(frozen=True, slots=True)
+class Page(Generic[RowT]):
+    """One page of a list of `total` rows. `as_of_date`: the day of the load that they are of, where there are loads."""
+
+    rows: list[RowT]
+    total: int
+    as_of_date: date | None = None
 
 
 @dataclass(frozen=True, slots=True)

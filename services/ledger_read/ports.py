@@ -1,4 +1,4 @@
-"""What the handlers need: onboarding, which knows who owns what, and the financial provider.
+"""What the handlers need: onboarding, which knows who owns what, and the financial provider in two parts.
 
 Deadlines are Unix seconds.
 """
@@ -9,8 +9,14 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from libs.contracts.accounts import Account, Balance, ExternalAccount, LinkedExternalAccount
+from libs.contracts.ach import AchRequest, ListAchRequests
+from libs.contracts.deposit_locations import DepositLocation, ListDepositLocations
 from libs.contracts.ownership import CustomerOwner
 from libs.contracts.principal import Principal
+from libs.contracts.settlement import ListSettlementCalculations, SettlementCalculation
+from libs.contracts.statements import ListStatements, Statement
+from libs.contracts.transactions import ListTransactions, Transaction
+from services.ledger_read.models import Page
 
 
 class Ownership(Protocol):
@@ -56,4 +62,31 @@ class Financial(Protocol):
         self, customer_id: str, deadline: float
     ) -> list[LinkedExternalAccount]:
         """All of the customer's, the primary first, then the newest first."""
+        ...
+
+
+class Ledger(Protocol):
+    """What is in an account's ledger at the financial provider; raises as `Financial` does.
+
+    Filters and pages of the commands are the provider's work. Lists are newest first, deposit locations by their ids.
+    """
+
+    async def transactions(
+        self, command: ListTransactions, deadline: float
+    ) -> Page[Transaction]: ...
+
+    async def deposit_locations(
+        self, command: ListDepositLocations, deadline: float
+    ) -> Page[DepositLocation]:
+        """Empty and without a day when there is no such load."""
+        ...
+
+    async def ach_requests(self, command: ListAchRequests, deadline: float) -> list[AchRequest]: ...
+
+    async def statements(self, command: ListStatements, deadline: float) -> list[Statement]: ...
+
+    async def settlement_calculations(
+        self, command: ListSettlementCalculations, deadline: float
+    ) -> list[SettlementCalculation] | None:
+        """None when the account has no reserve account."""
         ...

@@ -1,6 +1,8 @@
-"""Deposit accounts: opened and closed by core banking, shown by the financial provider, reported in its feed."""
+"""Accounts: opened and closed by core banking, shown by the financial provider, reported in its feed."""
 
 from __future__ import annotations
+
+from decimal import Decimal
 
 import uuid_utils
 
@@ -95,8 +97,28 @@ async def set_restricted(connection: Connection, account: Row, restricted: bool)
     return await _changed(connection, account, event)
 
 
+async def hold(connection: Connection, account: Row, amount: Decimal) -> Row:
+    """Hold so much more of a locked account's money; a negative amount releases."""
+    await connection.execute(
+        "UPDATE account SET held = held + $2 WHERE account_id = $1", account["account_id"], amount
+    )
+    return await find(connection, account["account_id"])
+
+
 def account_closed() -> Refusal:
     return Refusal(409, "account_closed", "The account is closed.")
+
+
+def require_open(account: Row) -> None:
+    if account["status"] == "closed":
+        raise account_closed()
+
+
+def require_spendable(account: Row) -> None:
+    """Refuse to let money leave an account that is closed or restricted."""
+    require_open(account)
+    if account["is_restricted"]:
+        raise Refusal(409, "account_restricted", "The account is restricted.")
 
 
 async def _changed(connection: Connection, account: Row, event: str) -> Row:

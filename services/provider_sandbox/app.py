@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from aiohttp import web
 
 from libs.runtime.process import Misconfigured, Process
-from services.provider_sandbox import simulate, truth
+from services.provider_sandbox import truth
 from services.provider_sandbox.control import control_route, fault_routes
 from services.provider_sandbox.core import api as core
 from services.provider_sandbox.database import Database, open_database
@@ -18,27 +18,32 @@ from services.provider_sandbox.identity import api as identity
 from services.provider_sandbox.operations import Api, Operations
 from services.provider_sandbox.provider import Provider
 from services.provider_sandbox.settings import Settings
+from services.provider_sandbox.simulate import api as simulate
+from services.provider_sandbox.statements.download import download_route
+from services.provider_sandbox.statements.links import Links
+from services.provider_sandbox.sweep import SweepTerms
 from services.provider_sandbox.web import BODY_BYTES, errors_as_json
 
 KEEP_ALIVE_SECONDS = 75
 DRAIN_SECONDS = 5
 
-PROVIDERS: Mapping[Api, Operations] = {
-    "identity": identity.OPERATIONS,
-    "core": core.OPERATIONS,
-    "financial": financial.OPERATIONS,
-}
 
-
-def application(database: Database, token: str) -> web.Application:
-    faults = Faults({api: frozenset(o.name for o in rows) for api, rows in PROVIDERS.items()})
+def application(database: Database, settings: Settings) -> web.Application:
+    token = settings.provider_token.get_secret_value()
+    links = Links(settings.public_url, token, settings.statement_url_seconds)
+    sweep = SweepTerms(settings.sweep_floor, settings.sweep_bank_limit)
+    providers: Mapping[Api, Operations] = {
+        "identity": identity.OPERATIONS,
+        "core": core.OPERATIONS,
+        "financial": financial.operations(settings.page_limit, links),
+    }
+    faults = Faults({api: frozenset(o.name for o in rows) for api, rows in providers.items()})
     app = web.Application(middlewares=[errors_as_json], client_max_size=BODY_BYTES)
-    for api, operations in PROVIDERS.items():
+    for api, operations in providers.items():
         app.add_routes(Provider(api, operations, database, faults, token).routes())
-    app.add_routes(
-        [control_route(row, database) for row in (*simulate.OPERATIONS, *truth.OPERATIONS)]
-    )
-    app.add_routes(fault_routes(faults))
+    controls = (*simulate.operations(links, sweep), *truth.OPERATIONS)
+    app.add_routes([control_route(row, database) for row in controls])
+    app.add_routes([*fault_routes(faults), download_route(database, links)])
     return app
 
 
@@ -50,7 +55,7 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
     async with open_database(url, connections=settings.database_connections) as database:
         process.readiness.add("database", database.ping)
         runner = web.AppRunner(
-            application(database, settings.provider_token.get_secret_value()),
+            application(database, settings),
             access_log=None,
             keepalive_timeout=KEEP_ALIVE_SECONDS,
             shutdown_timeout=DRAIN_SECONDS,

@@ -91,6 +91,9 @@ async def open_database(url: str, *, connections: int) -> AsyncIterator[Database
             "statement_timeout": str(STATEMENT_SECONDS * 1000),
             "idle_in_transaction_session_timeout": str(IDLE_IN_TRANSACTION_SECONDS * 1000),
             "TimeZone": "UTC",
+            # A plan lives as long as its session: one made while a table was small would read all of it for ever.
+            "enable_seqscan": "off",
+            "jit": "off",
         },
     )
     await pool

@@ -1,14 +1,15 @@
 """The double-entry ledger: an entry has two postings or more, and they add up to nothing.
 
 Amounts are signed as a customer sees them: positive raises an account. What leaves or enters the bank is posted against
-an account of the bank's own. An account's total is moved by the postings alone (a trigger), entries must balance when
-their transaction commits (a constraint trigger), and nothing posted is ever changed (a trigger again).
+an account of the bank's own. An account's total is moved by the postings alone (a trigger), an entry's postings are
+written by one statement and must balance at its end (a trigger), and nothing posted is ever changed (a trigger again).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from decimal import Decimal
 from typing import Literal
 
@@ -18,8 +19,23 @@ from services.provider_sandbox.database import Connection
 
 CASH = "bank:cash"
 """The bank's own account that stands for the world outside."""
+FEES = "bank:fees"
+"""What the bank has earned from fees."""
+INTEREST = "bank:interest"
+"""What the bank has paid as interest."""
 
 EntryType = Literal["deposit", "withdrawal", "wire", "ach", "fee", "interest", "return"]
+
+
+def other_side(entry_type: EntryType) -> str:
+    """The bank's own account that an entry with a customer is posted against."""
+    match entry_type:
+        case "fee":
+            return FEES
+        case "interest":
+            return INTEREST
+        case _:
+            return CASH
 
 
 def new_transaction_id() -> str:
@@ -33,7 +49,25 @@ class Entry:
     type: EntryType
     counterparty_name: str
     postings: Mapping[str, Decimal]
+    settled_at: datetime | None = None
+    """None: now."""
     transaction_id: str = field(default_factory=new_transaction_id)
+
+
+def with_customer(
+    account_id: str,
+    amount: Decimal,
+    entry_type: EntryType,
+    counterparty_name: str,
+    settled_at: datetime | None = None,
+) -> Entry:
+    """An entry between a customer's account and the bank's own; a positive amount raises the customer's."""
+    return Entry(
+        type=entry_type,
+        counterparty_name=counterparty_name,
+        postings={other_side(entry_type): -amount, account_id: amount},
+        settled_at=settled_at,
+    )
 
 
 async def post(connection: Connection, entry: Entry) -> None:
@@ -41,13 +75,14 @@ async def post(connection: Connection, entry: Entry) -> None:
     await connection.execute(
         "WITH entry AS ("
         " INSERT INTO journal_entry (transaction_id, type, counterparty_name, settled_at)"
-        " VALUES ($1, $2, $3, clock_timestamp()) RETURNING transaction_id)"
-        " INSERT INTO posting (transaction_id, ledger_account_id, amount)"
-        " SELECT entry.transaction_id, part.account_id, part.amount"
+        " VALUES ($1, $2, $3, coalesce($6, clock_timestamp())) RETURNING transaction_id, settled_at)"
+        " INSERT INTO posting (transaction_id, settled_at, ledger_account_id, amount)"
+        " SELECT entry.transaction_id, entry.settled_at, part.account_id, part.amount"
         " FROM entry, unnest($4::text[], $5::numeric[]) AS part (account_id, amount)",
         entry.transaction_id,
         entry.type,
         entry.counterparty_name,
         list(entry.postings.keys()),
         list(entry.postings.values()),
+        entry.settled_at,
     )

@@ -60,12 +60,16 @@ QueryT = TypeVar("QueryT", bound=Query)
 
 @dataclass(frozen=True)
 class Read(Generic[QueryT]):
-    """A GET. The handler gets the path's `{id}` ("" when it has none) and the parameters."""
+    """A GET. The handler gets the path's `{id}` ("" when it has none) and the parameters.
+
+    A header in `headers` becomes a parameter of its name, where it is sent.
+    """
 
     name: str
     path: str
     handle: Callable[[Connection, str, QueryT], Awaitable[object]]
     query: type[QueryT]
+    headers: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

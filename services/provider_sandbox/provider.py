@@ -114,7 +114,9 @@ class Provider:
         target = request.match_info.get("id", "")
         query: Query = NO_QUERY
         if request.query_string or operation.query is not NoQuery:
-            query = validated(operation.query, parameters(request.query), invalid)
+            sent = request.headers
+            headers = {name: sent[name] for name in operation.headers if name in sent}
+            query = validated(operation.query, parameters(request.query) | headers, invalid)
 
         async def perform() -> Answer:
             async with self._database.reading() as connection:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+from decimal import Decimal
 from typing import ClassVar
 
 from pydantic import Field, SecretStr, field_validator
@@ -21,6 +22,15 @@ class Settings(ServiceSettings):
     provider_token: SecretStr = Field(min_length=16)
     """The bearer token of the three provider APIs."""
     database_connections: int = Field(default=16, ge=2, le=100)
+
+    page_limit: int = Field(default=200, ge=1, le=200)
+    """The most that one page of the financial provider holds, whatever is asked for."""
+    statement_url_seconds: int = Field(default=900, ge=1, le=86_400)
+    """How long a link to a statement is good."""
+    sweep_floor: Decimal = Field(default=Decimal(0), ge=0, decimal_places=2)
+    """What the sweep leaves in an account."""
+    sweep_bank_limit: Decimal = Field(default=Decimal(250_000), gt=0, decimal_places=2)
+    """The most that the sweep lays on one program bank for one account."""
 
     @field_validator("host")
     @classmethod

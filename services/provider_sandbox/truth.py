@@ -67,9 +67,9 @@ async def ledger(connection: Connection, _: str, query: OfAccount) -> object:
     if not known:
         raise not_found("account")
     rows = await connection.fetch(
-        "SELECT transaction_id, ledger_account_id, amount, type, counterparty_name, settled_at"
+        "SELECT transaction_id, ledger_account_id, amount, type, counterparty_name, posting.settled_at"
         " FROM posting JOIN journal_entry USING (transaction_id)"
-        " WHERE ledger_account_id = $1 ORDER BY settled_at, sequence",
+        " WHERE ledger_account_id = $1 ORDER BY posting.settled_at, sequence",
         query.account_id,
     )
     return [

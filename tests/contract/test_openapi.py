@@ -11,7 +11,7 @@ from openapi_spec_validator import validate
 
 from libs.contracts.binding import bind
 from libs.contracts.exact_json import encode
-from libs.contracts.operation import OffsetInfo, Operation, PageInfo
+from libs.contracts.operation import Operation
 from libs.contracts.table import OPERATIONS
 from libs.specs.openapi import AUTHENTICATION, openapi_document
 from libs.specs.problems import errors_of
@@ -124,15 +124,15 @@ def test_success_is_the_envelope(row: Operation) -> None:
     expected = {"message", "data"}
     if row.pagination:
         expected |= {"pagination"}
-    if row.pagination is OffsetInfo:
+    if row.as_of_date:
         expected |= {"as_of_date"}
 
     assert set(schema["properties"]) == set(schema["required"]) == expected
     if row.reply is None:
         assert schema["properties"]["data"] == {"type": "null"}
-    if row.pagination is PageInfo:
+    if row.pagination:
         reference = schema["properties"]["pagination"]["$ref"]
-        assert reference == "#/components/schemas/PageInfo"
+        assert reference == f"#/components/schemas/{row.pagination.__name__}"
 
 
 @each_row_with_body

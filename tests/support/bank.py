@@ -17,17 +17,21 @@ class Bank:
         self._session = session
         self._base_url = base_url
 
-    async def _call(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
+    async def _call(
+        self, method: str, path: str, body: Any = None, seconds: float = SECONDS
+    ) -> tuple[int, Any]:
         async with self._session.request(
             method,
             self._base_url + path,
             json=body,
-            timeout=aiohttp.ClientTimeout(total=SECONDS),
+            timeout=aiohttp.ClientTimeout(total=seconds),
         ) as response:
             return response.status, await response.json(content_type=None)
 
-    async def _done(self, method: str, path: str, body: Any = None) -> Any:
-        status, answer = await self._call(method, path, body)
+    async def _done(
+        self, method: str, path: str, body: Any = None, seconds: float = SECONDS
+    ) -> Any:
+        status, answer = await self._call(method, path, body, seconds)
         assert status < 300, f"{method} {path}: {status} {answer}"
         return answer
 
@@ -49,6 +53,10 @@ class Bank:
     async def change(self, account_id: str, what: str) -> None:
         """restrict, unrestrict or close."""
         await self._done("POST", f"/simulate/accounts/{account_id}/{what}")
+
+    async def simulate(self, what: str, seconds: float = SECONDS, /, **body: Any) -> Any:
+        """`POST /simulate/<what>`; what it answers."""
+        return await self._done("POST", f"/simulate/{what}", body or None, seconds)
 
     async def customers(self, *customer_ids: str) -> list[Row]:
         """All records at both providers of these customers or persons."""

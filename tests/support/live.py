@@ -57,10 +57,12 @@ class Deployment:
         return self.keys[name]
 
     async def customer_key(self, customer_id: str) -> Key:
-        made = await self.stack.command(
-            *("keys", "create", "--family", "customer", "--customer", customer_id)
-        )
-        return Key(made["subscription_key"], made["secret"], made["tenant"])
+        if customer_id not in self.keys:
+            made = await self.stack.command(
+                *("keys", "create", "--family", "customer", "--customer", customer_id)
+            )
+            self.keys[customer_id] = Key(made["subscription_key"], made["secret"], made["tenant"])
+        return self.keys[customer_id]
 
 
 @dataclass

@@ -13,7 +13,16 @@ from typing import Any
 import aio_pika
 
 QUEUE = "test.every_event"
-ONCE = {"customer.created", "person.created", "external_account.created", "account.opened"}
+ONCE = {
+    "customer.created",
+    "person.created",
+    "external_account.created",
+    "account.opened",
+    "transaction.created",
+    "ach.created",
+    "ach.settled",
+    "ach.returned",
+}
 """Facts that can be true only once of a resource."""
 
 Event = dict[str, Any]
@@ -77,5 +86,13 @@ def resource_of(event: Event) -> str:
             return f"{data['business_customer_id']}/{data['customer_id']}"
         case "external_account":
             return str(data["external_account_id"])
+        case "transaction":
+            return str(data["transaction_id"])
+        case "ach":
+            return str(data["reference_id"])
+        case "statement":
+            return str(data["statement_id"])
+        case "deposit_locations":
+            return str(data["account_id"])
         case _:
             return str(data["id"])

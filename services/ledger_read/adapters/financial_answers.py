@@ -5,6 +5,8 @@ Strict, but for decimals and instants, which are text there. Fields that we do n
 
 from __future__ import annotations
 
+from abc import abstractmethod
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Annotated, Any, Literal, TypeVar
@@ -39,6 +41,16 @@ Instant = Annotated[AwareDatetime, Field(strict=False), AfterValidator(_utc)]
 
 class Answer(BaseModel):
     model_config = ConfigDict(strict=True, extra="ignore", frozen=True, hide_input_in_errors=True)
+
+
+class CursorAnswer(Answer):
+    """A page of a list whose next page is found by a cursor; null on the last."""
+
+    next_cursor: Text | None
+
+    @property
+    @abstractmethod
+    def rows(self) -> Sequence[Any]: ...
 
 
 class AccountAnswer(Answer):
@@ -133,9 +145,12 @@ class LinkedExternalAccountAnswer(Answer):
         )
 
 
-class LinkedExternalAccountsAnswer(Answer):
+class LinkedExternalAccountsAnswer(CursorAnswer):
     external_accounts: list[LinkedExternalAccountAnswer]
-    next_cursor: str | None
+
+    @property
+    def rows(self) -> Sequence[LinkedExternalAccountAnswer]:
+        return self.external_accounts
 
 
 AnswerT = TypeVar("AnswerT", bound=Answer)

@@ -9,25 +9,45 @@ from services.provider_sandbox.financial.accounts import (
     get_balance,
     list_accounts,
 )
+from services.provider_sandbox.financial.ach import list_ach
+from services.provider_sandbox.financial.deposit_locations import list_deposit_locations
 from services.provider_sandbox.financial.external_accounts import (
     ListExternalAccounts,
     get_external_account,
     list_external_accounts,
 )
+from services.provider_sandbox.financial.settlement_calculations import (
+    list_settlement_calculations,
+)
+from services.provider_sandbox.financial.statements import list_statements
+from services.provider_sandbox.financial.transactions import list_transactions
 from services.provider_sandbox.idempotency import get_operation
 from services.provider_sandbox.operations import NoQuery, Operations, Read
+from services.provider_sandbox.statements.links import Links
 
-OPERATIONS: Operations = (
-    Read("list_accounts", "/accounts", list_accounts, AccountIds),
-    Read("get_account", "/accounts/{id}", get_account, NoQuery),
-    Read("get_balance", "/accounts/{id}/balance", get_balance, NoQuery),
-    Read("get_external_account", "/accounts/{id}/external-account", get_external_account, NoQuery),
-    Read(
-        "list_external_accounts",
-        "/external-accounts",
-        list_external_accounts,
-        ListExternalAccounts,
-    ),
-    list_events("financial"),
-    get_operation("financial"),
-)
+
+def operations(page_limit: int, links: Links) -> Operations:
+    return (
+        Read("list_accounts", "/accounts", list_accounts, AccountIds),
+        Read("get_account", "/accounts/{id}", get_account, NoQuery),
+        Read("get_balance", "/accounts/{id}/balance", get_balance, NoQuery),
+        list_transactions(page_limit),
+        list_ach(page_limit),
+        list_statements(page_limit, links),
+        list_deposit_locations(page_limit),
+        list_settlement_calculations(page_limit),
+        Read(
+            "get_external_account",
+            "/accounts/{id}/external-account",
+            get_external_account,
+            NoQuery,
+        ),
+        Read(
+            "list_external_accounts",
+            "/external-accounts",
+            list_external_accounts,
+            ListExternalAccounts,
+        ),
+        list_events("financial"),
+        get_operation("financial"),
+    )

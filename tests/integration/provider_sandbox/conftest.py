@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import aiohttp
+import asyncpg
 import pytest
 import pytest_asyncio
 
@@ -33,6 +34,14 @@ async def bank(sandbox: Stack) -> AsyncIterator[Bank]:
         await bank.call("DELETE", "/faults", headers={})
         yield bank
         await bank.call("DELETE", "/faults", headers={})
+
+
+@pytest_asyncio.fixture
+async def books(sandbox: Stack) -> AsyncIterator[asyncpg.Connection]:
+    """The bank's own database, past its door."""
+    connection = await asyncpg.connect(sandbox.environment.database_urls["provider_sandbox"])
+    yield connection
+    await connection.close()
 
 
 @pytest.fixture

@@ -2,27 +2,16 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import AsyncIterator
 from decimal import Decimal
 
 import asyncpg
 import pytest
-import pytest_asyncio
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.integration.provider_sandbox.bank import Bank
-from tests.support.stack import Stack
 
 AMOUNTS = st.decimals(min_value="0.01", max_value="1234567890123456.78", places=2)
-
-
-@pytest_asyncio.fixture
-async def books(sandbox: Stack) -> AsyncIterator[asyncpg.Connection]:
-    """The bank's own database, past its door."""
-    connection = await asyncpg.connect(sandbox.environment.database_urls["provider_sandbox"])
-    yield connection
-    await connection.close()
 
 
 async def post(books: asyncpg.Connection, sides: dict[str, str]) -> None:
@@ -33,7 +22,8 @@ async def post(books: asyncpg.Connection, sides: dict[str, str]) -> None:
         )
         for account_id, amount in sides.items():
             await books.execute(
-                "INSERT INTO posting (transaction_id, ledger_account_id, amount) VALUES ($1, $2, $3)",
+                "INSERT INTO posting (transaction_id, settled_at, ledger_account_id, amount)"
+                " VALUES ($1, now(), $2, $3)",
                 transaction_id,
                 account_id,
                 Decimal(amount),

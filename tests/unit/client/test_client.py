@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from decimal import Decimal
 
 import aiohttp
@@ -18,6 +18,8 @@ from libs.contracts import errors
 from libs.contracts import onboarding_operations as onboarding
 from libs.contracts.accounts import GetBalance
 from libs.contracts.customers import CustomerStatus, ListCustomers, UpdatePerson
+from libs.contracts.deposit_locations import ListDepositLocations
+from libs.contracts.settlement import ListSettlementCalculations
 from libs.contracts.table import OPERATIONS
 from tests.unit.client.answering import DROP, KEY, Gateway, gateway, problem, success
 
@@ -78,6 +80,27 @@ async def test_filters_are_in_the_query_and_pagination_in_the_answer() -> None:
     assert server.received[0].target.endswith("/customers?page=2&limit=5&status=denied")
     assert answer.pagination is not None
     assert answer.pagination.model_dump() == {"limit": 5, "total": 0, "page": 2}
+
+
+async def test_headers_and_days_of_a_read_and_the_day_of_its_answer() -> None:
+    locations = success(
+        [], pagination={"limit": 50, "total": 0, "offset": 0}, as_of_date="2026-03-02"
+    )
+    async with gateway(success(None), locations) as server, client_of(server) as client:
+        calculations = await client.list_settlement_calculations(
+            ListSettlementCalculations(
+                account_id="acc_1",
+                token_type="rrc",
+                settlement_date=date(2026, 3, 2),
+                source="rail a",
+            )
+        )
+        load = await client.list_deposit_locations(ListDepositLocations(account_id="acc_1"))
+
+    assert calculations.data is None
+    assert server.received[0].target.endswith("?token_type=rrc&settlement_date=2026-03-02")
+    assert server.received[0].headers["source"] == "rail a"
+    assert (load.data, load.as_of_date) == ([], date(2026, 3, 2))
 
 
 async def test_an_update_holds_what_was_set_and_nothing_else() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import socket
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,8 +20,10 @@ from libs.providers.circuit import Circuit
 from libs.providers.http import ProviderClient
 from libs.providers.session import open_session
 from services.ledger_read.adapters.financial import FinancialProvider
+from services.ledger_read.adapters.ledger import FinancialLedger
 from services.ledger_read.adapters.ownership import OnboardingOwnership
 from services.ledger_read.handlers.accounts import AccountQueries
+from services.ledger_read.handlers.ledger import LedgerQueries
 from tests.unit.ledger_read.fakes import Onboarding
 
 
@@ -45,12 +47,17 @@ def account_answer(account_id: str, **changes: Any) -> dict[str, Any]:
 
 @dataclass
 class Bank:
-    """The financial provider: `answers` by path, else `(404, not_found)`. Lists answer out of `accounts`."""
+    """The financial provider: `answers` by path, else `(404, not_found)`; `lists` by path and out of the query.
+
+    The list of accounts answers out of `accounts`.
+    """
 
     url: str = ""
     answers: dict[str, tuple[int, Any]] = field(default_factory=dict)
     accounts: dict[str, dict[str, Any]] = field(default_factory=dict)
+    lists: dict[str, Callable[[Mapping[str, str]], Any]] = field(default_factory=dict)
     seen: list[str] = field(default_factory=list)
+    headers: list[Mapping[str, str]] = field(default_factory=list)
 
     def add(self, *answers: Mapping[str, Any]) -> None:
         for answer in answers:
@@ -59,6 +66,9 @@ class Bank:
 
     async def handle(self, request: web.Request) -> web.Response:
         self.seen.append(request.raw_path)
+        self.headers.append(request.headers)
+        if request.path in self.lists:
+            return _json(200, self.lists[request.path](request.query))
         if request.path == "/accounts":
             asked = request.query.getall("account_id")
             assert len(asked) <= 100
@@ -85,9 +95,14 @@ class Service:
 
     async def ask(self, operation: Operation, principal: Principal, **command: Any) -> Any:
         """The payload's data."""
+        return (await self.payload(operation, principal, **command))["data"]
+
+    async def payload(
+        self, operation: Operation, principal: Principal, **command: Any
+    ) -> dict[str, Any]:
         request: Command = operation.command(**command)
         result: Result = await self.handlers[operation.name](principal, request, time.time() + 5)
-        return result.payload()["data"]
+        return result.payload(operation)
 
 
 @pytest.fixture
@@ -107,6 +122,9 @@ async def service() -> AsyncIterator[Service]:
             "financial", bank.url, "token", session, circuit=Circuit(failures_to_open=100)
         )
         ownership = OnboardingOwnership(onboarding, patience_seconds=1, remembered=3)
-        queries = AccountQueries(ownership, FinancialProvider(client))
-        yield Service(bank, onboarding, client, queries.by_operation())
+        handlers = {
+            **AccountQueries(ownership, FinancialProvider(client)).by_operation(),
+            **LedgerQueries(ownership, FinancialLedger(client)).by_operation(),
+        }
+        yield Service(bank, onboarding, client, handlers)
     await runner.cleanup()

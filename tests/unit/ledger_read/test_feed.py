@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -8,9 +9,11 @@ import pytest
 from libs.contracts.accounts import AccountEventData
 from libs.contracts.errors import ProviderError, Unavailable
 from libs.contracts.events import EVENT_TYPES
-from services.ledger_read.adapters.financial_feed import TRANSLATIONS, FinancialFeed
+from services.ledger_read.adapters.feed_translations import TRANSLATIONS
+from services.ledger_read.adapters.financial_feed import FinancialFeed
 from services.ledger_read.adapters.ownership import OnboardingOwnership
 from services.ledger_read.handlers.feed_events import FeedEvents
+from tests.unit.ledger_read.answers import ach_request, period, transaction
 from tests.unit.ledger_read.conftest import Service, account_answer
 from tests.unit.ledger_read.fakes import Onboarding
 
@@ -27,7 +30,7 @@ def entry(position: int, **changes: Any) -> dict[str, Any]:
     }
 
 
-def test_every_account_event_of_the_table_is_translated() -> None:
+def test_every_event_of_the_table_that_is_ours_is_translated() -> None:
     ours = {name for name, event in EVENT_TYPES.items() if event.emitter == "ledger_read"}
 
     assert set(TRANSLATIONS) == ours
@@ -48,6 +51,63 @@ async def test_an_entry_becomes_news_with_the_account_number_cut(service: Servic
     assert fetched.news.data.object == "account"
 
 
+@pytest.mark.parametrize(
+    ("kind", "data", "resource_id", "told"),
+    [
+        (
+            "transaction.created",
+            transaction(1, direction="debit", amount="1234567890123456.70"),
+            "txn_000001",
+            {
+                "object": "transaction",
+                "account_id": "a_1",
+                "account_number": "9012",
+                "amount": Decimal("1234567890123456.70"),
+                "debit_credit_flag": True,
+                "settled_at": "2026-03-01T12:00:00.000001Z",
+            },
+        ),
+        *(
+            (f"ach.{what}", ach_request(1), "ach_000001", {"object": "ach", **ach_request(1)})
+            for what in ("created", "submitted", "settled", "returned")
+        ),
+        (
+            "statement.available",
+            period(),
+            "0197a1c2-5a3e-7c11-9d54-3f2b1c0e8a77",
+            {"object": "statement", "account_id": "a_1", "start_date": date(2026, 2, 1)},
+        ),
+        (
+            "deposit_locations.updated",
+            {"as_of_date": "2026-03-02", "locations": 3, "balance": "600000.01"},
+            "a_1",
+            {
+                "object": "deposit_locations",
+                "account_id": "a_1",
+                "as_of_date": date(2026, 3, 2),
+                "locations": 3,
+                "balance": Decimal("600000.01"),
+            },
+        ),
+    ],
+)
+async def test_an_entry_of_the_ledger_becomes_news_in_its_read_shape(
+    service: Service, kind: str, data: Any, resource_id: str, told: dict[str, Any]
+) -> None:
+    service.bank.answers["/events"] = (200, {"events": [entry(1, type=kind, data=data)]})
+
+    [fetched] = await FinancialFeed(service.client).fetch(0, 10)
+
+    assert fetched.news is not None
+    assert fetched.news.event_type is EVENT_TYPES[kind]
+    assert (fetched.news.resource_id, fetched.news.customer_id) == (resource_id, "c_1")
+    assert type(fetched.news.data) is EVENT_TYPES[kind].data
+    shown = fetched.news.data.model_dump()
+    assert shown["customer_id"] == "c_1"
+    assert {name: shown[name] for name in told} == told
+    assert "formats" not in shown
+
+
 async def test_a_type_that_is_not_known_keeps_its_position_without_being_read(
     service: Service,
 ) -> None:
@@ -59,7 +119,15 @@ async def test_a_type_that_is_not_known_keeps_its_position_without_being_read(
 
 
 @pytest.mark.parametrize(
-    "broken", [entry(0), entry(1, data={}), entry(1, occurred_at=None), {"position": 1}]
+    "broken",
+    [
+        entry(0),
+        entry(1, data={}),
+        entry(1, occurred_at=None),
+        {"position": 1},
+        entry(1, type="transaction.created"),
+        entry(1, type="ach.settled", data=ach_request(1, status="lost")),
+    ],
 )
 async def test_a_broken_entry_is_not_skipped(service: Service, broken: dict[str, Any]) -> None:
     service.bank.answers["/events"] = (200, {"events": [broken]})

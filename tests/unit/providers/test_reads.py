@@ -25,12 +25,13 @@ from tests.unit.providers.conftest import (
 async def test_an_answer_keeps_every_digit(provider: Provider, client: ProviderClient) -> None:
     provider.answers = [says(200, '{"amount": 1234567890123456.78, "count": 3}')]
 
-    answer = await client.read("get", "/a", [("id", "x y"), ("id", "ü")], deadline=soon())
+    params = [("id", "x y"), ("id", "ü")]
+    answer = await client.read("get", "/a", params, deadline=soon(), headers={"Source": "rail"})
 
     assert answer == {"amount": Decimal("1234567890123456.78"), "count": 3}
     method, path, _, headers = provider.seen[0]
     assert (method, path) == ("GET", "/bank/a?id=x+y&id=%C3%BC")
-    assert headers["Authorization"] == "Bearer token"
+    assert (headers["Authorization"], headers["Source"]) == ("Bearer token", "rail")
 
 
 async def test_a_read_is_repeated_after_a_server_error(

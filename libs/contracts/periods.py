@@ -1,0 +1,22 @@
+"""The rule of a period that is given by its first and last day."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from libs.contracts.fields import CalendarDate
+from libs.contracts.model import BrokenRule
+
+_DAY: TypeAdapter[Any] = TypeAdapter(CalendarDate)
+
+
+def broken_period(values: Mapping[str, Any]) -> list[BrokenRule]:
+    """Broken when `end_date` is before `start_date`; of values that are no days nothing more is said."""
+    try:
+        start, end = (_DAY.validate_python(values.get(name)) for name in ("start_date", "end_date"))
+    except ValidationError:
+        return []
+    return [(("end_date",), "the end date is before the start date")] if end < start else []

@@ -1,0 +1,42 @@
+"""`/simulate`: makes things happen that in life happen by themselves. For tests, without token or key."""
+
+from __future__ import annotations
+
+from services.provider_sandbox.operations import Nothing, Operations, Write
+from services.provider_sandbox.simulate import accounts, ach, identity, money
+from services.provider_sandbox.simulate.runs import generate_statement, load_deposits
+from services.provider_sandbox.statements.links import Links
+from services.provider_sandbox.sweep import SweepTerms
+
+
+def operations(links: Links, sweep: SweepTerms) -> Operations:
+    account, request = "/simulate/accounts/{id}", "/simulate/ach/{id}"
+    return (
+        Write(
+            "decide_identity",
+            "POST",
+            "/simulate/identity/decisions",
+            identity.decide,
+            identity.Decide,
+        ),
+        Write("deposit", "POST", "/simulate/deposits", money.deposit, money.Deposit),
+        Write("transact", "POST", "/simulate/transactions", money.transact, money.Transact),
+        Write("fill", "POST", "/simulate/history", money.fill, money.Fill),
+        Write("create_ach", "POST", "/simulate/ach", ach.create, ach.Request),
+        Write("submit_ach", "POST", f"{request}/submit", ach.submit, Nothing),
+        Write("settle_ach", "POST", f"{request}/settle", ach.settle, Nothing),
+        Write("return_ach", "POST", f"{request}/return", ach.send_back, ach.SendBack),
+        generate_statement(links),
+        load_deposits(sweep),
+        Write(
+            "calculate_settlement",
+            "POST",
+            "/simulate/settlement-calculations",
+            accounts.calculate,
+            accounts.Calculate,
+        ),
+        Write("restrict", "POST", f"{account}/restrict", accounts.restrict, Nothing),
+        Write("unrestrict", "POST", f"{account}/unrestrict", accounts.unrestrict, Nothing),
+        Write("close", "POST", f"{account}/close", accounts.close, Nothing),
+        Write("open_reserve", "POST", f"{account}/reserve", accounts.open_reserve, Nothing),
+    )

@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+from datetime import UTC, date, datetime
+
+import pytest
+from pydantic import TypeAdapter, ValidationError
+
+from services.provider_sandbox.calendar import (
+    Day,
+    Moment,
+    day_of,
+    is_business_day,
+    latest_business_day,
+    midnight,
+)
+
+
+@pytest.mark.parametrize(
+    ("day", "is_open"),
+    [
+        ("2021-07-02", True),  # a Friday; Independence Day is the Sunday after it
+        ("2021-07-05", False),  # the Monday on which it is kept
+        ("2021-06-18", True),  # Juneteenth is a Saturday: the Friday before it is open
+        ("2022-06-20", False),
+        ("2021-12-24", True),
+        ("2022-12-26", False),
+        ("2021-12-31", True),
+        ("2023-01-02", False),
+        ("2025-11-27", False),
+        ("2025-11-28", True),  # the day after Thanksgiving
+        ("2025-10-13", False),
+        ("2025-03-08", False),
+        ("2025-03-09", False),
+        ("2025-03-10", True),
+    ],
+)
+def test_business_days_are_those_of_the_federal_reserve(day: str, is_open: bool) -> None:
+    assert is_business_day(date.fromisoformat(day)) is is_open
+
+
+def test_the_latest_business_day_reaches_back_over_a_long_weekend() -> None:
+    assert latest_business_day(date(2021, 7, 5)) == date(2021, 7, 2)
+    assert latest_business_day(date(2021, 7, 6)) == date(2021, 7, 6)
+
+
+@pytest.mark.parametrize(
+    ("day", "begins"),
+    [
+        (date(2025, 3, 9), datetime(2025, 3, 9, 5, tzinfo=UTC)),
+        (date(2025, 3, 10), datetime(2025, 3, 10, 4, tzinfo=UTC)),
+        (date(2025, 11, 2), datetime(2025, 11, 2, 4, tzinfo=UTC)),
+        (date(2025, 11, 3), datetime(2025, 11, 3, 5, tzinfo=UTC)),
+    ],
+)
+def test_a_day_begins_at_midnight_in_new_york(day: date, begins: datetime) -> None:
+    assert midnight(day) == begins
+    assert day_of(begins) == day
+
+
+@pytest.mark.parametrize(
+    "wrong", ["20250309", "2025-3-9", "2025-02-30", "1999-12-31", "2200-01-01", "", 1, None]
+)
+def test_nothing_else_is_a_day(wrong: object) -> None:
+    with pytest.raises(ValidationError):
+        TypeAdapter(Day).validate_python(wrong)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        "2025-03-09T01:00:00",
+        "yesterday",
+        "1999-12-31T00:00:00Z",
+        "0001-01-01T00:00:00Z",
+        1741500000,
+        None,
+    ],
+)
+def test_nothing_else_is_a_moment(wrong: object) -> None:
+    with pytest.raises(ValidationError):
+        TypeAdapter(Moment).validate_python(wrong)
