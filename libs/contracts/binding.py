@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from decimal import Decimal
 from typing import Any
 
 from pydantic import ValidationError
@@ -15,6 +16,7 @@ from libs.contracts.operation import Operation
 from libs.contracts.sensitive import SensitiveShape
 
 _PATH_VALUE = re.compile(r"[A-Za-z0-9._~-]{1,128}")
+_SCALARS = (str, int, float, Decimal)
 
 
 def bind(
@@ -39,7 +41,13 @@ def bind(
     for field, header in operation.headers:
         if headers is not None and header in headers:
             values[field], sources[field] = headers[header], "header"
+    from_headers = {field for field, _ in operation.headers}
     for name, value in query:
+        if not operation.is_query or name in from_headers:
+            errors.append(
+                _error("query", name, "extra_forbidden", "Extra inputs are not permitted")
+            )
+            continue
         if name in sources:
             repeated = sources[name] == "query"
             errors.append(
@@ -127,7 +135,7 @@ def error_details(
         }
         value = item["input"]
         known = item["type"] != "extra_forbidden"  # what stands in an unknown field may be anything
-        if known and isinstance(value, str | int | float) and not _is_sensitive(shape, loc):
+        if known and isinstance(value, _SCALARS) and not _is_sensitive(shape, loc):
             detail["input"] = value
         context = {
             key: entry
@@ -142,6 +150,7 @@ def error_details(
 
 
 def _is_sensitive(shape: SensitiveShape, loc: list[str | int]) -> bool:
+    """Whether the place is sensitive, or was meant to hold something that is."""
     for step in loc:
         if shape.whole:
             return True
@@ -149,4 +158,4 @@ def _is_sensitive(shape: SensitiveShape, loc: list[str | int]) -> bool:
         if following is None:
             return False
         shape = following
-    return shape.whole
+    return bool(shape)

@@ -5,7 +5,7 @@ unchanged.
 from __future__ import annotations
 
 import re
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Annotated, Any
 from zoneinfo import ZoneInfo
@@ -140,6 +140,13 @@ def _phone(value: str) -> str:
     raise ValueError(rule)
 
 
+def _bare_address(value: Any) -> Any:
+    """Pydantic takes `Ada <ada@example.com>` as well, and silently drops the name."""
+    if isinstance(value, str) and "<" in value:
+        raise ValueError("an e-mail address has no name beside it")
+    return value
+
+
 _URL = TypeAdapter(AnyHttpUrl)
 
 
@@ -250,7 +257,11 @@ Country = Annotated[
 Phone = Annotated[
     Text, AfterValidator(_phone), _shown(None, "E.164, or ten US digits in any usual punctuation")
 ]
-Email = Annotated[EmailStr, StringConstraints(strip_whitespace=True, max_length=255)]
+Email = Annotated[
+    EmailStr,
+    StringConstraints(strip_whitespace=True, max_length=255),
+    BeforeValidator(_bare_address),
+]
 WebUrl = Annotated[
     str,
     StringConstraints(strip_whitespace=True, min_length=1, max_length=2048),
@@ -262,9 +273,33 @@ Page = Annotated[int, BeforeValidator(_query_integer), Field(ge=1, le=1_000_000_
 Limit = Annotated[int, BeforeValidator(_query_integer), Field(ge=1, le=100)]
 
 
+def _instant_text(value: Any) -> Any:
+    """Only text with a date and a time; Pydantic's own parser takes numbers too."""
+    if isinstance(value, datetime):
+        return value
+    if not isinstance(value, str):
+        raise PydanticKnownError("datetime_type")
+    if not re.match(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ]", value):
+        raise PydanticKnownError("datetime_parsing", {"error": "the form is RFC 3339"})
+    return value
+
+
+def _in_utc(value: datetime) -> datetime:
+    try:
+        return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+    except OverflowError:
+        raise PydanticKnownError("datetime_parsing", {"error": "it is out of range"}) from None
+
+
 def _utc_text(value: datetime) -> str:
     return value.isoformat(timespec="microseconds").removesuffix("+00:00") + "Z"
 
 
-UtcDateTime = Annotated[datetime, Field(strict=False), PlainSerializer(_utc_text)]
-"""An instant; out as UTC with `Z` and microseconds."""
+UtcDateTime = Annotated[
+    datetime,
+    Field(strict=False),
+    BeforeValidator(_instant_text),
+    AfterValidator(_in_utc),
+    PlainSerializer(_utc_text),
+]
+"""An instant, in UTC; one without an offset is taken as UTC. Out with `Z` and microseconds."""

@@ -180,6 +180,27 @@ async def accept(
             {"key": ordering_key},
         )
         may_drive = lease and earlier.first() is None
+    lease_id = uuid4() if may_drive else None
+    while True:
+        row = await _insert(connection, command, ordering_key, lease_id)
+        if row is not None:
+            return row if may_drive else None
+        found = await connection.execute(
+            text(
+                "SELECT message_id, body_hash, finished_at IS NOT NULL, reply FROM inbox"
+                " WHERE command_id = :command_id"
+            ),
+            {"command_id": command.command_id},
+        )
+        existing = found.first()
+        if existing is not None:  # else it was forgotten between the two statements
+            return Existing(*existing)
+
+
+async def _insert(
+    connection: AsyncConnection, command: Accepting, ordering_key: str | None, lease: UUID | None
+) -> Leased | None:
+    """Record the command; None when its id is there already."""
     inserted = await connection.execute(
         _INSERT,
         {
@@ -194,22 +215,13 @@ async def accept(
             "reply_to": command.reply_to,
             "deadline": command.deadline,
             "keep_for_ever": command.keep_for_ever,
-            "attempts": 1 if may_drive else 0,
-            "lease": uuid4() if may_drive else None,
+            "attempts": 1 if lease else 0,
+            "lease": lease,
             "seconds": LEASE_SECONDS,
         },
     )
     row = inserted.first()
-    if row is not None:
-        return Leased(*row) if may_drive else None
-    found = await connection.execute(
-        text(
-            "SELECT message_id, body_hash, finished_at IS NOT NULL, reply FROM inbox"
-            " WHERE command_id = :command_id"
-        ),
-        {"command_id": command.command_id},
-    )
-    return Existing(*found.one())
+    return Leased(*row) if row is not None else None
 
 
 async def enqueue(connection: AsyncConnection, command: Enqueued) -> None:

@@ -74,7 +74,9 @@ class _Forward(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         logger = structlog.get_logger(record.name)
         exc_info = record.exc_info[1] if record.exc_info else None
-        logger.log(record.levelno, record.getMessage(), exc_info=exc_info)
+        # asyncio puts the task, and in it what the exception said, into further lines.
+        first_line = record.getMessage().partition("\n")[0]
+        logger.log(record.levelno, first_line, exc_info=exc_info)
 
 
 def configure_logging(service: str, level: str) -> None:

@@ -25,6 +25,7 @@ MAX_BODY_BYTES = 256 * 1024
 
 _REQUEST_ID = re.compile(r"[\x21-\x7e]{1,128}")
 _IDEMPOTENCY_KEY = re.compile(r"[\x20-\x7e]{1,255}")
+_TRACE_PARENT = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
 _JSON_TYPE = re.compile(r'application/json\s*(;\s*charset\s*=\s*"?utf-?8"?\s*)?', re.IGNORECASE)
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
@@ -36,10 +37,18 @@ def request_id_of(request: web.Request) -> str:
     return sent if _REQUEST_ID.fullmatch(sent) else str(uuid7())
 
 
+def trace_of(request: web.Request) -> str | None:
+    """The caller's traceparent (W3C Trace Context) when it is one."""
+    sent = request.headers.get("traceparent", "")
+    return sent if _TRACE_PARENT.fullmatch(sent) else None
+
+
 def address_of(request: web.Request, trusted: Sequence[Network]) -> str:
     """Where the request came from: the last hop that is not a trusted proxy."""
     address = request.remote or ""
-    hops = [hop.strip() for hop in request.headers.get("X-Forwarded-For", "").split(",")]
+    # A proxy may add a header of its own behind one that the caller made up.
+    forwarded = ",".join(request.headers.getall("X-Forwarded-For", ()))
+    hops = [hop.strip() for hop in forwarded.split(",")]
     while hops and trusted and _is_in(address, trusted):
         hop = hops.pop()
         if not _is_address(hop):

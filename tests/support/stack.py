@@ -128,6 +128,7 @@ class Stack:
         environment: Environment,
         folder: Path,
         services: Iterable[Service] = SERVICES,
+        /,
         **settings: str,
     ) -> None:
         self.environment = environment
@@ -209,6 +210,7 @@ async def running_stack(
     environment: Environment,
     folder: Path,
     services: Iterable[Service] = SERVICES,
+    /,
     **settings: str,
 ) -> AsyncIterator[Stack]:
     """A stack that is ready, and stopped afterwards."""
