@@ -109,11 +109,10 @@ class Acceptance:
         self, envelope: Envelope, reply_to: str | None, known: inbox.Existing
     ) -> None:
         """Answer a second request with the id of a known command; a redelivery of the first says nothing."""
-        redelivered = known.message_id == envelope.message_id
         COMMANDS_ACCEPTED.labels(
-            envelope.operation, "redelivered" if redelivered else "repeated"
+            envelope.operation, "redelivered" if known.is_redelivery else "repeated"
         ).inc()
-        if redelivered or reply_to is None:
+        if known.is_redelivery or reply_to is None:
             return
         if known.body_hash != envelope.body_hash:
             reply = error_reply(envelope.id, envelope.message_id, IdempotencyKeyReused())

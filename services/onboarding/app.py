@@ -24,6 +24,7 @@ from services.onboarding.events import Events
 from services.onboarding.handlers import apply_decision
 from services.onboarding.handlers.add_external_bank_account import AddExternalBankAccountHandler
 from services.onboarding.handlers.apply_decision import ApplyDecisionHandler
+from services.onboarding.handlers.denial import Denial
 from services.onboarding.handlers.feeds import (
     FINANCIAL_FEED,
     IDENTITY_FEED,
@@ -98,9 +99,10 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
 
 
 def command_handlers(parts: Parts) -> Mapping[str, CommandHandler]:
-    opening = Opening(parts)
+    denial = Denial(parts)
+    opening = Opening(parts, denial)
     return {
-        table.ONBOARD_CUSTOMER.name: OnboardCustomerHandler(parts, opening),
+        table.ONBOARD_CUSTOMER.name: OnboardCustomerHandler(parts, opening, denial),
         table.UPDATE_BUSINESS.name: UpdateBusinessHandler(parts),
         table.UPDATE_PERSON.name: UpdatePersonHandler(parts),
         table.ADD_EXTERNAL_BANK_ACCOUNT.name: AddExternalBankAccountHandler(parts),

@@ -47,6 +47,10 @@ class Deployment:
     keys: dict[str, Key] = field(default_factory=dict)
     interface: Interface | None = None
 
+    def logs(self) -> str:
+        """The end of each."""
+        return "\n".join(self.stack.log(name)[-3000:] for name in self.stack.services)
+
     async def key(self, tenant: str, *more: str) -> Key:
         name = " ".join((tenant, *more))
         if name not in self.keys:
@@ -82,7 +86,8 @@ class Live:
         return self.deployment.events
 
     def api(self, key: Key | None) -> Api:
-        return Api(self.session, self.stack.base_url, self.interface, key)
+        logs = self.deployment.logs
+        return Api(self.session, self.stack.base_url, self.interface, key, logs)
 
     async def of_tenant(self, tenant: str, *more: str) -> Api:
         return self.api(await self.deployment.key(tenant, *more))
@@ -168,9 +173,11 @@ async def hands_on(deployment: Deployment) -> AsyncIterator[Live]:
     async with aiohttp.ClientSession(auto_decompress=False) as session:
         base_url = deployment.stack.base_url
         deployment.interface = deployment.interface or await fetch_interface(session, base_url)
-        partner = Api(session, base_url, deployment.interface, await deployment.key("anvil"))
         bank = Bank(session, deployment.stack.sandbox_url)
-        yield Live(deployment, session, deployment.interface, partner, bank)
+        key = await deployment.key("anvil")
+        interface = deployment.interface
+        partner = Api(session, base_url, interface, key, deployment.logs)
+        yield Live(deployment, session, interface, partner, bank)
 
 
 @pytest.fixture(scope="session")
