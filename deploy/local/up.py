@@ -155,7 +155,7 @@ def ensure_rabbitmq(state: LocalState) -> Path:
     raise Mistake(
         f"RabbitMQ is not installed and could not be: {reason or 'its package brought no server'}. "
         "Install it (`apt-get install rabbitmq-server`), or name a broker with BANKSIDE_AMQP_URL, "
-        "or run everything in containers: `docker compose up`."
+        "or run everything in containers: `deploy/docker/make-env && docker compose up`."
     )
 
 

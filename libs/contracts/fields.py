@@ -8,6 +8,7 @@ import re
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Annotated, Any
+from uuid import UUID
 from zoneinfo import ZoneInfo
 
 import phonenumbers
@@ -205,6 +206,19 @@ def _query_integer(value: Any) -> Any:
     return value
 
 
+def _uuid(value: Any) -> Any:
+    """Only the hyphenated form: one id has one spelling."""
+    if isinstance(value, UUID):
+        return value
+    if not isinstance(value, str):
+        raise PydanticKnownError("uuid_type")
+    form = r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}"
+    if not re.fullmatch(form, value):
+        raise PydanticKnownError("uuid_parsing", {"error": "the form is 8-4-4-4-12 hex digits"})
+    return UUID(value)
+
+
+Uuid = Annotated[UUID, BeforeValidator(_uuid)]
 CalendarDate = Annotated[date, BeforeValidator(_calendar_date)]
 PastDate = Annotated[CalendarDate, AfterValidator(_not_in_the_future)]
 BirthDate = Annotated[CalendarDate, AfterValidator(_adult), Sensitive()]

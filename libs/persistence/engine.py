@@ -26,6 +26,11 @@ _AWAY = (
     asyncpg.OperatorInterventionError,
     asyncpg.InsufficientResourcesError,
     asyncpg.InterfaceError,
+    asyncpg.InvalidAuthorizationSpecificationError,  # logins are being changed
+    asyncpg.ReadOnlySQLTransactionError,  # a standby, until the failover is over
+    asyncpg.IdleInTransactionSessionTimeoutError,
+    asyncpg.TransactionRollbackError,  # a deadlock or a serialization failure
+    asyncpg.LockNotAvailableError,
     PoolTimeoutError,
     OSError,
     TimeoutError,
