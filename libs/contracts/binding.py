@@ -135,7 +135,11 @@ def error_details(
         }
         value = item["input"]
         known = item["type"] != "extra_forbidden"  # what stands in an unknown field may be anything
-        if known and isinstance(value, _SCALARS) and not _is_sensitive(shape, loc):
+        if (
+            known
+            and (value is None or isinstance(value, _SCALARS))
+            and not _is_sensitive(shape, loc)
+        ):
             detail["input"] = value
         context = {
             key: entry

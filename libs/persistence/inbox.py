@@ -62,8 +62,8 @@ DDL = (
     """,
 )
 
-LEASE_SECONDS = 10
-HEARTBEAT_SECONDS = 3
+LEASE_SECONDS = 10.0
+"""The default; a lease is renewed three times in its length while its holder lives."""
 RETENTION_HOURS = 24
 PURGE_BATCH = 1000
 
@@ -169,7 +169,12 @@ _CLAIM = text(
 
 
 async def accept(
-    connection: AsyncConnection, command: Accepting, ordering_key: str | None, *, lease: bool
+    connection: AsyncConnection,
+    command: Accepting,
+    ordering_key: str | None,
+    *,
+    lease: bool,
+    lease_seconds: float = LEASE_SECONDS,
 ) -> Leased | Existing | None:
     """Record a command, or tell what is known of it.
 
@@ -193,7 +198,7 @@ async def accept(
         may_drive = lease and earlier.first() is None
     lease_id = uuid4() if may_drive else None
     while True:
-        row = await _insert(connection, command, ordering_key, lease_id)
+        row = await _insert(connection, command, ordering_key, lease_id, lease_seconds)
         if row is not None:
             return row if may_drive else None
         found = await connection.execute(
@@ -209,7 +214,11 @@ async def accept(
 
 
 async def _insert(
-    connection: AsyncConnection, command: Accepting, ordering_key: str | None, lease: UUID | None
+    connection: AsyncConnection,
+    command: Accepting,
+    ordering_key: str | None,
+    lease: UUID | None,
+    lease_seconds: float,
 ) -> Leased | None:
     """Record the command; None when its id is there already and was not forgotten."""
     inserted = await connection.execute(
@@ -228,7 +237,7 @@ async def _insert(
             "keep_for_ever": command.keep_for_ever,
             "attempts": 1 if lease else 0,
             "lease": lease,
-            "seconds": LEASE_SECONDS,
+            "seconds": lease_seconds,
         },
     )
     row = inserted.first()
@@ -255,16 +264,20 @@ async def enqueue(connection: AsyncConnection, command: Enqueued) -> None:
     )
 
 
-async def claim(connection: AsyncConnection, limit: int) -> list[Leased]:
+async def claim(
+    connection: AsyncConnection, limit: int, lease_seconds: float = LEASE_SECONDS
+) -> list[Leased]:
     """Lease up to `limit` commands that are due, are not leased, and are first of their key."""
     rows = await connection.execute(
         _CLAIM,
-        {"limit": limit, "seconds": LEASE_SECONDS},
+        {"limit": limit, "seconds": lease_seconds},
     )
     return [Leased(*row) for row in rows]
 
 
-async def renew(connection: AsyncConnection, held: Sequence[Leased]) -> set[UUID]:
+async def renew(
+    connection: AsyncConnection, held: Sequence[Leased], lease_seconds: float = LEASE_SECONDS
+) -> set[UUID]:
     """Renew the leases; the ids of those that are still held."""
     rows = await connection.execute(
         text(
@@ -274,7 +287,7 @@ async def renew(connection: AsyncConnection, held: Sequence[Leased]) -> set[UUID
             " RETURNING inbox.command_id"
         ),
         {
-            "seconds": LEASE_SECONDS,
+            "seconds": lease_seconds,
             "ids": [command.command_id for command in held],
             "leases": [command.lease for command in held],
         },

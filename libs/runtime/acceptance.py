@@ -111,7 +111,13 @@ class Acceptance:
         )
         async with self._database.transaction() as connection:
             key = await self._ordering(connection, arriving)
-            return await inbox.accept(connection, command, key, lease=self._driver.has_room)
+            return await inbox.accept(
+                connection,
+                command,
+                key,
+                lease=self._driver.has_room,
+                lease_seconds=self._driver.lease_seconds,
+            )
 
     def _answer_again(
         self, envelope: Envelope, reply_to: str | None, known: inbox.Existing

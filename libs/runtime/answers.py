@@ -51,5 +51,7 @@ class CommandAnswers:
         self._pending.clear()
 
 
-def error_reply(command_id: str, message_id: str, error: BanksideError) -> Reply:
-    return Reply(id=command_id, to=message_id, error=WireError.of(error))
+def error_reply(
+    command_id: str, message_id: str, error: BanksideError, request_id: str | None = None
+) -> Reply:
+    return Reply(id=command_id, to=message_id, error=WireError.of(error), request_id=request_id)

@@ -56,6 +56,7 @@ class Driver:
         sealer: Sealer,
         answers: CommandAnswers,
         handle: Handle,
+        lease_seconds: float,
     ) -> None:
         self._service = service
         self._rows = {row.name: row for row in operations_of(service) if not row.is_query}
@@ -63,6 +64,7 @@ class Driver:
         self._sealer = sealer
         self._answers = answers
         self._handle = handle
+        self.lease_seconds = lease_seconds
         self._driving: dict[UUID, tuple[inbox.Leased, asyncio.Task[None]]] = {}
         self._wake = asyncio.Event()
         self._stopping = False
@@ -123,7 +125,7 @@ class Driver:
         except inbox.LeaseLost:
             raise
         except BanksideError as error:
-            return error_reply(command_id, leased.message_id, error)
+            return error_reply(command_id, leased.message_id, error, leased.request_id)
         except Exception as error:
             if is_away(error):
                 raise
@@ -135,7 +137,7 @@ class Driver:
                 attempts=leased.attempts,
                 exc_info=error,
             )
-            return error_reply(command_id, leased.message_id, InternalError())
+            return error_reply(command_id, leased.message_id, InternalError(), leased.request_id)
 
     def _success(self, row: Operation | None, leased: inbox.Leased, result: Result) -> Reply:
         if row is None:
@@ -180,7 +182,8 @@ class Driver:
                 continue
             try:
                 async with self._database.transaction() as connection:
-                    claimed = await inbox.claim(connection, DRIVES_AT_ONCE - len(self._driving))
+                    room = DRIVES_AT_ONCE - len(self._driving)
+                    claimed = await inbox.claim(connection, room, self.lease_seconds)
             except Exception as error:
                 self._unless_away(error)
                 continue
@@ -190,13 +193,14 @@ class Driver:
     async def renew_leases(self) -> None:
         """Keep the leases of what is being driven, for ever; stop driving what was lost."""
         while True:
-            await asyncio.sleep(inbox.HEARTBEAT_SECONDS)
+            await asyncio.sleep(self.lease_seconds / 3)
             held = list(self._driving.values())
             if not held:
                 continue
             try:
                 async with self._database.transaction() as connection:
-                    still = await inbox.renew(connection, [leased for leased, _ in held])
+                    leases = [leased for leased, _ in held]
+                    still = await inbox.renew(connection, leases, self.lease_seconds)
             except Exception as error:
                 self._unless_away(error)
                 continue

@@ -189,6 +189,7 @@ class Endpoints:
             error = reply.error.to_error()
             if reply.replayed:
                 error.headers["Idempotent-Replayed"] = "true"
+                error.extra["request_id"] = reply.request_id
             raise error
         if operation.reply_shape or not reply.result:
             response = success(operation, self._caller.open_result(operation, reply))

@@ -71,7 +71,13 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
         )
         await opened.enter_async_context(
             run_commands(
-                process, keyring, broker, database, command_handlers(parts), CustomerOrdering(store)
+                process,
+                keyring,
+                broker,
+                database,
+                command_handlers(parts),
+                CustomerOrdering(store),
+                lease_seconds=settings.lease_seconds,
             )
         )
         await broker.start(wait_seconds=BROKER_WAIT_SECONDS)

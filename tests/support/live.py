@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import tempfile
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -118,12 +118,12 @@ class Live:
         return await eventually(f"{method} {target} is final", asked, seconds)
 
     async def has_status(self, customer_id: str, status: str) -> Any:
-        async def approved() -> Any:
+        async def reached() -> Any:
             found = await self.customer(customer_id)
             assert found["status"] == status, found["status"]
             return found
 
-        return await eventually(f"{customer_id} is {status}", approved)
+        return await eventually(f"{customer_id} is {status}", reached)
 
     async def has_account(self, customer_id: str) -> Any:
         async def opened() -> Any:
@@ -144,11 +144,11 @@ class Live:
         found = Counter(event["type"] for event in await self.events.of(customer_id))
         assert found == expected
 
-    async def exists_once(self, data: Any, *, persons: int = 2, body: Any = None) -> None:
+    async def exists_once(self, data: Any) -> None:
         """`data` of an onboarding's answer: all of it is at both providers, once, and was told once."""
         customer_id = data["business"]["customer_id"]
         person_ids = [person["customer_id"] for person in data["persons"]]
-        assert len(person_ids) == persons
+        assert len(person_ids) == 2
         records = await self.bank.customers(customer_id, *person_ids)
         assert Counter((row["api"], row["customer_id"]) for row in records) == Counter(
             (api, owner) for api in ("identity", "core") for owner in (customer_id, *person_ids)
@@ -211,5 +211,5 @@ async def live(deployment: Deployment) -> AsyncIterator[Live]:
 
 
 @pytest.fixture
-def idempotency_key() -> Iterator[str]:
-    yield new_key()
+def idempotency_key() -> str:
+    return new_key()
