@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 _POLICY = Path("/usr/sbin/policy-rc.d")
+_WAIT_FOR_LOCK = ("-o", "DPkg::Lock::Timeout=120")
 _REFUSE_ALL = "#!/bin/sh\nexit 101\n"
 
 
@@ -34,7 +35,7 @@ def install(package: str, log: Path) -> str | None:
         return "we are not root and there is no sudo"
     if shutil.which("apt-get") is None:
         return "this system has no apt-get"
-    apt = [*root, "env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-q"]
+    apt = [*root, "env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-q", *_WAIT_FOR_LOCK]
     with log.open("ab") as output, _services_held_back(root):
         for command in (
             [*apt, "update"],

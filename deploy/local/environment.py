@@ -74,7 +74,15 @@ def ensure_environment() -> None:
     # An environment that is there keeps its Python, whichever one we happen to run on.
     python = ENVIRONMENT / "bin" / "python" if usable else Path(sys.executable)
     _run(
-        [str(uv), "sync", "--frozen", "--python", str(python), "--no-progress"],
+        [
+            str(uv),
+            "sync",
+            "--frozen",
+            "--compile-bytecode",
+            "--python",
+            str(python),
+            "--no-progress",
+        ],
         "The Python packages could not be installed",
     )
     STAMP.write_text(made_from)

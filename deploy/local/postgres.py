@@ -74,13 +74,18 @@ class Postgres:
 
     def _may_run(self, binaries: Path) -> bool:
         try:
-            self._run([str(binaries / "postgres"), "--version"])
+            self._run([str(binaries / "postgres"), "--version"], self._account)
         except (PermissionError, PostgresError):
             return False
         return True
 
-    def _run(self, command: list[str], env: Mapping[str, str] | None = None) -> None:
-        account = self._account
+    def _run(
+        self,
+        command: list[str],
+        account: pwd.struct_passwd | None = None,
+        env: Mapping[str, str] | None = None,
+    ) -> None:
+        """Run a tool as `account`, None being ourselves. Raises PostgresError with what it said."""
         done = subprocess.run(
             command,
             env={"LC_ALL": "C.UTF-8", "PATH": os.environ.get("PATH", os.defpath), **(env or {})},
@@ -120,7 +125,8 @@ class Postgres:
                     *("--auth", "scram-sha-256", "--encoding", "UTF8", "--no-instructions"),
                     *("--locale-provider", "builtin", "--builtin-locale", "C.UTF-8"),
                     *("--locale", "C", *(() if self.durable else ("--no-sync",))),
-                ]
+                ],
+                self._account,
             )
         except BaseException:
             shutil.rmtree(self.data, ignore_errors=True)

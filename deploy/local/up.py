@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -30,6 +31,7 @@ POLL_SECONDS = 0.05
 CONNECT_SECONDS = 5.0
 NEEDED_BYTES = 600_000_000
 LOG_LINES = 15
+_TIME = re.compile(r"^[-0-9:T]+Z ")
 
 
 def up(state: LocalState) -> None:
@@ -153,7 +155,7 @@ def ensure_rabbitmq(state: LocalState) -> Path:
     raise Mistake(
         f"RabbitMQ is not installed and could not be: {reason or 'its package brought no server'}. "
         "Install it (`apt-get install rabbitmq-server`), or name a broker with BANKSIDE_AMQP_URL, "
-        "or run everything in containers: `docker compose up`."
+        "or run everything in containers: `deploy/docker/make-env && docker compose up`."
     )
 
 
@@ -205,7 +207,7 @@ class _Lines:
             log.seek(self._position)
             whole, newline, _ = log.read().rpartition(b"\n")
         self._position += len(whole) + len(newline)
-        lines = [line.partition(" ")[2] for line in whole.decode(errors="replace").splitlines()]
+        lines = [_TIME.sub("", line) for line in whole.decode(errors="replace").splitlines()]
         self.last = lines[-1] if lines else self.last
         return lines
 

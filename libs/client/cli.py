@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import sys
 from importlib.metadata import entry_points, version
+from itertools import takewhile
 
 from cyclopts import App, CycloptsError
 
@@ -18,7 +19,9 @@ from libs.client.settings import load_stack_environment
 OPERATORS = "bankside.operator"
 
 
-def make_app() -> App:
+def make_app(arguments: list[str]) -> App:
+    """The command with all its commands, none of them imported yet."""
+    listed = not arguments or arguments[0].startswith("-")
     app = App(
         name="bankside",
         help="Call a Bankside gateway and operate its stack. Settings are the BANKSIDE_* variables, else those of the "
@@ -32,8 +35,11 @@ def make_app() -> App:
         "libs.client.dead:app", name="dead", help="Look at dead letters and send them again."
     )
     for entry in sorted(entry_points(group=OPERATORS)):
-        service = entry.value.split(".")[1]
-        app.command(entry.value, name=entry.name, help=f"Operate the {service}: {entry.name}.")
+        service = entry.value.split(".")[1].replace("_", " ")
+        # In the list a line that needs no import; the command itself shows its own.
+        app.command(
+            entry.value, name=entry.name, help=f"For operators of {service}." if listed else None
+        )
     return app
 
 
@@ -45,12 +51,19 @@ def _silence_libraries() -> None:
         structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
 
 
+def _options_last(arguments: list[str]) -> list[str]:
+    """`bankside --json keys list` means `bankside keys list --json`."""
+    leading = list(takewhile(lambda argument: argument == "--json", arguments))
+    return [*arguments[len(leading) :], *leading]
+
+
 def main() -> None:
     """Run the command; 0 done, 1 refused by the service, 2 a mistake that the person can put right."""
     try:
         load_stack_environment()
-        command, bound, _ = make_app().parse_args(
-            sys.argv[1:], exit_on_error=False, print_error=False
+        arguments = _options_last(sys.argv[1:])
+        command, bound, _ = make_app(arguments).parse_args(
+            arguments, exit_on_error=False, print_error=False
         )
         _silence_libraries()
         result = command(*bound.args, **bound.kwargs)

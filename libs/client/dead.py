@@ -10,7 +10,6 @@ from typing import Annotated, Any, TypeVar
 
 import msgspec
 from cyclopts import App, Parameter
-from rich.table import Table
 
 from libs.client import settings
 from libs.client.mistakes import OperatorMistake
@@ -67,18 +66,8 @@ def list_letters(*, queue: str | None = None, limit: int = 50, json: Flag = Fals
             out.print(f"{name}: none")
             continue
         out.print(f"[bold]{name}[/]: {count}" + (f", the first {limit}" if count > limit else ""))
-        table = Table("id", "operation", "command", "died because", "dead for", "sent", box=None)
-        for letter in shown:
-            envelope = letter.envelope
-            table.add_row(
-                letter.message_id,
-                envelope.operation if envelope else "[red]cannot be read[/]",
-                envelope.id if envelope else "",
-                letter.reason or "?",
-                age(letter.died_at, now),
-                f"{age(letter.sent_at, now)} ago",
-            )
-        out.print(table)
+        if shown:
+            _print_aligned([_COLUMNS, *(_row(letter, now) for letter in shown)])
     return 0
 
 
@@ -165,6 +154,30 @@ def replay(
     else:
         console().print(f"{len(done)} sent." if done else "There is no dead letter.")
     return 0
+
+
+_COLUMNS = ("id", "operation", "command", "died because", "dead for", "age")
+
+
+def _row(letter: DeadLetter, now: datetime) -> tuple[str, ...]:
+    envelope = letter.envelope
+    return (
+        letter.message_id,
+        envelope.operation if envelope else "cannot be read",
+        envelope.id if envelope else "-",
+        letter.reason or "?",
+        age(letter.died_at, now),
+        age(letter.sent_at, now),
+    )
+
+
+def _print_aligned(rows: Sequence[Sequence[str]]) -> None:
+    """In columns, the first row dim. Nothing is cut off: ids are there to be copied."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    out = console()
+    for number, row in enumerate(rows):
+        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
+        out.print("  " + "  ".join(cells).rstrip(), style="" if number else "dim", markup=False)
 
 
 def _queues(wanted: str | None) -> Sequence[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from decimal import Decimal
 from typing import Any
 
 from pydantic import ValidationError
@@ -15,6 +16,7 @@ from libs.contracts.operation import Operation
 from libs.contracts.sensitive import SensitiveShape
 
 _PATH_VALUE = re.compile(r"[A-Za-z0-9._~-]{1,128}")
+_SCALARS = (str, int, float, Decimal)
 
 
 def bind(
@@ -133,7 +135,11 @@ def error_details(
         }
         value = item["input"]
         known = item["type"] != "extra_forbidden"  # what stands in an unknown field may be anything
-        if known and isinstance(value, str | int | float) and not _is_sensitive(shape, loc):
+        if (
+            known
+            and (value is None or isinstance(value, _SCALARS))
+            and not _is_sensitive(shape, loc)
+        ):
             detail["input"] = value
         context = {
             key: entry
@@ -148,6 +154,7 @@ def error_details(
 
 
 def _is_sensitive(shape: SensitiveShape, loc: list[str | int]) -> bool:
+    """Whether the place is sensitive, or was meant to hold something that is."""
     for step in loc:
         if shape.whole:
             return True
@@ -155,4 +162,4 @@ def _is_sensitive(shape: SensitiveShape, loc: list[str | int]) -> bool:
         if following is None:
             return False
         shape = following
-    return shape.whole
+    return bool(shape)

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from enum import StrEnum
 from typing import Annotated, Any, Literal
-from uuid import UUID
 
 from pydantic import Field, ValidationInfo, field_validator
 
@@ -86,7 +85,7 @@ class PersonFields(Model):
 class Person(PersonFields):
     """A person at onboarding; a supplied `id` becomes the person's id."""
 
-    id: Annotated[UUID, Field(strict=False)] | None = None
+    id: f.Uuid | None = None
     phone_mobile: f.Phone | None = None
     gender: f.Text | None = None
     created_at: f.UtcDateTime | None = None

@@ -74,7 +74,7 @@ class BanksideError(Exception):
 
 
 class MalformedJson(BanksideError):
-    """The body is not the JSON object that this operation takes."""
+    """The body is not JSON as this interface takes it."""
 
     status, code = 400, "malformed_json"
 

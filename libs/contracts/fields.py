@@ -5,9 +5,10 @@ unchanged.
 from __future__ import annotations
 
 import re
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Annotated, Any
+from uuid import UUID
 from zoneinfo import ZoneInfo
 
 import phonenumbers
@@ -140,6 +141,13 @@ def _phone(value: str) -> str:
     raise ValueError(rule)
 
 
+def _bare_address(value: Any) -> Any:
+    """Pydantic takes `Ada <ada@example.com>` as well, and silently drops the name."""
+    if isinstance(value, str) and "<" in value:
+        raise ValueError("an e-mail address has no name beside it")
+    return value
+
+
 _URL = TypeAdapter(AnyHttpUrl)
 
 
@@ -198,6 +206,19 @@ def _query_integer(value: Any) -> Any:
     return value
 
 
+def _uuid(value: Any) -> Any:
+    """Only the hyphenated form: one id has one spelling."""
+    if isinstance(value, UUID):
+        return value
+    if not isinstance(value, str):
+        raise PydanticKnownError("uuid_type")
+    form = r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}"
+    if not re.fullmatch(form, value):
+        raise PydanticKnownError("uuid_parsing", {"error": "the form is 8-4-4-4-12 hex digits"})
+    return UUID(value)
+
+
+Uuid = Annotated[UUID, BeforeValidator(_uuid)]
 CalendarDate = Annotated[date, BeforeValidator(_calendar_date)]
 PastDate = Annotated[CalendarDate, AfterValidator(_not_in_the_future)]
 BirthDate = Annotated[CalendarDate, AfterValidator(_adult), Sensitive()]
@@ -250,7 +271,11 @@ Country = Annotated[
 Phone = Annotated[
     Text, AfterValidator(_phone), _shown(None, "E.164, or ten US digits in any usual punctuation")
 ]
-Email = Annotated[EmailStr, StringConstraints(strip_whitespace=True, max_length=255)]
+Email = Annotated[
+    EmailStr,
+    StringConstraints(strip_whitespace=True, max_length=255),
+    BeforeValidator(_bare_address),
+]
 WebUrl = Annotated[
     str,
     StringConstraints(strip_whitespace=True, min_length=1, max_length=2048),
@@ -272,9 +297,33 @@ Page = Annotated[int, BeforeValidator(_query_integer), Field(ge=1, le=1_000_000_
 Limit = Annotated[int, BeforeValidator(_query_integer), Field(ge=1, le=100)]
 
 
+def _instant_text(value: Any) -> Any:
+    """Only text with a date and a time; Pydantic's own parser takes numbers too."""
+    if isinstance(value, datetime):
+        return value
+    if not isinstance(value, str):
+        raise PydanticKnownError("datetime_type")
+    if not re.match(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ]", value):
+        raise PydanticKnownError("datetime_parsing", {"error": "the form is RFC 3339"})
+    return value
+
+
+def _in_utc(value: datetime) -> datetime:
+    try:
+        return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+    except OverflowError:
+        raise PydanticKnownError("datetime_parsing", {"error": "it is out of range"}) from None
+
+
 def _utc_text(value: datetime) -> str:
     return value.isoformat(timespec="microseconds").removesuffix("+00:00") + "Z"
 
 
-UtcDateTime = Annotated[datetime, Field(strict=False), PlainSerializer(_utc_text)]
-"""An instant; out as UTC with `Z` and microseconds."""
+UtcDateTime = Annotated[
+    datetime,
+    Field(strict=False),
+    BeforeValidator(_instant_text),
+    AfterValidator(_in_utc),
+    PlainSerializer(_utc_text),
+]
+"""An instant, in UTC; one without an offset is taken as UTC. Out with `Z` and microseconds."""

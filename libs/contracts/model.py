@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, get_args, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, create_model
+
+from libs.contracts.sensitive import SensitiveShape
 
 BrokenRule = tuple[tuple[str | int, ...], str]
 """Where in the values a rule is broken, and the rule as a sentence."""
@@ -15,6 +17,13 @@ class Model(BaseModel):
     """A value on the wire: strict JSON types, unknown fields refused, never changed once made."""
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True, hide_input_in_errors=True)
+
+    def __repr_args__(self) -> Iterator[tuple[str | None, Any]]:
+        """Without the values of sensitive fields, so that none reaches a log or a trace."""
+        sensitive = SensitiveShape.of(type(self)).members
+        for name, value in super().__repr_args__():
+            hidden = value is not None and name in sensitive and sensitive[name].whole
+            yield name, "[sensitive]" if hidden else value
 
 
 class Command(Model):

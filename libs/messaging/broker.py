@@ -118,6 +118,11 @@ class Broker:
             except BROKER_ERRORS as error:
                 failures += 1
                 self._log.warning("broker_unreachable", error=type(error).__name__)
+            except (
+                Exception
+            ) as error:  # a fault of ours, and still no reason to stay without a broker
+                failures += 1
+                self._log.error("broker_session_failed", exc_info=error)
             await asyncio.sleep(RECONNECT_SECONDS[min(failures, len(RECONNECT_SECONDS) - 1)])
 
     async def _one_session(self) -> bool:

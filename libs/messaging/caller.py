@@ -30,6 +30,7 @@ from libs.messaging.envelope import (
     raw,
     reply_context,
 )
+from libs.messaging.publishing import publish
 from libs.messaging.topology import COMMANDS, QUERIES, declare_exchanges
 
 QUERY_BATCH = 64
@@ -179,7 +180,7 @@ class Caller:
         try:
             async with asyncio.timeout(_left(envelope)):
                 try:
-                    await exchange.publish(message, envelope.operation, mandatory=True)
+                    await publish(exchange, message, envelope.operation, mandatory=True)
                 except (DeliveryError, ChannelInvalidStateError) as error:
                     raise Unavailable from error  # refused, returned, or never written
                 except BROKER_ERRORS as error:
@@ -201,11 +202,11 @@ class Caller:
         batcher = self._batchers.get(operation)
         if batcher is None:
 
-            async def publish(batch: list[Envelope]) -> list[None]:
+            async def run(batch: list[Envelope]) -> list[None]:
                 await self._publish_queries(operation, batch)
                 return [None] * len(batch)
 
-            batcher = Batcher(publish, name=f"query:{operation}", limit=QUERY_BATCH)
+            batcher = Batcher(run, name=f"query:{operation}", limit=QUERY_BATCH)
             self._batchers[operation] = batcher
         return batcher
 
@@ -221,7 +222,7 @@ class Caller:
             message_id=batch[0].id,
         )
         async with asyncio.timeout(max(_left(envelope) for envelope in batch)):
-            await exchange.publish(message, operation, mandatory=True)
+            await publish(exchange, message, operation, mandatory=True)
 
     async def _on_replies(self, message: AbstractIncomingMessage) -> None:
         try:

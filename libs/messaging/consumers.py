@@ -114,11 +114,16 @@ class CommandConsumer:
             await message.reject(requeue=False)
             return
         # Shielded: losing the channel cancels its callbacks, and must not stop a recording half-way.
-        await asyncio.shield(
-            asyncio.create_task(
-                self._accept(envelope, message.reply_to), name=f"accept:{envelope.id}"
-            )
+        accepting = asyncio.create_task(
+            self._accept(envelope, message.reply_to), name=f"accept:{envelope.id}"
         )
+        try:
+            await asyncio.shield(accepting)
+        except Exception as error:
+            # It would fail again, and unanswered it would take up room in the prefetch for ever.
+            self._log.error("not_acceptable", command=envelope.id, exc_info=error)
+            await message.reject(requeue=False)
+            return
         try:
             await message.ack()
         except BROKER_ERRORS as error:

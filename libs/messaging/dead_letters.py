@@ -23,6 +23,7 @@ from aio_pika.exceptions import ChannelNotFoundEntity, DeliveryError, PublishErr
 
 from libs.contracts.table import SERVICES, operations_of
 from libs.messaging.envelope import Envelope, NotAnEnvelope, decode_command
+from libs.messaging.publishing import publish
 from libs.messaging.topology import commands_queue, dead_queue
 
 CONNECT_SECONDS = 10.0
@@ -103,8 +104,11 @@ class DeadLetters:
                 if not wanted(letter):
                     continue
                 try:
-                    await publishing.default_exchange.publish(
-                        _copy(message), queue.removesuffix(dead_queue("")), mandatory=True
+                    await publish(
+                        publishing.default_exchange,
+                        _copy(message),
+                        queue.removesuffix(dead_queue("")),
+                        mandatory=True,
                     )
                 except (DeliveryError, PublishError) as error:
                     raise ReplayRefused(type(error).__name__) from error

@@ -66,6 +66,8 @@ class Reply(msgspec.Struct, frozen=True, omit_defaults=True):
     to: str
     result: msgspec.Raw = NO_RESULT
     error: WireError | None = None
+    request_id: str | None = None
+    """Of the request that an error answered first: a replay shows the same body."""
     replayed: bool = False
 
 

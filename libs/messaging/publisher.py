@@ -10,6 +10,7 @@ from aio_pika.abc import AbstractExchange
 
 from libs.contracts.events import Event
 from libs.messaging.broker import Session
+from libs.messaging.publishing import publish
 from libs.messaging.topology import EVENTS, declare_exchanges
 
 PUBLISH_SECONDS = 15.0
@@ -58,4 +59,4 @@ async def _publish(exchange: AbstractExchange, event: Event) -> None:
             "sequence": event.sequence,
         },
     )
-    await exchange.publish(message, event.type, mandatory=False)
+    await publish(exchange, message, event.type, mandatory=False)

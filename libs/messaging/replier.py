@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
+from collections.abc import Iterator, Sequence
 
 import structlog
 from aio_pika import DeliveryMode, Message
 from aio_pika.abc import AbstractExchange
 
+from libs.contracts.errors import InternalError
 from libs.messaging.batching import Batcher, TooManyWaiting
 from libs.messaging.broker import BROKER_ERRORS, Session
-from libs.messaging.envelope import Reply, encode
+from libs.messaging.envelope import Reply, WireError, encode
+from libs.messaging.publishing import publish
 
 REPLY_BATCH = 64
 REPLY_SECONDS = 5.0
 REPLY_QUEUES = 1024
+BODY_BYTES = 1024 * 1024
+LARGEST_REPLY_BYTES = 12 * 1024 * 1024
+"""Below RabbitMQ's largest message (16 MiB), since what is beyond ends the session for all."""
 
 
 class Replier:
@@ -45,19 +51,38 @@ class Replier:
         batcher = self._batchers.get(reply_to)
         if batcher is None:
 
-            async def publish(batch: list[Reply]) -> list[None]:
-                if self._exchange is None:
-                    raise ConnectionError("no session with the broker")
-                message = Message(
-                    encode(batch),
-                    content_type="application/json",
-                    delivery_mode=DeliveryMode.NOT_PERSISTENT,
-                )
-                await self._exchange.publish(message, reply_to, mandatory=False)
+            async def run(batch: list[Reply]) -> list[None]:
+                for body in _bodies(batch):
+                    await self._publish(reply_to, body)
                 return [None] * len(batch)
 
-            batcher = Batcher(publish, name=f"reply:{reply_to}", limit=REPLY_BATCH)
+            batcher = Batcher(run, name=f"reply:{reply_to}", limit=REPLY_BATCH)
             self._batchers[reply_to] = batcher
             if len(self._batchers) > REPLY_QUEUES:
                 self._batchers.popitem(last=False)
         return batcher
+
+    async def _publish(self, reply_to: str, body: bytes) -> None:
+        if self._exchange is None:
+            raise ConnectionError("no session with the broker")
+        message = Message(
+            body, content_type="application/json", delivery_mode=DeliveryMode.NOT_PERSISTENT
+        )
+        await publish(self._exchange, message, reply_to, mandatory=False)
+
+
+def _bodies(replies: Sequence[Reply]) -> Iterator[bytes]:
+    """The replies as arrays of bounded size: the broker ends the connection over a message that is too large."""
+    encoded: list[bytes] = []
+    size = 0
+    for reply in replies:
+        one = encode(reply)
+        if len(one) > LARGEST_REPLY_BYTES:
+            error = InternalError("The answer is too large.")
+            one = encode(Reply(id=reply.id, to=reply.to, error=WireError.of(error)))
+        if encoded and size + len(one) > BODY_BYTES:
+            yield b"[" + b",".join(encoded) + b"]"
+            encoded, size = [], 0
+        encoded.append(one)
+        size += len(one)
+    yield b"[" + b",".join(encoded) + b"]"

@@ -26,6 +26,11 @@ _AWAY = (
     asyncpg.OperatorInterventionError,
     asyncpg.InsufficientResourcesError,
     asyncpg.InterfaceError,
+    asyncpg.InvalidAuthorizationSpecificationError,  # logins are being changed
+    asyncpg.ReadOnlySQLTransactionError,  # a standby, until the failover is over
+    asyncpg.IdleInTransactionSessionTimeoutError,
+    asyncpg.TransactionRollbackError,  # a deadlock or a serialization failure
+    asyncpg.LockNotAvailableError,
     PoolTimeoutError,
     OSError,
     TimeoutError,
@@ -36,8 +41,13 @@ def is_away(error: BaseException) -> bool:
     """Whether the error means that the database cannot be used now, rather than that a statement was wrong."""
     if isinstance(error, DBAPIError):
         cause = error.orig.__cause__ if error.orig is not None else None
-        return error.connection_invalidated or isinstance(cause or error.orig, _AWAY)
-    return isinstance(error, _AWAY)
+        return error.connection_invalidated or _means_away(cause or error.orig)
+    return _means_away(error)
+
+
+def _means_away(error: BaseException | None) -> bool:
+    # asyncpg refuses a value of a statement by an InterfaceError that is a ValueError too.
+    return isinstance(error, _AWAY) and not isinstance(error, ValueError)
 
 
 class Database:

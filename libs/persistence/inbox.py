@@ -1,7 +1,7 @@
 """Commands that were accepted: from the moment its row is committed, PostgreSQL owns a command until it is final.
 
     accept ──▶ open, leased ──drive──▶ finished (reply stored)
-                 │    ▲     ──────────▶ forgotten (nothing was started: the key is not burned)
+                 │    ▲     ──────────▶ forgotten (nothing was started: another message may begin it anew)
                  ▼    │
           lease ran out or due again: claimed by the sweeper of any replica
 
@@ -47,7 +47,9 @@ DDL = (
         accepted_at timestamptz NOT NULL DEFAULT clock_timestamp(),
         finished_at timestamptz,
         keep_for_ever boolean NOT NULL DEFAULT false,
-        reply bytea
+        reply bytea,
+        forgotten boolean NOT NULL DEFAULT false,
+        forgotten_messages text[] NOT NULL DEFAULT '{}'
     )
     """,
     "CREATE INDEX inbox_due ON inbox (due_at) WHERE finished_at IS NULL",
@@ -56,12 +58,12 @@ DDL = (
     WHERE finished_at IS NULL AND ordering_key IS NOT NULL
     """,
     """
-    CREATE INDEX inbox_kept ON inbox (finished_at) WHERE finished_at IS NOT NULL AND NOT keep_for_ever
+    CREATE INDEX inbox_kept ON inbox (finished_at) WHERE finished_at IS NOT NULL AND (forgotten OR NOT keep_for_ever)
     """,
 )
 
-LEASE_SECONDS = 10
-HEARTBEAT_SECONDS = 3
+LEASE_SECONDS = 10.0
+"""The default; a lease is renewed three times in its length while its holder lives."""
 RETENTION_HOURS = 24
 PURGE_BATCH = 1000
 
@@ -119,12 +121,14 @@ class Leased:
 class Existing:
     """What is known of a command whose id arrived again."""
 
-    message_id: str
+    is_redelivery: bool
+    """It was this very message that arrived before."""
     body_hash: str | None
-    finished: bool
     reply: bytes | None
 
 
+# A command that was forgotten is begun anew by a new message, and never by a redelivery of one whose caller was told
+# that nothing was started.
 _INSERT = text(
     """
     INSERT INTO inbox (command_id, operation, ordering_key, message_id, request_id, principal, body, body_hash,
@@ -132,7 +136,14 @@ _INSERT = text(
     VALUES (:command_id, :operation, :ordering_key, :message_id, :request_id, :principal, :body, :body_hash,
         :reply_to, :deadline, :keep_for_ever, :attempts, CAST(:lease AS uuid),
         CASE WHEN CAST(:lease AS uuid) IS NOT NULL THEN clock_timestamp() + make_interval(secs => :seconds) END)
-    ON CONFLICT (command_id) DO NOTHING
+    ON CONFLICT (command_id) DO UPDATE SET (sequence, ordering_key, message_id, request_id, principal, body, body_hash,
+        reply_to, deadline, attempts, lease, lease_until, due_at, accepted_at, finished_at, forgotten,
+        forgotten_messages) = (DEFAULT, excluded.ordering_key, excluded.message_id, excluded.request_id,
+        excluded.principal, excluded.body, excluded.body_hash, excluded.reply_to, excluded.deadline,
+        excluded.attempts, excluded.lease,
+        excluded.lease_until, excluded.due_at, excluded.accepted_at, NULL, false,
+        inbox.forgotten_messages || inbox.message_id)
+    WHERE inbox.forgotten AND excluded.message_id <> ALL (inbox.forgotten_messages || inbox.message_id)
     RETURNING command_id, operation, message_id, request_id, principal, body, reply_to, deadline, attempts, lease
     """
 )
@@ -158,7 +169,12 @@ _CLAIM = text(
 
 
 async def accept(
-    connection: AsyncConnection, command: Accepting, ordering_key: str | None, *, lease: bool
+    connection: AsyncConnection,
+    command: Accepting,
+    ordering_key: str | None,
+    *,
+    lease: bool,
+    lease_seconds: float = LEASE_SECONDS,
 ) -> Leased | Existing | None:
     """Record a command, or tell what is known of it.
 
@@ -180,6 +196,31 @@ async def accept(
             {"key": ordering_key},
         )
         may_drive = lease and earlier.first() is None
+    lease_id = uuid4() if may_drive else None
+    while True:
+        row = await _insert(connection, command, ordering_key, lease_id, lease_seconds)
+        if row is not None:
+            return row if may_drive else None
+        found = await connection.execute(
+            text(
+                "SELECT :message_id = ANY (forgotten_messages || message_id), body_hash, reply FROM inbox"
+                " WHERE command_id = :command_id"
+            ),
+            {"command_id": command.command_id, "message_id": command.message_id},
+        )
+        existing = found.first()
+        if existing is not None:  # else it was purged between the two statements
+            return Existing(*existing)
+
+
+async def _insert(
+    connection: AsyncConnection,
+    command: Accepting,
+    ordering_key: str | None,
+    lease: UUID | None,
+    lease_seconds: float,
+) -> Leased | None:
+    """Record the command; None when its id is there already and was not forgotten."""
     inserted = await connection.execute(
         _INSERT,
         {
@@ -194,22 +235,13 @@ async def accept(
             "reply_to": command.reply_to,
             "deadline": command.deadline,
             "keep_for_ever": command.keep_for_ever,
-            "attempts": 1 if may_drive else 0,
-            "lease": uuid4() if may_drive else None,
-            "seconds": LEASE_SECONDS,
+            "attempts": 1 if lease else 0,
+            "lease": lease,
+            "seconds": lease_seconds,
         },
     )
     row = inserted.first()
-    if row is not None:
-        return Leased(*row) if may_drive else None
-    found = await connection.execute(
-        text(
-            "SELECT message_id, body_hash, finished_at IS NOT NULL, reply FROM inbox"
-            " WHERE command_id = :command_id"
-        ),
-        {"command_id": command.command_id},
-    )
-    return Existing(*found.one())
+    return Leased(*row) if row is not None else None
 
 
 async def enqueue(connection: AsyncConnection, command: Enqueued) -> None:
@@ -232,16 +264,20 @@ async def enqueue(connection: AsyncConnection, command: Enqueued) -> None:
     )
 
 
-async def claim(connection: AsyncConnection, limit: int) -> list[Leased]:
+async def claim(
+    connection: AsyncConnection, limit: int, lease_seconds: float = LEASE_SECONDS
+) -> list[Leased]:
     """Lease up to `limit` commands that are due, are not leased, and are first of their key."""
     rows = await connection.execute(
         _CLAIM,
-        {"limit": limit, "seconds": LEASE_SECONDS},
+        {"limit": limit, "seconds": lease_seconds},
     )
     return [Leased(*row) for row in rows]
 
 
-async def renew(connection: AsyncConnection, held: Sequence[Leased]) -> set[UUID]:
+async def renew(
+    connection: AsyncConnection, held: Sequence[Leased], lease_seconds: float = LEASE_SECONDS
+) -> set[UUID]:
     """Renew the leases; the ids of those that are still held."""
     rows = await connection.execute(
         text(
@@ -251,7 +287,7 @@ async def renew(connection: AsyncConnection, held: Sequence[Leased]) -> set[UUID
             " RETURNING inbox.command_id"
         ),
         {
-            "seconds": LEASE_SECONDS,
+            "seconds": lease_seconds,
             "ids": [command.command_id for command in held],
             "leases": [command.lease for command in held],
         },
@@ -291,9 +327,16 @@ async def finish(connection: AsyncConnection, command: Leased, reply: bytes) -> 
 
 
 async def forget(connection: AsyncConnection, command: Leased) -> None:
-    """Take back a command of which nothing was started. Called in a fenced transaction."""
+    """Take back a command of which nothing was started: its key is not burned. Called in a fenced transaction.
+
+    What stays is which message it was, for a broker that did not get the ack delivers it again.
+    """
     await connection.execute(
-        text("DELETE FROM inbox WHERE command_id = :id"), {"id": command.command_id}
+        text(
+            "UPDATE inbox SET forgotten = true, finished_at = clock_timestamp(), body = '', body_hash = NULL,"
+            " lease = NULL, lease_until = NULL, last_error = NULL WHERE command_id = :id"
+        ),
+        {"id": command.command_id},
     )
 
 
@@ -327,8 +370,8 @@ async def purge(connection: AsyncConnection) -> int:
     deleted = await connection.execute(
         text(
             "DELETE FROM inbox WHERE command_id IN (SELECT command_id FROM inbox"
-            " WHERE finished_at < clock_timestamp() - make_interval(hours => :hours) AND NOT keep_for_ever"
-            " LIMIT :batch FOR UPDATE SKIP LOCKED)"
+            " WHERE finished_at < clock_timestamp() - make_interval(hours => :hours)"
+            " AND (forgotten OR NOT keep_for_ever) LIMIT :batch FOR UPDATE SKIP LOCKED)"
         ),
         {"hours": RETENTION_HOURS, "batch": PURGE_BATCH},
     )

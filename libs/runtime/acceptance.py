@@ -10,6 +10,7 @@ from uuid import UUID
 
 import msgspec
 import structlog
+from sqlalchemy.exc import DataError, DBAPIError, IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.contracts.errors import IdempotencyInProgress, IdempotencyKeyReused
@@ -42,6 +43,13 @@ transaction.
 """
 
 
+def _is_fault_of_command(error: Exception) -> bool:
+    """Whether recording it would fail for ever. A database that is away or not migrated is waited for."""
+    if isinstance(error, DBAPIError):
+        return isinstance(error, DataError | IntegrityError) and not is_away(error)
+    return not is_away(error)
+
+
 class Acceptance:
     """Records commands of one service and hands them to its driver."""
 
@@ -69,9 +77,9 @@ class Acceptance:
                 known = await self._record(envelope, reply_to)
                 break
             except Exception as error:
-                if not is_away(error):
+                if _is_fault_of_command(error):
                     raise
-                self._log.warning("database_away", command=envelope.id)
+                self._log.warning("not_recorded", command=envelope.id, exc_info=error)
                 await asyncio.sleep(DATABASE_RETRY_SECONDS)
         crash_point(f"{self._service}.accepted")
         if isinstance(known, inbox.Existing):
@@ -103,17 +111,22 @@ class Acceptance:
         )
         async with self._database.transaction() as connection:
             key = await self._ordering(connection, arriving)
-            return await inbox.accept(connection, command, key, lease=self._driver.has_room)
+            return await inbox.accept(
+                connection,
+                command,
+                key,
+                lease=self._driver.has_room,
+                lease_seconds=self._driver.lease_seconds,
+            )
 
     def _answer_again(
         self, envelope: Envelope, reply_to: str | None, known: inbox.Existing
     ) -> None:
         """Answer a second request with the id of a known command; a redelivery of the first says nothing."""
-        redelivered = known.message_id == envelope.message_id
         COMMANDS_ACCEPTED.labels(
-            envelope.operation, "redelivered" if redelivered else "repeated"
+            envelope.operation, "redelivered" if known.is_redelivery else "repeated"
         ).inc()
-        if redelivered or reply_to is None:
+        if known.is_redelivery or reply_to is None:
             return
         if known.body_hash != envelope.body_hash:
             reply = error_reply(envelope.id, envelope.message_id, IdempotencyKeyReused())

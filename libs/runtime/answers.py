@@ -29,11 +29,17 @@ class CommandAnswers:
             left, self.send, reply_to, reply
         )
 
+    def take_over(self, message_id: str) -> bool:
+        """Whether the caller is still unanswered here; it is then not told that the command is pending."""
+        timer = self._pending.pop(message_id, None)
+        if timer is None:
+            return False
+        timer.cancel()
+        return True
+
     def send(self, reply_to: str, reply: Reply) -> None:
         """Answer now."""
-        timer = self._pending.pop(reply.to, None)
-        if timer is not None:
-            timer.cancel()
+        self.take_over(reply.to)
         task = asyncio.create_task(self._replier.reply(reply_to, reply), name=f"reply:{reply.id}")
         self._sending.add(task)
         task.add_done_callback(self._sending.discard)
@@ -45,5 +51,7 @@ class CommandAnswers:
         self._pending.clear()
 
 
-def error_reply(command_id: str, message_id: str, error: BanksideError) -> Reply:
-    return Reply(id=command_id, to=message_id, error=WireError.of(error))
+def error_reply(
+    command_id: str, message_id: str, error: BanksideError, request_id: str | None = None
+) -> Reply:
+    return Reply(id=command_id, to=message_id, error=WireError.of(error), request_id=request_id)

@@ -73,12 +73,14 @@ async def run_commands(
     handlers: Mapping[str, CommandHandler],
     ordering: Ordering,
     keep_for_ever: frozenset[str] = frozenset(),
+    lease_seconds: float = inbox.LEASE_SECONDS,
 ) -> AsyncIterator[Driver]:
     """Accept and drive the service's commands during the body, once the broker is started.
 
     Args:
         handlers: by operation, for every command of the service's rows and for its internal commands.
         keep_for_ever: operations whose replies are never purged.
+        lease_seconds: after a crash, another process goes on with a command when so long has passed.
 
     Raises:
         RuntimeError: a row has no handler.
@@ -100,7 +102,7 @@ async def run_commands(
         )
         return await handlers[leased.operation](drive, command)
 
-    driver = Driver(process.service, database, sealer, answers, handle)
+    driver = Driver(process.service, database, sealer, answers, handle, lease_seconds)
     acceptance = Acceptance(process.service, database, answers, driver, ordering, keep_for_ever)
     consumer = CommandConsumer(process.service, acceptance.accept)
     broker.add(replier)

@@ -38,6 +38,8 @@ SWEEP_SECONDS = 0.5
 HOUSEKEEPING_SECONDS = 15.0
 FIRST_RETRY_SECONDS = 0.25
 LONGEST_RETRY_SECONDS = 30.0
+FORGETTING_SECONDS = 1.0
+"""What is left of the caller's patience at least when a command is forgotten: time for the commit and the reply."""
 
 Handle = Callable[[inbox.Leased, Principal, Any], Awaitable[Result]]
 
@@ -54,6 +56,7 @@ class Driver:
         sealer: Sealer,
         answers: CommandAnswers,
         handle: Handle,
+        lease_seconds: float,
     ) -> None:
         self._service = service
         self._rows = {row.name: row for row in operations_of(service) if not row.is_query}
@@ -61,6 +64,7 @@ class Driver:
         self._sealer = sealer
         self._answers = answers
         self._handle = handle
+        self.lease_seconds = lease_seconds
         self._driving: dict[UUID, tuple[inbox.Leased, asyncio.Task[None]]] = {}
         self._wake = asyncio.Event()
         self._stopping = False
@@ -121,7 +125,7 @@ class Driver:
         except inbox.LeaseLost:
             raise
         except BanksideError as error:
-            return error_reply(command_id, leased.message_id, error)
+            return error_reply(command_id, leased.message_id, error, leased.request_id)
         except Exception as error:
             if is_away(error):
                 raise
@@ -133,7 +137,7 @@ class Driver:
                 attempts=leased.attempts,
                 exc_info=error,
             )
-            return error_reply(command_id, leased.message_id, InternalError())
+            return error_reply(command_id, leased.message_id, InternalError(), leased.request_id)
 
     def _success(self, row: Operation | None, leased: inbox.Leased, result: Result) -> Reply:
         if row is None:
@@ -143,13 +147,13 @@ class Driver:
     async def _conclude(self, leased: inbox.Leased, reply: Reply) -> None:
         """Commit what came of a drive, then tell the caller."""
         error = reply.error.to_error() if reply.error else None
-        nothing_started = isinstance(error, Unavailable | Invalid)
+        forget = isinstance(error, Unavailable | Invalid) and self._may_forget(leased)
         crash_point(f"{self._service}.concluding")
         async with inbox.fenced(self._database, leased) as connection:
-            if error is None or (error.status < 500 and not nothing_started):
-                await inbox.finish(connection, leased, encode(reply))
-            elif nothing_started and leased.operation in self._rows:
+            if forget:
                 await inbox.forget(connection, leased)
+            elif error is None or error.status < 500:
+                await inbox.finish(connection, leased, encode(reply))
             else:
                 await inbox.postpone(
                     connection, leased, seconds=_pause(leased.attempts), error=error.code
@@ -159,6 +163,11 @@ class Driver:
         waits = leased.reply_to is not None and leased.deadline > time.time()
         if waits and leased.reply_to and not isinstance(error, OutcomeUnknown):
             self._answers.send(leased.reply_to, reply)
+
+    def _may_forget(self, leased: inbox.Leased) -> bool:
+        """A command is only forgotten while its caller waits to be told so: told that it is pending, it must go on."""
+        in_time = time.time() < leased.deadline - FORGETTING_SECONDS
+        return in_time and self._answers.take_over(leased.message_id)
 
     async def sweep(self) -> None:
         """Claim and drive what is due, for ever: resumed, postponed, or waiting for an earlier one of its key."""
@@ -173,7 +182,8 @@ class Driver:
                 continue
             try:
                 async with self._database.transaction() as connection:
-                    claimed = await inbox.claim(connection, DRIVES_AT_ONCE - len(self._driving))
+                    room = DRIVES_AT_ONCE - len(self._driving)
+                    claimed = await inbox.claim(connection, room, self.lease_seconds)
             except Exception as error:
                 self._unless_away(error)
                 continue
@@ -183,13 +193,14 @@ class Driver:
     async def renew_leases(self) -> None:
         """Keep the leases of what is being driven, for ever; stop driving what was lost."""
         while True:
-            await asyncio.sleep(inbox.HEARTBEAT_SECONDS)
+            await asyncio.sleep(self.lease_seconds / 3)
             held = list(self._driving.values())
             if not held:
                 continue
             try:
                 async with self._database.transaction() as connection:
-                    still = await inbox.renew(connection, [leased for leased, _ in held])
+                    leases = [leased for leased, _ in held]
+                    still = await inbox.renew(connection, leases, self.lease_seconds)
             except Exception as error:
                 self._unless_away(error)
                 continue
@@ -201,14 +212,19 @@ class Driver:
         """Purge what is kept no longer and measure the backlog, for ever."""
         while True:
             try:
+                while await self._purged() == inbox.PURGE_BATCH:
+                    pass
                 async with self._database.transaction() as connection:
-                    await inbox.purge(connection)
                     count, age = await inbox.backlog(connection)
                 COMMANDS_OPEN.set(count)
                 OLDEST_COMMAND_SECONDS.set(age)
             except Exception as error:
                 self._unless_away(error)
             await asyncio.sleep(HOUSEKEEPING_SECONDS)
+
+    async def _purged(self) -> int:
+        async with self._database.transaction() as connection:
+            return await inbox.purge(connection)
 
     def _unless_away(self, error: Exception) -> None:
         if not is_away(error):

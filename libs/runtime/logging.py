@@ -7,6 +7,7 @@ import sys
 from typing import Any
 
 import structlog
+from aiohttp.http_exceptions import BadHttpMessage
 from structlog.typing import EventDict, WrappedLogger
 
 SENSITIVE_KEYS = frozenset(
@@ -72,9 +73,13 @@ class _Forward(logging.Handler):
     """Hands records of libraries to structlog without their arguments being lost or their traces printed."""
 
     def emit(self, record: logging.LogRecord) -> None:
+        if record.exc_info and isinstance(record.exc_info[1], BadHttpMessage):
+            return  # anybody may send what is not HTTP; it is answered 400, and is no event of ours
         logger = structlog.get_logger(record.name)
         exc_info = record.exc_info[1] if record.exc_info else None
-        logger.log(record.levelno, record.getMessage(), exc_info=exc_info)
+        # asyncio puts the task, and in it what the exception said, into further lines.
+        first_line = record.getMessage().partition("\n")[0]
+        logger.log(record.levelno, first_line, exc_info=exc_info)
 
 
 def configure_logging(service: str, level: str) -> None:

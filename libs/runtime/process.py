@@ -23,13 +23,12 @@ import uvloop
 from libs.runtime import crash
 from libs.runtime.health import Readiness, serve_admin
 from libs.runtime.logging import configure_logging
-from libs.runtime.settings import ServiceSettings
+from libs.runtime.settings import EXIT_MISCONFIGURED, ServiceSettings
 
 SettingsT = TypeVar("SettingsT", bound=ServiceSettings)
 Serve = Callable[[SettingsT, "Process"], AbstractAsyncContextManager[None]]
 
 EXIT_CRASHED = 70
-EXIT_MISCONFIGURED = 78
 
 
 class Misconfigured(Exception):

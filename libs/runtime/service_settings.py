@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from pydantic import SecretStr
+from pydantic import Field, SecretStr
 
+from libs.persistence.inbox import LEASE_SECONDS
 from libs.persistence.sealing import BadKey, Keyring, LookupKey
 from libs.runtime.process import Misconfigured
 from libs.runtime.settings import ServiceSettings
@@ -29,3 +30,10 @@ class MessagingSettings(ServiceSettings):
             return LookupKey(self.lookup_key.get_secret_value())
         except BadKey as error:
             raise Misconfigured(f"set BANKSIDE_LOOKUP_KEY: {error}.") from None
+
+
+class CommandSettings(MessagingSettings):
+    """A service that carries out commands."""
+
+    lease_seconds: float = Field(default=LEASE_SECONDS, ge=1, le=300)
+    """After a crash, another process goes on with a command when so long has passed."""

@@ -12,6 +12,8 @@ from typing import ClassVar, Literal, Self
 from pydantic import AliasChoices, AliasGenerator, Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+EXIT_MISCONFIGURED = 78
+
 
 def settings_of(prefix: str) -> SettingsConfigDict:
     """The `model_config` of a service whose own variables begin with `BANKSIDE_<prefix>_`."""
@@ -47,11 +49,12 @@ class ServiceSettings(BaseSettings):
 
     @classmethod
     def load(cls) -> Self:
-        """Read the environment. A mistake ends the process with one sentence per wrong setting."""
+        """Read the environment. A mistake ends the process with a sentence that says what to set."""
         try:
             return cls(**{})
         except ValidationError as error:
-            for item in error.errors(include_input=False):
-                name = str(item["loc"][0]) if item["loc"] else "settings"
-                print(f"{cls.service}: set {name}: {item['msg']}.", file=sys.stderr)
-            raise SystemExit(78) from None
+            items = error.errors(include_input=False)
+        missing = [str(item["loc"][0]) for item in items if item["type"] == "missing"]
+        wrong = [f"{item['loc'][0]} ({item['msg']})" for item in items if item["type"] != "missing"]
+        print(f"{cls.service}: set {', '.join([*missing, *wrong])}.", file=sys.stderr)
+        raise SystemExit(EXIT_MISCONFIGURED)

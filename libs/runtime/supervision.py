@@ -17,12 +17,13 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any, Self
+from typing import Any, Self
 
+from libs.runtime.child_logs import keep_bounded, open_log
 from libs.runtime.processes import ProcessIdentity, die_with_parent
 from libs.runtime.supervision_state import ChildState, ChildStatus, SupervisorStatus
 
@@ -31,7 +32,6 @@ LONGEST_PAUSE_SECONDS = 30.0
 STABLE_SECONDS = 30.0
 STARTING_POLL_SECONDS = 0.1
 WATCHING_POLL_SECONDS = 2.0
-LOG_ROTATES_AT_BYTES = 20 * 1024 * 1024
 
 ReadyCheck = Callable[[], Awaitable[bool]]
 """Answers whether the child can work, within seconds. Raising OSError or TimeoutError means no."""
@@ -49,7 +49,7 @@ class ChildSpec:
     watch: bool = True
     """Ask `ready` again and again after the first yes, to report when it turns."""
     log_path: Path | None = None
-    """Where its output is appended; None: the supervisor's own."""
+    """Where its output is appended, kept within bounds; None: the supervisor's own output."""
     cwd: Path | None = None
     user: int | None = None
     group: int | None = None
@@ -137,7 +137,7 @@ class Child:
 
     async def _spawn(self) -> asyncio.subprocess.Process:
         spec = self.spec
-        with _open_log(spec.log_path) as output:
+        with open_log(spec.log_path) as output:
             options: dict[str, Any] = (
                 {"stdout": output, "stderr": subprocess.STDOUT} if output else {}
             )
@@ -187,18 +187,6 @@ def _kill_group(leader: int) -> None:
         os.killpg(leader, signal.SIGKILL)
 
 
-@contextlib.contextmanager
-def _open_log(path: Path | None) -> Iterator[IO[bytes] | None]:
-    """The child's log, open for appending; one that has grown large becomes `<name>.1` first."""
-    if path is None:
-        yield None
-        return
-    if path.exists() and path.stat().st_size > LOG_ROTATES_AT_BYTES:
-        path.replace(path.with_suffix(path.suffix + ".1"))
-    with path.open("ab") as log:
-        yield log
-
-
 class Supervisor:
     """Owns the children. Leaving the `async with` stops them, the last started first.
 
@@ -212,9 +200,11 @@ class Supervisor:
         self._report = report
         self._state_path = state_path
         self._tasks = asyncio.TaskGroup()
+        self._log_keeper: asyncio.Task[None]
 
     async def __aenter__(self) -> Self:
         await self._tasks.__aenter__()
+        self._log_keeper = self._tasks.create_task(keep_bounded(self._logs), name="child logs")
         self._write_state()
         return self
 
@@ -228,6 +218,7 @@ class Supervisor:
             for name in reversed(list(self.children)):
                 await self.stop(name)
         finally:
+            self._log_keeper.cancel()
             if self._state_path:
                 self._state_path.unlink(missing_ok=True)
             # An error of the body goes on as it is; the group only has to know when it cancelled the body itself.
@@ -278,6 +269,10 @@ class Supervisor:
                 for child in self.children.values()
             ),
         )
+
+    def _logs(self) -> list[Path]:
+        specs = [child.spec for child in self.children.values()]
+        return [spec.log_path for spec in specs if spec.log_path is not None]
 
     def _on_change(self, change: Change) -> None:
         self._write_state()

@@ -18,7 +18,7 @@ def body_digest(body: bytes) -> str:
     return sha256(body).hexdigest() if body else EMPTY_BODY_DIGEST
 
 
-def canonical_string(  # noqa: PLR0917 - the parts in the order in which they are signed
+def canonical_string(
     timestamp: str,
     nonce: str,
     subscription_key: str,

@@ -53,7 +53,7 @@ IDEMPOTENCY_KEY: Schema = {
     "in": "header",
     "required": False,
     "description": "Carries the request out once, however often it is sent; kept 24 hours",
-    "schema": {"type": "string", "pattern": "^[!-~]{1,255}$"},
+    "schema": {"type": "string", "pattern": "^[ -~]{1,255}$"},
 }
 HEADERS: dict[str, Schema] = {
     "X-Request-Id": {

@@ -28,11 +28,21 @@ def build_application(endpoints: Endpoints) -> web.Application:
     for operation in OPERATIONS:
         if operation.method is not None and operation.path is not None:
             application.router.add_route(
-                operation.method.value, operation.path, endpoints.handler(operation)
+                operation.method.value,
+                operation.path,
+                endpoints.handler(operation),
+                expect_handler=meet_expectation,
             )
     add_documents(application)
     application.on_response_prepare.append(_name_server)
     return application
+
+
+async def meet_expectation(request: web.Request) -> None:
+    """Ask for the body of a caller that waits to be asked; pass over what else may be expected (RFC 9110, 10.1.1)."""
+    transport = request.transport
+    if request.headers.get("Expect", "").lower() == "100-continue" and transport is not None:
+        transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
 
 
 async def _name_server(_: web.Request, response: web.StreamResponse) -> None:

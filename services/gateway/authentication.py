@@ -104,12 +104,20 @@ class Authentication:
             raise UnknownSubscriptionKey
         if abs(now - int(timestamp)) > self._window_seconds:
             raise TimestampOutOfWindow(extra={"server_time": int(now)})
-        # Every secret is tried, so that the time does not tell which one it was.
-        if not any([matches(secret, canonical, signature) for secret in credential.secrets(at)]):  # noqa: C419
+        signed: Credential | None = credential
+        if not _signed_with(credential, at, canonical, signature):
+            # Its secret may have been rotated since it was read: a new secret works at once.
+            signed = await self._credentials.find(subscription_key, anew=True)
+        if signed is None or not _signed_with(signed, at, canonical, signature):
             extra = (
                 {"canonical_string": canonical.decode("utf-8", "replace")}
                 if self._show_canonical
                 else {}
             )
             raise InvalidSignature(extra=extra)
-        return Signed(credential, int(timestamp), nonce)
+        return Signed(signed, int(timestamp), nonce)
+
+
+def _signed_with(credential: Credential, at: datetime, canonical: bytes, signature: str) -> bool:
+    # Every secret is tried, so that the time does not tell which one it was.
+    return any([matches(secret, canonical, signature) for secret in credential.secrets(at)])  # noqa: C419

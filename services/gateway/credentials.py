@@ -14,7 +14,7 @@ from sqlalchemy import text
 from libs.contracts.principal import Family, Principal, Scope
 from libs.messaging.batching import Batcher
 from libs.persistence.engine import Database
-from libs.persistence.sealing import Keyring
+from libs.persistence.sealing import CannotOpen, Keyring
 from services.gateway.model import Credential
 
 FRESH_SECONDS = 1.0
@@ -38,14 +38,17 @@ class Credentials:
             self._load, name="credentials", limit=LOADED_TOGETHER, concurrency=2
         )
 
-    async def find(self, subscription_key: str) -> Credential | None:
-        """The credential, at most a second old; None when there is none."""
+    async def find(self, subscription_key: str, *, anew: bool = False) -> Credential | None:
+        """The credential, at most a second old, or read `anew`; None when there is none."""
         kept = self._kept.get(subscription_key)
-        if kept is not None and time.monotonic() - kept[0] < FRESH_SECONDS:
+        if not anew and kept is not None and time.monotonic() - kept[0] < FRESH_SECONDS:
             return kept[1]
-        return await self._loading.submit(subscription_key)
+        loaded = await self._loading.submit(subscription_key)
+        if isinstance(loaded, CannotOpen):
+            raise loaded
+        return loaded
 
-    async def _load(self, keys: list[str]) -> list[Credential | None]:
+    async def _load(self, keys: list[str]) -> list[Credential | CannotOpen | None]:
         async with self._database.transaction() as connection:
             rows = await connection.execute(
                 text(
@@ -58,17 +61,25 @@ class Credentials:
             )
             found = {row.subscription_key: self._credential(row) for row in rows}
         now = time.monotonic()
-        for key, credential in found.items():
-            self._kept[key] = (now, credential)
-            self._kept.move_to_end(key)
         for key in keys:
-            if key not in found:
+            credential = found.get(key)
+            if isinstance(credential, Credential):
+                self._kept[key] = (now, credential)
+                self._kept.move_to_end(key)
+            else:
                 self._kept.pop(key, None)
         while len(self._kept) > KEPT:
             self._kept.popitem(last=False)
         return [found.get(key) for key in keys]
 
-    def _credential(self, row) -> Credential:  # type: ignore[no-untyped-def]
+    def _credential(self, row) -> Credential | CannotOpen:  # type: ignore[no-untyped-def]
+        """One that cannot be opened must not fail the others of its batch."""
+        try:
+            return self._opened(row)
+        except CannotOpen as error:
+            return error
+
+    def _opened(self, row) -> Credential:  # type: ignore[no-untyped-def]
         context = secret_context(row.subscription_key)
         previous = row.previous_secret
         return Credential(

@@ -5,6 +5,7 @@ route ─▶ size ─▶ credentials ─▶ rate ─▶ family, scope ─▶ med
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
 import time
 from collections.abc import Awaitable, Callable
@@ -46,6 +47,7 @@ from services.gateway.requests import (
     idempotency_key_of,
     read_body,
     request_id_of,
+    trace_of,
 )
 from services.gateway.responses import failure, success
 from services.gateway.settings import Settings
@@ -98,7 +100,10 @@ class Endpoints:
         body = await read_body(request, self._settings.body_seconds)
         rate_headers: dict[str, str] = {}
         try:
-            credential = await self._admit(operation, request, body, rate_headers)
+            async with asyncio.timeout(
+                deadline - time.time()
+            ):  # then it is 503: nothing was started
+                credential = await self._admit(operation, request, body, rate_headers)
             self._authorize(operation, credential)
             check_media_type(operation, request, body)
             response = await self._carry_out(
@@ -171,7 +176,7 @@ class Endpoints:
             deadline=deadline,
             idempotency_key=idempotency_key,
             body_hash=self._body_hash(command_id, body) if idempotency_key else None,
-            trace=request.headers.get("traceparent"),
+            trace=trace_of(request),
         )
         send = self._caller.ask if operation.is_query else self._caller.command
         return self._response(operation, await send(envelope))
@@ -184,6 +189,7 @@ class Endpoints:
             error = reply.error.to_error()
             if reply.replayed:
                 error.headers["Idempotent-Replayed"] = "true"
+                error.extra["request_id"] = reply.request_id
             raise error
         if operation.reply_shape or not reply.result:
             response = success(operation, self._caller.open_result(operation, reply))

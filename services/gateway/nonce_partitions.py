@@ -6,9 +6,12 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Sequence
 
+import asyncpg
 import structlog
 from sqlalchemy import text
+from sqlalchemy.exc import DBAPIError
 
 from libs.persistence.engine import Database, is_away
 
@@ -44,9 +47,22 @@ async def maintain(database: Database, window_seconds: int, now: float) -> None:
                         f" FOR VALUES FROM ({start}) TO ({start + PARTITION_SECONDS})"
                     )
                 )
-        for start in sorted(there):
-            if start < first:
-                await connection.execute(text(f"DROP TABLE nonces_{start}"))
+    outdated = sorted(start for start in there if start < first)
+    if outdated:
+        await _drop(database, outdated)
+
+
+async def _drop(database: Database, starts: Sequence[int]) -> None:
+    """Dropping waits for every reader of the table, such as a backup: if that takes long, it is left for next time."""
+    try:
+        async with database.transaction() as connection:
+            await connection.execute(text("SET LOCAL lock_timeout = '2s'"))
+            for start in starts:
+                await connection.execute(text(f"DROP TABLE IF EXISTS nonces_{start}"))
+    except DBAPIError as error:
+        if not isinstance(getattr(error.orig, "__cause__", None), asyncpg.LockNotAvailableError):
+            raise
+        structlog.get_logger("nonces").warning("partitions_in_use", partitions=len(starts))
 
 
 async def maintain_for_ever(database: Database, window_seconds: int) -> None:

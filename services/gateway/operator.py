@@ -14,7 +14,7 @@ from uuid import UUID
 
 from cyclopts import App, Parameter
 
-from libs.client.credentials import Credentials, save
+from libs.client.credentials import Credentials, check_can_save, save
 from libs.client.mistakes import OperatorMistake
 from libs.client.output import console, print_json
 from libs.contracts.errors import BanksideError, NotFound
@@ -49,7 +49,7 @@ def create(
     reads_per_minute: int = READS_PER_MINUTE,
     writes_per_minute: int = WRITES_PER_MINUTE,
     wires_per_minute: int = WIRES_PER_MINUTE,
-    scope: list[Scope] | None = None,
+    scope: Annotated[list[str] | None, Parameter(negative="")] = None,
     expires: str | None = None,
     save_as: Annotated[str | None, Parameter(name="--save")] = None,
     json: Json = False,
@@ -67,7 +67,7 @@ def create(
     tenant_name
         The name of a new partner; its id when not given.
     scope
-        What it may do; repeat for several. All of its family when not given.
+        What it may do, such as accounts:read; repeat for several. All of its family when not given.
     expires
         When it stops: an ISO 8601 date-time with an offset, or a number of days such as 30d.
     save_as
@@ -75,6 +75,8 @@ def create(
     """
     if min(reads_per_minute, writes_per_minute, wires_per_minute) < 1:
         raise OperatorMistake("A rate is at least 1 a minute.")
+    if save_as:
+        check_can_save(save_as)
     scopes = _scopes(family, scope)
     expires_at = _expiry(expires)
     settings = Settings.load()
@@ -160,6 +162,8 @@ def rotate(
     """
     if not 0 <= overlap_hours <= 24 * 30:
         raise OperatorMistake("The overlap is 0 to 720 hours.")
+    if save_as:
+        check_can_save(save_as)
     settings = Settings.load()
     secret = secrets.token_urlsafe(32)
 
@@ -199,16 +203,16 @@ def _new_subscription_key() -> str:
     return "sub_" + "".join(secrets.choice(alphabet) for _ in range(24))
 
 
-def _scopes(family: Family, wanted: list[Scope] | None) -> frozenset[Scope]:
+def _scopes(family: Family, wanted: list[str] | None) -> frozenset[Scope]:
     allowed = FAMILY_SCOPES[family]
     if not wanted:
         return allowed
-    foreign = sorted(set(wanted) - allowed)
+    foreign = sorted({*wanted} - {*allowed})
     if foreign:
         raise OperatorMistake(
             f"A {family.value}'s key cannot have {', '.join(foreign)}; it can have {', '.join(sorted(allowed))}."
         )
-    return frozenset(wanted)
+    return frozenset(map(Scope, wanted))
 
 
 def _expiry(text: str | None) -> datetime | None:

@@ -25,6 +25,7 @@ MAX_BODY_BYTES = 256 * 1024
 
 _REQUEST_ID = re.compile(r"[\x21-\x7e]{1,128}")
 _IDEMPOTENCY_KEY = re.compile(r"[\x20-\x7e]{1,255}")
+_TRACE_PARENT = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
 _JSON_TYPE = re.compile(r'application/json\s*(;\s*charset\s*=\s*"?utf-?8"?\s*)?', re.IGNORECASE)
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
@@ -36,28 +37,34 @@ def request_id_of(request: web.Request) -> str:
     return sent if _REQUEST_ID.fullmatch(sent) else str(uuid7())
 
 
+def trace_of(request: web.Request) -> str | None:
+    """The caller's traceparent (W3C Trace Context) when it is one."""
+    sent = request.headers.get("traceparent", "")
+    return sent if _TRACE_PARENT.fullmatch(sent) else None
+
+
 def address_of(request: web.Request, trusted: Sequence[Network]) -> str:
     """Where the request came from: the last hop that is not a trusted proxy."""
-    address = request.remote or ""
-    hops = [hop.strip() for hop in request.headers.get("X-Forwarded-For", "").split(",")]
-    while hops and trusted and _is_in(address, trusted):
+    address = _address(request.remote or "")
+    # A proxy may add a header of its own behind one that the caller made up.
+    forwarded = ",".join(request.headers.getall("X-Forwarded-For", ()))
+    hops = [_address(hop.strip()) for hop in forwarded.split(",")]
+    while address and hops and any(address in network for network in trusted):
         hop = hops.pop()
-        if not _is_address(hop):
+        if hop is None:
             break
         address = hop
-    return address
+    return str(address or request.remote or "")
 
 
-def _is_address(text: str) -> bool:
+def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    """The address, an IPv4 one also where it is written as IPv6; None when it is none."""
     try:
-        ipaddress.ip_address(text)
+        address = ipaddress.ip_address(text)
     except ValueError:
-        return False
-    return True
-
-
-def _is_in(address: str, networks: Sequence[Network]) -> bool:
-    return _is_address(address) and any(ipaddress.ip_address(address) in n for n in networks)
+        return None
+    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+    return mapped or address
 
 
 async def read_body(request: web.Request, seconds: float) -> bytes:

@@ -27,13 +27,13 @@ def failure(error: BanksideError, request_id: str) -> web.Response:
         body, content_type = encode({"detail": error.errors}), JSON
     else:
         problem = {
-            **error.extra,
             "type": f"urn:bankside:error:{error.code}",
             "title": error.title(),
             "status": error.status,
             "detail": error.detail,
             "code": error.code,
             "request_id": request_id,
+            **error.extra,
         }
         body, content_type = encode(problem), PROBLEM
     return web.Response(

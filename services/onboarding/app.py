@@ -24,6 +24,7 @@ from services.onboarding.events import Events
 from services.onboarding.handlers import apply_decision
 from services.onboarding.handlers.add_external_bank_account import AddExternalBankAccountHandler
 from services.onboarding.handlers.apply_decision import ApplyDecisionHandler
+from services.onboarding.handlers.denial import Denial
 from services.onboarding.handlers.feeds import (
     FINANCIAL_FEED,
     IDENTITY_FEED,
@@ -70,7 +71,13 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
         )
         await opened.enter_async_context(
             run_commands(
-                process, keyring, broker, database, command_handlers(parts), CustomerOrdering(store)
+                process,
+                keyring,
+                broker,
+                database,
+                command_handlers(parts),
+                CustomerOrdering(store),
+                lease_seconds=settings.lease_seconds,
             )
         )
         await broker.start(wait_seconds=BROKER_WAIT_SECONDS)
@@ -98,9 +105,10 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
 
 
 def command_handlers(parts: Parts) -> Mapping[str, CommandHandler]:
-    opening = Opening(parts)
+    denial = Denial(parts)
+    opening = Opening(parts, denial)
     return {
-        table.ONBOARD_CUSTOMER.name: OnboardCustomerHandler(parts, opening),
+        table.ONBOARD_CUSTOMER.name: OnboardCustomerHandler(parts, opening, denial),
         table.UPDATE_BUSINESS.name: UpdateBusinessHandler(parts),
         table.UPDATE_PERSON.name: UpdatePersonHandler(parts),
         table.ADD_EXTERNAL_BANK_ACCOUNT.name: AddExternalBankAccountHandler(parts),

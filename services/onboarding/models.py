@@ -13,7 +13,7 @@ from libs.contracts import fields as f
 from libs.contracts.customers import Business, CustomerStatus, ExternalBankAccount, PersonFields
 
 PROVIDER_REFUSED = "provider_refused"
-"""The code of the issue of a customer that was denied because core banking would not have it."""
+"""The code of the issue of a customer that was denied because a provider would not have it."""
 
 
 class ProviderIssue(msgspec.Struct, frozen=True):
@@ -52,7 +52,7 @@ class CustomerRecord:
     business: Business
     verification: Verification | None
     core_id: str | None
-    refused_by_core: bool
+    refused_by_provider: bool
     sequence: int
     created_at: datetime
     updated_at: datetime

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Annotated
 
 from cyclopts import App, Parameter
-from rich.table import Table
+from rich.markup import escape
 from sqlalchemy.exc import ArgumentError
 
 from libs.client.mistakes import OperatorMistake
@@ -78,41 +78,19 @@ async def _look(limit: int) -> tuple[list[OpenCommand], list[RefusedCompensation
 
 
 def _show_unfinished(commands: list[OpenCommand]) -> None:
-    out = console()
-    if not commands:
-        out.print("Unfinished commands: none")
-        return
-    out.print(f"[bold]Unfinished commands[/]: {len(commands)}")
-    now = datetime.now(UTC)
-    table = Table("command", "operation", "customer", "age", "attempts", "last error", box=None)
+    out, now = console(), datetime.now(UTC)
+    out.print(f"[bold]Unfinished commands[/]: {len(commands) or 'none'}")
     for command in commands:
-        table.add_row(
-            str(command.command_id),
-            command.operation,
-            command.customer_id or "",
-            age(command.accepted_at, now),
-            str(command.attempts),
-            command.last_error or "",
-        )
-    out.print(table)
+        out.print(f"{command.command_id}  {command.operation}  {command.ordering_key or ''}")
+        error = command.last_error or "none"
+        waited = age(command.accepted_at, now)
+        out.print(f"    for {waited}, attempts {command.attempts}, last error {error}")
 
 
 def _show_compensations(compensations: list[RefusedCompensation]) -> None:
-    out = console()
-    if not compensations:
-        out.print("Refused compensations: none")
-        return
-    out.print(f"[bold red]Refused compensations[/]: {len(compensations)}")
-    now = datetime.now(UTC)
-    table = Table("saga", "step", "tenant", "customer", "of", "refused with", "ago", box=None)
+    out, now = console(), datetime.now(UTC)
+    out.print(f"[bold]Refused compensations[/]: {len(compensations) or 'none'}")
     for step in compensations:
-        table.add_row(
-            str(step.saga_id),
-            step.step,
-            step.tenant,
-            str(step.customer_id),
-            step.operation,
-            f"{step.refusal_status} {step.refusal_code}",
-            age(step.refused_at, now),
-        )
-    out.print(table)
+        out.print(f"{step.saga_id}  {step.operation}  {step.tenant}/{step.customer_id}")
+        refusal = f"[red]{step.refusal_status} {escape(step.refusal_code)}[/]"
+        out.print(f"    {step.step} refused with {refusal}, {age(step.refused_at, now)} ago")

@@ -20,7 +20,7 @@ class CustomerOrdering:
 
     async def __call__(self, connection: AsyncConnection, command: Arriving) -> str | None:
         customer_id = await self._customer_of(connection, command)
-        return ordering_key(customer_id) if customer_id else None
+        return ordering_key(command.principal.tenant, customer_id) if customer_id else None
 
     async def _customer_of(self, connection: AsyncConnection, command: Arriving) -> UUID | None:
         """The customer that the command is about; None when there is none, and so nothing to order."""
@@ -41,5 +41,6 @@ class CustomerOrdering:
                 return None
 
 
-def ordering_key(customer_id: UUID) -> str:
-    return str(customer_id)
+def ordering_key(tenant: str, customer_id: UUID) -> str:
+    """With the tenant: a stranger who names the customer neither waits for its commands nor delays them."""
+    return f"{tenant}/{customer_id}"

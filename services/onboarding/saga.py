@@ -33,9 +33,9 @@ STEP_SECONDS = 10.0
 NO_DECISION = frozenset({401, 403, 408, 425, 429})
 """By these a provider says that it did not look at the request: not the request's fault, so never its end."""
 
-STEPS = Counter("onboarding_steps", "Attempts at saga steps", ("step", "outcome"))
+STEPS = Counter("bankside_onboarding_steps", "Attempts at saga steps", ("step", "outcome"))
 COMPENSATIONS_REFUSED = Counter(
-    "onboarding_compensations_refused",
+    "bankside_onboarding_compensations_refused",
     "Compensations that a provider refused: an operator has to see to them",
     ("step",),
 )

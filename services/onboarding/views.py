@@ -111,8 +111,8 @@ def _issues(file: CustomerFile) -> list[views.Issue]:
     issues = _issues_of(file.customer.verification, None)
     for person in file.persons:
         issues += _issues_of(person.verification, str(person.person_id))
-    if file.customer.refused_by_core:
-        detail = "The bank would not take the customer."
+    if file.customer.refused_by_provider:
+        detail = "A provider would not take the customer."
         issues.append(views.Issue(code=PROVIDER_REFUSED, detail=detail, person_id=None))
     return issues
 

@@ -27,6 +27,8 @@ class Wire:
         self.sent = b""
         """All that was sent to the broker."""
         self.url = ""
+        self.is_open = True
+        """False: who connects is refused."""
 
     def silence(self) -> None:
         """From now on nothing of what the broker says arrives; what is sent to it does."""
@@ -61,6 +63,9 @@ class Wire:
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
         self.connections += 1
+        if not self.is_open:
+            writer.transport.abort()
+            return
         try:
             there_reader, there_writer = await asyncio.open_connection(
                 self._target.hostname, self._target.port

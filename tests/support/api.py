@@ -11,7 +11,7 @@ import json
 import re
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
@@ -120,11 +120,14 @@ class Api:
         base_url: str,
         interface: Interface,
         key: Key | None = None,
+        logs: Callable[[], str] = str,
     ) -> None:
+        """`logs`: what to show of the services when an answer is 500, which it never should be."""
         self._session = session
         self._base_url = base_url
         self._interface = interface
         self._key = key
+        self._logs = logs
 
     @property
     def key(self) -> Key:
@@ -172,6 +175,7 @@ class Api:
             answer = Answer(response.status, body, response.headers, raw)
         assert answer.headers.get("X-Request-Id"), "every response carries X-Request-Id"
         assert answer.headers.get("Date"), "every response carries Date"
+        assert answer.status != 500, f"{answer.body}\n{self._logs()}"
         self._interface.check(method, url.raw_path, answer)
         return answer
 

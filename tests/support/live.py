@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import tempfile
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -47,6 +47,10 @@ class Deployment:
     keys: dict[str, Key] = field(default_factory=dict)
     interface: Interface | None = None
 
+    def logs(self) -> str:
+        """The end of each."""
+        return "\n".join(self.stack.log(name)[-3000:] for name in self.stack.services)
+
     async def key(self, tenant: str, *more: str) -> Key:
         name = " ".join((tenant, *more))
         if name not in self.keys:
@@ -84,7 +88,8 @@ class Live:
         return self.deployment.events
 
     def api(self, key: Key | None) -> Api:
-        return Api(self.session, self.stack.base_url, self.interface, key)
+        logs = self.deployment.logs
+        return Api(self.session, self.stack.base_url, self.interface, key, logs)
 
     async def of_tenant(self, tenant: str, *more: str) -> Api:
         return self.api(await self.deployment.key(tenant, *more))
@@ -115,12 +120,12 @@ class Live:
         return await eventually(f"{method} {target} is final", asked, seconds)
 
     async def has_status(self, customer_id: str, status: str) -> Any:
-        async def approved() -> Any:
+        async def reached() -> Any:
             found = await self.customer(customer_id)
             assert found["status"] == status, found["status"]
             return found
 
-        return await eventually(f"{customer_id} is {status}", approved)
+        return await eventually(f"{customer_id} is {status}", reached)
 
     async def has_account(self, customer_id: str) -> Any:
         async def opened() -> Any:
@@ -141,11 +146,11 @@ class Live:
         found = Counter(event["type"] for event in await self.events.of(customer_id))
         assert found == expected
 
-    async def exists_once(self, data: Any, *, persons: int = 2, body: Any = None) -> None:
+    async def exists_once(self, data: Any) -> None:
         """`data` of an onboarding's answer: all of it is at both providers, once, and was told once."""
         customer_id = data["business"]["customer_id"]
         person_ids = [person["customer_id"] for person in data["persons"]]
-        assert len(person_ids) == persons
+        assert len(person_ids) == 2
         records = await self.bank.customers(customer_id, *person_ids)
         assert Counter((row["api"], row["customer_id"]) for row in records) == Counter(
             (api, owner) for api in ("identity", "core") for owner in (customer_id, *person_ids)
@@ -170,9 +175,11 @@ async def hands_on(deployment: Deployment) -> AsyncIterator[Live]:
     async with aiohttp.ClientSession(auto_decompress=False) as session:
         base_url = deployment.stack.base_url
         deployment.interface = deployment.interface or await fetch_interface(session, base_url)
-        partner = Api(session, base_url, deployment.interface, await deployment.key("anvil"))
         bank = Bank(session, deployment.stack.sandbox_url)
-        yield Live(deployment, session, deployment.interface, partner, bank)
+        key = await deployment.key("anvil")
+        interface = deployment.interface
+        partner = Api(session, base_url, interface, key, deployment.logs)
+        yield Live(deployment, session, interface, partner, bank)
 
 
 @pytest.fixture(scope="session")
@@ -206,5 +213,5 @@ async def live(deployment: Deployment) -> AsyncIterator[Live]:
 
 
 @pytest.fixture
-def idempotency_key() -> Iterator[str]:
-    yield new_key()
+def idempotency_key() -> str:
+    return new_key()

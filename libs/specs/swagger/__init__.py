@@ -46,6 +46,7 @@ _INITIALIZER = b"""SwaggerUIBundle({
   dom_id: "#swagger-ui",
   deepLinking: true,
   supportedSubmitMethods: [],
+  validatorUrl: "none",
 });
 """
 

@@ -23,7 +23,7 @@ from services.onboarding.models import CustomerFile, Verification
 OPERATION = "onboarding.apply_decision"
 
 TRANSITIONS_REFUSED = Counter(
-    "onboarding_transitions_refused",
+    "bankside_onboarding_transitions_refused",
     "Decisions whose effect on the customer the state machine does not allow",
     ("current", "following"),
 )
@@ -66,6 +66,8 @@ class ApplyDecisionHandler:
         if file is None or file.customer.status in states.FINAL:
             return file
         if file.customer.status is CustomerStatus.PENDING:
+            if _is_known(file, command.verification):
+                return None
             raise OutcomePending  # its onboarding is still under way and will know who this is about
         await self._take_over(connection, file, command.verification)
         file = await parts.locked_file(connection, tenant, customer_id)
@@ -98,6 +100,16 @@ class ApplyDecisionHandler:
                 await parts.events.of_person(
                     connection, "person.updated", now.person(person.person_id)
                 )
+
+
+def _is_known(file: CustomerFile, verification: Verification) -> bool:
+    """Whether this version of the record, or a later one, is taken over already."""
+    records = [file.customer.verification, *(person.verification for person in file.persons)]
+    return any(
+        known.identity_id == verification.identity_id and known.version >= verification.version
+        for known in records
+        if known is not None
+    )
 
 
 def _is_newer(known: Verification | None, verification: Verification) -> bool:

@@ -58,7 +58,7 @@ async def _enqueue(
         inbox.Enqueued(
             command_id=uuid5(DECISIONS, f"{IDENTITY_FEED}/{entry.position}"),
             operation=OPERATION,
-            ordering_key=ordering_key(customer_id),
+            ordering_key=ordering_key(tenant, customer_id),
             principal=Principal(
                 tenant=tenant,
                 tenant_name="",

@@ -13,12 +13,13 @@ from libs.contracts.result import Result
 from libs.runtime.commands import Drive
 from libs.runtime.crash import crash_point
 from services.onboarding import states, views
+from services.onboarding.handlers.denial import Denial
 from services.onboarding.handlers.opening import Opening, OpeningRefused, saga_of
 from services.onboarding.handlers.parts import Parts, nothing_started, somebody_waits
 from services.onboarding.ids import derived, saga_id_of
 from services.onboarding.models import CustomerFile, PersonDetails, PersonRecord, Verification
 from services.onboarding.repository import ein_holds
-from services.onboarding.saga import NothingSent, Saga
+from services.onboarding.saga import NothingSent, Saga, StepRefused
 
 
 class OnboardCustomerHandler:
@@ -26,24 +27,33 @@ class OnboardCustomerHandler:
     `onboarding.verified.committing` and `.committed`.
     """
 
-    def __init__(self, parts: Parts, opening: Opening) -> None:
+    def __init__(self, parts: Parts, opening: Opening, denial: Denial) -> None:
         self._parts = parts
         self._opening = opening
+        self._denial = denial
 
     async def __call__(self, drive: Drive, command: OnboardCustomer) -> Result:
         file = await self._apply(drive, command)
         if file.customer.status is CustomerStatus.PENDING:
-            saga = saga_of(drive, file.customer)
-            await self._verify(saga, file)
-            file = await self._decide(saga)
-            if file.customer.status is CustomerStatus.PENDING:
-                try:
-                    file = await self._opening.open(saga, file)
-                except OpeningRefused:
-                    raise ProviderRefused from None
-        if file.customer.refused_by_core:
+            file = await self._carry_on(saga_of(drive, file.customer), file)
+        if file.customer.refused_by_provider:
             raise ProviderRefused
         return Result(data=views.onboarding_result(file))
+
+    async def _carry_on(self, saga: Saga, file: CustomerFile) -> CustomerFile:
+        """Verify, decide, and open when all are approved; the file afterwards."""
+        try:
+            await self._verify(saga, file)
+        except StepRefused as refused:
+            await self._denial.deny(saga)
+            raise ProviderRefused from refused
+        file = await self._decide(saga)
+        if file.customer.status is not CustomerStatus.PENDING:
+            return file
+        try:
+            return await self._opening.open(saga, file)
+        except OpeningRefused as refused:
+            raise ProviderRefused from refused
 
     async def _apply(self, drive: Drive, command: OnboardCustomer) -> CustomerFile:
         """Store the application, once.
@@ -109,9 +119,7 @@ class OnboardCustomerHandler:
         async def announce(connection: AsyncConnection, answer: Verification) -> None:
             """From here on a provider knows of the customer: it is there to stay."""
             await store.customers.set_verification(connection, customer, answer)
-            await self._parts.events.of_customer(connection, "customer.created", customer)
-            for person in file.persons:
-                await self._parts.events.of_person(connection, "person.created", person)
+            await self._parts.announce(connection, file)
 
         try:
             await saga.first_step(

@@ -5,7 +5,6 @@ It is carried out by the onboarding itself or by the decision that completes its
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -14,14 +13,13 @@ import structlog
 from libs.contracts.customers import CustomerStatus
 from libs.runtime.commands import Drive
 from libs.runtime.crash import crash_point
+from services.onboarding.handlers.denial import Denial, Undo
 from services.onboarding.handlers.parts import Parts
-from services.onboarding.models import CustomerFile, CustomerRecord, Verification
+from services.onboarding.models import CustomerFile, CustomerRecord
 from services.onboarding.ports import Closed, CoreCustomer, LinkedAccount, OpenedAccount
 from services.onboarding.repository import accounts
 from services.onboarding.repository.steps import SagaName
 from services.onboarding.saga import Saga, StepRefused
-
-Undo = Callable[[], Awaitable[None]]
 
 
 class OpeningRefused(Exception):
@@ -48,12 +46,11 @@ def saga_of(drive: Drive, customer: CustomerRecord) -> Saga:
 
 
 class Opening:
-    """Crash points besides those of the steps: `onboarding.opened.committing`, `.committed`;
-    `onboarding.denied.committing`, `.committed`.
-    """
+    """Crash points besides those of the steps: `onboarding.opened.committing` and `.committed`."""
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: Parts, denial: Denial) -> None:
         self._parts = parts
+        self._denial = denial
 
     async def open(self, saga: Saga, file: CustomerFile) -> CustomerFile:
         """The file afterwards: approved, with account and external account.
@@ -66,7 +63,7 @@ class Opening:
         try:
             linked, account = await self._at_core(saga, file, opened)
         except StepRefused as refused:
-            await self._deny(saga, file, opened)
+            await self._denial.deny(saga, opened.undo)
             structlog.get_logger("opening").warning(
                 "opening_refused", customer=str(saga.name.customer_id), code=refused.code
             )
@@ -135,22 +132,3 @@ class Opening:
             crash_point("onboarding.opened.committing")
         crash_point("onboarding.opened.committed")
         return file
-
-    async def _deny(self, saga: Saga, file: CustomerFile, opened: _Opened) -> None:
-        """Take back what both providers have, the last first, and deny the customer."""
-        parts, name, identity = self._parts, saga.name, self._parts.identity
-        for undo in reversed(opened.undo):
-            await undo()
-        known = [file.customer.verification, *(person.verification for person in file.persons)]
-        for number, verification in enumerate(known):
-            if verification is not None:
-                await saga.compensate(
-                    f"cancel_identity_person.{number}" if number else "cancel_identity_business",
-                    Verification,
-                    partial(identity.cancel, verification.identity_id),
-                )
-        async with saga.drive.transaction() as connection:
-            file = await parts.locked_file(connection, name.tenant, name.customer_id)
-            await parts.move(connection, file, CustomerStatus.DENIED, refused_by_core=True)
-            crash_point("onboarding.denied.committing")
-        crash_point("onboarding.denied.committed")

@@ -35,19 +35,26 @@ class Parts:
         assert file is not None, "customers are not removed once a provider knows of them"
         return file
 
+    async def announce(self, connection: AsyncConnection, file: CustomerFile) -> None:
+        """Record that the customer and its persons are there, once: a provider has answered about them."""
+        if file.customer.sequence == 0:
+            await self.events.of_customer(connection, "customer.created", file.customer)
+            for person in file.persons:
+                await self.events.of_person(connection, "person.created", person)
+
     async def move(
         self,
         connection: AsyncConnection,
         file: CustomerFile,
         status: CustomerStatus,
         *,
-        refused_by_core: bool = False,
+        refused_by_provider: bool = False,
     ) -> None:
         """Move the customer, whose row is locked, to `status`, and record the event that tells so."""
         assert states.may_follow(file.customer.status, status)
         customer = file.customer
         await self.store.customers.set_status(
-            connection, customer, status, refused_by_core=refused_by_core
+            connection, customer, status, refused_by_provider=refused_by_provider
         )
         if status in states.FINAL:
             await ein_holds.release(connection, customer.tenant, customer.customer_id)

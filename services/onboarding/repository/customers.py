@@ -16,7 +16,7 @@ from services.onboarding.repository.vault import Vault
 
 _COLUMNS = (
     "tenant, customer_id, saga_id, status, business::text, verification::text, core_id,"
-    " refused_by_core, sequence, created_at, updated_at"
+    " refused_by_provider, sequence, created_at, updated_at"
 )
 
 
@@ -137,14 +137,14 @@ class Customers:
         customer: CustomerRecord,
         status: CustomerStatus,
         *,
-        refused_by_core: bool = False,
+        refused_by_provider: bool = False,
     ) -> None:
         await self._set(
             connection,
             customer,
-            "status = :value, refused_by_core = :refused",
+            "status = :value, refused_by_provider = :refused",
             value=status.value,
-            refused=refused_by_core,
+            refused=refused_by_provider,
         )
 
     async def set_core_id(
@@ -183,7 +183,7 @@ class Customers:
             business=self._vault.open(Business, row.business, _context(row.customer_id)),
             verification=verifications.from_column(row.verification),
             core_id=row.core_id,
-            refused_by_core=row.refused_by_core,
+            refused_by_provider=row.refused_by_provider,
             sequence=row.sequence,
             created_at=row.created_at,
             updated_at=row.updated_at,

@@ -12,11 +12,11 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 @dataclass(frozen=True, slots=True)
 class OpenCommand:
-    """`customer_id` is what it is ordered by; an onboarding has none. `last_error` is the code of its last drive."""
+    """`ordering_key` is tenant/customer; an onboarding has none. `last_error` is the code of its last drive."""
 
     command_id: UUID
     operation: str
-    customer_id: str | None
+    ordering_key: str | None
     accepted_at: datetime
     attempts: int
     last_error: str | None

@@ -165,7 +165,7 @@ async def test_a_broker_that_is_away_is_one_sentence() -> None:
 
 
 def test_the_command_starts_without_what_only_its_commands_need() -> None:
-    loaded = "import libs.client.cli as c, sys; c.make_app(); print(*sys.modules)"
+    loaded = "import libs.client.cli as c, sys; c.make_app([]); print(*sys.modules)"
 
     done = subprocess.run([sys.executable, "-c", loaded], capture_output=True, check=True)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from libs.runtime import supervision
+from libs.runtime import child_logs, supervision
 from libs.runtime.processes import ProcessIdentity
 from libs.runtime.supervision import Change, ChildSpec, NotReady, ReadyCheck, Supervisor
 from libs.runtime.supervision_state import ChildState, SupervisorStatus, end_leftovers
@@ -150,6 +150,24 @@ async def test_what_a_child_prints_goes_to_its_log(tmp_path: Path) -> None:
     async with Supervisor() as supervisor:
         supervisor.start(ChildSpec("echo", command, env={}, log_path=log))
         await until(lambda: log.exists() and log.read_text() == "out\nerr\n")
+
+
+async def test_a_log_that_grows_too_large_begins_anew_while_its_child_writes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(child_logs, "LARGEST_BYTES", 10_000)
+    monkeypatch.setattr(child_logs, "LOOK_EVERY_SECONDS", 0.01)
+    log, full = tmp_path / "talk.log", tmp_path / "talk.log.1"
+    command = ("/bin/sh", "-c", "while :; do echo 0123456789; done")
+
+    async with Supervisor() as supervisor:
+        supervisor.start(ChildSpec("talk", command, env={}, log_path=log))
+        await until(full.exists)
+        first = full.stat().st_ino, full.stat().st_mtime_ns
+        await until(lambda: (full.stat().st_ino, full.stat().st_mtime_ns) != first)
+
+    assert full.read_bytes().startswith(b"0123456789\n")
+    assert log.read_bytes()[:1] != b"\0"
 
 
 async def test_a_command_that_does_not_exist_is_one_line_and_is_tried_again() -> None:

@@ -19,7 +19,7 @@ TABLES = (
         identity_id text UNIQUE,
         verification jsonb,
         core_id text UNIQUE,
-        refused_by_core boolean NOT NULL DEFAULT false,
+        refused_by_provider boolean NOT NULL DEFAULT false,
         sequence bigint NOT NULL DEFAULT 0,
         created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
         updated_at timestamptz NOT NULL DEFAULT clock_timestamp(),

@@ -14,7 +14,7 @@ import pytest_asyncio
 from libs.contracts import onboarding_operations as table
 from libs.contracts.customers import AddExternalBankAccount, UpdateBusiness, UpdatePerson
 from libs.messaging.topology import COMMANDS
-from tests.integration.onboarding_desk import (
+from tests.integration.onboarding.desk import (
     ONBOARDING_AND_BANK,
     Desk,
     application,
@@ -29,7 +29,7 @@ from tests.support.stack import running_stack
 
 
 @pytest_asyncio.fixture
-async def desk(fresh_environment: Environment, tmp_path: Path) -> AsyncIterator[Desk]:
+async def own_desk(fresh_environment: Environment, tmp_path: Path) -> AsyncIterator[Desk]:
     async with (
         running_stack(
             fresh_environment, tmp_path, ONBOARDING_AND_BANK, BANKSIDE_LOG_LEVEL="DEBUG"
@@ -59,7 +59,8 @@ async def everything_in_the_schema(desk: Desk) -> str:
         await connection.close()
 
 
-async def test_canaries_are_seen_nowhere_but_at_the_bank(desk: Desk) -> None:
+async def test_canaries_are_seen_nowhere_but_at_the_bank(own_desk: Desk) -> None:
+    desk = own_desk
     seen_on_the_wire: list[str] = []
     connection = await aio_pika.connect(desk.stack.environment.amqp_url)
     channel = await connection.channel()
@@ -128,7 +129,8 @@ async def test_canaries_are_seen_nowhere_but_at_the_bank(desk: Desk) -> None:
     assert numbers["new_tin"] in str(await desk.bank("GET", "/truth/customers")), "the bank has it"
 
 
-async def test_an_open_commands_body_is_sealed_in_the_inbox(desk: Desk) -> None:
+async def test_an_open_commands_body_is_sealed_in_the_inbox(own_desk: Desk) -> None:
+    desk = own_desk
     ein = tax_number()
     await desk.fault("core", "*", "error")
 

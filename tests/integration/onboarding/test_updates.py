@@ -3,51 +3,28 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 from decimal import Decimal
 from typing import Any
 from uuid import uuid4
 
 import pytest
-import pytest_asyncio
 
 from libs.contracts import onboarding_operations as table
 from libs.contracts.customers import AddExternalBankAccount, UpdateBusiness, UpdatePerson
 from libs.contracts.errors import AlreadyExists, Invalid, InvalidState, NotFound, ProviderRefused
 from libs.contracts.principal import Principal
-from tests.integration.onboarding_desk import (
+from tests.integration.onboarding.desk import (
     DENIED,
-    ONBOARDING_AND_BANK,
     REVIEW,
     Desk,
     application,
     bank_account,
     business,
     eventually,
-    open_desk,
     partner,
     person,
     tax_number,
 )
-from tests.support.infrastructure import Infrastructure
-from tests.support.stack import Stack, running_stack
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def onboarding(
-    infrastructure: Infrastructure, tmp_path_factory: pytest.TempPathFactory
-) -> AsyncIterator[Stack]:
-    environment = infrastructure.create()
-    folder = tmp_path_factory.mktemp("onboarding")
-    async with running_stack(environment, folder, ONBOARDING_AND_BANK) as stack:
-        yield stack
-    infrastructure.drop(environment)
-
-
-@pytest_asyncio.fixture
-async def desk(onboarding: Stack) -> AsyncIterator[Desk]:
-    async with open_desk(onboarding) as opened:
-        yield opened
 
 
 async def update_business(

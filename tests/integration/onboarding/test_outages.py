@@ -1,81 +1,43 @@
-"""Providers that fail in every way, and onboarding killed at every named point: one effect each, in the end."""
+"""Providers that fail in every way, and onboarding killed in the middle: one effect each, in the end."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 from uuid import uuid4
 
 import pytest
-import pytest_asyncio
 
 from libs.contracts import onboarding_operations as table
 from libs.contracts.customers import (
-    AddExternalBankAccount,
     ListCustomers,
     OnboardCustomer,
     UpdateBusiness,
 )
-from libs.contracts.errors import BanksideError, OutcomePending, Unavailable
-from tests.integration.onboarding_desk import (
-    ONBOARDING_AND_BANK,
+from libs.contracts.errors import BanksideError, OutcomePending, ProviderRefused, Unavailable
+from tests.integration.onboarding.desk import (
     REVIEW,
     Desk,
     application,
-    bank_account,
     business,
     eventually,
-    open_desk,
     partner,
     tax_number,
 )
-from tests.support.infrastructure import Infrastructure
-from tests.support.stack import Stack, running_stack
 
 SOON_SECONDS = 4.5
 """A deadline so near that the service answers after a second and a half."""
 
-DRIVER_POINTS = tuple(
-    f"onboarding.{point}" for point in ("accepted", "driving", "concluding", "concluded")
-)
-ONBOARDING_POINTS = (
-    *DRIVER_POINTS,
-    "onboarding.application.committing",
+KILLED_AT = (
+    "onboarding.accepted",
+    "onboarding.driving",
     "onboarding.application.committed",
-    *(
-        f"onboarding.{step}.{moment}"
-        for step in (
-            "verify_business",
-            "verify_person",
-            "create_core_business",
-            "create_core_person",
-            "link_external_account",
-            "open_account",
-        )
-        for moment in ("intended", "called", "recorded")
-    ),
+    "onboarding.verify_business.called",
+    "onboarding.open_account.called",
     "onboarding.opened.committing",
-    "onboarding.opened.committed",
+    "onboarding.concluding",
+    "onboarding.concluded",
 )
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def onboarding(
-    infrastructure: Infrastructure, tmp_path_factory: pytest.TempPathFactory
-) -> AsyncIterator[Stack]:
-    environment = infrastructure.create()
-    folder = tmp_path_factory.mktemp("onboarding")
-    async with running_stack(environment, folder, ONBOARDING_AND_BANK) as stack:
-        yield stack
-    infrastructure.drop(environment)
-
-
-@pytest_asyncio.fixture
-async def desk(onboarding: Stack) -> AsyncIterator[Desk]:
-    async with open_desk(onboarding) as opened:
-        yield opened
-    if not onboarding.services["onboarding"].is_running:
-        await onboarding.services["onboarding"].start()
+"""The driver's own points, and one of each kind of the handlers', which test_crashes has all of."""
 
 
 async def only_customer(desk: Desk, tenant: str) -> str:
@@ -131,8 +93,8 @@ async def answer(desk: Desk, command: OnboardCustomer, tenant: str) -> object:
         return error
 
 
-@pytest.mark.parametrize("point", ONBOARDING_POINTS)
-async def test_killed_at_any_point_an_onboarding_is_finished_with_one_effect_each(
+@pytest.mark.parametrize("point", KILLED_AT)
+async def test_killed_at_a_point_an_onboarding_is_finished_with_one_effect_each(
     desk: Desk, point: str
 ) -> None:
     service, tenant = desk.stack.services["onboarding"], f"t{uuid4().hex[:8]}"
@@ -173,19 +135,13 @@ async def test_a_lease_that_runs_out_is_taken_over_without_help(desk: Desk) -> N
     assert len(await desk.truth("accounts", result["business"]["customer_id"])) == 1
 
 
-DECISION_POINTS = (
-    "feed.identity.before_commit",
-    "feed.identity.after_commit",
-    "onboarding.decision.committing",
-    "onboarding.decision.committed",
-    "onboarding.create_core_business.called",
-    "onboarding.open_account.called",
-    "onboarding.opened.committed",
-)
+DECISION_POINTS = ("feed.identity.before_commit", "feed.identity.after_commit")
 
 
 @pytest.mark.parametrize("point", DECISION_POINTS)
-async def test_killed_at_any_point_a_decision_opens_one_account(desk: Desk, point: str) -> None:
+async def test_killed_around_the_commit_of_a_feeds_page_a_decision_opens_one_account(
+    desk: Desk, point: str
+) -> None:
     service = desk.stack.services["onboarding"]
     result = await desk.onboard(application(business=business(ein=tax_number(REVIEW))))
     customer_id = result["business"]["customer_id"]
@@ -214,122 +170,6 @@ async def test_killed_at_any_point_a_decision_opens_one_account(desk: Desk, poin
         "external_account.created",
         "person.created",
     ]
-
-
-UPDATE_POINTS = (
-    *(
-        f"onboarding.{step}.{moment}"
-        for step in ("update_identity", "update_core")
-        for moment in ("intended", "called", "recorded")
-    ),
-    "onboarding.business_updated.committing",
-    "onboarding.business_updated.committed",
-)
-
-
-@pytest.mark.parametrize("point", UPDATE_POINTS)
-async def test_killed_at_any_point_an_update_is_carried_out_once(desk: Desk, point: str) -> None:
-    service = desk.stack.services["onboarding"]
-    customer_id = (await desk.onboard(application()))["business"]["customer_id"]
-    await desk.until_quiet()
-    await service.stop()
-    await service.start(BANKSIDE_ONBOARDING_CRASH_AT=point)
-
-    command = UpdateBusiness.model_validate(
-        {"customer_id": customer_id, "business": {"dba": "After", "ein": tax_number()}}
-    )
-    caller = asyncio.create_task(desk.send(table.UPDATE_BUSINESS, command))
-    assert await service.ended() == -9
-    await desk.expire_leases()
-    await service.start()
-
-    assert await caller is None
-    await desk.until_quiet()
-    records = await desk.truth("customers", customer_id)
-    assert {row["fields"]["dba"] for row in records} == {"After"}
-    assert (await desk.customer(customer_id))["business"]["dba"] == "After"
-    assert event_ids(desk, customer_id).count("customer.updated") == 1
-
-
-ADD_POINTS = (
-    *(f"onboarding.add_external_account.{moment}" for moment in ("intended", "called", "recorded")),
-    "onboarding.external_account_added.committing",
-    "onboarding.external_account_added.committed",
-)
-
-
-@pytest.mark.parametrize("point", ADD_POINTS)
-async def test_killed_at_any_point_an_external_account_is_added_once(
-    desk: Desk, point: str
-) -> None:
-    service = desk.stack.services["onboarding"]
-    result = await desk.onboard(application())
-    customer_id = result["business"]["customer_id"]
-    await service.stop()
-    await service.start(BANKSIDE_ONBOARDING_CRASH_AT=point)
-
-    command = AddExternalBankAccount.model_validate(
-        {
-            "external_bank_account_id": result["external_bank_account"]["external_bank_account_id"],
-            "external_bank_account": bank_account(),
-        }
-    )
-    caller = asyncio.create_task(desk.send(table.ADD_EXTERNAL_BANK_ACCOUNT, command))
-    assert await service.ended() == -9
-    await desk.expire_leases()
-    await service.start()
-
-    added = (await caller)["external_bank_account_id"]
-    at_bank = await desk.truth("external-accounts", customer_id)
-    assert [row["external_account_id"] for row in at_bank if row["primary"]] == [added]
-    assert len(at_bank) == 2
-    assert len((await desk.customer(customer_id))["external_bank_accounts"]) == 2
-
-
-UNDO_POINTS = (
-    *(
-        f"onboarding.{step}.{moment}"
-        for step in (
-            "close_external_account",
-            "close_core_person",
-            "close_core_business",
-            "cancel_identity_business",
-            "cancel_identity_person",
-        )
-        for moment in ("intended", "called", "recorded")
-    ),
-    "onboarding.denied.committing",
-    "onboarding.denied.committed",
-)
-
-
-@pytest.mark.parametrize("point", UNDO_POINTS)
-async def test_killed_at_any_point_a_compensation_takes_everything_back(
-    desk: Desk, point: str
-) -> None:
-    service, tenant = desk.stack.services["onboarding"], f"t{uuid4().hex[:8]}"
-    await service.stop()
-    await service.start(BANKSIDE_ONBOARDING_CRASH_AT=point)
-    await desk.fault("core", "open_account", "refuse", times=1)
-
-    caller = asyncio.create_task(answer(desk, application(), tenant))
-    assert await service.ended() == -9
-    await desk.expire_leases()
-    await service.start()
-
-    await eventually(lambda: finished(desk, tenant))
-    listed = await desk.ask(table.LIST_CUSTOMERS, ListCustomers(), partner(tenant))
-    (customer,) = listed["data"]
-    assert customer["status"] == "denied"
-    records = await desk.truth("customers", customer["customer_id"])
-    assert sorted((r["api"], r["status"]) for r in records) == [
-        ("core", "closed"),
-        ("identity", "canceled"),
-    ]
-    assert await desk.truth("external-accounts", customer["customer_id"]) == []
-    await desk.until_quiet()
-    assert event_ids(desk, customer["customer_id"]).count("customer.denied") == 1
-    await caller
 
 
 @pytest.mark.parametrize("kind", ["error", "fail_after_success", "accept_then_drop"])
@@ -420,6 +260,25 @@ async def accepted_count(desk: Desk, count: int) -> bool:
     return len(rows) >= count
 
 
+async def test_an_identity_provider_that_refuses_an_application_denies_it(desk: Desk) -> None:
+    tenant = f"t{uuid4().hex[:8]}"
+    await desk.fault("identity", "create_customer", "refuse", times=1)
+
+    with pytest.raises(ProviderRefused):
+        await desk.onboard(application(), principal=partner(tenant))
+
+    listed = await desk.ask(table.LIST_CUSTOMERS, ListCustomers(), partner(tenant))
+    (customer,) = listed["data"]
+    assert customer["status"] == "denied"
+    assert [issue["code"] for issue in customer["issues"]] == ["provider_refused"]
+    await desk.until_quiet()
+    assert event_ids(desk, customer["customer_id"]) == [
+        "customer.created",
+        "customer.denied",
+        "person.created",
+    ]
+
+
 async def test_a_wrong_provider_token_denies_nobody(desk: Desk) -> None:
     service, tenant = desk.stack.services["onboarding"], f"t{uuid4().hex[:8]}"
     await service.stop()
@@ -430,3 +289,35 @@ async def test_a_wrong_provider_token_denies_nobody(desk: Desk) -> None:
 
     assert await desk.rows("SELECT 1 FROM customers WHERE tenant = $1", tenant) == []
     await service.stop()
+
+
+async def test_an_update_of_a_customer_that_is_still_being_onboarded_waits_for_that(
+    desk: Desk,
+) -> None:
+    tenant = f"t{uuid4().hex[:8]}"
+    await desk.fault("core", "create_customer", "error")
+    assert isinstance(await answer(desk, application(), tenant), OutcomePending)
+    listed = await desk.ask(table.LIST_CUSTOMERS, ListCustomers(), partner(tenant))
+    customer_id = listed["data"][0]["customer_id"]
+    command = UpdateBusiness.model_validate(
+        {"customer_id": customer_id, "business": {"business_name": "Later"}}
+    )
+
+    update = asyncio.create_task(desk.send(table.UPDATE_BUSINESS, command, partner(tenant)))
+    await eventually(lambda: accepted_count(desk, 2))
+    await desk.no_faults()
+    await update
+
+    await desk.until_quiet()
+    records = await desk.truth("customers", customer_id)
+    assert sorted((r["api"], r["fields"]["business_name"]) for r in records) == [
+        ("core", "Later"),
+        ("identity", "Later"),
+    ]
+    assert event_ids(desk, customer_id) == [
+        "customer.approved",
+        "customer.created",
+        "customer.updated",
+        "external_account.created",
+        "person.created",
+    ]

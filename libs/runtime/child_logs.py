@@ -1,0 +1,39 @@
+"""The log files of supervised children: appended by them, kept within a bound by their supervisor."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import shutil
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import IO
+
+LARGEST_BYTES = 20 * 1024 * 1024
+LOOK_EVERY_SECONDS = 10.0
+
+
+@contextlib.contextmanager
+def open_log(path: Path | None) -> Iterator[IO[bytes] | None]:
+    """For a child to append to; None stays None."""
+    if path is None:
+        yield None
+        return
+    with path.open("ab") as log:
+        yield log
+
+
+def cut(path: Path) -> None:
+    """Make a log that has grown too large `<name>.1`, and begin it anew while its child writes on."""
+    if path.exists() and path.stat().st_size > LARGEST_BYTES:
+        shutil.copyfile(path, path.with_name(f"{path.name}.1"))
+        os.truncate(path, 0)
+
+
+async def keep_bounded(paths: Callable[[], Iterable[Path]]) -> None:
+    """Until cancelled, look after the logs that `paths` names."""
+    while True:
+        for path in list(paths()):
+            cut(path)
+        await asyncio.sleep(LOOK_EVERY_SECONDS)

@@ -1,0 +1,332 @@
+"""Who gets in, to the letter of the interface §1, over HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+import uuid
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+
+from deploy.local.ports import LOOPBACK, free_ports
+from tests.support.api import Answer, Api, Key, canonical_string, sign, signed_headers
+from tests.support.live import ACCOUNTS, CUSTOMERS, Live
+from tests.support.people import application
+from tests.support.stack import ServiceProcess
+from tests.support.waiting import eventually
+
+VECTORS = json.loads((Path(__file__).parents[1] / "contract" / "vectors.json").read_text())
+SUBSCRIPTION_KEY, TIMESTAMP = "X-API-SUBSCRIPTION-KEY", "X-API-TIMESTAMP"
+NONCE, SIGNATURE = "X-API-NONCE", "X-API-SIGNATURE"
+
+
+def by_name(vector: Any) -> str:
+    return str(vector["name"])
+
+
+@pytest.mark.parametrize("vector", VECTORS["request_signature"], ids=by_name)
+def test_the_caller_of_these_tests_signs_as_the_vectors_do(vector: dict[str, str]) -> None:
+    parts = tuple(
+        vector[part] for part in ("timestamp", "nonce", "subscription_key", "method", "target")
+    )
+
+    canonical = canonical_string(parts, vector["body_utf8"].encode())  # type: ignore[arg-type]
+
+    assert canonical == vector["canonical"]
+    assert sign(vector["secret"], canonical) == vector["signature"]
+
+
+@pytest.mark.parametrize("vector", VECTORS["request_signature"], ids=by_name)
+async def test_the_gateway_reads_a_request_as_the_vectors_do(
+    live: Live, vector: dict[str, str]
+) -> None:
+    """With a key that exists: authenticated, whatever the route then says. A wrong signature shows what was signed."""
+    key = live.partner.key
+    body = vector["body_utf8"].encode()
+    target = vector["target"]
+
+    right = await fetch(live, vector["method"], target, body, {})
+    wrong = await fetch(live, vector["method"], target, body, {SIGNATURE: "0" * 64})
+
+    assert right.status != 401
+    if wrong.status == 401:  # 404 and 405 come first: routes of later versions
+        assert wrong.code == "invalid_signature"
+        lines = wrong.body["canonical_string"].split("\n")
+        assert [*lines[:1], *lines[3:]] == [
+            "v1",
+            *(key.subscription_key, vector["method"], target),
+            vector["canonical"].rpartition("\n")[2],
+        ]
+
+
+async def fetch(
+    live: Live, method: str, target: str, body: bytes, changes: dict[str, str]
+) -> Answer:
+    return await live.partner.call(method, target, body or None, headers=changes)
+
+
+async def refused(live: Live, headers: dict[str, str]) -> Answer:
+    answer = await live.partner.send("GET", ACCOUNTS, b"", headers)
+    assert answer.status == 401, answer.body
+    assert answer.headers["Content-Type"].startswith("application/problem+json")
+    assert answer.body["request_id"] == answer.headers["X-Request-Id"]
+    return answer
+
+
+async def test_missing_headers_are_named(live: Live) -> None:
+    headers = signed_headers(live.partner.key, "GET", ACCOUNTS)
+    del headers[NONCE], headers[SIGNATURE]
+
+    answer = await refused(live, headers)
+
+    assert answer.code == "missing_credentials"
+    assert {name.upper() for name in answer.body["headers"]} == {NONCE, SIGNATURE}
+
+
+@pytest.mark.parametrize(
+    ("header", "value"),
+    [
+        (SUBSCRIPTION_KEY, "sub_short"),
+        (TIMESTAMP, "12a"),
+        (TIMESTAMP, "-1"),
+        (TIMESTAMP, "1e9"),
+        (TIMESTAMP, "١٧٦٧٢٢٥٦٠٠"),
+        (NONCE, "fifteen-letters"),
+        (NONCE, "n" * 129),
+        (NONCE, "with a space, no"),
+        (SIGNATURE, "f" * 63),
+        (SIGNATURE, "F" * 64),
+        (SIGNATURE, "g" * 64),
+    ],
+)
+async def test_a_header_of_another_form_is_malformed(live: Live, header: str, value: str) -> None:
+    answer = await refused(
+        live, signed_headers(live.partner.key, "GET", ACCOUNTS) | {header: value}
+    )
+
+    assert answer.code == "malformed_credentials"
+
+
+@pytest.mark.parametrize("header", [SUBSCRIPTION_KEY, TIMESTAMP, NONCE, SIGNATURE])
+async def test_a_header_sent_twice_is_malformed(live: Live, header: str) -> None:
+    once = signed_headers(live.partner.key, "GET", ACCOUNTS)
+    url = live.stack.base_url + ACCOUNTS
+
+    async with live.session.get(url, headers=[*once.items(), (header, once[header])]) as response:
+        problem = await response.json(content_type=None)
+
+    assert (response.status, problem["code"]) == (401, "malformed_credentials")
+
+
+async def test_an_unknown_key(live: Live) -> None:
+    stranger = Key("sub_" + "Z" * 24, "secret")
+
+    answer = await refused(live, signed_headers(stranger, "GET", ACCOUNTS))
+
+    assert answer.code == "unknown_subscription_key"
+
+
+@pytest.mark.parametrize("shift_seconds", [-320, 320])
+async def test_a_timestamp_out_of_the_window(live: Live, shift_seconds: int) -> None:
+    key = live.partner.key
+    timestamp, nonce = str(int(time.time()) + shift_seconds), uuid.uuid4().hex
+    canonical = canonical_string((timestamp, nonce, key.subscription_key, "GET", ACCOUNTS), b"")
+
+    answer = await refused(
+        live,
+        signed_headers(key, "GET", ACCOUNTS)
+        | {TIMESTAMP: timestamp, NONCE: nonce, SIGNATURE: sign(key.secret, canonical)},
+    )
+
+    assert answer.code == "timestamp_out_of_window"
+    assert abs(answer.body["server_time"] - time.time()) < 30
+
+
+@pytest.mark.parametrize("shift_seconds", [-280, 280])
+async def test_a_timestamp_within_the_window_passes_once(live: Live, shift_seconds: int) -> None:
+    key = live.partner.key
+    timestamp, nonce = str(int(time.time()) + shift_seconds), uuid.uuid4().hex
+    canonical = canonical_string((timestamp, nonce, key.subscription_key, "GET", ACCOUNTS), b"")
+    headers = {
+        **signed_headers(key, "GET", ACCOUNTS),
+        TIMESTAMP: timestamp,
+        NONCE: nonce,
+        SIGNATURE: sign(key.secret, canonical),
+    }
+
+    first = await live.partner.send("GET", ACCOUNTS, b"", headers)
+
+    assert first.status == 200
+    assert (await refused(live, headers)).code == "nonce_reused"
+
+
+async def test_the_order_of_the_checks(live: Live) -> None:
+    """Each with everything wrong that comes after it."""
+    headers = {SUBSCRIPTION_KEY: "x", TIMESTAMP: "1", NONCE: "short"}
+    assert (await refused(live, headers)).code == "missing_credentials"
+    headers[SIGNATURE] = "0" * 64
+    assert (await refused(live, headers)).code == "malformed_credentials"
+    headers |= {SUBSCRIPTION_KEY: "sub_" + "Z" * 22, NONCE: uuid.uuid4().hex}
+    assert (await refused(live, headers)).code == "unknown_subscription_key"
+    headers[SUBSCRIPTION_KEY] = live.partner.key.subscription_key
+    assert (await refused(live, headers)).code == "timestamp_out_of_window"
+    headers[TIMESTAMP] = str(int(time.time()))
+    assert (await refused(live, headers)).code == "invalid_signature"
+    headers |= signed_headers(live.partner.key, "GET", ACCOUNTS)
+    assert (await live.partner.send("GET", ACCOUNTS, b"", headers)).status == 200
+    assert (await refused(live, headers)).code == "nonce_reused"
+
+
+async def test_a_wrong_signature_burns_no_nonce(live: Live) -> None:
+    headers = signed_headers(live.partner.key, "GET", ACCOUNTS)
+
+    assert (await refused(live, headers | {SIGNATURE: "0" * 64})).code == "invalid_signature"
+
+    assert (await live.partner.send("GET", ACCOUNTS, b"", headers)).status == 200
+
+
+@pytest.mark.parametrize("changed", ["body", "query", "method"])
+async def test_what_was_signed_is_what_has_to_arrive(live: Live, changed: str) -> None:
+    body = b'{"business": {"dba": "Anvils"}}'
+    target = f"{CUSTOMERS}/business/{uuid.uuid4()}"
+    headers = signed_headers(live.partner.key, "PATCH", target, body)
+    headers["Content-Type"] = "application/json"
+    match changed:
+        case "body":
+            body = body.replace(b"Anvils", b"Devils")
+        case "query":
+            target += "?a=b"
+        case _:
+            headers |= signed_headers(live.partner.key, "POST", target, body)
+
+    answer = await live.partner.send("PATCH", target, body, headers)
+
+    assert (answer.status, answer.code) == (401, "invalid_signature")
+
+
+async def test_of_two_identical_requests_on_two_gateways_one_passes(
+    live: Live, tmp_path: Path
+) -> None:
+    first = live.stack.services["gateway"]
+    port, admin_port = free_ports(2)
+    changes = {
+        "BANKSIDE_GATEWAY_PORT": str(port),
+        "BANKSIDE_GATEWAY_ADMIN_PORT": str(admin_port),
+    }
+    other = ServiceProcess("services.gateway", first.settings | changes, tmp_path / "gateway.log")
+    await other.start()
+    try:
+        there = Api(live.session, f"http://{LOOPBACK}:{port}", live.interface, live.partner.key)
+        for _ in range(10):
+            headers = signed_headers(live.partner.key, "GET", ACCOUNTS)
+            answers = await asyncio.gather(
+                *(api.send("GET", ACCOUNTS, b"", headers) for api in (live.partner, there) * 4)
+            )
+
+            codes = sorted(answer.code for answer in answers)
+            assert codes == ["200"] + ["nonce_reused"] * 7
+    finally:
+        await other.stop()
+
+
+async def test_the_other_family_is_forbidden(live: Live) -> None:
+    customer_id = (await live.onboarded())["business"]["customer_id"]
+    customer = await live.of_customer(customer_id)
+
+    as_partner = await live.partner.get("/customer/accounts")
+    as_customer = await customer.post(CUSTOMERS, application())
+
+    assert (as_partner.status, as_partner.code) == (403, "wrong_route_family")
+    assert (as_customer.status, as_customer.code) == (403, "wrong_route_family")
+
+
+async def test_a_key_without_the_scope_is_forbidden(live: Live) -> None:
+    reader = await live.of_tenant("anvil", "--scope", "accounts:read")
+
+    read = await reader.get(ACCOUNTS)
+    listed = await reader.get(CUSTOMERS)
+    written = await reader.post(CUSTOMERS, {})
+
+    assert read.status == 200
+    assert (listed.status, listed.code) == (403, "insufficient_scope")
+    assert (written.status, written.code) == (403, "insufficient_scope"), "before the body is read"
+
+
+async def test_a_revoked_key_stops_and_a_rotated_one_has_two_secrets(live: Live) -> None:
+    made = await live.stack.command(
+        *("keys", "create", "--family", "partner", "--tenant", "fleeting")
+    )
+    old = Key(made["subscription_key"], made["secret"])
+    assert (await live.api(old).get(ACCOUNTS)).status == 200, "a new key works at once"
+
+    rotated = await live.stack.command("keys", "rotate", old.subscription_key)
+    new = Key(rotated["subscription_key"], rotated["secret"])
+
+    assert new.subscription_key == old.subscription_key
+    await eventually("the new secret works", lambda: works(live.api(new)), 2.5)
+    assert (await live.api(old).get(ACCOUNTS)).status == 200
+
+    await live.stack.command("keys", "revoke", old.subscription_key)
+
+    await eventually("the key is unknown", lambda: is_unknown(live.api(new)), 2.5)
+
+
+async def works(api: Api) -> bool:
+    return (await api.get(ACCOUNTS)).status == 200
+
+
+async def is_unknown(api: Api) -> bool:
+    return (await api.get(ACCOUNTS)).code == "unknown_subscription_key"
+
+
+async def test_more_writes_than_the_key_may_are_told_when_to_come_again(live: Live) -> None:
+    slow = await live.of_tenant("slow", "--writes-per-minute", "2")
+
+    answers = [await slow.post(CUSTOMERS, {}) for _ in range(4)]
+
+    assert [answer.status for answer in answers[:2]] == [422, 422]
+    assert answers[-1].code == "rate_limited"
+    assert int(answers[-1].headers["Retry-After"]) > 0
+    assert answers[0].headers["RateLimit-Limit"] == "2"
+    assert (await slow.get(ACCOUNTS)).status == 200, "reads count for themselves"
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "allowed"),
+    [("PUT", CUSTOMERS, {"GET", "POST"}), ("DELETE", ACCOUNTS, {"GET"})],
+)
+async def test_a_known_path_says_which_methods_it_takes(
+    live: Live, method: str, path: str, allowed: set[str]
+) -> None:
+    answer = await live.api(None).call(method, path)
+
+    assert (answer.status, answer.code) == (405, "method_not_allowed")
+    said = {name.strip() for name in answer.headers["Allow"].split(",")}
+    assert allowed <= said <= allowed | {"HEAD", "OPTIONS"}
+
+
+async def test_an_unknown_path_is_not_found_before_credentials(live: Live) -> None:
+    answer = await live.api(None).get("/partner/reseller/nothing")
+
+    assert (answer.status, answer.code) == (404, "not_found")
+
+
+async def test_the_callers_request_id_comes_back(live: Live) -> None:
+    mine = "order-17/a"
+
+    answer = await live.partner.get(ACCOUNTS, **{"X-Request-Id": mine})
+    other = await live.partner.get(ACCOUNTS, **{"X-Request-Id": "with a space"})
+
+    assert answer.headers["X-Request-Id"] == mine
+    assert uuid.UUID(other.headers["X-Request-Id"]).version == 7
+
+
+async def test_the_documents_need_no_credentials(live: Live) -> None:
+    timeout = aiohttp.ClientTimeout(total=10)
+    for path in ("/openapi.json", "/docs"):
+        async with live.session.get(live.stack.base_url + path, timeout=timeout) as response:
+            assert response.status == 200

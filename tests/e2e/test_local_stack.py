@@ -1,0 +1,127 @@
+"""The stack of `make up`, in a copy of the checkout, without the making of the environment."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from deploy.local.ports import LOOPBACK, free_ports
+from libs.runtime.processes import ProcessIdentity, end_processes
+from libs.runtime.supervision_state import SupervisorStatus
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+COMMAND_SECONDS = 150
+
+
+class LocalStack:
+    """`python -m deploy.local` in a folder of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        gateway, sandbox = free_ports(2)
+        self.ports = {"BANKSIDE_GATEWAY_PORT": str(gateway), "BANKSIDE_SANDBOX_PORT": str(sandbox)}
+
+    def run(self, command: str, **settings: str) -> subprocess.CompletedProcess[str]:
+        inherited = {k: v for k, v in os.environ.items() if not k.startswith("BANKSIDE_")}
+        return subprocess.run(
+            [sys.executable, "-m", "deploy.local", command],
+            cwd=self.folder,
+            env=inherited | self.ports | settings,
+            capture_output=True,
+            text=True,
+            timeout=COMMAND_SECONDS,
+            check=False,
+        )
+
+    def processes(self) -> Mapping[str, ProcessIdentity]:
+        """What runs now, by name."""
+        status = SupervisorStatus.read(self.folder / ".local" / "supervisor.json")
+        if status is None:
+            return {}
+        children = {child.name: child.process for child in status.children if child.process}
+        return {"supervisor": status.process, **children}
+
+    def until_ready(self, timeout_seconds: float = 60) -> None:
+        deadline = time.monotonic() + timeout_seconds
+        while (done := self.run("status")).returncode != 0:
+            assert time.monotonic() < deadline, done.stdout
+            time.sleep(0.1)
+
+
+@pytest.fixture
+def local_stack(tmp_path: Path) -> Iterator[LocalStack]:
+    without_caches = shutil.ignore_patterns("__pycache__")
+    for folder in ("deploy", "libs", "services"):
+        shutil.copytree(CHECKOUT / folder, tmp_path / folder, ignore=without_caches)
+    stack = LocalStack(tmp_path)
+    yield stack
+    running = list(stack.processes().values())
+    stack.run("clean")
+    end_processes(running)
+
+
+def test_up_is_idempotent_heals_what_is_killed_and_down_leaves_nothing(
+    local_stack: LocalStack,
+) -> None:
+    first = local_stack.run("up")
+    assert first.returncode == 0, first.stdout + first.stderr
+    credentials = local_stack.folder / ".local" / "credentials.json"
+    assert json.loads(credentials.read_text()).keys() == {"base_url", "sandbox_url", "partner"}
+    assert credentials.stat().st_mode & 0o777 == 0o600
+
+    second = local_stack.run("up")
+    assert second.returncode == 0
+    assert "running already" in second.stdout
+
+    before = local_stack.processes()
+    for name in ("postgres", "rabbitmq", "onboarding"):
+        os.kill(before[name].pid, 9)
+    local_stack.until_ready()
+    after = local_stack.processes()
+    assert {name for name in before if before[name] != after[name]} == {
+        "postgres",
+        "rabbitmq",
+        "onboarding",
+    }
+
+    assert local_stack.run("down").returncode == 0
+    assert not [name for name, process in after.items() if process.is_running()]
+    assert local_stack.run("status").returncode == 1
+
+
+def test_a_busy_port_is_one_sentence_with_the_setting_that_changes_it(
+    local_stack: LocalStack,
+) -> None:
+    with socket.create_server((LOOPBACK, 0)) as busy:
+        port = str(busy.getsockname()[1])
+
+        done = local_stack.run("up", BANKSIDE_GATEWAY_PORT=port)
+
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert done.stderr.count("\n") == 1
+    assert f"Port {port}" in done.stderr
+    assert f"(pid {os.getpid()})" in done.stderr
+    assert "BANKSIDE_GATEWAY_PORT=" in done.stderr
+
+
+def test_a_broker_that_does_not_answer_is_one_sentence_without_its_password(
+    local_stack: LocalStack,
+) -> None:
+    (port,) = free_ports(1)
+
+    done = local_stack.run("up", BANKSIDE_AMQP_URL=f"amqp://me:hidden@{LOOPBACK}:{port}/x")
+
+    assert done.returncode == 1
+    assert done.stderr.count("\n") == 1
+    assert f"{LOOPBACK}:{port}" in done.stderr
+    assert "hidden" not in done.stderr

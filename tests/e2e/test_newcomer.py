@@ -1,0 +1,103 @@
+"""What the README promises: the demo, a signed call, the same in plain Python, keys of one's own."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.live import Live
+
+ROOT = Path(__file__).parents[2]
+BANKSIDE = str(Path(sys.executable).with_name("bankside"))
+
+
+@pytest.fixture
+async def checkout(live: Live, tmp_path: Path) -> Path:
+    """A folder as `make up` leaves it."""
+    key = await live.deployment.key("newcomer")
+    local = tmp_path / ".local"
+    local.mkdir()
+    partner = {"subscription_key": key.subscription_key, "secret": key.secret}
+    (local / "credentials.json").write_text(
+        json.dumps(
+            {
+                "base_url": live.stack.base_url,
+                "sandbox_url": live.stack.sandbox_url,
+                "partner": partner,
+            }
+        )
+    )
+    settings = live.stack.env | {"BANKSIDE_BASE_URL": live.stack.base_url}
+    (local / "stack.env").write_text("".join(f"{n}='{v}'\n" for n, v in settings.items()))
+    return tmp_path
+
+
+async def run(folder: Path, *command: str) -> str:
+    """Standard output of a command that succeeds and says nothing on standard error."""
+    process = await asyncio.create_subprocess_exec(
+        *command,
+        cwd=folder,
+        env={n: v for n, v in os.environ.items() if not n.startswith("BANKSIDE_")},
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    async with asyncio.timeout(60):
+        output, errors = await process.communicate()
+    assert (process.returncode, errors.decode()) == (0, ""), output.decode()
+    return output.decode()
+
+
+async def test_the_demo_plays_to_its_end_and_can_be_played_again(checkout: Path) -> None:
+    for _ in range(2):
+        shown = await run(checkout, sys.executable, "-m", "libs.client.demo")
+
+        assert "Everything is as it should be." in shown
+        assert "\x1b" not in shown
+
+
+async def test_the_python_of_the_readme_is_a_signed_call(checkout: Path) -> None:
+    code = re.search(r"```python\n(.*?)```", (ROOT / "README.md").read_text("utf-8"), re.DOTALL)
+    assert code is not None
+
+    shown = await run(checkout, sys.executable, "-W", "ignore", "-c", code[1])
+
+    assert "'message': 'Accounts found'" in shown
+
+
+async def test_a_key_that_was_saved_under_a_name_signs_calls(checkout: Path) -> None:
+    made = json.loads(
+        await run(
+            checkout,
+            BANKSIDE,
+            *("keys", "create", "--family", "partner", "--tenant", "newcomer"),
+            *("--save", "mine", "--json"),
+        )
+    )
+
+    shown = await run(
+        checkout, BANKSIDE, "call", "GET", "/partner/reseller/customers", "--key", "mine"
+    )
+    document = json.loads(
+        await run(
+            checkout,
+            *(BANKSIDE, "call", "GET", "/partner/reseller/customers", "--json"),
+            *("--key", made["subscription_key"]),
+        )
+    )
+
+    assert shown.startswith("200 OK")
+    assert document["status"] == 200
+    assert document["body"]["message"] == "Customers found"
+
+
+async def test_dead_letters_are_looked_for_at_the_stacks_broker(checkout: Path) -> None:
+    listed = json.loads(await run(checkout, BANKSIDE, "dead", "list", "--json"))
+
+    assert [item["queue"] for item in listed["queues"]] == ["onboarding.commands.dead"]

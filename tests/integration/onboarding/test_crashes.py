@@ -1,0 +1,409 @@
+"""Every named crash point of the handlers, one by one: what a second run makes of what the first one left behind.
+
+The handlers run in the test's own process over the real database and the bank; where they would kill their process they
+are stopped instead, which leaves the same behind. Processes that are really killed are in test_outages.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, NoReturn
+from uuid import UUID, uuid4
+
+import aiohttp
+import pytest
+import pytest_asyncio
+from sqlalchemy import text
+
+import services.onboarding
+from libs.contracts import onboarding_operations as table
+from libs.contracts.customers import AddExternalBankAccount, UpdateBusiness, UpdatePerson
+from libs.contracts.errors import ProviderRefused
+from libs.contracts.exact_json import encode
+from libs.contracts.operation import Operation
+from libs.contracts.principal import Principal
+from libs.contracts.result import Result
+from libs.persistence import inbox
+from libs.persistence.engine import Database, open_database
+from libs.persistence.sealing import Keyring, LookupKey
+from libs.providers.http import ProviderClient
+from libs.runtime import crash
+from libs.runtime.commands import CommandHandler, Drive
+from services.onboarding.adapters.core import HttpCoreBanking
+from services.onboarding.adapters.identity import HttpIdentityProvider
+from services.onboarding.app import command_handlers
+from services.onboarding.events import Events
+from services.onboarding.handlers import apply_decision
+from services.onboarding.handlers.parts import Parts
+from services.onboarding.repository.store import Store
+from services.onboarding.repository.vault import Vault
+from tests.integration.onboarding.desk import (
+    ONBOARDING_AND_BANK,
+    REVIEW,
+    application,
+    bank_account,
+    business,
+    partner,
+    tax_number,
+)
+from tests.support.infrastructure import Infrastructure
+from tests.support.stack import Stack, running_stack
+
+BANK = tuple(service for service in ONBOARDING_AND_BANK if service.name == "provider_sandbox")
+
+
+class Stopped(BaseException):
+    """Stands for the death of the process."""
+
+
+@dataclass
+class Bench:
+    """The handlers at work, and what came of it."""
+
+    stack: Stack
+    database: Database
+    handlers: Mapping[str, CommandHandler]
+    http: aiohttp.ClientSession
+
+    async def accept(self, operation: str, principal: Principal) -> inbox.Leased:
+        command = inbox.Accepting(
+            command_id=uuid4(),
+            operation=operation,
+            message_id=str(uuid4()),
+            request_id=str(uuid4()),
+            principal=encode(principal),
+            body=b"{}",
+            body_hash=None,
+            reply_to=None,
+            deadline=0,
+        )
+        async with self.database.transaction() as connection:
+            leased = await inbox.accept(connection, command, None, lease=True)
+        assert isinstance(leased, inbox.Leased)
+        return leased
+
+    async def drive(self, leased: inbox.Leased, principal: Principal, command: Any) -> Result:
+        drive = Drive(
+            command_id=leased.command_id,
+            operation=leased.operation,
+            principal=principal,
+            request_id=leased.request_id,
+            deadline=leased.deadline,
+            attempt=leased.attempts,
+            database=self.database,
+            lease=leased,
+        )
+        return await self.handlers[leased.operation](drive, command)
+
+    async def resumed(self, leased: inbox.Leased) -> inbox.Leased:
+        """The command as the next process gets it when the lease has run out."""
+        async with self.database.transaction() as connection:
+            await connection.execute(
+                text("UPDATE inbox SET lease_until = clock_timestamp() WHERE command_id = :id"),
+                {"id": leased.command_id},
+            )
+            claimed = await inbox.claim(connection, 100)
+        return next(again for again in claimed if again.command_id == leased.command_id)
+
+    async def carry_out(
+        self, operation: Operation | str, command: Any, principal: Principal
+    ) -> Result:
+        """Without any crash."""
+        name = operation if isinstance(operation, str) else operation.name
+        return await self.drive(await self.accept(name, principal), principal, command)
+
+    async def crash_and_resume(
+        self, point: str, operation: Operation | str, command: Any, principal: Principal
+    ) -> Result:
+        """Carry the command out, stopped at the point once."""
+        name = operation if isinstance(operation, str) else operation.name
+        leased = await self.accept(name, principal)
+        crash.arm(point)
+        try:
+            with pytest.raises(Stopped):
+                await self.drive(leased, principal, command)
+        finally:
+            crash.arm("")
+        return await self.drive(await self.resumed(leased), principal, command)
+
+    async def truth(self, what: str, customer_id: str) -> list[dict[str, Any]]:
+        url = f"{self.stack.sandbox_url}/truth/{what}?customer_id={customer_id}"
+        async with self.http.get(url) as response:
+            rows: list[dict[str, Any]] = await response.json()
+        return rows
+
+    async def bank(self, method: str, path: str, **body: Any) -> None:
+        url = self.stack.sandbox_url + path
+        async with self.http.request(method, url, json=body or None) as response:
+            assert response.status == 200, await response.text()
+
+    async def event_types(self, customer_id: str) -> list[str]:
+        async with self.database.transaction() as connection:
+            rows = await connection.execute(
+                text("SELECT type FROM outbox WHERE customer_id = :id ORDER BY type"),
+                {"id": customer_id},
+            )
+            return list(rows.scalars())
+
+    async def customers_of(self, tenant: str) -> list[tuple[str, str]]:
+        """(id, status) of each."""
+        async with self.database.transaction() as connection:
+            rows = await connection.execute(
+                text("SELECT customer_id, status FROM customers WHERE tenant = :tenant"),
+                {"tenant": tenant},
+            )
+            return [(str(row.customer_id), row.status) for row in rows]
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def bank(
+    infrastructure: Infrastructure, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[Stack]:
+    environment = infrastructure.create()
+    async with running_stack(environment, tmp_path_factory.mktemp("bank"), BANK) as stack:
+        yield stack
+    infrastructure.drop(environment)
+
+
+@pytest_asyncio.fixture
+async def bench(bank: Stack, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Bench]:
+    def stop(*_: object) -> NoReturn:
+        raise Stopped
+
+    monkeypatch.setattr(crash, "os", SimpleNamespace(kill=stop, getpid=os.getpid))
+    secrets = bank.environment.secrets
+    store = Store(Vault(Keyring(secrets.sealing_keys), LookupKey(secrets.lookup_key)))
+    database = open_database(bank.environment.database_urls["onboarding"], "bench", pool_size=3)
+    async with aiohttp.ClientSession() as http:
+        identity, core = (
+            ProviderClient(api, f"{bank.sandbox_url}/{api}", secrets.provider_token, http)
+            for api in ("identity", "core")
+        )
+        parts = Parts(HttpIdentityProvider(identity), HttpCoreBanking(core), store, Events(store))
+        opened = Bench(bank, database, command_handlers(parts), http)
+        yield opened
+        await opened.bank("DELETE", "/faults")
+    await database.close()
+
+
+def points(*names: str, around: tuple[str, ...] = ()) -> list[str]:
+    """The crash points of these steps, and of these commits."""
+    return [
+        *(f"onboarding.{n}.{m}" for n in names for m in ("intended", "called", "recorded")),
+        *(f"onboarding.{n}.{m}" for n in around for m in ("committing", "committed")),
+    ]
+
+
+OPENING = points(
+    *("create_core_business", "create_core_person", "link_external_account", "open_account"),
+    around=("opened",),
+)
+VERIFYING = points("verify_business", "verify_person", around=("application",))
+DENYING = points(
+    "close_external_account",
+    "close_core_person",
+    "close_core_business",
+    "cancel_identity_business",
+    "cancel_identity_person",
+    around=("denied",),
+)
+DECIDING = points(around=("decision",))
+UPDATING = points("update_identity", "update_core")
+BUSINESS_UPDATED, PERSON_UPDATED = (
+    points(around=("business_updated",)),
+    points(around=("person_updated",)),
+)
+RESTORING = points("restore_identity")
+ADDING = points("add_external_account", around=("external_account_added",))
+UNDECIDED = points(around=("verified",))
+
+
+def tenant() -> Principal:
+    return partner(f"t{uuid4().hex[:8]}")
+
+
+def ids_of(result: Result) -> Any:
+    assert result.data is not None
+    return result.payload()["data"]
+
+
+@pytest.mark.parametrize("point", [*VERIFYING, *OPENING])
+async def test_an_onboarding_has_one_effect_each(bench: Bench, point: str) -> None:
+    principal = tenant()
+
+    result = await bench.crash_and_resume(point, table.ONBOARD_CUSTOMER, application(), principal)
+
+    customer_id = ids_of(result)["business"]["customer_id"]
+    person_id = ids_of(result)["persons"][0]["customer_id"]
+    assert await bench.customers_of(principal.tenant) == [(customer_id, "approved")]
+    assert len(await bench.truth("customers", customer_id)) == 2
+    assert len(await bench.truth("customers", person_id)) == 2
+    (account,) = await bench.truth("accounts", customer_id)
+    (external,) = await bench.truth("external-accounts", customer_id)
+    assert account["account_id"] == ids_of(result)["business"]["account_id"]
+    linked = ids_of(result)["external_bank_account"]["external_bank_account_id"]
+    assert external["external_account_id"] == linked
+    assert await bench.event_types(customer_id) == [
+        "customer.approved",
+        "customer.created",
+        "external_account.created",
+        "person.created",
+    ]
+
+
+@pytest.mark.parametrize("point", UNDECIDED)
+async def test_an_undecided_onboarding_is_answered_alike(bench: Bench, point: str) -> None:
+    command = application(business=business(ein=tax_number(REVIEW)))
+
+    result = await bench.crash_and_resume(point, table.ONBOARD_CUSTOMER, command, tenant())
+
+    assert ids_of(result)["status"] == "pending_review"
+    assert await bench.event_types(ids_of(result)["business"]["customer_id"]) == [
+        "customer.created",
+        "customer.pending_review",
+        "person.created",
+    ]
+
+
+@pytest.mark.parametrize("point", DENYING)
+async def test_a_refused_onboarding_is_taken_back(bench: Bench, point: str) -> None:
+    principal = tenant()
+    await bench.bank("PUT", "/faults", api="core", operation="open_account", kind="refuse", times=1)
+
+    with pytest.raises(ProviderRefused):
+        await bench.crash_and_resume(point, table.ONBOARD_CUSTOMER, application(), principal)
+
+    ((customer_id, status),) = await bench.customers_of(principal.tenant)
+    assert status == "denied"
+    records = await bench.truth("customers", customer_id)
+    assert sorted((r["api"], r["status"]) for r in records) == [
+        ("core", "closed"),
+        ("identity", "canceled"),
+    ]
+    assert await bench.truth("external-accounts", customer_id) == []
+    assert await bench.event_types(customer_id) == [
+        "customer.created",
+        "customer.denied",
+        "person.created",
+    ]
+
+
+@pytest.mark.parametrize("point", [*DECIDING, *OPENING])
+async def test_a_decision_opens_one_account(bench: Bench, point: str) -> None:
+    principal = tenant()
+    command = application(business=business(ein=tax_number(REVIEW)))
+    result = await bench.carry_out(table.ONBOARD_CUSTOMER, command, principal)
+    customer_id = ids_of(result)["business"]["customer_id"]
+    async with bench.database.transaction() as connection:
+        rows = await connection.execute(
+            text("SELECT identity_id FROM customers WHERE customer_id = :id"),
+            {"id": UUID(customer_id)},
+        )
+        identity_id = rows.scalar_one()
+    decision = {
+        "customer_id": customer_id,
+        "verification": {"identity_id": identity_id, "status": "approved", "version": 2},
+    }
+
+    await bench.crash_and_resume(point, apply_decision.OPERATION, decision, principal)
+
+    assert await bench.customers_of(principal.tenant) == [(customer_id, "approved")]
+    assert len(await bench.truth("accounts", customer_id)) == 1
+    assert len(await bench.truth("external-accounts", customer_id)) == 1
+    assert await bench.event_types(customer_id) == [
+        "customer.approved",
+        "customer.created",
+        "customer.pending_review",
+        "external_account.created",
+        "person.created",
+    ]
+
+
+@pytest.mark.parametrize("point", [*UPDATING, *BUSINESS_UPDATED])
+async def test_an_update_of_a_business_is_carried_out_once(bench: Bench, point: str) -> None:
+    principal = tenant()
+    result = await bench.carry_out(table.ONBOARD_CUSTOMER, application(), principal)
+    customer_id = ids_of(result)["business"]["customer_id"]
+    command = UpdateBusiness.model_validate(
+        {"customer_id": customer_id, "business": {"dba": "After", "ein": tax_number()}}
+    )
+
+    await bench.crash_and_resume(point, table.UPDATE_BUSINESS, command, principal)
+
+    records = await bench.truth("customers", customer_id)
+    assert [row["fields"]["dba"] for row in records] == ["After", "After"]
+    assert (await bench.event_types(customer_id)).count("customer.updated") == 1
+
+
+@pytest.mark.parametrize("point", [*UPDATING, *PERSON_UPDATED])
+async def test_an_update_of_a_person_is_carried_out_once(bench: Bench, point: str) -> None:
+    principal = tenant()
+    result = await bench.carry_out(table.ONBOARD_CUSTOMER, application(), principal)
+    person_id = ids_of(result)["persons"][0]["customer_id"]
+    command = UpdatePerson.model_validate({"person_id": person_id, "last_name": "After"})
+
+    await bench.crash_and_resume(point, table.UPDATE_PERSON, command, principal)
+
+    records = await bench.truth("customers", person_id)
+    assert [row["fields"]["last_name"] for row in records] == ["After", "After"]
+    types = await bench.event_types(ids_of(result)["business"]["customer_id"])
+    assert types.count("person.updated") == 1
+
+
+@pytest.mark.parametrize("point", RESTORING)
+async def test_a_refused_update_is_restored(bench: Bench, point: str) -> None:
+    principal = tenant()
+    result = await bench.carry_out(table.ONBOARD_CUSTOMER, application(), principal)
+    customer_id = ids_of(result)["business"]["customer_id"]
+    await bench.bank(
+        "PUT", "/faults", api="core", operation="update_customer", kind="refuse", times=1
+    )
+    command = UpdateBusiness.model_validate(
+        {"customer_id": customer_id, "business": {"business_name": "After"}}
+    )
+
+    with pytest.raises(ProviderRefused):
+        await bench.crash_and_resume(point, table.UPDATE_BUSINESS, command, principal)
+
+    records = await bench.truth("customers", customer_id)
+    assert [row["fields"]["business_name"] for row in records] == ["Acme Tools", "Acme Tools"]
+    assert "customer.updated" not in await bench.event_types(customer_id)
+
+
+@pytest.mark.parametrize("point", ADDING)
+async def test_an_external_account_is_added_once(bench: Bench, point: str) -> None:
+    principal = tenant()
+    result = await bench.carry_out(table.ONBOARD_CUSTOMER, application(), principal)
+    customer_id = ids_of(result)["business"]["customer_id"]
+    known = ids_of(result)["external_bank_account"]["external_bank_account_id"]
+    command = AddExternalBankAccount.model_validate(
+        {"external_bank_account_id": known, "external_bank_account": bank_account()}
+    )
+
+    added = await bench.crash_and_resume(point, table.ADD_EXTERNAL_BANK_ACCOUNT, command, principal)
+
+    at_bank = {
+        row["external_account_id"]: row["primary"]
+        for row in await bench.truth("external-accounts", customer_id)
+    }
+    assert at_bank == {known: False, ids_of(added)["external_bank_account_id"]: True}
+    types = await bench.event_types(customer_id)
+    assert types.count("external_account.created") == 2
+    assert types.count("external_account.primary_changed") == 1
+
+
+def test_every_crash_point_is_in_the_readme() -> None:
+    readme = (Path(services.onboarding.__file__).parent / "README.md").read_text()
+
+    tested = (
+        *(VERIFYING, OPENING, DENYING, DECIDING, UPDATING, BUSINESS_UPDATED),
+        *(PERSON_UPDATED, RESTORING, ADDING, UNDECIDED),
+    )
+    names = {point.split(".")[1] for group in tested for point in group}
+    listed = readme[readme.index("**Crash points**") :]
+    assert names <= set(re.findall(r"`(\w+)`", listed))
