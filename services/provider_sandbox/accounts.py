@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from decimal import Decimal
 
 import uuid_utils
@@ -103,6 +104,16 @@ async def hold(connection: Connection, account: Row, amount: Decimal) -> Row:
         "UPDATE account SET held = held + $2 WHERE account_id = $1", account["account_id"], amount
     )
     return await find(connection, account["account_id"])
+
+
+async def hold_all(connection: Connection, holds: Iterable[tuple[str, Decimal]]) -> None:
+    """Hold so much more in several locked accounts; negative amounts release."""
+    sums: dict[str, Decimal] = {}
+    for account_id, amount in holds:
+        sums[account_id] = sums.get(account_id, Decimal(0)) + amount
+    await connection.executemany(
+        "UPDATE account SET held = held + $2 WHERE account_id = $1", list(sums.items())
+    )
 
 
 def account_closed() -> Refusal:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from datetime import timedelta
 
 from aiohttp import web
 
@@ -14,6 +15,7 @@ from services.provider_sandbox.core import api as core
 from services.provider_sandbox.database import Database, open_database
 from services.provider_sandbox.faults import Faults
 from services.provider_sandbox.financial import api as financial
+from services.provider_sandbox.gathering import Gathering
 from services.provider_sandbox.identity import api as identity
 from services.provider_sandbox.operations import Api, Operations
 from services.provider_sandbox.provider import Provider
@@ -23,28 +25,37 @@ from services.provider_sandbox.statements.download import download_route
 from services.provider_sandbox.statements.links import Links
 from services.provider_sandbox.sweep import SweepTerms
 from services.provider_sandbox.web import BODY_BYTES, errors_as_json
+from services.provider_sandbox.wires import clock
 
 KEEP_ALIVE_SECONDS = 75
 DRAIN_SECONDS = 5
 
 
-def application(database: Database, settings: Settings) -> web.Application:
+def application(
+    database: Database, settings: Settings
+) -> tuple[web.Application, Sequence[Gathering]]:
+    """What answers, and what has to run beside it."""
     token = settings.provider_token.get_secret_value()
     links = Links(settings.public_url, token, settings.statement_url_seconds)
     sweep = SweepTerms(settings.sweep_floor, settings.sweep_bank_limit)
+    remembered = timedelta(hours=settings.key_hours)
     providers: Mapping[Api, Operations] = {
         "identity": identity.OPERATIONS,
-        "core": core.OPERATIONS,
+        "core": core.operations(timedelta(seconds=settings.wire_seconds), remembered),
         "financial": financial.operations(settings.page_limit, links),
     }
     faults = Faults({api: frozenset(o.name for o in rows) for api, rows in providers.items()})
     app = web.Application(middlewares=[errors_as_json], client_max_size=BODY_BYTES)
+    gatherings: list[Gathering] = []
     for api, operations in providers.items():
-        app.add_routes(Provider(api, operations, database, faults, token).routes())
+        keys = remembered if api == "core" else None
+        provider = Provider(api, operations, database, faults, token, keys)
+        app.add_routes(provider.routes())
+        gatherings += provider.gatherings
     controls = (*simulate.operations(links, sweep), *truth.OPERATIONS)
     app.add_routes([control_route(row, database) for row in controls])
     app.add_routes([*fault_routes(faults), download_route(database, links)])
-    return app
+    return app, gatherings
 
 
 @asynccontextmanager
@@ -52,15 +63,22 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
     if settings.is_production:
         raise Misconfigured("the sandbox simulates a bank and is refused in production.")
     url = settings.database_url.get_secret_value()
-    async with open_database(url, connections=settings.database_connections) as database:
+    async with (
+        open_database(url, connections=settings.database_connections) as database,
+        AsyncExitStack() as beside,
+    ):
         process.readiness.add("database", database.ping)
+        app, gatherings = application(database, settings)
         runner = web.AppRunner(
-            application(database, settings),
+            app,
             access_log=None,
             keepalive_timeout=KEEP_ALIVE_SECONDS,
             shutdown_timeout=DRAIN_SECONDS,
             auto_decompress=False,
         )
+        for gathering in gatherings:
+            await beside.enter_async_context(process.background(gathering.name, gathering.run()))
+        await beside.enter_async_context(process.background("settle_wires", clock.run(database)))
         await runner.setup()
         try:
             await web.TCPSite(runner, settings.host, settings.port).start()

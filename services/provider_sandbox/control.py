@@ -7,7 +7,7 @@ from aiohttp import web
 from services.provider_sandbox.database import Database
 from services.provider_sandbox.encoding import encode
 from services.provider_sandbox.faults import FaultRule, Faults, UnknownOperation
-from services.provider_sandbox.operations import Operation, Read
+from services.provider_sandbox.operations import Control, Read
 from services.provider_sandbox.web import (
     json_response,
     parameters,
@@ -17,7 +17,7 @@ from services.provider_sandbox.web import (
 )
 
 
-def control_route(operation: Operation, database: Database) -> web.RouteDef:
+def control_route(operation: Control, database: Database) -> web.RouteDef:
     """An operation of `/simulate` or `/truth`; its path is the whole path."""
 
     async def read(request: web.Request) -> web.Response:

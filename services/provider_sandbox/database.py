@@ -36,6 +36,9 @@ class Connection(Protocol):
 
     async def execute(self, query: str, *args: object) -> str: ...
 
+    async def executemany(self, query: str, args: Sequence[Sequence[object]]) -> None:
+        """All of them in one round trip."""
+
     async def fetch(self, query: str, *args: object) -> Sequence[Row]: ...
 
     async def fetchrow(self, query: str, *args: object) -> Row | None: ...

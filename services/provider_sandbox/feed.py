@@ -1,12 +1,13 @@
 """What an API reports later: entries numbered in the order in which their transactions committed.
 
 The counter's row is locked from the first entry to the commit, so a reader never sees a position before a lower one.
-Publish last in a transaction: others who publish wait, and nothing may be locked after the counter.
+Publish last in a transaction: others who publish wait, and nothing may be locked after the counter but the counter of
+an API that comes after it in the alphabet.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated
 
 from pydantic import Field
@@ -27,16 +28,26 @@ async def publish(
     connection: Connection, api: Api, event_type: str, content: Mapping[str, object]
 ) -> None:
     """Append one entry, in the transaction of what it tells."""
-    position = await connection.fetchval(
-        "WITH next AS (UPDATE feed SET position = position + 1 WHERE api = $1 RETURNING position)"
+    await publish_all(connection, api, [(event_type, content)])
+
+
+async def publish_all(
+    connection: Connection, api: Api, entries: Sequence[tuple[str, Mapping[str, object]]]
+) -> None:
+    """Append entries, each a type and its content, in the transaction of what they tell."""
+    if not entries:
+        return
+    written = await connection.execute(
+        "WITH next AS (UPDATE feed SET position = position + cardinality($2::text[]) WHERE api = $1"
+        " RETURNING position - cardinality($2::text[]) AS last)"
         " INSERT INTO feed_event (api, position, type, occurred_at, content)"
-        " SELECT $1, position, $2, clock_timestamp(), $3 FROM next"
-        " RETURNING position",
+        " SELECT $1, last + number, type, clock_timestamp(), content FROM next,"
+        " unnest($2::text[], $3::text[]) WITH ORDINALITY AS entry (type, content, number)",
         api,
-        event_type,
-        encode(content).decode(),
+        [event_type for event_type, _ in entries],
+        [encode(content).decode() for _, content in entries],
     )
-    assert position is not None, f"{api} has no feed"
+    assert written == f"INSERT 0 {len(entries)}", f"{api} has no feed"
 
 
 def list_events(api: Api) -> Read[FeedQuery]:

@@ -1,16 +1,17 @@
 """One effect per key: the record of a request is written in the transaction of what the request did.
 
 A second request with the key waits at the record's row until the first has committed or failed, so of any number at
-once exactly one runs.
+once exactly one runs. An API may forget keys after a time: then a key is as if it had never come.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 
-from services.provider_sandbox.database import Connection
+from services.provider_sandbox.database import Connection, Row
 from services.provider_sandbox.encoding import canonical, encode, stored
 from services.provider_sandbox.operations import Api, NoQuery, Read, Refusal
 
@@ -31,6 +32,8 @@ class Request:
     operation: str
     path: str
     content: object
+    remembered: timedelta | None = None
+    """How long the API knows a key; None: for ever."""
 
     @property
     def fingerprint(self) -> bytes:
@@ -44,56 +47,130 @@ async def answer_once(
 
     The connection is in a transaction; when that is rolled back, the key is as if it had never come.
     """
-    first = await connection.fetchval(
-        "INSERT INTO idempotency_record (api, key, operation, fingerprint) VALUES ($1, $2, $3, $4)"
-        " ON CONFLICT DO NOTHING RETURNING true",
-        request.api,
-        request.key,
-        request.operation,
-        request.fingerprint,
-    )
-    if not first:
-        return await _replay(connection, request)
+    if not await _claim(connection, [request]):
+        return _replay(request, (await _records(connection, [request])).get(request.key))
     try:
         async with connection.transaction():
             answer = Answer(200, encode(await run()))
     except Refusal as refusal:
-        answer = Answer(refusal.status, encode(refusal.body))
-    await connection.execute(
-        "UPDATE idempotency_record SET status = $3, body = $4 WHERE api = $1 AND key = $2",
-        request.api,
-        request.key,
-        answer.status,
-        answer.body.decode(),
-    )
+        if not refusal.kept:
+            raise
+        answer = _kept(refusal)
+    await _keep(connection, request.api, {request.key: answer})
     return answer
 
 
-async def _replay(connection: Connection, request: Request) -> Answer:
-    row = await connection.fetchrow(
-        "SELECT operation, fingerprint, status, body FROM idempotency_record"
-        " WHERE api = $1 AND key = $2",
-        request.api,
-        request.key,
+async def answer_all_once(
+    connection: Connection,
+    requests: Sequence[Request],
+    run: Callable[[Sequence[str]], Awaitable[Sequence[object]]],
+) -> list[Answer | Refusal]:
+    """As `answer_once`, for several requests to one API; a refusal in the result is one that the key does not keep.
+
+    `run` gets the keys that are new, in the order in which they came, and gives for each the body of its answer or a
+    Refusal that has changed nothing. Keys are claimed before anything else is locked, and in their own order.
+    """
+    api = requests[0].api
+    first: dict[str, Request] = {}
+    for request in requests:
+        first.setdefault(request.key, request)
+    claimed = await _claim(connection, list(first.values()))
+    new = [key for key in first if key in claimed]
+    results = await run(new) if new else []
+    outcomes = {key: _outcome(result) for key, result in zip(new, results, strict=True)}
+    await _keep(connection, api, {k: o for k, o in outcomes.items() if isinstance(o, Answer)})
+    await _forget(connection, api, [k for k, o in outcomes.items() if isinstance(o, Refusal)])
+    rest = [r for r in requests if r.key not in outcomes or r is not first[r.key]]
+    records = await _records(connection, rest) if rest else {}
+
+    def answer(request: Request) -> Answer | Refusal:
+        outcome = outcomes.get(request.key)
+        if isinstance(outcome, Refusal):
+            return outcome
+        if outcome is not None and request is first[request.key]:
+            return outcome
+        try:
+            return _replay(request, records.get(request.key))
+        except Refusal as refusal:
+            return refusal
+
+    return [answer(request) for request in requests]
+
+
+def _outcome(result: object) -> Answer | Refusal:
+    if isinstance(result, Refusal):
+        return _kept(result) if result.kept else result
+    return Answer(200, encode(result))
+
+
+def _kept(refusal: Refusal) -> Answer:
+    return Answer(refusal.status, encode(refusal.body))
+
+
+async def _claim(connection: Connection, requests: Sequence[Request]) -> set[str]:
+    """The keys that are new, or forgotten, and from now on these requests'. They go to one API, each key once."""
+    requests = sorted(requests, key=lambda request: request.key)
+    rows = await connection.fetch(
+        "INSERT INTO idempotency_record AS known (api, key, operation, fingerprint)"
+        " SELECT $1, sent.* FROM unnest($2::text[], $3::text[], $4::bytea[]) AS sent"
+        " ON CONFLICT (api, key) DO UPDATE SET operation = excluded.operation,"
+        " fingerprint = excluded.fingerprint, status = NULL, body = NULL, created_at = now()"
+        " WHERE known.created_at <= clock_timestamp() - $5::interval"
+        " RETURNING key",
+        requests[0].api,
+        [request.key for request in requests],
+        [request.operation for request in requests],
+        [request.fingerprint for request in requests],
+        requests[0].remembered,
     )
-    if row is None or (row["operation"], row["fingerprint"]) != (
+    return {row["key"] for row in rows}
+
+
+async def _keep(connection: Connection, api: Api, answers: dict[str, Answer]) -> None:
+    await connection.executemany(
+        "UPDATE idempotency_record SET status = $3, body = $4 WHERE api = $1 AND key = $2",
+        [(api, key, answer.status, answer.body.decode()) for key, answer in answers.items()],
+    )
+
+
+async def _forget(connection: Connection, api: Api, keys: Sequence[str]) -> None:
+    if keys:
+        await connection.execute(
+            "DELETE FROM idempotency_record WHERE api = $1 AND key = ANY($2)", api, keys
+        )
+
+
+async def _records(connection: Connection, requests: Sequence[Request]) -> dict[str, Row]:
+    rows = await connection.fetch(
+        "SELECT key, operation, fingerprint, status, body FROM idempotency_record"
+        " WHERE api = $1 AND key = ANY($2)",
+        requests[0].api,
+        [request.key for request in requests],
+    )
+    return {row["key"]: row for row in rows}
+
+
+def _replay(request: Request, record: Row | None) -> Answer:
+    if record is None or (record["operation"], record["fingerprint"]) != (
         request.operation,
         request.fingerprint,
     ):
         raise Refusal(
             409, "idempotency_key_reused", "The key was used for another request; take a new one."
         )
-    return Answer(row["status"], row["body"].encode(), replayed=True)
+    return Answer(record["status"], record["body"].encode(), replayed=True)
 
 
-def get_operation(api: Api) -> Read[NoQuery]:
+def get_operation(api: Api, remembered: timedelta | None = None) -> Read[NoQuery]:
     """What became of a key: how a caller resolves an unknown outcome."""
 
     async def handle(connection: Connection, key: str, _: NoQuery) -> object:
         row = await connection.fetchrow(
-            "SELECT operation, status, body FROM idempotency_record WHERE api = $1 AND key = $2",
+            "SELECT operation, status, body FROM idempotency_record WHERE api = $1 AND key = $2"
+            " AND ($3::interval IS NULL OR created_at > clock_timestamp() - $3)",
             api,
             key,
+            remembered,
         )
         if row is None:
             raise Refusal(404, "unknown_key", "No operation with this key has taken place.")

@@ -7,7 +7,7 @@ written by one statement and must balance at its end (a trigger), and nothing po
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
@@ -15,7 +15,7 @@ from typing import Literal
 
 import uuid_utils
 
-from services.provider_sandbox.database import Connection
+from services.provider_sandbox.database import Connection, Row
 
 CASH = "bank:cash"
 """The bank's own account that stands for the world outside."""
@@ -60,9 +60,11 @@ def with_customer(
     entry_type: EntryType,
     counterparty_name: str,
     settled_at: datetime | None = None,
+    transaction_id: str | None = None,
 ) -> Entry:
     """An entry between a customer's account and the bank's own; a positive amount raises the customer's."""
     return Entry(
+        transaction_id=transaction_id or new_transaction_id(),
         type=entry_type,
         counterparty_name=counterparty_name,
         postings={other_side(entry_type): -amount, account_id: amount},
@@ -70,19 +72,29 @@ def with_customer(
     )
 
 
-async def post(connection: Connection, entry: Entry) -> None:
-    """Write the entry. The caller holds the locks of the customers' accounts in it, taken in order of their ids."""
-    await connection.execute(
+async def post(connection: Connection, entries: Sequence[Entry]) -> Sequence[Row]:
+    """Write the entries; all postings, each with its entry's columns.
+
+    The caller holds the locks of the customers' accounts in them, taken in order of their ids.
+    """
+    parts = [(entry, *part) for entry in entries for part in entry.postings.items()]
+    return await connection.fetch(
         "WITH entry AS ("
         " INSERT INTO journal_entry (transaction_id, type, counterparty_name, settled_at)"
-        " VALUES ($1, $2, $3, coalesce($6, clock_timestamp())) RETURNING transaction_id, settled_at)"
-        " INSERT INTO posting (transaction_id, settled_at, ledger_account_id, amount)"
-        " SELECT entry.transaction_id, entry.settled_at, part.account_id, part.amount"
-        " FROM entry, unnest($4::text[], $5::numeric[]) AS part (account_id, amount)",
-        entry.transaction_id,
-        entry.type,
-        entry.counterparty_name,
-        list(entry.postings.keys()),
-        list(entry.postings.values()),
-        entry.settled_at,
+        " SELECT transaction_id, type, counterparty_name, coalesce(settled_at, clock_timestamp())"
+        " FROM unnest($1::text[], $2::text[], $3::text[], $4::timestamptz[])"
+        " AS entry (transaction_id, type, counterparty_name, settled_at) RETURNING *),"
+        " side AS (INSERT INTO posting (transaction_id, settled_at, ledger_account_id, amount)"
+        " SELECT transaction_id, entry.settled_at, part.account_id, part.amount"
+        " FROM unnest($5::text[], $6::text[], $7::numeric[])"
+        " AS part (transaction_id, account_id, amount) JOIN entry USING (transaction_id)"
+        " RETURNING posting_id, transaction_id, ledger_account_id, amount)"
+        " SELECT * FROM side JOIN entry USING (transaction_id)",
+        [entry.transaction_id for entry in entries],
+        [entry.type for entry in entries],
+        [entry.counterparty_name for entry in entries],
+        [entry.settled_at for entry in entries],
+        [entry.transaction_id for entry, _, _ in parts],
+        [account_id for _, account_id, _ in parts],
+        [amount for _, _, amount in parts],
     )

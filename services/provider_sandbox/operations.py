@@ -5,6 +5,7 @@ A handler returns what becomes the body of a 200; it says no by raising `Refusal
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Literal, TypeAlias, TypeVar
@@ -17,13 +18,17 @@ Api = Literal["identity", "core", "financial"]
 
 
 class Refusal(Exception):
-    """The bank's definite no: nothing was changed. `message` never quotes what was sent."""
+    """The bank's definite no: nothing was changed. `message` never quotes what was sent.
 
-    def __init__(self, status: int, code: str, message: str) -> None:
+    One that is not `kept` is no answer to its key: that stays as if it had never come.
+    """
+
+    def __init__(self, status: int, code: str, message: str, *, kept: bool = True) -> None:
         super().__init__(code)
         self.status = status
         self.code = code
         self.message = message
+        self.kept = kept
 
     @property
     def body(self) -> dict[str, object]:
@@ -83,5 +88,24 @@ class Write(Generic[BodyT]):
     body: type[BodyT]
 
 
-Operation: TypeAlias = Read[Any] | Write[Any]
+@dataclass(frozen=True)
+class GatheredWrite(Generic[BodyT]):
+    """A POST of which all that wait at the same moment are carried out in one transaction.
+
+    The handler gets the keys and the bodies in the order in which they came, each key once. For each it gives what
+    becomes the body of a 200, or a Refusal that has changed nothing.
+    """
+
+    name: str
+    path: str
+    handle: Callable[[Connection, Sequence[tuple[str, BodyT]]], Awaitable[Sequence[object]]]
+    body: type[BodyT]
+    key: re.Pattern[str]
+    """What its Idempotency-Key looks like."""
+
+
+Operation: TypeAlias = Read[Any] | Write[Any] | GatheredWrite[Any]
+Control: TypeAlias = Read[Any] | Write[Any]
+"""An operation for tests: those have no keys."""
 Operations: TypeAlias = Sequence[Operation]
+Controls: TypeAlias = Sequence[Control]

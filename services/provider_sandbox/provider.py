@@ -11,6 +11,7 @@ import hmac
 import re
 import time
 from collections.abc import Awaitable, Callable
+from datetime import timedelta
 
 from aiohttp import web
 from prometheus_client import Counter, Histogram
@@ -19,9 +20,11 @@ from libs.runtime.crash import crash_point
 from services.provider_sandbox.database import Database
 from services.provider_sandbox.encoding import encode
 from services.provider_sandbox.faults import Faults
+from services.provider_sandbox.gathering import Gathering
 from services.provider_sandbox.idempotency import Answer, Request, answer_once
 from services.provider_sandbox.operations import (
     Api,
+    GatheredWrite,
     NoQuery,
     Operation,
     Operations,
@@ -53,22 +56,35 @@ class Dropped(Exception):
 
 
 class Provider:
-    """One API of the bank under `/<api>`."""
+    """One API of the bank under `/<api>`. It works while each of its `gatherings` runs."""
 
     def __init__(
-        self, api: Api, operations: Operations, database: Database, faults: Faults, token: str
+        self,
+        api: Api,
+        operations: Operations,
+        database: Database,
+        faults: Faults,
+        token: str,
+        remembered: timedelta | None,
     ) -> None:
+        """`remembered`: how long it knows an Idempotency-Key; None: for ever."""
         self._api: Api = api
         self._operations = operations
         self._database = database
         self._faults = faults
         self._authorization = f"Bearer {token}".encode()
+        self._remembered = remembered
+        self.gatherings = [
+            Gathering(database, operation)
+            for operation in operations
+            if isinstance(operation, GatheredWrite)
+        ]
 
     def routes(self) -> list[web.RouteDef]:
         return [self._route(operation) for operation in self._operations]
 
     def _route(self, operation: Operation) -> web.RouteDef:
-        method = "GET" if isinstance(operation, Read) else operation.method
+        method = _method(operation)
         duration = SECONDS.labels(self._api, operation.name)
 
         async def handle(request: web.Request) -> web.Response:
@@ -125,12 +141,19 @@ class Provider:
         return perform
 
     async def _writing(self, operation: Operation, request: web.Request) -> Perform:
-        assert isinstance(operation, Write)
+        assert not isinstance(operation, Read)
         target = request.match_info.get("id", "")
         key = _idempotency_key(request)
         content = await read_content(request, malformed)
         body = validated(operation.body, content, malformed)
-        wanted = Request(self._api, key, operation.name, request.path, content)
+        wanted = Request(self._api, key, operation.name, request.path, content, self._remembered)
+        if isinstance(operation, GatheredWrite):
+            if not operation.key.fullmatch(key):
+                raise malformed(
+                    f"Idempotency-Key: for {operation.name} it is a UUID in lower case."
+                )
+            [gathering] = [g for g in self.gatherings if g.name == operation.name]
+            return lambda: gathering.answer(wanted, body)
 
         async def perform() -> Answer:
             async with self._database.transaction() as connection:
@@ -165,6 +188,16 @@ class Provider:
             if apply(api, name, "accept_then_drop"):
                 raise Dropped
         return answer
+
+
+def _method(operation: Operation) -> str:
+    match operation:
+        case Read():
+            return "GET"
+        case Write():
+            return operation.method
+        case GatheredWrite():
+            return "POST"
 
 
 def _internal_error() -> Refusal:

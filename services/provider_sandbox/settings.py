@@ -23,6 +23,11 @@ class Settings(ServiceSettings):
     """The bearer token of the three provider APIs."""
     database_connections: int = Field(default=16, ge=2, le=100)
 
+    wire_seconds: float = Field(default=2, ge=0, le=315_360_000)
+    """How long a wire takes from its acceptance to its completion."""
+    key_hours: float = Field(default=24, gt=0, le=87_600)
+    """How long core banking remembers an Idempotency-Key."""
+
     page_limit: int = Field(default=200, ge=1, le=200)
     """The most that one page of the financial provider holds, whatever is asked for."""
     statement_url_seconds: int = Field(default=900, ge=1, le=86_400)

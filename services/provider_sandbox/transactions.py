@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from decimal import Decimal
 
 from services.provider_sandbox import ledger
 from services.provider_sandbox.database import Connection, Row
 from services.provider_sandbox.encoding import instant, money
-from services.provider_sandbox.feed import publish
+from services.provider_sandbox.feed import publish_all
 from services.provider_sandbox.operations import Refusal
 
 COLUMNS = "entry.type, entry.counterparty_name, entry.counterparty_id"
@@ -32,15 +33,6 @@ def shape(account: Row, line: Row) -> dict[str, object]:
     }
 
 
-async def find(connection: Connection, account_id: str, transaction_id: str) -> Row | None:
-    return await connection.fetchrow(
-        f"SELECT posting.*, {COLUMNS} FROM posting JOIN journal_entry AS entry USING (transaction_id)"  # noqa: S608 - a constant
-        " WHERE transaction_id = $2 AND ledger_account_id = $1",
-        account_id,
-        transaction_id,
-    )
-
-
 async def book(connection: Connection, account: Row, entry: ledger.Entry) -> dict[str, object]:
     """Post an entry on a locked account and report it: the transaction. Refuses what it has no funds for.
 
@@ -48,20 +40,38 @@ async def book(connection: Connection, account: Row, entry: ledger.Entry) -> dic
     """
     amount = entry.postings[account["account_id"]]
     require_funds(account, -amount)
-    await ledger.post(connection, entry)
-    line = await find(connection, account["account_id"], entry.transaction_id)
-    assert line is not None
-    transaction = shape(account, line)
-    content = {
-        "account_id": account["account_id"],
-        "customer_id": account["customer_id"],
-        "data": transaction,
-    }
-    await publish(connection, "financial", "transaction.created", content)
+    [transaction] = await book_all(connection, [(account, entry)])
     return transaction
+
+
+async def book_all(
+    connection: Connection, entries: Sequence[tuple[Row, ledger.Entry]]
+) -> list[dict[str, object]]:
+    """As `book`, several, each with its locked account, for which there are funds."""
+    rows = await ledger.post(connection, [entry for _, entry in entries])
+    lines = {(row["transaction_id"], row["ledger_account_id"]): row for row in rows}
+    transactions = [
+        shape(account, lines[entry.transaction_id, account["account_id"]])
+        for account, entry in entries
+    ]
+    reports = [
+        {
+            "account_id": account["account_id"],
+            "customer_id": account["customer_id"],
+            "data": transaction,
+        }
+        for (account, _), transaction in zip(entries, transactions, strict=True)
+    ]
+    news = [("transaction.created", report) for report in reports]
+    await publish_all(connection, "financial", news)
+    return transactions
 
 
 def require_funds(account: Row, amount: Decimal) -> None:
     """Refuse to take more out of a locked account than is available in it now."""
     if amount > max(account["total"] - account["held"], Decimal(0)):
-        raise Refusal(409, "insufficient_funds", "The account has not enough available funds.")
+        raise insufficient_funds()
+
+
+def insufficient_funds() -> Refusal:
+    return Refusal(409, "insufficient_funds", "The account has not enough available funds.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from services.provider_sandbox.database import Connection
 from services.provider_sandbox.encoding import instant, money, stored
-from services.provider_sandbox.operations import Operations, Query, Read, not_found
+from services.provider_sandbox.operations import Controls, Query, Read, not_found
 
 
 class OfCustomer(Query):
@@ -13,6 +13,10 @@ class OfCustomer(Query):
 
 class OfAccount(Query):
     account_id: str
+
+
+class OfAnyAccount(Query):
+    account_id: str | None = None
 
 
 async def customers(connection: Connection, _: str, query: OfCustomer) -> object:
@@ -85,9 +89,20 @@ async def ledger(connection: Connection, _: str, query: OfAccount) -> object:
     ]
 
 
-OPERATIONS: Operations = (
+async def wires(connection: Connection, _: str, query: OfAnyAccount) -> object:
+    """Every wire that was ever accepted, oldest first; a refused one is none."""
+    rows = await connection.fetch(
+        "SELECT transaction_id, state, amount, account_id FROM wire"
+        " WHERE $1::text IS NULL OR account_id = $1 ORDER BY sequence",
+        query.account_id,
+    )
+    return [{**row, "amount": money(row["amount"])} for row in rows]
+
+
+OPERATIONS: Controls = (
     Read("customers", "/truth/customers", customers, OfCustomer),
     Read("accounts", "/truth/accounts", accounts, OfCustomer),
     Read("external_accounts", "/truth/external-accounts", external_accounts, OfCustomer),
     Read("ledger", "/truth/ledger", ledger, OfAccount),
+    Read("wires", "/truth/wires", wires, OfAnyAccount),
 )

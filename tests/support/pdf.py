@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import zlib
 
-STREAM = re.compile(rb"stream\r?\n(.*?)\r?\nendstream", re.DOTALL)
+STREAM = re.compile(rb"stream\r?\n(.*?)\nendstream", re.DOTALL)
 TEXT = re.compile(rb"\(((?:[^()\\]|\\.)*)\) Tj", re.DOTALL)
 
 
@@ -15,8 +15,9 @@ def texts_of_pages(pdf: bytes) -> list[list[str]]:
 
 
 def _inflated(stream: bytes) -> bytes:
+    """What follows the deflated bytes is left out: they may themselves end like a line does."""
     try:
-        return zlib.decompress(stream)
+        return zlib.decompressobj().decompress(stream)
     except zlib.error:
         return b""
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from services.provider_sandbox.operations import Nothing, Operations, Write
-from services.provider_sandbox.simulate import accounts, ach, identity, money
+from services.provider_sandbox.operations import Controls, Nothing, Write
+from services.provider_sandbox.simulate import accounts, ach, identity, money, wires
 from services.provider_sandbox.simulate.runs import generate_statement, load_deposits
 from services.provider_sandbox.statements.links import Links
 from services.provider_sandbox.sweep import SweepTerms
 
 
-def operations(links: Links, sweep: SweepTerms) -> Operations:
+def operations(links: Links, sweep: SweepTerms) -> Controls:
     account, request = "/simulate/accounts/{id}", "/simulate/ach/{id}"
+    wire = "/simulate/wires/{id}"
     return (
         Write(
             "decide_identity",
@@ -26,6 +27,9 @@ def operations(links: Links, sweep: SweepTerms) -> Operations:
         Write("submit_ach", "POST", f"{request}/submit", ach.submit, Nothing),
         Write("settle_ach", "POST", f"{request}/settle", ach.settle, Nothing),
         Write("return_ach", "POST", f"{request}/return", ach.send_back, ach.SendBack),
+        Write("complete_wire", "POST", f"{wire}/complete", wires.complete, Nothing),
+        Write("reject_wire", "POST", f"{wire}/reject", wires.reject, wires.Why),
+        Write("return_wire", "POST", f"{wire}/return", wires.send_back, wires.Why),
         generate_statement(links),
         load_deposits(sweep),
         Write(

@@ -20,9 +20,10 @@ SANDBOX = next(service for service in SERVICES if service.name == "provider_sand
 async def sandbox(
     environment: Environment, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[Stack]:
-    """The sandbox alone, on this worker's database."""
+    """The sandbox alone, on this worker's database. Its wires wait until a test settles them."""
     folder = tmp_path_factory.mktemp("sandbox")
-    async with running_stack(environment, folder, [SANDBOX]) as running:
+    settings = {"BANKSIDE_SANDBOX_WIRE_SECONDS": "3600"}
+    async with running_stack(environment, folder, [SANDBOX], **settings) as running:
         yield running
 
 

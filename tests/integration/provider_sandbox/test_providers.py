@@ -68,7 +68,7 @@ async def test_what_the_bank_cannot_read_is_malformed(bank: Bank, body: bytes) -
         ("/financial/events?after=-1", 400, "invalid"),
         ("/financial/events?page=1", 400, "invalid"),
         ("/financial/external-accounts?customer_id=c&cursor=xyz", 400, "invalid"),
-        ("/core/events", 404, "not_found"),
+        ("/core/events/1", 404, "not_found"),
     ],
 )
 async def test_what_is_not_there_or_makes_no_sense_is_said(

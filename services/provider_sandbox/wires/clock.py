@@ -1,0 +1,49 @@
+"""Wires are settled when their time has come. It is written in their rows, so a restart changes nothing."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import NoReturn
+
+import structlog
+
+from libs.runtime.crash import crash_point
+from services.provider_sandbox.database import UNAVAILABLE, Connection, Database
+from services.provider_sandbox.wires.settling import settle
+
+AT_ONCE = 200
+POLL_SECONDS = 0.1
+PAUSE_SECONDS = 1.0
+"""Before another try, when the database was out of reach."""
+
+log = structlog.get_logger("provider_sandbox")
+
+
+async def settle_due(connection: Connection) -> int:
+    """Settle wires that are due; how many there were. One that somebody else holds is left for later."""
+    wires = await connection.fetch(
+        "SELECT * FROM wire WHERE state = 'submitted' AND due_at <= clock_timestamp()"
+        " ORDER BY due_at LIMIT $1 FOR UPDATE SKIP LOCKED",
+        AT_ONCE,
+    )
+    if wires:
+        await settle(connection, wires)
+    return len(wires)
+
+
+async def run(database: Database) -> NoReturn:
+    """Settle what is due, for ever."""
+    while True:
+        try:
+            async with database.transaction() as connection:
+                settled = await settle_due(connection)
+                if settled:
+                    crash_point("sandbox.wires_unsettled")
+            if settled:
+                crash_point("sandbox.wires_settled")
+        except UNAVAILABLE as error:
+            log.warning("wires_not_settled", error=type(error).__name__)
+            await asyncio.sleep(PAUSE_SECONDS)
+        else:
+            if settled < AT_ONCE:
+                await asyncio.sleep(POLL_SECONDS)
