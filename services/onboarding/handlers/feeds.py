@@ -79,12 +79,12 @@ async def _enqueue(
 
 
 async def prepare_financial(entries: Sequence[AccountEntry]) -> Record:
-    """The status of an account, as far as it is one of ours."""
+    """The status of each account, known to be ours or not yet."""
 
     async def record(connection: AsyncConnection) -> None:
         for entry in entries:
             status = entry.data.get("status")
-            if entry.type.startswith("account.") and isinstance(status, str):
+            if entry.type.startswith("account.") and entry.account_id and isinstance(status, str):
                 await accounts.set_status(connection, entry.account_id, status)
 
     return record

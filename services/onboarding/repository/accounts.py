@@ -18,10 +18,14 @@ from services.onboarding.ports import OpenedAccount
 async def add(
     connection: AsyncConnection, customer: CustomerRecord, account: OpenedAccount
 ) -> None:
-    await connection.execute(
+    """The customer's from now on; open, unless the provider has reported something else meanwhile."""
+    added = await connection.execute(
         text(
             "INSERT INTO accounts (account_id, tenant, customer_id, account_number, status)"
             " VALUES (:account_id, :tenant, :customer_id, :account_number, 'open')"
+            " ON CONFLICT (account_id) DO UPDATE SET tenant = excluded.tenant,"
+            " customer_id = excluded.customer_id, account_number = excluded.account_number"
+            " WHERE accounts.customer_id IS NULL"
         ),
         {
             "account_id": account.account_id,
@@ -30,6 +34,7 @@ async def add(
             "account_number": account.account_number,
         },
     )
+    assert added.rowcount == 1, "core banking opened an account that has an owner already"
 
 
 async def of_customers(
@@ -46,9 +51,16 @@ async def of_customers(
 
 
 async def set_status(connection: AsyncConnection, account_id: str, status: str) -> None:
-    """As the financial provider reports it, who knows no tenant. One that is not ours is passed over."""
+    """As the financial provider reports it, who knows no tenant.
+
+    It may know of the account before we do: then the status is kept for the owner to come. Both this and `add` write
+    the same row, so that one waits for the other and whichever comes second sees what the first one wrote.
+    """
     await connection.execute(
-        text("UPDATE accounts SET status = :status WHERE account_id = :account_id"),
+        text(
+            "INSERT INTO accounts (account_id, status) VALUES (:account_id, :status)"
+            " ON CONFLICT (account_id) DO UPDATE SET status = excluded.status"
+        ),
         {"account_id": account_id, "status": status},
     )
 
