@@ -175,4 +175,5 @@ class AccountEntry(msgspec.Struct, frozen=True):
     position: int
     type: str
     account_id: str = ""
+    customer_id: str = ""
     data: dict[str, object] = {}

@@ -19,7 +19,25 @@ async def add(
     connection: AsyncConnection, customer: CustomerRecord, account: OpenedAccount
 ) -> None:
     """The customer's from now on; open, unless the provider has reported something else meanwhile."""
-    added = await connection.execute(
+    added = await own(
+        connection,
+        customer.tenant,
+        customer.customer_id,
+        account.account_id,
+        account.account_number,
+    )
+    assert added, "core banking opened an account that has an owner already"
+
+
+async def own(
+    connection: AsyncConnection,
+    tenant: str,
+    customer_id: UUID,
+    account_id: str,
+    account_number: str,
+) -> bool:
+    """Record whose an account is, once: False when it has an owner."""
+    owned = await connection.execute(
         text(
             "INSERT INTO accounts (account_id, tenant, customer_id, account_number, status)"
             " VALUES (:account_id, :tenant, :customer_id, :account_number, 'open')"
@@ -28,13 +46,13 @@ async def add(
             " WHERE accounts.customer_id IS NULL"
         ),
         {
-            "account_id": account.account_id,
-            "tenant": customer.tenant,
-            "customer_id": customer.customer_id,
-            "account_number": account.account_number,
+            "account_id": account_id,
+            "tenant": tenant,
+            "customer_id": customer_id,
+            "account_number": account_number,
         },
     )
-    assert added.rowcount == 1, "core banking opened an account that has an owner already"
+    return owned.rowcount == 1
 
 
 async def of_customers(
