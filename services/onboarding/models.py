@@ -108,13 +108,18 @@ class ExternalAccountRecord:
     sequence: int
 
 
+DEPOSIT = "deposit"
+RESERVE = "reserve"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccountRecord:
-    """An account at the bank. `status` as the financial provider last reported it."""
+    """An account at the bank: a deposit or a reserve account. `status` as the financial provider last reported it."""
 
     account_id: str
     customer_id: UUID
     account_number: str
+    account_group: str
     status: str
 
 

@@ -7,6 +7,7 @@ from typing import Any
 from libs.contracts import customer_views as views
 from libs.contracts.customers import CustomerStatus
 from services.onboarding.models import (
+    DEPOSIT,
     PROVIDER_REFUSED,
     CustomerFile,
     ExternalAccountRecord,
@@ -17,7 +18,8 @@ from services.onboarding.models import (
 
 
 def onboarding_result(file: CustomerFile) -> views.OnboardingResult:
-    account = file.accounts[0] if file.accounts else None
+    deposits = [account for account in file.accounts if account.account_group == DEPOSIT]
+    account = deposits[0] if deposits else None
     linked = [a.external_account_id for a in file.external_accounts if a.external_account_id]
     return views.OnboardingResult(
         status=file.customer.status,

@@ -13,14 +13,13 @@ from libs.persistence import inbox
 from libs.runtime.feeds import Record
 from services.onboarding.handlers.apply_decision import OPERATION
 from services.onboarding.ids import parse_id
-from services.onboarding.models import AccountEntry, IdentityEntry
+from services.onboarding.models import RESERVE, AccountEntry, IdentityEntry
 from services.onboarding.ordering import ordering_key
 from services.onboarding.repository import accounts, verifications
 from services.onboarding.repository.customers import tenants_of
 
 IDENTITY_FEED = "identity"
 FINANCIAL_FEED = "financial"
-RESERVE = "reserve"
 DECISIONS = UUID("6f0c2f5e-3d0b-5b53-9d0c-0e6a4f8f2a11")
 """Namespace of the command ids of decisions: one feed position, one command, however often it is read."""
 
@@ -100,7 +99,7 @@ async def prepare_financial(entries: Sequence[AccountEntry]) -> Record:
             is_reserve = entry.data.get("account_group") == RESERVE
             if is_reserve and customer_id in tenants and isinstance(number, str):
                 await accounts.own(
-                    connection, tenants[customer_id], customer_id, entry.account_id, number
+                    connection, tenants[customer_id], customer_id, entry.account_id, number, RESERVE
                 )
 
     return record

@@ -11,7 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.contracts.principal import Principal
 from services.onboarding.ids import parse_id
-from services.onboarding.models import AccountRecord, CustomerRecord
+from services.onboarding.models import DEPOSIT, AccountRecord, CustomerRecord
 from services.onboarding.ports import OpenedAccount
 
 
@@ -25,6 +25,7 @@ async def add(
         customer.customer_id,
         account.account_id,
         account.account_number,
+        DEPOSIT,
     )
     assert added, "core banking opened an account that has an owner already"
 
@@ -35,14 +36,16 @@ async def own(
     customer_id: UUID,
     account_id: str,
     account_number: str,
+    account_group: str,
 ) -> bool:
     """Record whose an account is, once: False when it has an owner."""
     owned = await connection.execute(
         text(
-            "INSERT INTO accounts (account_id, tenant, customer_id, account_number, status)"
-            " VALUES (:account_id, :tenant, :customer_id, :account_number, 'open')"
+            "INSERT INTO accounts (account_id, tenant, customer_id, account_number, account_group, status)"
+            " VALUES (:account_id, :tenant, :customer_id, :account_number, :account_group, 'open')"
             " ON CONFLICT (account_id) DO UPDATE SET tenant = excluded.tenant,"
-            " customer_id = excluded.customer_id, account_number = excluded.account_number"
+            " customer_id = excluded.customer_id, account_number = excluded.account_number,"
+            " account_group = excluded.account_group"
             " WHERE accounts.customer_id IS NULL"
         ),
         {
@@ -50,6 +53,7 @@ async def own(
             "tenant": tenant,
             "customer_id": customer_id,
             "account_number": account_number,
+            "account_group": account_group,
         },
     )
     return owned.rowcount == 1
@@ -60,7 +64,7 @@ async def of_customers(
 ) -> list[AccountRecord]:
     rows = await connection.execute(
         text(
-            "SELECT account_id, customer_id, account_number, status FROM accounts"
+            "SELECT account_id, customer_id, account_number, account_group, status FROM accounts"
             " WHERE tenant = :tenant AND customer_id = ANY(:ids) ORDER BY customer_id, account_id"
         ),
         {"tenant": tenant, "ids": list(customer_ids)},

@@ -84,6 +84,7 @@ TABLES = (
         tenant text,
         customer_id uuid,
         account_number text,
+        account_group text NOT NULL DEFAULT 'deposit' CHECK (account_group IN ('deposit', 'reserve')),
         status text NOT NULL,
         CHECK (num_nulls(tenant, customer_id, account_number) IN (0, 3)),
         FOREIGN KEY (tenant, customer_id) REFERENCES customers (tenant, customer_id)
