@@ -92,8 +92,10 @@ class Scene:
         timeout = aiohttp.ClientTimeout(total=SANDBOX_SECONDS)
         try:
             async with self.session.get(url, timeout=timeout) as response:
-                status, content = response.status, await response.content.read(DOCUMENT_BYTES)
-                content += await response.content.read(DOCUMENT_BYTES)
+                status, content = response.status, b""
+                while chunk := await response.content.readany():
+                    content += chunk
+                    expect(len(content) <= DOCUMENT_BYTES, "The document is far too large.")
         except (aiohttp.ClientError, TimeoutError):
             raise StoryBroken("The document's URL gave no answer.") from None
         expect(status == 200, f"The document's URL answered {status}.")

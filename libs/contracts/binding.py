@@ -137,6 +137,7 @@ def error_details(
         known = item["type"] != "extra_forbidden"  # what stands in an unknown field may be anything
         if (
             known
+            and item["type"] != "string_unicode"  # it cannot be shown
             and (value is None or isinstance(value, _SCALARS))
             and not _is_sensitive(shape, loc)
         ):

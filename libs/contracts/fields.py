@@ -194,6 +194,8 @@ def _exact(value: Any) -> Any:
     """JSON integers count as numbers; booleans and strings do not."""
     if isinstance(value, int) and not isinstance(value, bool):
         return Decimal(value)
+    if not isinstance(value, Decimal):
+        raise PydanticKnownError("decimal_type")  # Pydantic's own would be `is_instance_of`
     return value
 
 

@@ -159,9 +159,13 @@ class Driver:
                     connection, leased, seconds=_pause(leased.attempts), error=error.code
                 )
         crash_point(f"{self._service}.concluded")
-        # While the caller waits, a pending command may still become final; other errors are told at once.
+        # While the caller waits, a pending command may still become final; other errors are told at once. Of one that
+        # goes on nobody is told that nothing was started.
+        goes_on = isinstance(error, OutcomeUnknown) or (
+            isinstance(error, Unavailable) and not forget
+        )
         waits = leased.reply_to is not None and leased.deadline > time.time()
-        if waits and leased.reply_to and not isinstance(error, OutcomeUnknown):
+        if waits and leased.reply_to and not goes_on:
             self._answers.send(leased.reply_to, reply)
 
     def _may_forget(self, leased: inbox.Leased) -> bool:

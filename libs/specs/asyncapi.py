@@ -83,6 +83,7 @@ def _envelopes() -> dict[str, Schema]:
         "to": {**text, "description": "The envelope's message_id"},
         "result": {"type": "object", "description": "On success"},
         "error": {"$ref": REF.format(model=WireError.__name__)},
+        "request_id": {**text, "description": "Of the request that an error answered first"},
         "replayed": {"type": "boolean", "default": False},
     }
     # By hand, since msgspec cannot describe the default of an encoded result.

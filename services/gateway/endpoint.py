@@ -204,9 +204,14 @@ def _bind(
     operation: Operation, request: web.Request, body: bytes, errors: list[ErrorDetail]
 ) -> Command:
     """The request's command, with what is wrong in its headers and its values told together."""
-    headers = {
-        name: request.headers[name] for _, name in operation.headers if name in request.headers
-    }
+    headers: dict[str, str] = {}
+    for _, name in operation.headers:
+        sent = request.headers.getall(name, [])
+        if sent:
+            headers[name] = sent[0]
+        if len(sent) > 1:
+            repeated = "Value error, the header is repeated"
+            errors.append({"loc": ["header", name], "msg": repeated, "type": "value_error"})
     try:
         command = bind(operation, request.match_info, request.query.items(), headers, body)
     except Invalid as invalid:

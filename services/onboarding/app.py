@@ -37,6 +37,7 @@ from services.onboarding.handlers.parts import Parts
 from services.onboarding.handlers.queries import Queries
 from services.onboarding.handlers.update_business import UpdateBusinessHandler
 from services.onboarding.handlers.update_person import UpdatePersonHandler
+from services.onboarding.housekeeping import keep_house
 from services.onboarding.ordering import CustomerOrdering
 from services.onboarding.repository.store import Store
 from services.onboarding.repository.vault import Vault
@@ -78,6 +79,11 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
                 command_handlers(parts),
                 CustomerOrdering(store),
                 lease_seconds=settings.lease_seconds,
+            )
+        )
+        await opened.enter_async_context(
+            process.background(
+                "saga-housekeeping", keep_house(database, step_days=settings.saga_step_days)
             )
         )
         await broker.start(wait_seconds=BROKER_WAIT_SECONDS)

@@ -1,19 +1,32 @@
-"""What onboarding knows of a customer, as it stands in the database with its sensitive fields opened."""
+"""What onboarding knows of a customer.
+
+Records hold what views, events and decisions need, and nothing sensitive. What providers are told, `CustomerDetails`,
+is read and opened where a provider is to be called.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from decimal import Decimal
 from typing import Literal
 from uuid import UUID
 
 import msgspec
 
 from libs.contracts import fields as f
+from libs.contracts.customer_views import BusinessView
 from libs.contracts.customers import Business, CustomerStatus, ExternalBankAccount, PersonFields
 
 PROVIDER_REFUSED = "provider_refused"
 """The code of the issue of a customer that was denied because a provider would not have it."""
+
+LAST = 4
+
+
+def last_four(number: str) -> str:
+    """What callers and event receivers see of a number; kept in clear beside the sealed one."""
+    return number[-LAST:]
 
 
 class ProviderIssue(msgspec.Struct, frozen=True):
@@ -49,7 +62,8 @@ class CustomerRecord:
     customer_id: UUID
     saga_id: UUID
     status: CustomerStatus
-    business: Business
+    business: BusinessView
+    ein_last_four: str
     verification: Verification | None
     core_id: str | None
     refused_by_provider: bool
@@ -65,7 +79,10 @@ class PersonRecord:
     tenant: str
     person_id: UUID
     customer_id: UUID
-    details: PersonDetails
+    first_name: str
+    last_name: str
+    controller: bool
+    ownership_percentage: Decimal
     verification: Verification | None
     core_id: str | None
     sequence: int
@@ -83,18 +100,26 @@ class ExternalAccountRecord:
     tenant: str
     customer_id: UUID
     external_account_id: str | None
-    details: ExternalBankAccount
+    bank_name: str
+    name_on_account: str
+    routing_number: str
+    number_last_four: str
     primary: bool
     sequence: int
 
 
+DEPOSIT = "deposit"
+RESERVE = "reserve"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccountRecord:
-    """An account at the bank. `status` as the financial provider last reported it."""
+    """An account at the bank: a deposit or a reserve account. `status` as the financial provider last reported it."""
 
     account_id: str
     customer_id: UUID
     account_number: str
+    account_group: str
     status: str
 
 
@@ -127,6 +152,15 @@ class CustomerFile:
         ]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CustomerDetails:
+    """What providers are told of a customer: persons in the order of its file, the external account of its draft."""
+
+    business: Business
+    persons: tuple[PersonDetails, ...]
+    draft: ExternalBankAccount | None
+
+
 class IdentityEntry(msgspec.Struct, frozen=True):
     """An entry of the identity provider's feed. Ids are text: the provider has customers that are not ours."""
 
@@ -146,4 +180,5 @@ class AccountEntry(msgspec.Struct, frozen=True):
     position: int
     type: str
     account_id: str = ""
+    customer_id: str = ""
     data: dict[str, object] = {}

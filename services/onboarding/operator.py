@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Awaitable, Callable
 from dataclasses import asdict
 from datetime import UTC, datetime
-from typing import Annotated
+from typing import Annotated, TypeVar
+from uuid import UUID
 
 from cyclopts import App, Parameter
 from rich.markup import escape
 from sqlalchemy.exc import ArgumentError
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.client.mistakes import OperatorMistake
 from libs.client.output import age, console, print_json
@@ -22,6 +25,7 @@ from services.onboarding.repository.steps import RefusedCompensation
 URL = "BANKSIDE_ONBOARDING_DATABASE_URL"
 MAX_SHOWN = 1000
 
+T = TypeVar("T")
 Flag = Annotated[bool, Parameter(negative=())]
 
 app = App(name="sagas", help="Commands of onboarding that are not finished, compensations refused.")
@@ -38,7 +42,9 @@ def list_sagas(*, refused: Flag = False, limit: int = 50, json: Flag = False) ->
     """
     if not 1 <= limit <= MAX_SHOWN:
         raise OperatorMistake(f"--limit is 1 to {MAX_SHOWN}.")
-    unfinished, compensations = asyncio.run(_look(limit))
+    unfinished, compensations = asyncio.run(
+        _with_database(lambda connection: _look(connection, limit))
+    )
     if refused:
         unfinished = []
     if json:
@@ -55,7 +61,39 @@ def list_sagas(*, refused: Flag = False, limit: int = 50, json: Flag = False) ->
     return 0
 
 
-async def _look(limit: int) -> tuple[list[OpenCommand], list[RefusedCompensation]]:
+@app.command
+def settle(saga_id: UUID, step: str, *, json: Flag = False) -> int:
+    """Say that a refused compensation has been seen to: it is listed no longer, and purged in time.
+
+    Args:
+        saga_id: As listed.
+        step: As listed.
+        json: Print one JSON document.
+    """
+    if not asyncio.run(_with_database(lambda connection: steps.settle(connection, saga_id, step))):
+        raise OperatorMistake(f"There is no refused compensation {saga_id} {step} to see to.")
+    if json:
+        print_json({"saga_id": saga_id, "step": step, "settled": True})
+    else:
+        console().print(f"Settled: {saga_id}  {step}")
+    return 0
+
+
+async def _look(
+    connection: AsyncConnection, limit: int
+) -> tuple[list[OpenCommand], list[RefusedCompensation]]:
+    return (
+        await open_commands.oldest(connection, limit),
+        await steps.refused_compensations(connection, limit),
+    )
+
+
+async def _with_database(work: Callable[[AsyncConnection], Awaitable[T]]) -> T:
+    """What the work gives, in one transaction.
+
+    Raises:
+        OperatorMistake: there is no database to work in.
+    """
     url = os.environ.get(URL)
     if not url:
         raise OperatorMistake(f"Set {URL}, or start the stack (make up).")
@@ -65,10 +103,7 @@ async def _look(limit: int) -> tuple[list[OpenCommand], list[RefusedCompensation
         raise OperatorMistake(f"{URL} is not the URL of a database.") from None
     try:
         async with database.transaction() as connection:
-            return (
-                await open_commands.oldest(connection, limit),
-                await steps.refused_compensations(connection, limit),
-            )
+            return await work(connection)
     except Exception as error:
         if not is_away(error):
             raise

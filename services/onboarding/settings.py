@@ -25,3 +25,5 @@ class Settings(CommandSettings):
     """One relays the outbox, two lead the feeds, the others work."""
     feed_poll_seconds: float = Field(default=0.25, gt=0, le=60)
     feed_page_size: int = Field(default=100, ge=1, le=500)
+    saga_step_days: int = Field(default=30, ge=1, le=3650)
+    """How long the steps of finished commands are kept, for an operator to look at."""

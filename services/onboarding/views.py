@@ -7,18 +7,19 @@ from typing import Any
 from libs.contracts import customer_views as views
 from libs.contracts.customers import CustomerStatus
 from services.onboarding.models import (
+    DEPOSIT,
     PROVIDER_REFUSED,
     CustomerFile,
     ExternalAccountRecord,
     PersonRecord,
     Verification,
+    last_four,
 )
-
-LAST = 4
 
 
 def onboarding_result(file: CustomerFile) -> views.OnboardingResult:
-    account = file.accounts[0] if file.accounts else None
+    deposits = [account for account in file.accounts if account.account_group == DEPOSIT]
+    account = deposits[0] if deposits else None
     linked = [a.external_account_id for a in file.external_accounts if a.external_account_id]
     return views.OnboardingResult(
         status=file.customer.status,
@@ -33,8 +34,8 @@ def onboarding_result(file: CustomerFile) -> views.OnboardingResult:
         persons=[
             views.OnboardedPerson(
                 customer_id=str(person.person_id),
-                first_name=person.details.first_name,
-                last_name=person.details.last_name,
+                first_name=person.first_name,
+                last_name=person.last_name,
             )
             for person in file.persons
         ],
@@ -42,21 +43,19 @@ def onboarding_result(file: CustomerFile) -> views.OnboardingResult:
 
 
 def customer(file: CustomerFile) -> views.Customer:
-    business = file.customer.business
-    details = {**business.model_dump(), "ein": business.ein[-LAST:]}
-    return views.Customer(**_base(file), business=views.BusinessDetails(**details))
+    business = views.BusinessDetails(
+        **dict(file.customer.business), ein=file.customer.ein_last_four
+    )
+    return views.Customer(**_base(file), business=business)
 
 
 def customer_event(file: CustomerFile) -> views.CustomerEventData:
     base = _base(file)
     accounts = [
-        account.model_copy(update={"account_number": account.account_number[-LAST:]})
+        account.model_copy(update={"account_number": last_four(account.account_number)})
         for account in base.pop("accounts")
     ]
-    details = file.customer.business.model_dump(exclude={"ein"})
-    return views.CustomerEventData(
-        **base, accounts=accounts, business=views.BusinessView(**details)
-    )
+    return views.CustomerEventData(**base, accounts=accounts, business=file.customer.business)
 
 
 def person_event(person: PersonRecord) -> views.PersonEventData:
@@ -68,14 +67,13 @@ def person_event(person: PersonRecord) -> views.PersonEventData:
 
 def external_account_event(account: ExternalAccountRecord) -> views.ExternalAccountEventData:
     assert account.external_account_id is not None, "a draft is nobody's news"
-    details = account.details
     return views.ExternalAccountEventData(
         external_account_id=account.external_account_id,
         customer_id=str(account.customer_id),
-        bank_name=details.bank_name,
-        name_on_account=details.name_on_account,
-        routing_number=details.routing_number,
-        account_number=details.account_number[-LAST:],
+        bank_name=account.bank_name,
+        name_on_account=account.name_on_account,
+        routing_number=account.routing_number,
+        account_number=account.number_last_four,
         primary=account.primary,
     )
 
@@ -95,8 +93,8 @@ def _base(file: CustomerFile) -> dict[str, Any]:
         "external_bank_accounts": [
             views.CustomerExternalBankAccount(
                 external_bank_account_id=account.external_account_id,
-                bank_name=account.details.bank_name,
-                account_number=account.details.account_number[-LAST:],
+                bank_name=account.bank_name,
+                account_number=account.number_last_four,
                 primary=account.primary,
             )
             for account in file.external_accounts
@@ -129,7 +127,7 @@ def _issues_of(verification: Verification | None, person_id: str | None) -> list
 def _person(person: PersonRecord) -> views.PersonSummary:
     return views.PersonSummary(
         customer_id=str(person.person_id),
-        first_name=person.details.first_name,
-        last_name=person.details.last_name,
+        first_name=person.first_name,
+        last_name=person.last_name,
         status=person.status,
     )

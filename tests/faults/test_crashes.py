@@ -170,6 +170,25 @@ async def test_a_decision_survives_a_kill_at_each_point(live: Live) -> None:
         await live.has_events(customer_id, expected)
 
 
+async def test_a_reserve_account_does_not_pass_for_the_one_being_opened(live: Live) -> None:
+    answer = (await live.partner.post(CUSTOMERS, application(PENDING_REVIEW))).data
+    customer_id = answer["business"]["customer_id"]
+    decision = live.bank.decide(customer_id, "approved")
+    await (await killed_at(live, "onboarding.opened.committing", decision))
+    (deposit,) = await live.bank.accounts(customer_id)
+    reserve = await live.bank.simulate(f"accounts/{deposit['account_id']}/reserve")
+    await live.stack.restart("onboarding")
+
+    async def both() -> set[str]:
+        found = (await live.customer(customer_id))["accounts"]
+        return {account["id"] for account in found if len(found) == 2}
+
+    owned = await eventually("both accounts are the customer's", both, TAKEN_OVER_SECONDS)
+
+    assert owned == {deposit["account_id"], reserve["account_id"]}
+    assert (await live.customer(customer_id))["status"] == "approved"
+
+
 @pytest.mark.parametrize("points", REFUSAL.values(), ids=REFUSAL.keys())
 async def test_taking_back_survives_a_kill_at_each_point(live: Live, points: list[str]) -> None:
     sent = {new_key(): application() for _ in points}

@@ -85,6 +85,7 @@ class FinancialLedger:
                 deadline,
                 [*_given(load_date=load), ("page", str(page)), ("limit", str(limit))],
             )
+            _expect_account(operation, command.account_id, [answer.account_id])
             of_another_load = load is not None and answer.as_of_date not in (load, None)
             if of_another_load or (answer.as_of_date is None and answer.total > 0):
                 raise broken_pages(operation, "of another load")
@@ -131,8 +132,9 @@ class FinancialLedger:
     async def settlement_calculations(
         self, command: ListSettlementCalculations, deadline: float
     ) -> list[SettlementCalculation] | None:
+        operation = "list_settlement_calculations"
         pages = await self._all(
-            "list_settlement_calculations",
+            operation,
             command.account_id,
             "settlement-calculations",
             SettlementCalculationsAnswer,
@@ -140,9 +142,10 @@ class FinancialLedger:
             _given(**{"from": command.settlement_date}),
             {"Source": command.source} if command.source else None,
         )
+        _expect_account(operation, command.account_id, [page.account_id for page in pages])
         reserve = pages[0].reserve_account_number
         if any(page.reserve_account_number != reserve for page in pages):
-            raise broken_pages("list_settlement_calculations", "of several reserve accounts")
+            raise broken_pages(operation, "of several reserve accounts")
         if reserve is None:
             return None
         return [row.to_calculation(reserve) for page in pages for row in page.rows]

@@ -147,6 +147,7 @@ class DepositLocationAnswer(Answer):
 
 
 class DepositLocationsAnswer(PageAnswer):
+    account_id: Text
     locations: list[DepositLocationAnswer]
     as_of_date: CalendarDate | None
 
@@ -191,6 +192,7 @@ class SettlementCalculationAnswer(Answer):
 
 
 class SettlementCalculationsAnswer(CursorAnswer):
+    account_id: Text
     reserve_account_number: Text | None
     calculations: list[SettlementCalculationAnswer]
 

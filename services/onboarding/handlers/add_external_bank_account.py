@@ -7,12 +7,18 @@ from uuid import UUID
 
 from libs.contracts.customer_views import ExternalBankAccountAdded
 from libs.contracts.customers import AddExternalBankAccount, CustomerStatus
-from libs.contracts.errors import AlreadyExists, NotFound, OutcomePending, ProviderRefused
+from libs.contracts.errors import (
+    AlreadyExists,
+    NotFound,
+    OutcomePending,
+    ProviderRefused,
+    Unavailable,
+)
 from libs.contracts.result import Result
 from libs.runtime.commands import Drive
 from libs.runtime.crash import crash_point
 from services.onboarding.handlers.amendment import refuse_when_final
-from services.onboarding.handlers.parts import Parts, nothing_started
+from services.onboarding.handlers.parts import Parts
 from services.onboarding.ids import derived, saga_id_of
 from services.onboarding.models import CustomerRecord
 from services.onboarding.ports import LinkedAccount
@@ -56,7 +62,7 @@ class AddExternalBankAccountHandler:
                 ),
             )
         except NothingSent as error:
-            raise nothing_started(drive) from error
+            raise Unavailable from error
         except StepRefused as refused:
             if refused.code == ALREADY_LINKED:
                 raise _already_linked() from refused

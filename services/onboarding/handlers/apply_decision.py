@@ -124,7 +124,7 @@ def _is_newer(known: Verification | None, verification: Verification) -> bool:
 def _is_to_be_opened(file: CustomerFile) -> bool:
     """All are approved and the account is not open yet: approval comes with the account."""
     return (
-        not file.accounts
+        file.customer.core_id is None  # recorded together with the account
         and states.overall(file.verifications) is CustomerStatus.APPROVED
         and states.may_follow(file.customer.status, CustomerStatus.APPROVED)
     )

@@ -13,7 +13,7 @@ from libs.persistence import inbox
 from libs.runtime.feeds import Record
 from services.onboarding.handlers.apply_decision import OPERATION
 from services.onboarding.ids import parse_id
-from services.onboarding.models import AccountEntry, IdentityEntry
+from services.onboarding.models import RESERVE, AccountEntry, IdentityEntry
 from services.onboarding.ordering import ordering_key
 from services.onboarding.repository import accounts, verifications
 from services.onboarding.repository.customers import tenants_of
@@ -79,12 +79,27 @@ async def _enqueue(
 
 
 async def prepare_financial(entries: Sequence[AccountEntry]) -> Record:
-    """The status of an account, as far as it is one of ours."""
+    """The status of each account, known to be ours or not yet, and whose a reserve account is.
+
+    A customer's deposit account is opened by us; a reserve account by the bank, so that this is all we hear of it.
+    """
 
     async def record(connection: AsyncConnection) -> None:
-        for entry in entries:
-            status = entry.data.get("status")
-            if entry.type.startswith("account.") and isinstance(status, str):
+        news = [
+            entry for entry in entries if entry.type.startswith("account.") and entry.account_id
+        ]
+        tenants = await tenants_of(
+            connection, {c for entry in news if (c := parse_id(entry.customer_id)) is not None}
+        )
+        for entry in news:
+            status, number = entry.data.get("status"), entry.data.get("account_number")
+            if isinstance(status, str):
                 await accounts.set_status(connection, entry.account_id, status)
+            customer_id = parse_id(entry.customer_id)
+            is_reserve = entry.data.get("account_group") == RESERVE
+            if is_reserve and customer_id in tenants and isinstance(number, str):
+                await accounts.own(
+                    connection, tenants[customer_id], customer_id, entry.account_id, number, RESERVE
+                )
 
     return record

@@ -8,14 +8,14 @@ from uuid import UUID
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.contracts.customers import CustomerStatus, OnboardCustomer
-from libs.contracts.errors import AlreadyExists, ProviderRefused
+from libs.contracts.errors import AlreadyExists, ProviderRefused, Unavailable
 from libs.contracts.result import Result
 from libs.runtime.commands import Drive
 from libs.runtime.crash import crash_point
 from services.onboarding import states, views
 from services.onboarding.handlers.denial import Denial
 from services.onboarding.handlers.opening import Opening, OpeningRefused, saga_of
-from services.onboarding.handlers.parts import Parts, nothing_started, somebody_waits
+from services.onboarding.handlers.parts import Parts
 from services.onboarding.ids import derived, saga_id_of
 from services.onboarding.models import CustomerFile, PersonDetails, PersonRecord, Verification
 from services.onboarding.repository import ein_holds
@@ -115,6 +115,8 @@ class OnboardCustomerHandler:
     async def _verify(self, saga: Saga, file: CustomerFile) -> None:
         """Verification of the business and of each person, each answer stored as it comes."""
         identity, store, customer = self._parts.identity, self._parts.store, file.customer
+        async with saga.drive.transaction() as connection:
+            details = await store.details(connection, file)
 
         async def announce(connection: AsyncConnection, answer: Verification) -> None:
             """From here on a provider knows of the customer: it is there to stay."""
@@ -125,16 +127,19 @@ class OnboardCustomerHandler:
             await saga.first_step(
                 "verify_business",
                 Verification,
-                partial(identity.verify_business, customer.customer_id, customer.business),
+                partial(identity.verify_business, customer.customer_id, details.business),
                 then=announce,
             )
         except NothingSent as error:
             await self._take_back(saga.drive, file)
-            raise nothing_started(saga.drive) from error
-        for number, person in enumerate(file.persons, start=1):
-            await self._verify_person(saga, number, person)
+            raise Unavailable from error
+        told = zip(file.persons, details.persons, strict=True)
+        for number, (person, person_details) in enumerate(told, start=1):
+            await self._verify_person(saga, number, person, person_details)
 
-    async def _verify_person(self, saga: Saga, number: int, person: PersonRecord) -> None:
+    async def _verify_person(
+        self, saga: Saga, number: int, person: PersonRecord, details: PersonDetails
+    ) -> None:
         async def store(connection: AsyncConnection, answer: Verification) -> None:
             await self._parts.store.persons.set_verification(connection, person, answer)
 
@@ -145,19 +150,18 @@ class OnboardCustomerHandler:
                 self._parts.identity.verify_person,
                 person.person_id,
                 person.customer_id,
-                person.details,
+                details,
             ),
             then=store,
         )
 
     async def _take_back(self, drive: Drive, file: CustomerFile) -> None:
-        """Leave no trace, when the caller waits and can be told so."""
-        if somebody_waits(drive):
-            async with drive.transaction() as connection:
-                customer = file.customer
-                await self._parts.store.customers.remove(
-                    connection, customer.tenant, customer.customer_id
-                )
+        """Leave no trace. A command that goes on all the same stores its application anew, under the same ids."""
+        customer = file.customer
+        async with drive.transaction() as connection:
+            await self._parts.store.customers.remove(
+                connection, customer.tenant, customer.customer_id
+            )
 
     async def _decide(self, saga: Saga) -> CustomerFile:
         """Move the customer to what the verifications make together; approved, it stays pending until opened."""

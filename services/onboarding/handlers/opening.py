@@ -74,25 +74,27 @@ class Opening:
         self, saga: Saga, file: CustomerFile, opened: _Opened
     ) -> tuple[LinkedAccount, OpenedAccount]:
         core, customer = self._parts.core, file.customer
-        draft = file.draft
-        assert draft is not None, "an application has a draft until it is opened"
+        async with saga.drive.transaction() as connection:
+            details = await self._parts.store.details(connection, file)
+        assert details.draft is not None, "an application has a draft until it is opened"
         business = await saga.step(
             "create_core_business",
             CoreCustomer,
-            partial(core.create_business, customer.customer_id, customer.business),
+            partial(core.create_business, customer.customer_id, details.business),
         )
         self._add_customer(saga, opened, "close_core_business", business.core_id)
-        for number, person in enumerate(file.persons, start=1):
+        told = zip(file.persons, details.persons, strict=True)
+        for number, (person, person_details) in enumerate(told, start=1):
             created = await saga.step(
                 f"create_core_person.{number}",
                 CoreCustomer,
-                partial(core.create_person, person.person_id, customer.customer_id, person.details),
+                partial(core.create_person, person.person_id, customer.customer_id, person_details),
             )
             self._add_customer(saga, opened, f"close_core_person.{number}", created.core_id)
         linked = await saga.step(
             "link_external_account",
             LinkedAccount,
-            partial(core.link_external_account, business.core_id, draft.details),
+            partial(core.link_external_account, business.core_id, details.draft),
         )
         close = partial(core.close_external_account, linked.external_account_id)
         opened.undo.append(partial(saga.compensate, "close_external_account", Closed, close))

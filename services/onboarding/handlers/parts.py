@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from uuid import UUID
 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.contracts.customers import CustomerStatus
-from libs.contracts.errors import OutcomePending, Unavailable
-from libs.runtime.commands import Drive
-from libs.runtime.queries import ANSWER_MARGIN_SECONDS
 from services.onboarding import states
 from services.onboarding.events import Events
 from services.onboarding.models import CustomerFile
@@ -59,16 +55,3 @@ class Parts:
         if status in states.FINAL:
             await ein_holds.release(connection, customer.tenant, customer.customer_id)
         await self.events.of_customer(connection, states.EVENTS[status], customer)
-
-
-def somebody_waits(drive: Drive) -> bool:
-    """Whether the caller has not been told yet that the command is pending."""
-    return time.time() < drive.deadline - ANSWER_MARGIN_SECONDS - 0.5
-
-
-def nothing_started(drive: Drive) -> Exception:
-    """What to raise when the provider cannot be reached and nothing is left of the command.
-
-    A caller that waits may send it again. One that was told that it is pending must find it carried out.
-    """
-    return Unavailable() if somebody_waits(drive) else OutcomePending()

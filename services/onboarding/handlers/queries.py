@@ -17,11 +17,18 @@ from libs.contracts.principal import Principal
 from libs.contracts.result import Result
 from libs.persistence.engine import Database
 from services.onboarding import views
+from services.onboarding.handlers.bulkhead import Bulkhead
 from services.onboarding.ids import parse_id
 from services.onboarding.repository import accounts
 from services.onboarding.repository.store import Store
 
 LARGEST_PAGE = 1000
+
+LISTS_AT_ONCE = 4
+LISTS_WAITING = 60
+"""Of lists, which cost many times as much as other reads: so many wait at most, beyond it is 503. What waits takes up
+room in the consumer, which has 256.
+"""
 
 
 class Queries:
@@ -30,6 +37,7 @@ class Queries:
     def __init__(self, database: Database, store: Store) -> None:
         self._database = database
         self._store = store
+        self._lists = Bulkhead(LISTS_AT_ONCE, LISTS_WAITING)
 
     async def get_customer(self, principal: Principal, command: GetCustomer, _: float) -> Result:
         customer_id = parse_id(command.customer_id)
@@ -44,7 +52,7 @@ class Queries:
     async def list_customers(
         self, principal: Principal, command: ListCustomers, _: float
     ) -> Result:
-        async with self._database.transaction() as connection:
+        async with self._lists.room(), self._database.transaction() as connection:
             customers, total = await self._store.customers.page(
                 connection,
                 principal.tenant,
@@ -73,7 +81,7 @@ class Queries:
         self, principal: Principal, command: ListOwnedAccounts, _: float
     ) -> Result:
         limit = min(max(command.limit, 1), LARGEST_PAGE)
-        async with self._database.transaction() as connection:
+        async with self._lists.room(), self._database.transaction() as connection:
             owned = await accounts.page_of_owned(connection, principal, command.after, limit)
         return Result(
             data=OwnedAccounts(

@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 from libs.contracts.customers import Business, CustomerStatus, UpdateBusiness
-from libs.contracts.errors import AlreadyExists, NotFound, OutcomePending, ProviderRefused
+from libs.contracts.errors import (
+    AlreadyExists,
+    NotFound,
+    OutcomePending,
+    ProviderRefused,
+    Unavailable,
+)
 from libs.contracts.result import Result
 from libs.runtime.commands import Drive
 from libs.runtime.crash import crash_point
@@ -14,7 +20,7 @@ from services.onboarding.handlers.amendment import (
     refuse_when_final,
     write_to_providers,
 )
-from services.onboarding.handlers.parts import Parts, nothing_started
+from services.onboarding.handlers.parts import Parts
 from services.onboarding.ids import parse_id, saga_id_of
 from services.onboarding.models import CustomerRecord, Verification
 from services.onboarding.repository import ein_holds
@@ -29,8 +35,8 @@ class UpdateBusinessHandler:
         self._parts = parts
 
     async def __call__(self, drive: Drive, command: UpdateBusiness) -> Result:
-        customer, amended = await self._prepare(drive, command)
-        if amended == customer.business:
+        customer, business, amended = await self._prepare(drive, command)
+        if amended == business:
             return Result()
         saga = Saga(
             drive,
@@ -42,22 +48,20 @@ class UpdateBusinessHandler:
             ),
         )
         try:
-            answer = await write_to_providers(
-                self._parts, saga, customer, customer.business, amended
-            )
+            answer = await write_to_providers(self._parts, saga, customer, business, amended)
         except NothingSent as error:
-            await self._keep_ein_of(drive, customer, customer.business)
-            raise nothing_started(drive) from error
+            await self._keep_ein_of(drive, customer, business)
+            raise Unavailable from error
         except StepRefused as error:
-            await self._keep_ein_of(drive, customer, customer.business)
+            await self._keep_ein_of(drive, customer, business)
             raise ProviderRefused from error
         await self._record(drive, customer, amended, answer)
         return Result()
 
     async def _prepare(
         self, drive: Drive, command: UpdateBusiness
-    ) -> tuple[CustomerRecord, Business]:
-        """The customer and its business as it is to be, whose EIN the customer holds from here on.
+    ) -> tuple[CustomerRecord, Business, Business]:
+        """The customer, its business, and that as it is to be, whose EIN the customer holds from here on.
 
         Raises:
             NotFound, InvalidState, Invalid, AlreadyExists: the caller's fault.
@@ -74,11 +78,12 @@ class UpdateBusinessHandler:
             refuse_when_final(customer)
             if customer.status is CustomerStatus.PENDING:
                 raise OutcomePending
-            amended = amending.amended_business(customer.business, command.business)
+            business = await store.customers.business(connection, customer)
+            amended = amending.amended_business(business, command.business)
             digest = store.vault.ein_digest(amended.ein)
             if not await ein_holds.take(connection, tenant, customer_id, digest):
                 raise AlreadyExists("A customer with this EIN exists already.")
-        return customer, amended
+        return customer, business, amended
 
     async def _keep_ein_of(
         self, drive: Drive, customer: CustomerRecord, business: Business

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from uuid import UUID
+
 from libs.contracts.customers import CustomerStatus, UpdatePerson, broken_person_rules
-from libs.contracts.errors import Invalid, NotFound, OutcomePending, ProviderRefused
+from libs.contracts.errors import Invalid, NotFound, OutcomePending, ProviderRefused, Unavailable
 from libs.contracts.result import Result
 from libs.runtime.commands import Drive
 from libs.runtime.crash import crash_point
@@ -14,7 +16,7 @@ from services.onboarding.handlers.amendment import (
     refuse_when_final,
     write_to_providers,
 )
-from services.onboarding.handlers.parts import Parts, nothing_started
+from services.onboarding.handlers.parts import Parts
 from services.onboarding.ids import parse_id, saga_id_of
 from services.onboarding.models import CustomerFile, PersonDetails, PersonRecord, Verification
 from services.onboarding.repository.steps import SagaName
@@ -28,8 +30,8 @@ class UpdatePersonHandler:
         self._parts = parts
 
     async def __call__(self, drive: Drive, command: UpdatePerson) -> Result:
-        person, amended = await self._prepare(drive, command)
-        if amended == person.details:
+        person, details, amended = await self._prepare(drive, command)
+        if amended == details:
             return Result()
         saga = Saga(
             drive,
@@ -41,9 +43,9 @@ class UpdatePersonHandler:
             ),
         )
         try:
-            answer = await write_to_providers(self._parts, saga, person, person.details, amended)
+            answer = await write_to_providers(self._parts, saga, person, details, amended)
         except NothingSent as error:
-            raise nothing_started(drive) from error
+            raise Unavailable from error
         except StepRefused as error:
             raise ProviderRefused from error
         await self._record(drive, person, amended, answer)
@@ -51,8 +53,8 @@ class UpdatePersonHandler:
 
     async def _prepare(
         self, drive: Drive, command: UpdatePerson
-    ) -> tuple[PersonRecord, PersonDetails]:
-        """The person, and its details as they are to be.
+    ) -> tuple[PersonRecord, PersonDetails, PersonDetails]:
+        """The person, its details, and those as they are to be.
 
         Raises:
             NotFound, InvalidState, Invalid: the caller's fault.
@@ -67,13 +69,13 @@ class UpdatePersonHandler:
             if customer_id is None:
                 raise NotFound
             file = await self._parts.locked_file(connection, tenant, customer_id)
+            details = (await store.persons.details(connection, tenant, [person_id]))[person_id]
         refuse_when_final(file.customer)
         if file.customer.status is CustomerStatus.PENDING:
             raise OutcomePending
-        person = file.person(person_id)
-        amended = amending.amended_person(person.details, command)
-        _check_together(file, person, amended)
-        return person, amended
+        amended = amending.amended_person(details, command)
+        _check_together(file, person_id, amended)
+        return file.person(person_id), details, amended
 
     async def _record(
         self, drive: Drive, person: PersonRecord, amended: PersonDetails, answer: Verification
@@ -94,12 +96,17 @@ class UpdatePersonHandler:
         crash_point("onboarding.person_updated.committed")
 
 
-def _check_together(file: CustomerFile, person: PersonRecord, amended: PersonDetails) -> None:
+def _check_together(file: CustomerFile, person_id: UUID, amended: PersonDetails) -> None:
     """Raises Invalid when the persons would no longer be right together (interface §5)."""
-    together = [
-        amended if other.person_id == person.person_id else other.details for other in file.persons
+    together: list[PersonRecord | PersonDetails] = [
+        amended if person.person_id == person_id else person for person in file.persons
     ]
-    broken = broken_person_rules([details.model_dump() for details in together])
+    broken = broken_person_rules(
+        [
+            {"controller": each.controller, "ownership_percentage": each.ownership_percentage}
+            for each in together
+        ]
+    )
     if broken:
         raise Invalid(
             [

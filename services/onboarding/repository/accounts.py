@@ -11,25 +11,52 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.contracts.principal import Principal
 from services.onboarding.ids import parse_id
-from services.onboarding.models import AccountRecord, CustomerRecord
+from services.onboarding.models import DEPOSIT, AccountRecord, CustomerRecord
 from services.onboarding.ports import OpenedAccount
 
 
 async def add(
     connection: AsyncConnection, customer: CustomerRecord, account: OpenedAccount
 ) -> None:
-    await connection.execute(
+    """The customer's from now on; open, unless the provider has reported something else meanwhile."""
+    added = await own(
+        connection,
+        customer.tenant,
+        customer.customer_id,
+        account.account_id,
+        account.account_number,
+        DEPOSIT,
+    )
+    assert added, "core banking opened an account that has an owner already"
+
+
+async def own(
+    connection: AsyncConnection,
+    tenant: str,
+    customer_id: UUID,
+    account_id: str,
+    account_number: str,
+    account_group: str,
+) -> bool:
+    """Record whose an account is, once: False when it has an owner."""
+    owned = await connection.execute(
         text(
-            "INSERT INTO accounts (account_id, tenant, customer_id, account_number, status)"
-            " VALUES (:account_id, :tenant, :customer_id, :account_number, 'open')"
+            "INSERT INTO accounts (account_id, tenant, customer_id, account_number, account_group, status)"
+            " VALUES (:account_id, :tenant, :customer_id, :account_number, :account_group, 'open')"
+            " ON CONFLICT (account_id) DO UPDATE SET tenant = excluded.tenant,"
+            " customer_id = excluded.customer_id, account_number = excluded.account_number,"
+            " account_group = excluded.account_group"
+            " WHERE accounts.customer_id IS NULL"
         ),
         {
-            "account_id": account.account_id,
-            "tenant": customer.tenant,
-            "customer_id": customer.customer_id,
-            "account_number": account.account_number,
+            "account_id": account_id,
+            "tenant": tenant,
+            "customer_id": customer_id,
+            "account_number": account_number,
+            "account_group": account_group,
         },
     )
+    return owned.rowcount == 1
 
 
 async def of_customers(
@@ -37,7 +64,7 @@ async def of_customers(
 ) -> list[AccountRecord]:
     rows = await connection.execute(
         text(
-            "SELECT account_id, customer_id, account_number, status FROM accounts"
+            "SELECT account_id, customer_id, account_number, account_group, status FROM accounts"
             " WHERE tenant = :tenant AND customer_id = ANY(:ids) ORDER BY customer_id, account_id"
         ),
         {"tenant": tenant, "ids": list(customer_ids)},
@@ -46,9 +73,16 @@ async def of_customers(
 
 
 async def set_status(connection: AsyncConnection, account_id: str, status: str) -> None:
-    """As the financial provider reports it, who knows no tenant. One that is not ours is passed over."""
+    """As the financial provider reports it, who knows no tenant.
+
+    It may know of the account before we do: then the status is kept for the owner to come. Both this and `add` write
+    the same row, so that one waits for the other and whichever comes second sees what the first one wrote.
+    """
     await connection.execute(
-        text("UPDATE accounts SET status = :status WHERE account_id = :account_id"),
+        text(
+            "INSERT INTO accounts (account_id, status) VALUES (:account_id, :status)"
+            " ON CONFLICT (account_id) DO UPDATE SET status = excluded.status"
+        ),
         {"account_id": account_id, "status": status},
     )
 

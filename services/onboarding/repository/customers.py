@@ -9,14 +9,19 @@ from uuid import UUID
 from sqlalchemy import Row, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from libs.contracts.customer_views import BusinessView
 from libs.contracts.customers import Business, CustomerStatus
-from services.onboarding.models import CustomerRecord, Verification
+from libs.contracts.exact_json import decode
+from services.onboarding.models import CustomerRecord, Verification, last_four
 from services.onboarding.repository import verifications
+from services.onboarding.repository.stored import read_stored
+from services.onboarding.repository.table import Table
 from services.onboarding.repository.vault import Vault
 
+_TABLE = Table("customers", "customer_id", touch="updated_at = clock_timestamp()")
 _COLUMNS = (
-    "tenant, customer_id, saga_id, status, business::text, verification::text, core_id,"
-    " refused_by_provider, sequence, created_at, updated_at"
+    "tenant, customer_id, saga_id, status, business::text, ein_last_four, verification::text,"
+    " core_id, refused_by_provider, sequence, created_at, updated_at"
 )
 
 
@@ -36,14 +41,16 @@ class Customers:
         """A new one, pending."""
         await connection.execute(
             text(
-                "INSERT INTO customers (tenant, customer_id, saga_id, status, business)"
-                " VALUES (:tenant, :customer_id, :saga_id, 'pending', CAST(:business AS jsonb))"
+                "INSERT INTO customers"
+                " (tenant, customer_id, saga_id, status, business, ein_last_four) VALUES"
+                " (:tenant, :customer_id, :saga_id, 'pending', CAST(:business AS jsonb), :last_four)"
             ),
             {
                 "tenant": tenant,
                 "customer_id": customer_id,
                 "saga_id": saga_id,
                 "business": self._vault.seal(business, _context(customer_id)),
+                "last_four": last_four(business.ein),
             },
         )
 
@@ -70,7 +77,7 @@ class Customers:
             {"tenant": tenant, "customer_id": customer_id},
         )
         row = rows.first()
-        return None if row is None else self._record(row)
+        return None if row is None else _record(row)
 
     async def page(
         self,
@@ -97,7 +104,7 @@ class Customers:
             ),
             values,
         )
-        return [self._record(row) for row in rows], int(total.scalar_one())
+        return [_record(row) for row in rows], int(total.scalar_one())
 
     async def find_owner(
         self, connection: AsyncConnection, customer_id: UUID
@@ -108,7 +115,18 @@ class Customers:
             {"customer_id": customer_id},
         )
         row = rows.first()
-        return None if row is None else self._record(row)
+        return None if row is None else _record(row)
+
+    async def business(self, connection: AsyncConnection, customer: CustomerRecord) -> Business:
+        """Opened."""
+        rows = await connection.execute(
+            text(
+                "SELECT business::text FROM customers"
+                " WHERE tenant = :tenant AND customer_id = :customer_id"
+            ),
+            {"tenant": customer.tenant, "customer_id": customer.customer_id},
+        )
+        return self._vault.open(Business, rows.scalar_one(), _context(customer.customer_id))
 
     async def set_business(
         self, connection: AsyncConnection, customer: CustomerRecord, business: Business
@@ -116,8 +134,9 @@ class Customers:
         await self._set(
             connection,
             customer,
-            "business = CAST(:value AS jsonb)",
+            "business = CAST(:value AS jsonb), ein_last_four = :last_four",
             value=self._vault.seal(business, _context(customer.customer_id)),
+            last_four=last_four(business.ein),
         )
 
     async def set_verification(
@@ -154,40 +173,12 @@ class Customers:
 
     async def next_sequence(self, connection: AsyncConnection, customer: CustomerRecord) -> int:
         """The number of its next event, under the lock of its row."""
-        row = await connection.execute(
-            text(
-                "UPDATE customers SET sequence = sequence + 1, updated_at = clock_timestamp()"
-                " WHERE tenant = :tenant AND customer_id = :customer_id RETURNING sequence"
-            ),
-            {"tenant": customer.tenant, "customer_id": customer.customer_id},
-        )
-        return int(row.scalar_one())
+        return await _TABLE.next_sequence(connection, customer.tenant, customer.customer_id)
 
     async def _set(
         self, connection: AsyncConnection, customer: CustomerRecord, change: str, **values: Any
     ) -> None:
-        await connection.execute(
-            text(
-                f"UPDATE customers SET {change}, updated_at = clock_timestamp()"  # noqa: S608 - constants
-                " WHERE tenant = :tenant AND customer_id = :customer_id"
-            ),
-            {"tenant": customer.tenant, "customer_id": customer.customer_id, **values},
-        )
-
-    def _record(self, row: Row[Any]) -> CustomerRecord:
-        return CustomerRecord(
-            tenant=row.tenant,
-            customer_id=row.customer_id,
-            saga_id=row.saga_id,
-            status=CustomerStatus(row.status),
-            business=self._vault.open(Business, row.business, _context(row.customer_id)),
-            verification=verifications.from_column(row.verification),
-            core_id=row.core_id,
-            refused_by_provider=row.refused_by_provider,
-            sequence=row.sequence,
-            created_at=row.created_at,
-            updated_at=row.updated_at,
-        )
+        await _TABLE.change(connection, customer.tenant, customer.customer_id, change, **values)
 
 
 async def tenants_of(connection: AsyncConnection, customer_ids: Iterable[UUID]) -> dict[UUID, str]:
@@ -197,6 +188,23 @@ async def tenants_of(connection: AsyncConnection, customer_ids: Iterable[UUID]) 
         {"ids": list(customer_ids)},
     )
     return {row.customer_id: row.tenant for row in rows}
+
+
+def _record(row: Row[Any]) -> CustomerRecord:
+    return CustomerRecord(
+        tenant=row.tenant,
+        customer_id=row.customer_id,
+        saga_id=row.saga_id,
+        status=CustomerStatus(row.status),
+        business=read_stored(BusinessView, decode(row.business)),
+        ein_last_four=row.ein_last_four,
+        verification=verifications.from_column(row.verification),
+        core_id=row.core_id,
+        refused_by_provider=row.refused_by_provider,
+        sequence=row.sequence,
+        created_at=row.created_at,
+        updated_at=row.updated_at,
+    )
 
 
 def _context(customer_id: UUID) -> str:

@@ -10,10 +10,16 @@ from sqlalchemy import Row, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.contracts.customers import ExternalBankAccount
-from services.onboarding.models import ExternalAccountRecord
+from services.onboarding.models import ExternalAccountRecord, last_four
+from services.onboarding.repository.table import Table
 from services.onboarding.repository.vault import Vault
 
-_COLUMNS = "draft_id, tenant, customer_id, external_account_id, details::text, is_primary, sequence"
+_TABLE = Table("external_accounts", "draft_id")
+_COLUMNS = (
+    "draft_id, tenant, customer_id, external_account_id, details->>'bank_name' AS bank_name,"
+    " details->>'name_on_account' AS name_on_account, details->>'routing_number' AS routing_number,"
+    " number_last_four, is_primary, sequence"
+)
 
 
 class ExternalAccounts:
@@ -31,15 +37,16 @@ class ExternalAccounts:
     ) -> None:
         await connection.execute(
             text(
-                "INSERT INTO external_accounts"
-                " (draft_id, tenant, customer_id, details, number_digest, is_primary) VALUES"
-                " (:draft_id, :tenant, :customer_id, CAST(:details AS jsonb), :digest, false)"
+                "INSERT INTO external_accounts (draft_id, tenant, customer_id, details,"
+                " number_last_four, number_digest, is_primary) VALUES (:draft_id, :tenant,"
+                " :customer_id, CAST(:details AS jsonb), :last_four, :digest, false)"
             ),
             {
                 "draft_id": draft_id,
                 "tenant": tenant,
                 "customer_id": customer_id,
                 "details": self._vault.seal(account, _context(draft_id)),
+                "last_four": last_four(account.account_number),
                 "digest": self._vault.number_digest(account),
             },
         )
@@ -55,12 +62,12 @@ class ExternalAccounts:
             ),
             {"tenant": draft.tenant, "customer_id": draft.customer_id},
         )
-        await connection.execute(
-            text(
-                "UPDATE external_accounts SET external_account_id = :id, is_primary = true"
-                " WHERE tenant = :tenant AND draft_id = :draft_id"
-            ),
-            {"id": external_account_id, "tenant": draft.tenant, "draft_id": draft.draft_id},
+        await _TABLE.change(
+            connection,
+            draft.tenant,
+            draft.draft_id,
+            "external_account_id = :id, is_primary = true",
+            id=external_account_id,
         )
 
     async def has_number(
@@ -88,15 +95,8 @@ class ExternalAccounts:
         self, connection: AsyncConnection, tenant: str, external_account_id: str
     ) -> UUID | None:
         """Whose it is, of the tenant's customers."""
-        rows = await connection.execute(
-            text(
-                "SELECT customer_id FROM external_accounts"
-                " WHERE tenant = :tenant AND external_account_id = :id"
-            ),
-            {"tenant": tenant, "id": external_account_id},
-        )
-        found: UUID | None = rows.scalar_one_or_none()
-        return found
+        column = "external_account_id"
+        return await _TABLE.customer_of(connection, tenant, column, external_account_id)
 
     async def find_draft(
         self, connection: AsyncConnection, tenant: str, draft_id: UUID
@@ -110,7 +110,20 @@ class ExternalAccounts:
             {"tenant": tenant, "draft_id": draft_id},
         )
         row = rows.first()
-        return None if row is None else self._record(row)
+        return None if row is None else _record(row)
+
+    async def details(
+        self, connection: AsyncConnection, account: ExternalAccountRecord
+    ) -> ExternalBankAccount:
+        """Opened."""
+        rows = await connection.execute(
+            text(
+                "SELECT details::text FROM external_accounts"
+                " WHERE tenant = :tenant AND draft_id = :draft_id"
+            ),
+            {"tenant": account.tenant, "draft_id": account.draft_id},
+        )
+        return self._vault.open(ExternalBankAccount, rows.scalar_one(), _context(account.draft_id))
 
     async def of_customers(
         self, connection: AsyncConnection, tenant: str, customer_ids: Iterable[UUID]
@@ -124,31 +137,28 @@ class ExternalAccounts:
             ),
             {"tenant": tenant, "ids": list(customer_ids)},
         )
-        return [self._record(row) for row in rows]
+        return [_record(row) for row in rows]
 
     async def next_sequence(
         self, connection: AsyncConnection, account: ExternalAccountRecord
     ) -> int:
         """The number of its next event, under the lock of its row."""
-        row = await connection.execute(
-            text(
-                "UPDATE external_accounts SET sequence = sequence + 1"
-                " WHERE tenant = :tenant AND draft_id = :draft_id RETURNING sequence"
-            ),
-            {"tenant": account.tenant, "draft_id": account.draft_id},
-        )
-        return int(row.scalar_one())
+        return await _TABLE.next_sequence(connection, account.tenant, account.draft_id)
 
-    def _record(self, row: Row[Any]) -> ExternalAccountRecord:
-        return ExternalAccountRecord(
-            draft_id=row.draft_id,
-            tenant=row.tenant,
-            customer_id=row.customer_id,
-            external_account_id=row.external_account_id,
-            details=self._vault.open(ExternalBankAccount, row.details, _context(row.draft_id)),
-            primary=row.is_primary,
-            sequence=row.sequence,
-        )
+
+def _record(row: Row[Any]) -> ExternalAccountRecord:
+    return ExternalAccountRecord(
+        draft_id=row.draft_id,
+        tenant=row.tenant,
+        customer_id=row.customer_id,
+        external_account_id=row.external_account_id,
+        bank_name=row.bank_name,
+        name_on_account=row.name_on_account,
+        routing_number=row.routing_number,
+        number_last_four=row.number_last_four,
+        primary=row.is_primary,
+        sequence=row.sequence,
+    )
 
 
 def _context(draft_id: UUID) -> str:

@@ -11,9 +11,16 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from services.onboarding.models import PersonDetails, PersonRecord, Verification
 from services.onboarding.repository import verifications
+from services.onboarding.repository.table import Table
 from services.onboarding.repository.vault import Vault
 
-_COLUMNS = "tenant, person_id, customer_id, details::text, verification::text, core_id, sequence"
+_TABLE = Table("persons", "person_id")
+_COLUMNS = (
+    "tenant, person_id, customer_id, details->>'first_name' AS first_name,"
+    " details->>'last_name' AS last_name, CAST(details->>'controller' AS boolean) AS controller,"
+    " CAST(details->>'ownership_percentage' AS numeric) AS ownership_percentage,"
+    " verification::text, core_id, sequence"
+)
 
 
 class Persons:
@@ -54,14 +61,7 @@ class Persons:
         self, connection: AsyncConnection, tenant: str, person_id: UUID
     ) -> UUID | None:
         """The business that the tenant's person belongs to."""
-        rows = await connection.execute(
-            text(
-                "SELECT customer_id FROM persons WHERE tenant = :tenant AND person_id = :person_id"
-            ),
-            {"tenant": tenant, "person_id": person_id},
-        )
-        found: UUID | None = rows.scalar_one_or_none()
-        return found
+        return await _TABLE.customer_of(connection, tenant, "person_id", person_id)
 
     async def of_customers(
         self, connection: AsyncConnection, tenant: str, customer_ids: Iterable[UUID]
@@ -74,7 +74,25 @@ class Persons:
             ),
             {"tenant": tenant, "ids": list(customer_ids)},
         )
-        return [self._record(row) for row in rows]
+        return [_record(row) for row in rows]
+
+    async def details(
+        self, connection: AsyncConnection, tenant: str, person_ids: Iterable[UUID]
+    ) -> dict[UUID, PersonDetails]:
+        """Opened."""
+        rows = await connection.execute(
+            text(
+                "SELECT person_id, details::text FROM persons"
+                " WHERE tenant = :tenant AND person_id = ANY(:ids)"
+            ),
+            {"tenant": tenant, "ids": list(person_ids)},
+        )
+        return {
+            row.person_id: self._vault.open(
+                PersonDetails, row.details, _context(tenant, row.person_id)
+            )
+            for row in rows
+        }
 
     async def set_details(
         self, connection: AsyncConnection, person: PersonRecord, details: PersonDetails
@@ -100,37 +118,27 @@ class Persons:
 
     async def next_sequence(self, connection: AsyncConnection, person: PersonRecord) -> int:
         """The number of its next event, under the lock of its row."""
-        row = await connection.execute(
-            text(
-                "UPDATE persons SET sequence = sequence + 1"
-                " WHERE tenant = :tenant AND person_id = :person_id RETURNING sequence"
-            ),
-            {"tenant": person.tenant, "person_id": person.person_id},
-        )
-        return int(row.scalar_one())
+        return await _TABLE.next_sequence(connection, person.tenant, person.person_id)
 
     async def _set(
         self, connection: AsyncConnection, person: PersonRecord, change: str, **values: Any
     ) -> None:
-        await connection.execute(
-            text(
-                f"UPDATE persons SET {change}"  # noqa: S608 - constants
-                " WHERE tenant = :tenant AND person_id = :person_id"
-            ),
-            {"tenant": person.tenant, "person_id": person.person_id, **values},
-        )
+        await _TABLE.change(connection, person.tenant, person.person_id, change, **values)
 
-    def _record(self, row: Row[Any]) -> PersonRecord:
-        context = _context(row.tenant, row.person_id)
-        return PersonRecord(
-            tenant=row.tenant,
-            person_id=row.person_id,
-            customer_id=row.customer_id,
-            details=self._vault.open(PersonDetails, row.details, context),
-            verification=verifications.from_column(row.verification),
-            core_id=row.core_id,
-            sequence=row.sequence,
-        )
+
+def _record(row: Row[Any]) -> PersonRecord:
+    return PersonRecord(
+        tenant=row.tenant,
+        person_id=row.person_id,
+        customer_id=row.customer_id,
+        first_name=row.first_name,
+        last_name=row.last_name,
+        controller=row.controller,
+        ownership_percentage=row.ownership_percentage,
+        verification=verifications.from_column(row.verification),
+        core_id=row.core_id,
+        sequence=row.sequence,
+    )
 
 
 def _context(tenant: str, person_id: UUID) -> str:

@@ -12,6 +12,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.contracts.exact_json import decode, encode
 
+PURGE_BATCH = 1000
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SagaName:
@@ -126,9 +128,47 @@ async def refused_compensations(
     rows = await connection.execute(
         text(
             "SELECT saga_id, name, tenant, customer_id, operation, refusal_status, refusal_code,"
-            " recorded_at FROM saga_steps WHERE compensation AND state = 'refused'"
+            " recorded_at FROM saga_steps"
+            " WHERE compensation AND state = 'refused' AND settled_at IS NULL"
             " ORDER BY recorded_at DESC LIMIT :limit"
         ),
         {"limit": limit},
     )
     return [RefusedCompensation(*row) for row in rows]
+
+
+async def settle(connection: AsyncConnection, saga_id: UUID, name: str) -> bool:
+    """An operator has seen to a refused compensation; false when there is none of that name to see to."""
+    settled = await connection.execute(
+        text(
+            "UPDATE saga_steps SET settled_at = clock_timestamp() WHERE saga_id = :saga_id"
+            " AND name = :name AND compensation AND state = 'refused' AND settled_at IS NULL"
+        ),
+        {"saga_id": saga_id, "name": name},
+    )
+    return settled.rowcount == 1
+
+
+async def purge(connection: AsyncConnection, *, days: int) -> int:
+    """Delete a batch of steps whose outcome was recorded so many days ago; how many.
+
+    Kept are those of a saga that may still run again, which is one of a customer that is pending or has a command open;
+    and refused compensations that nobody has seen to.
+    """
+    deleted = await connection.execute(
+        text(
+            """
+            DELETE FROM saga_steps WHERE (saga_id, name) IN (
+                SELECT s.saga_id, s.name FROM saga_steps s
+                WHERE s.recorded_at < clock_timestamp() - make_interval(days => :days)
+                    AND (s.settled_at IS NOT NULL OR NOT (s.compensation AND s.state = 'refused'))
+                    AND NOT EXISTS (SELECT 1 FROM customers c
+                        WHERE c.customer_id = s.customer_id AND c.status = 'pending')
+                    AND NOT EXISTS (SELECT 1 FROM inbox i WHERE i.finished_at IS NULL
+                        AND i.ordering_key = s.tenant || '/' || CAST(s.customer_id AS text))
+                ORDER BY s.recorded_at LIMIT :batch FOR UPDATE OF s SKIP LOCKED)
+            """
+        ),
+        {"days": days, "batch": PURGE_BATCH},
+    )
+    return deleted.rowcount

@@ -11,6 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from services.onboarding.models import (
     AccountRecord,
+    CustomerDetails,
     CustomerFile,
     CustomerRecord,
     ExternalAccountRecord,
@@ -44,6 +45,17 @@ class Store:
         if customer is None:
             return None
         return (await self.complete(connection, tenant, [customer]))[0]
+
+    async def details(self, connection: AsyncConnection, file: CustomerFile) -> CustomerDetails:
+        """Everything sensitive about the customer opened, to tell a provider."""
+        tenant, draft = file.customer.tenant, file.draft
+        ids = [person.person_id for person in file.persons]
+        persons = await self.persons.details(connection, tenant, ids)
+        return CustomerDetails(
+            business=await self.customers.business(connection, file.customer),
+            persons=tuple(persons[person_id] for person_id in ids),
+            draft=await self.external_accounts.details(connection, draft) if draft else None,
+        )
 
     async def complete(
         self, connection: AsyncConnection, tenant: str, customers: Iterable[CustomerRecord]

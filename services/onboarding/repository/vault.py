@@ -9,6 +9,7 @@ from libs.contracts.exact_json import decode, encode
 from libs.contracts.model import Model
 from libs.contracts.sensitive import SensitiveShape, open_payload, seal_payload
 from libs.persistence.sealing import Keyring, LookupKey
+from services.onboarding.repository.stored import read_stored
 
 ModelT = TypeVar("ModelT", bound=Model)
 
@@ -25,8 +26,9 @@ class Vault:
         return encode(seal_payload(shape, model.model_dump(), self._keyring, context)).decode()
 
     def open(self, model: type[ModelT], text: str, context: str) -> ModelT:
+        """The model as it was sealed, whatever the rules of input are by now."""
         shape = SensitiveShape.of(model)
-        return model.model_validate(open_payload(shape, decode(text), self._keyring, context))
+        return read_stored(model, open_payload(shape, decode(text), self._keyring, context))
 
     def ein_digest(self, ein: str) -> bytes:
         return self._lookup.digest("onboarding.ein", ein)

@@ -37,6 +37,7 @@ def list_deposit_locations(page_limit: int) -> Read[ListDepositLocations]:
             limit,
         )
         return {
+            "account_id": account_id,
             "locations": [_shape(row) for row in rows],
             "total": 0 if load is None else load["locations"],
             "page": query.page,

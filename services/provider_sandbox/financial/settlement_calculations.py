@@ -27,6 +27,14 @@ def list_settlement_calculations(page_limit: int) -> Read[ListSettlementCalculat
         connection: Connection, account_id: str, query: ListSettlementCalculations
     ) -> object:
         account = await accounts.find(connection, account_id)
+        if account["reserve_account_id"] is None:
+            return {
+                "account_id": account_id,
+                "reserve_account_number": None,
+                "calculations": [],
+                "next_cursor": None,
+            }
+        reserve = await accounts.find(connection, account["reserve_account_id"])
         limit = min(query.limit, page_limit)
         day, micros, calculation_id = read_cursor(query.cursor, CURSOR) or (None, None, None)
         rows = await connection.fetch(
@@ -47,11 +55,9 @@ def list_settlement_calculations(page_limit: int) -> Read[ListSettlementCalculat
         )
         page = rows[:limit]
         last = page[-1] if len(rows) > limit else None
-        reserve = None
-        if account["reserve_account_id"] is not None:
-            reserve = await accounts.find(connection, account["reserve_account_id"])
         return {
-            "reserve_account_number": None if reserve is None else reserve["account_number"],
+            "account_id": account_id,
+            "reserve_account_number": reserve["account_number"],
             "calculations": [settlement.shape(row) for row in page],
             "next_cursor": None if last is None else _cursor(last),
         }

@@ -173,7 +173,13 @@ class StatementDocument(Sheet):
         self.use_font("B", 10)
         y = 45.0
         for index, line in enumerate(facts.holder[:6]):
-            for part in self.wrapped(written(line), 92)[:2]:
+            # The name may take two lines; what follows one each, so that all stays above the summary.
+            parts = (
+                self.wrapped(written(line), 92)[:2]
+                if index == 0
+                else [self.shortened(written(line), 92)]
+            )
+            for part in parts:
                 self.put(LEFT, y, part, INK)
                 y += 4.6
             if index == 0:
@@ -182,7 +188,7 @@ class StatementDocument(Sheet):
             ("Account", facts.account_title),
             ("Account number", facts.account_number),
             ("Statement period", self._period()),
-            ("Prepared on", _day(facts.generated_at.astimezone(NEW_YORK).date())),
+            ("Available since", _day(facts.generated_at.astimezone(NEW_YORK).date())),
         )
         for row, (label, value) in enumerate(about):
             self.use_font("", 8)

@@ -7,9 +7,7 @@ import dataclasses
 import pytest
 
 from tests.e2e.ledger.hands import Account, new_account
-from tests.support.live import Live, deployment, live, own_environment
-
-__all__ = ["deployment", "live", "own_environment"]
+from tests.support.live import Live
 
 
 @pytest.fixture(scope="session")

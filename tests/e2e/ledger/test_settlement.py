@@ -8,6 +8,7 @@ import pytest
 
 from tests.e2e.ledger.hands import Account, bank_with, new_account
 from tests.support.live import Live
+from tests.support.waiting import eventually
 
 WHAT = "settlement-calculations"
 
@@ -130,3 +131,18 @@ async def test_what_is_not_allowed_is_told_all_at_once(
     assert answer.status == 422
     found = [(tuple(error["loc"]), error["type"]) for error in answer.body["detail"]]
     assert sorted(found) == [(("query", name), kind) for name, kind in wrong]
+
+
+async def test_the_reserve_account_is_the_customers_too(live: Live) -> None:
+    account, reserve = await with_reserve(live)
+    customer = await live.of_customer(account.customer_id)
+
+    async def listed() -> Any:
+        accounts = (await customer.get("/customer/accounts")).data["accounts"]
+        groups = {row["account_number"]: row["account_group"] for row in accounts}
+        return groups if reserve in groups else None
+
+    groups = await eventually("the reserve account is listed", listed)
+
+    assert sorted(groups.values()) == ["deposit", "reserve"]
+    assert groups[reserve] == "reserve"

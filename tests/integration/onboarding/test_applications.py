@@ -249,6 +249,9 @@ async def test_a_refused_compensation_is_kept_and_shown_to_the_operator(desk: De
     ]
     assert len(kept) == 1
     assert kept[0]["refusal_code"] == "refused"
+    await desk.stack.command("sagas", "settle", kept[0]["saga_id"], kept[0]["step"])
+    shown = await desk.stack.command("sagas", "list", "--refused")
+    assert kept[0] not in shown["refused_compensations"]
     listed = await desk.ask(table.LIST_CUSTOMERS, ListCustomers(limit=1))
     records = await desk.truth("customers", listed["data"][0]["customer_id"])
     assert {row["status"] for row in records} == {"canceled", "closed"}, "the rest is taken back"

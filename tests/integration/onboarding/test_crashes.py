@@ -24,7 +24,7 @@ import services.onboarding
 from libs.contracts import onboarding_operations as table
 from libs.contracts.customers import AddExternalBankAccount, UpdateBusiness, UpdatePerson
 from libs.contracts.errors import ProviderRefused
-from libs.contracts.exact_json import encode
+from libs.contracts.model import Model
 from libs.contracts.operation import Operation
 from libs.contracts.principal import Principal
 from libs.contracts.result import Result
@@ -33,7 +33,7 @@ from libs.persistence.engine import Database, open_database
 from libs.persistence.sealing import Keyring, LookupKey
 from libs.providers.http import ProviderClient
 from libs.runtime import crash
-from libs.runtime.commands import CommandHandler, Drive
+from libs.runtime.commands import CommandHandler
 from services.onboarding.adapters.core import HttpCoreBanking
 from services.onboarding.adapters.identity import HttpIdentityProvider
 from services.onboarding.app import command_handlers
@@ -42,6 +42,7 @@ from services.onboarding.handlers import apply_decision
 from services.onboarding.handlers.parts import Parts
 from services.onboarding.repository.store import Store
 from services.onboarding.repository.vault import Vault
+from tests.integration.onboarding import driving
 from tests.integration.onboarding.desk import (
     ONBOARDING_AND_BANK,
     REVIEW,
@@ -71,34 +72,10 @@ class Bench:
     http: aiohttp.ClientSession
 
     async def accept(self, operation: str, principal: Principal) -> inbox.Leased:
-        command = inbox.Accepting(
-            command_id=uuid4(),
-            operation=operation,
-            message_id=str(uuid4()),
-            request_id=str(uuid4()),
-            principal=encode(principal),
-            body=b"{}",
-            body_hash=None,
-            reply_to=None,
-            deadline=0,
-        )
-        async with self.database.transaction() as connection:
-            leased = await inbox.accept(connection, command, None, lease=True)
-        assert isinstance(leased, inbox.Leased)
-        return leased
+        return await driving.accept(self.database, operation, principal)
 
     async def drive(self, leased: inbox.Leased, principal: Principal, command: Any) -> Result:
-        drive = Drive(
-            command_id=leased.command_id,
-            operation=leased.operation,
-            principal=principal,
-            request_id=leased.request_id,
-            deadline=leased.deadline,
-            attempt=leased.attempts,
-            database=self.database,
-            lease=leased,
-        )
-        return await self.handlers[leased.operation](drive, command)
+        return await driving.drive(self.database, self.handlers, leased, principal, command)
 
     async def resumed(self, leased: inbox.Leased) -> inbox.Leased:
         """The command as the next process gets it when the lease has run out."""
@@ -228,8 +205,8 @@ def tenant() -> Principal:
 
 
 def ids_of(result: Result) -> Any:
-    assert result.data is not None
-    return result.payload()["data"]
+    assert isinstance(result.data, Model)
+    return result.data.model_dump()
 
 
 @pytest.mark.parametrize("point", [*VERIFYING, *OPENING])

@@ -212,6 +212,36 @@ async def test_core_down_after_approval_is_pending_and_finished_when_it_is_back(
     await assert_onboarded_once(desk, await only_customer(desk, tenant), [])
 
 
+async def test_an_account_that_is_closed_before_it_is_known_here_is_shown_as_closed(
+    desk: Desk,
+) -> None:
+    tenant = f"t{uuid4().hex[:8]}"
+    await desk.fault("core", "open_account", "accept_then_drop", times=1)
+    await desk.fault("core", "get_operation", "error")
+    assert isinstance(await answer(desk, application(), tenant), OutcomePending)
+    listed = await desk.ask(table.LIST_CUSTOMERS, ListCustomers(), partner(tenant))
+    customer_id = listed["data"][0]["customer_id"]
+    (account,) = await desk.truth("accounts", customer_id)
+
+    await desk.bank("POST", f"/simulate/accounts/{account['account_id']}/close")
+    await eventually(lambda: news_is_read(desk))
+    await desk.no_faults()
+
+    await eventually(lambda: finished(desk, tenant))
+    (seen,) = (await desk.customer(customer_id, partner(tenant)))["accounts"]
+    assert (seen["id"], seen["status"]) == (account["account_id"], "closed")
+
+
+async def news_is_read(desk: Desk) -> bool:
+    """Whether the financial provider's feed holds nothing beyond our position."""
+    (cursor,) = await desk.rows("SELECT position FROM feed_cursor WHERE feed = 'financial'")
+    url = f"{desk.stack.sandbox_url}/financial/events?after={cursor['position']}&limit=1"
+    token = desk.stack.environment.secrets.provider_token
+    async with desk.http.get(url, headers={"Authorization": f"Bearer {token}"}) as response:
+        assert response.status == 200
+        return not (await response.json())["events"]
+
+
 async def test_with_the_bank_away_nothing_is_started_and_nothing_is_left(desk: Desk) -> None:
     tenant, command = f"t{uuid4().hex[:8]}", application()
     await desk.stack.services["provider_sandbox"].stop()
@@ -234,6 +264,30 @@ async def test_with_the_bank_away_nothing_is_started_and_nothing_is_left(desk: D
     assert result["status"] == "approved"
     await desk.until_quiet()
     assert event_ids(desk, result["business"]["customer_id"]).count("customer.created") == 1
+
+
+async def test_an_application_that_goes_on_without_a_provider_is_carried_out_when_there_is_one(
+    desk: Desk,
+) -> None:
+    service, tenant = desk.stack.services["onboarding"], f"t{uuid4().hex[:8]}"
+    await service.stop()
+    await service.start(BANKSIDE_ONBOARDING_CRASH_AT="onboarding.accepted")
+    caller = asyncio.create_task(desk.onboard(application(), principal=partner(tenant)))
+    assert await service.ended() == -9
+    await desk.stack.services["provider_sandbox"].stop()
+    await desk.expire_leases()
+
+    await service.start()
+    await eventually(lambda: postponed(desk))
+    await desk.stack.services["provider_sandbox"].start()
+
+    result = await caller
+    assert result["status"] == "approved", "it was never told that nothing was started"
+    await assert_onboarded_once(desk, result["business"]["customer_id"], [])
+
+
+async def postponed(desk: Desk) -> bool:
+    return bool(await desk.rows("SELECT 1 FROM inbox WHERE last_error = 'unavailable'"))
 
 
 async def test_a_later_update_waits_for_an_unknown_earlier_one(desk: Desk) -> None:

@@ -117,3 +117,19 @@ def test_the_source_of_a_settlement_is_a_header_and_nothing_else() -> None:
     assert errors(settlement, "x" * 256, **RRC) == [
         (("header", "source"), "string_pattern_mismatch")
     ]
+
+
+def test_a_header_that_is_not_utf_8_is_refused_without_being_shown() -> None:
+    query = [("token_type", "rrc"), ("settlement_date", "2026-03-02")]
+
+    with pytest.raises(Invalid) as refused:
+        bind(
+            operations.LIST_SETTLEMENT_CALCULATIONS,
+            {"account_id": "a"},
+            query,
+            {"source": "caf\udce9"},
+        )
+
+    (error,) = refused.value.errors
+    assert error["loc"] == ["header", "source"]
+    assert "input" not in error

@@ -89,7 +89,14 @@ def numbered(
     def answer(query: Mapping[str, str]) -> Any:
         page, limit = int(query["page"]), size(int(query["limit"]))
         shown = rows[(page - 1) * limit : page * limit]
-        return {name: shown, "total": len(rows), "page": page, "limit": limit, **more}
+        return {
+            "account_id": "a_1",
+            name: shown,
+            "total": len(rows),
+            "page": page,
+            "limit": limit,
+            **more,
+        }
 
     return answer
 
@@ -103,6 +110,7 @@ def cursored(
         start, limit = int(query.get("cursor", "0")), min(most, int(query["limit"]))
         end = start + limit
         return {
+            "account_id": "a_1",
             name: rows[start:end],
             "next_cursor": str(end) if end < len(rows) else None,
             **more,

@@ -271,7 +271,8 @@ async def test_an_account_that_the_provider_lost_is_an_error(
 
 
 def one(name: str, row: Row, **more: Any) -> Row:
-    return {name: [row], "next_cursor": None, "total": 1, "page": 1, "limit": 50, **more}
+    paging = {"next_cursor": None, "total": 1, "page": 1, "limit": 50}
+    return {"account_id": "a_1", name: [row], **paging, **more}
 
 
 def broken() -> Iterator[tuple[Operation, str, Any]]:
@@ -317,6 +318,10 @@ def broken() -> Iterator[tuple[Operation, str, Any]]:
     for change in ({"amount": "4711,00"}, {"amount": "-."}, {"settlement_date": "4711"}):
         found = one("calculations", calculation(**change), reserve_account_number="9")
         yield operations.LIST_SETTLEMENT_CALCULATIONS, SETTLEMENT, found
+    strange = one("locations", location(1), account_id="a_4711", as_of_date="2026-03-02")
+    yield operations.LIST_DEPOSIT_LOCATIONS, LOCATIONS, strange
+    strange = one("calculations", calculation(), account_id="a_4711", reserve_account_number="9")
+    yield operations.LIST_SETTLEMENT_CALCULATIONS, SETTLEMENT, strange
     without = one("calculations", calculation(), reserve_account_number=None)
     yield operations.LIST_SETTLEMENT_CALCULATIONS, SETTLEMENT, without
 

@@ -1,0 +1,437 @@
+"""One Idempotency-Key, one effect, one answer: interface §3, from the caller's side."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import uuid
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import aio_pika
+import asyncpg
+import pytest
+import pytest_asyncio
+from aio_pika.abc import AbstractIncomingMessage
+
+from libs.contracts import ledger_read_operations as ledger_read
+from libs.contracts import onboarding_operations as onboarding
+from libs.contracts.accounts import ExternalAccount
+from libs.contracts.customers import UpdatePerson
+from libs.contracts.errors import (
+    BanksideError,
+    InternalError,
+    Invalid,
+    InvalidState,
+    NotFound,
+    OutcomePending,
+    ProviderError,
+    Unavailable,
+)
+from libs.contracts.principal import Principal
+from libs.contracts.result import Result
+from libs.messaging.topology import COMMANDS, QUERIES, declare_service
+from libs.persistence.engine import open_database
+from libs.runtime.commands import Drive
+from tests.integration.gateway.desk import (
+    Desk,
+    RawAnswer,
+    answering,
+    carrying_out,
+    signed_request,
+    until,
+)
+from tests.support import people
+from tests.support.api import Answer, Api, signed_headers
+from tests.support.infrastructure import Environment
+
+TARGET = "/partner/reseller/customers/person/p1"
+BODY = {"first_name": "Ada"}
+
+Outcome = Callable[[int], BanksideError | None]
+"""What the nth drive of a command ends with; None is success."""
+
+
+class Service:
+    """Onboarding's person update, ending as it is told; it counts what it was asked."""
+
+    def __init__(self, outcome: Outcome = lambda _: None) -> None:
+        self.outcome = outcome
+        self.drives: list[uuid.UUID] = []
+        self.may_end = asyncio.Event()
+        self.may_end.set()
+
+    async def __call__(self, drive: Drive, _command: UpdatePerson) -> Result:
+        self.drives.append(drive.command_id)
+        nth = len(self.drives)
+        await self.may_end.wait()
+        if (error := self.outcome(nth)) is not None:
+            raise error
+        return Result()
+
+
+@pytest_asyncio.fixture(autouse=True)
+async def nothing_left(gateway_environment: Environment) -> AsyncIterator[None]:
+    """What a test leaves unfinished is not driven by the next one's service."""
+    yield
+    connection = await asyncpg.connect(gateway_environment.database_urls["onboarding"])
+    await connection.execute("DELETE FROM inbox WHERE finished_at IS NULL")
+    await connection.close()
+
+
+@asynccontextmanager
+async def serving(desk: Desk, service: Service) -> AsyncIterator[Service]:
+    async with carrying_out(desk.environment, {onboarding.UPDATE_PERSON.name: service}):
+        yield service
+
+
+async def test_a_finished_command_is_replayed_and_not_driven_again(desk: Desk) -> None:
+    api, key = await desk.new_api(), people.new_key()
+
+    async with serving(desk, Service()) as service:
+        first = await api.patch(TARGET, BODY, key)
+        second = await api.patch(TARGET, BODY, key)
+
+    assert (first.status, first.is_replayed) == (200, False)
+    assert (second.status, second.is_replayed) == (200, True)
+    assert second.raw == first.raw
+    assert len(service.drives) == 1
+
+
+async def test_without_a_key_every_request_is_a_command_of_its_own(desk: Desk) -> None:
+    api = await desk.new_api()
+
+    async with serving(desk, Service()) as service:
+        for _ in range(2):
+            await api.patch(TARGET, BODY)
+
+    assert len(set(service.drives)) == 2
+    assert {command.version for command in service.drives} == {7}
+
+
+@pytest.mark.parametrize("error", [NotFound(), InvalidState("There is one.", extra={"k": "v"})])
+async def test_a_final_refusal_is_replayed_as_it_was(desk: Desk, error: BanksideError) -> None:
+    api, key = await desk.new_api(), people.new_key()
+
+    async with serving(desk, Service(lambda _: error)) as service:
+        first = await api.patch(TARGET, BODY, key)
+        second = await api.patch(TARGET, BODY, key)
+
+    assert (first.status, first.code, first.is_replayed) == (error.status, error.code, False)
+    assert (second.status, second.code, second.is_replayed) == (error.status, error.code, True)
+    assert first.body | {"request_id": ""} == second.body | {"request_id": ""}
+    assert len(service.drives) == 1
+
+
+async def test_the_same_key_with_another_body_is_refused(desk: Desk) -> None:
+    api, key = await desk.new_api(), people.new_key()
+
+    async with serving(desk, Service()) as service:
+        await api.patch(TARGET, BODY, key)
+        other = await api.patch(TARGET, {"first_name": "Grace"}, key)
+
+    assert (other.status, other.code) == (409, "idempotency_key_reused")
+    assert len(service.drives) == 1
+
+
+async def test_while_the_first_runs_others_are_told_so(desk: Desk) -> None:
+    api, key = await desk.new_api(), people.new_key()
+
+    async with serving(desk, Service()) as service:
+        service.may_end.clear()
+        first = asyncio.create_task(api.patch(TARGET, BODY, key))
+        await until(lambda: driven(service, 1))
+        others = await asyncio.gather(*(api.patch(TARGET, BODY, key) for _ in range(5)))
+        another_body = await api.patch(TARGET, {"first_name": "Grace"}, key)
+        service.may_end.set()
+        answer = await first
+
+    assert {(a.status, a.code) for a in others} == {(409, "idempotency_in_progress")}
+    assert {a.headers["Retry-After"] for a in others} == {"1"}
+    assert another_body.code == "idempotency_key_reused"
+    assert (answer.status, answer.is_replayed) == (200, False)
+    assert len(service.drives) == 1
+
+
+async def test_many_equal_requests_at_once_have_one_effect_and_each_an_answer(desk: Desk) -> None:
+    api, key = await desk.new_api(), people.new_key()
+
+    async with serving(desk, Service()) as service:
+        answers = await asyncio.gather(*(api.patch(TARGET, BODY, key) for _ in range(30)))
+
+    assert {a.code for a in answers} <= {"200", "idempotency_in_progress"}
+    assert sum(a.status == 200 and not a.is_replayed for a in answers) == 1
+    assert len(service.drives) == 1
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [Unavailable(), Invalid([{"loc": ["body", "tin"], "msg": "no", "type": "value_error"}])],
+    ids=["503", "422"],
+)
+async def test_what_started_nothing_burns_no_key(desk: Desk, refusal: BanksideError) -> None:
+    api, key = await desk.new_api(), people.new_key()
+    service = Service(lambda nth: refusal if nth == 1 else None)
+
+    async with serving(desk, service):
+        refused = await api.patch(TARGET, BODY, key)
+        accepted = await api.patch(TARGET, {"first_name": "Grace"}, key)
+
+    assert refused.status == refusal.status
+    assert (accepted.status, accepted.is_replayed) == (200, False)
+
+
+@pytest.mark.parametrize(
+    "error", [InternalError(), ProviderError(), OutcomePending()], ids=["500", "502", "504"]
+)
+async def test_what_is_not_final_is_driven_again_and_only_the_final_answer_is_kept(
+    desk: Desk, error: BanksideError
+) -> None:
+    api, key = await desk.new_api(), people.new_key()
+    service = Service(lambda nth: error if nth < 3 else InvalidState())
+
+    async with serving(desk, service):
+        first = await patched(desk, api, key)
+        final = await until(lambda: final_answer(api, key))
+
+    waited_for = isinstance(error, OutcomePending)  # the caller was still there when it was final
+    assert first.code == ("invalid_state" if waited_for else error.code)
+    assert (final.status, final.code, final.is_replayed) == (409, "invalid_state", True)
+    assert len(service.drives) == 3
+
+
+async def test_a_fault_of_ours_is_told_at_once_without_its_message(desk: Desk) -> None:
+    class Canary(Exception):
+        pass
+
+    async def fail(_drive: Drive, _command: UpdatePerson) -> Result:
+        calls.append(1)
+        if len(calls) == 1:
+            raise Canary("canary-in-message")
+        return Result()
+
+    calls: list[int] = []
+    api, key = await desk.new_api(), people.new_key()
+    async with carrying_out(desk.environment, {onboarding.UPDATE_PERSON.name: fail}):
+        first = await patched(desk, api, key)
+        final = await until(lambda: final_answer(api, key))
+
+    assert (first.status, first.code) == (500, "internal_error")
+    assert b"canary" not in first.body
+    assert (final.status, final.is_replayed) == (200, True)
+
+
+async def test_a_command_that_takes_longer_than_the_deadline_is_pending_and_goes_on(
+    desk: Desk,
+) -> None:
+    api, key = await desk.new_api(), people.new_key()
+
+    async with serving(desk, Service()) as service:
+        service.may_end.clear()
+        pending = await api.patch(TARGET, BODY, key)
+        in_progress = await api.patch(TARGET, BODY, key)
+        service.may_end.set()
+        final = await until(lambda: final_answer(api, key))
+
+    assert (pending.status, pending.code) == (504, "outcome_pending")
+    assert in_progress.code == "idempotency_in_progress"
+    assert (final.status, final.is_replayed) == (200, True)
+    assert len(service.drives) == 1
+
+
+async def test_two_requests_of_one_request_id_and_one_key_both_get_an_answer(desk: Desk) -> None:
+    api, key = await desk.new_api(), people.new_key()
+    headers = {"X-Request-Id": "the-same"}
+
+    async with serving(desk, Service()) as service:
+        async with asyncio.timeout(5):
+            answers = await asyncio.gather(
+                *(
+                    api.call("PATCH", TARGET, BODY, idempotency_key=key, headers=headers)
+                    for _ in range(2)
+                )
+            )
+
+    assert len(service.drives) == 1
+    assert {a.code for a in answers} <= {"200", "idempotency_in_progress"}
+    assert {a.headers["X-Request-Id"] for a in answers} == {"the-same"}
+
+
+async def test_a_key_is_of_one_tenant_customer_method_and_path(desk: Desk) -> None:
+    api, key = await desk.new_api(), people.new_key()
+    colleague = await desk.new_api(tenant=api.key.tenant)
+    stranger = await desk.new_api()
+
+    async with serving(desk, Service()) as service:
+        answers = [
+            await api.patch(TARGET, BODY, key),
+            await api.patch(TARGET.replace("p1", "p2"), BODY, key),
+            await stranger.patch(TARGET, BODY, key),
+            await colleague.patch(TARGET, BODY, key),
+        ]
+
+    assert [a.status for a in answers] == [200] * 4
+    assert [a.is_replayed for a in answers] == [False, False, False, True]
+    assert len(set(service.drives)) == 3
+
+
+async def test_no_sensitive_value_is_in_a_queue_or_a_table_in_clear(desk: Desk) -> None:
+    """The command to onboarding as the broker carries it, and the inbox row that keeps it."""
+    canaries = {"tin": "881238765", "date_of_birth": "1977-07-17"}
+    seen: list[dict[str, Any]] = []
+
+    async def update(_drive: Drive, command: UpdatePerson) -> Result:
+        seen.append(json.loads(command.model_dump_json(exclude_unset=True)))
+        raise OutcomePending  # so that the row keeps its body
+
+    api = await desk.new_api()
+    database = open_database(desk.environment.database_urls["onboarding"], "tests")
+    async with spying(desk, COMMANDS, onboarding.UPDATE_PERSON.name) as messages:
+        async with carrying_out(
+            desk.environment, {onboarding.UPDATE_PERSON.name: update}, database=database
+        ):
+            pending = asyncio.create_task(api.patch(TARGET, BODY | canaries))
+            await until(lambda: truth(seen and messages))
+        async with database.transaction() as connection:
+            rows = await connection.exec_driver_sql(
+                "SELECT inbox::text, convert_from(body, 'UTF8') FROM inbox"
+                " WHERE finished_at IS NULL"
+            )
+            kept = str(rows.all())
+        pending.cancel()
+        await asyncio.wait({pending})
+    await database.close()
+
+    assert seen[0] == {"person_id": "p1"} | BODY | canaries
+    assert b"first_name" in messages[0]
+    assert "first_name" in kept
+    for canary in canaries.values():
+        assert canary.encode() not in messages[0]
+        assert canary not in kept
+
+
+async def test_a_sensitive_reply_is_sealed_on_its_way_and_clear_to_the_caller(desk: Desk) -> None:
+    number = "70099887766"
+    replies: list[bytes] = []
+
+    async def external(_p: Principal, _command: Any, _deadline: float) -> Result:
+        return Result(
+            ExternalAccount(
+                external_account_id="ext_1",
+                external_account_number=number,
+                external_account_title="Anvil Works",
+                external_institution_aba="021000021",
+                external_institution_name="First Bank",
+            )
+        )
+
+    api = await desk.new_api()
+    tap = await Tap.open(desk)
+    async with (
+        answering(
+            desk.environment, "ledger_read", {ledger_read.GET_EXTERNAL_ACCOUNT.name: external}
+        ),
+        tap.between(ledger_read.GET_EXTERNAL_ACCOUNT.name, replies),
+    ):
+        answer = await api.get("/partner/reseller/accounts/external/acct_1")
+
+    assert answer.data["external_account_number"] == number
+    assert replies
+    assert b"external_account_number" in replies[0]
+    assert number.encode() not in replies[0]
+
+
+async def test_the_gateway_logs_nothing_sensitive_even_when_it_logs_all(desk: Desk) -> None:
+    canary = "canary-log-881234321"
+    api = await desk.new_api()
+
+    await api.patch(TARGET, {"tin": canary, "unknown": canary})
+    await api.call("PATCH", TARGET, b'{"tin": "' + canary.encode() + b'"')
+    await desk.send(
+        signed_headers(api.key, "GET", "/x") | {"X-API-SIGNATURE": canary}, f"/x?tin={canary}"
+    )
+
+    assert desk.stack.log("gateway")
+    assert canary not in desk.stack.log("gateway")
+    assert api.key.secret not in desk.stack.log("gateway")
+
+
+class Tap:
+    """Stands between the gateway and the service for one operation's queries, to read the replies."""
+
+    def __init__(self, desk: Desk, connection: aio_pika.abc.AbstractConnection) -> None:
+        self._desk = desk
+        self._connection = connection
+
+    @classmethod
+    async def open(cls, desk: Desk) -> Tap:
+        return cls(desk, await aio_pika.connect(desk.environment.amqp_url))
+
+    @asynccontextmanager
+    async def between(self, operation: str, replies: list[bytes]) -> AsyncIterator[None]:
+        async with self._connection:
+            channel = await self._connection.channel()
+            service = operation.partition(".")[0]
+            mine = await channel.declare_queue(exclusive=True)
+            back = await channel.declare_queue(exclusive=True)
+            queries = await channel.get_queue(f"{service}.queries")
+            await queries.unbind(QUERIES, operation)
+            await mine.bind(QUERIES, operation)
+            asked: list[str] = []
+
+            async def forward(message: AbstractIncomingMessage) -> None:
+                asked.append(message.reply_to or "")
+                await channel.default_exchange.publish(
+                    aio_pika.Message(message.body, reply_to=back.name), queries.name
+                )
+
+            async def give_back(message: AbstractIncomingMessage) -> None:
+                replies.append(message.body)
+                await channel.default_exchange.publish(aio_pika.Message(message.body), asked[-1])
+
+            await mine.consume(forward, no_ack=True)
+            await back.consume(give_back, no_ack=True)
+            try:
+                yield
+            finally:
+                await mine.unbind(QUERIES, operation)
+                await queries.bind(QUERIES, operation)
+
+
+@asynccontextmanager
+async def spying(desk: Desk, exchange: str, routing_key: str) -> AsyncIterator[list[bytes]]:
+    """Copies of what is published with this routing key, beside its usual way."""
+    messages: list[bytes] = []
+    connection = await aio_pika.connect(desk.environment.amqp_url)
+    async with connection:
+        channel = await connection.channel()
+        await declare_service(channel, routing_key.partition(".")[0])
+        queue = await channel.declare_queue(exclusive=True)
+        await queue.bind(exchange, routing_key)
+
+        async def keep(message: AbstractIncomingMessage) -> None:
+            messages.append(message.body)
+
+        await queue.consume(keep, no_ack=True)
+        yield messages
+
+
+async def patched(desk: Desk, api: Api, key: str) -> RawAnswer:
+    """As `api.patch`, for answers that the interface's document does not promise."""
+    body = json.dumps(BODY).encode()
+    return await desk.raw(signed_request(api.key, "PATCH", TARGET, body, Idempotency_Key=key))
+
+
+async def driven(service: Service, count: int) -> bool:
+    return len(service.drives) >= count
+
+
+async def truth(value: object) -> bool:
+    return bool(value)
+
+
+async def final_answer(api: Api, key: str) -> Answer | None:
+    """The answer under the key, once it is not in progress any more."""
+    answer = await api.patch(TARGET, BODY, key)
+    return None if answer.code == "idempotency_in_progress" else answer

@@ -1,0 +1,190 @@
+"""A signed request passes once: over processes, crashes of the database, and the turn of partitions."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import asyncpg
+from sqlalchemy import text
+
+from services.gateway.nonce_partitions import PARTITION_SECONDS, maintain
+from tests.integration.gateway.desk import Desk, running_gateway, until
+from tests.integration.gateway.test_gateway_authentication import PASSED, TARGET, headers_of, off_by
+from tests.support.api import Answer
+from tests.support.infrastructure import Environment
+from tests.support.own_servers import OwnPostgres, own_postgres
+
+ROUNDS, RACERS = 8, 50
+WINDOW_SECONDS = 300
+
+
+async def test_of_many_equal_requests_racing_over_two_processes_exactly_one_passes(
+    desk: Desk,
+) -> None:
+    key = await desk.key()
+
+    for _ in range(ROUNDS):
+        headers = headers_of(key)
+        answers = await asyncio.gather(*(desk.send(headers, TARGET) for _ in range(RACERS)))
+
+        assert Counter(a.code if a.status == 401 else "passed" for a in answers) == {
+            "passed": 1,
+            "nonce_reused": RACERS - 1,
+        }
+
+
+async def test_different_requests_racing_with_one_key_all_pass(desk: Desk) -> None:
+    key = await desk.key()
+
+    answers = await asyncio.gather(*(desk.send(headers_of(key), TARGET) for _ in range(200)))
+
+    assert {answer.status for answer in answers} == {PASSED}
+
+
+async def test_a_request_does_not_pass_again_after_the_database_was_killed(
+    empty_environment: Environment, tmp_path: Path
+) -> None:
+    async with own_postgres(empty_environment.secrets) as postgres:
+        environment = replace(empty_environment, database_urls=postgres.database_urls)
+        async with running_gateway(environment, tmp_path) as desk:
+            key = await desk.key()
+            now, ahead = headers_of(key), headers_of(key, timestamp=off_by(290))
+            before = [await desk.send(headers, TARGET) for headers in (now, ahead)]
+            first_life = await started_at(postgres)
+
+            postgres.kill()
+
+            async def lives_again() -> bool:
+                return await started_at(postgres) not in {None, first_life}
+
+            async def answer_to(headers: dict[str, str]) -> Answer | None:
+                answer = await desk.send(headers, TARGET)
+                return None if answer.status == 503 else answer
+
+            await until(lives_again)
+            after = [await until(partial(answer_to, headers)) for headers in (now, ahead)]
+
+    assert [answer.status for answer in before] == [PASSED, PASSED]
+    assert [answer.code for answer in after] == ["nonce_reused", "nonce_reused"]
+
+
+async def started_at(postgres: OwnPostgres) -> object:
+    """Since when the server has been running; None while it is not."""
+    try:
+        connection = await asyncpg.connect(postgres.database_urls["gateway"], timeout=5)
+    except (OSError, TimeoutError, asyncpg.CannotConnectNowError):
+        return None
+    try:
+        return await connection.fetchval("SELECT pg_postmaster_start_time()")
+    except (OSError, asyncpg.PostgresConnectionError, asyncpg.InterfaceError):
+        return None
+    finally:
+        connection.terminate()
+
+
+async def test_while_the_database_is_away_a_request_is_503(
+    empty_environment: Environment, tmp_path: Path
+) -> None:
+    async with own_postgres(empty_environment.secrets) as postgres:
+        environment = replace(empty_environment, database_urls=postgres.database_urls)
+        async with running_gateway(environment, tmp_path) as desk:
+            key = await desk.key()
+            await desk.send(headers_of(key), TARGET)
+
+            postgres.kill()
+
+            async def refusal() -> Answer | None:
+                answer = await desk.send(headers_of(key), TARGET)
+                return None if answer.status == PASSED else answer
+
+            refused = await until(refusal)
+
+    assert (refused.status, refused.code) == (503, "unavailable")
+    assert refused.headers["Retry-After"]
+
+
+async def test_a_stuck_database_delays_an_answer_no_longer_than_the_deadline(
+    fresh_environment: Environment, tmp_path: Path
+) -> None:
+    async with running_gateway(
+        fresh_environment, tmp_path, BANKSIDE_GATEWAY_DEADLINE_SECONDS="4.1"
+    ) as desk:
+        key = await desk.key()
+        holder = await asyncpg.connect(desk.environment.database_urls["gateway"])
+        async with holder.transaction():
+            await holder.execute("LOCK TABLE nonces IN ACCESS EXCLUSIVE MODE")
+            started = time.monotonic()
+
+            answer = await desk.send(headers_of(key), TARGET)
+
+            took = time.monotonic() - started
+        await holder.close()
+
+    assert (answer.status, answer.code) == (503, "unavailable")
+    assert took < 8
+
+
+async def partitions(desk: Desk) -> set[int]:
+    rows = await desk.execute(
+        "SELECT inhrelid::regclass::text FROM pg_inherits WHERE inhparent = 'nonces'::regclass"
+    )
+    return {int(row[0].rpartition("_")[2]) for row in rows}
+
+
+async def test_partitions_reach_an_hour_ahead_and_leave_when_no_timestamp_of_theirs_can_pass(
+    fresh_environment: Environment, tmp_path: Path
+) -> None:
+    async with running_gateway(fresh_environment, tmp_path) as desk:
+        key = await desk.key()
+        await desk.send(headers_of(key), TARGET)
+        now = time.time()
+        before = await partitions(desk)
+
+        await maintain(desk.database, WINDOW_SECONDS, now + 3600)
+        after = await partitions(desk)
+        kept = await desk.execute("SELECT count(*) FROM nonces")
+
+    assert min(before) <= now - WINDOW_SECONDS
+    assert max(before) + PARTITION_SECONDS >= now + 3600
+    assert min(after) > min(before)
+    assert min(after) <= now + 3600 - WINDOW_SECONDS
+    assert max(after) + PARTITION_SECONDS >= now + 7200
+    assert kept[0][0] == 0
+
+
+async def test_maintenance_twice_at_once_makes_each_partition_once(
+    empty_environment: Environment, desk: Desk
+) -> None:
+    later = time.time() + 7200
+    try:
+        await asyncio.gather(*(maintain(desk.database, WINDOW_SECONDS, later) for _ in range(4)))
+
+        made = sorted(await partitions(desk))
+        assert made == list(range(made[0], made[-1] + 1, PARTITION_SECONDS))
+    finally:
+        await maintain(desk.database, WINDOW_SECONDS, time.time())
+
+
+async def test_a_reader_of_old_nonces_delays_their_dropping_and_nothing_else(
+    fresh_environment: Environment, tmp_path: Path
+) -> None:
+    async with running_gateway(fresh_environment, tmp_path) as desk:
+        key = await desk.key()
+        before = await partitions(desk)
+        async with desk.database.transaction() as backup:
+            await backup.execute(text("SELECT count(*) FROM nonces"))
+
+            await maintain(desk.database, WINDOW_SECONDS, time.time() + 1800)
+            during = await partitions(desk)
+            passed = await desk.send(headers_of(key), TARGET)
+        await maintain(desk.database, WINDOW_SECONDS, time.time() + 1800)
+        after = await partitions(desk)
+
+    assert passed.status == PASSED
+    assert before < during
+    assert min(after) > min(before)

@@ -1,0 +1,111 @@
+"""Rates are exact over both processes, one for each key and class."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import math
+import time
+from collections import Counter
+from collections.abc import Sequence
+
+import pytest
+
+from tests.integration.gateway.desk import Desk
+from tests.integration.gateway.test_gateway_authentication import TARGET, headers_of
+from tests.support.api import Answer, Api
+
+READ = "/partner/reseller/accounts/acct_1?unknown=1"
+PASSED = 422
+
+
+async def burst(api: Api, count: int) -> tuple[list[Answer], float]:
+    """So many reads at once; the answers, and how many seconds it took."""
+    started = time.monotonic()
+    answers = await asyncio.gather(*(api.get(READ) for _ in range(count)))
+    return list(answers), time.monotonic() - started
+
+
+def passed(answers: Sequence[Answer]) -> int:
+    counts = Counter(answer.status for answer in answers)
+    assert set(counts) <= {PASSED, 429}
+    return counts[PASSED]
+
+
+@pytest.mark.parametrize("limit", [1, 30, 300])
+async def test_a_minutes_amount_passes_at_once_and_then_only_what_time_gives_back(
+    desk: Desk, limit: int
+) -> None:
+    api = await desk.new_api(per_minute=limit)
+
+    answers, seconds = await burst(api, limit + 60)
+
+    assert limit <= passed(answers) <= limit + math.ceil(seconds * limit / 60)
+
+
+async def test_whoever_honours_retry_after_passes(desk: Desk) -> None:
+    api = await desk.new_api(per_minute=60)
+    await burst(api, 60)
+
+    refused = next(a for a in (await burst(api, 30))[0] if a.status == 429)
+    await asyncio.sleep(int(refused.headers["Retry-After"]))
+    again = await api.get(READ)
+
+    assert refused.code == "rate_limited"
+    assert refused.headers["Retry-After"] == "1"
+    assert again.status == PASSED
+
+
+async def test_the_headers_count_down_to_nothing_left(desk: Desk) -> None:
+    api = await desk.new_api(per_minute=3)
+
+    answers = [await api.get(READ) for _ in range(4)]
+
+    assert [a.headers["RateLimit-Limit"] for a in answers] == ["3"] * 4
+    assert [a.headers["RateLimit-Remaining"] for a in answers] == ["2", "1", "0", "0"]
+    resets = [int(a.headers["RateLimit-Reset"]) for a in answers]
+    assert all(before < after for before, after in itertools.pairwise(resets[:3]))
+    assert resets[2] <= 60
+    assert [a.status for a in answers] == [PASSED] * 3 + [429]
+    assert 15 <= int(answers[3].headers["Retry-After"]) <= 20
+
+
+async def test_reads_and_writes_are_counted_apart(desk: Desk) -> None:
+    api = await desk.new_api(per_minute=5, writes_per_minute=2)
+    target = "/partner/reseller/customers/person/p1"
+
+    writes = [await api.patch(target, {"unknown": 1}) for _ in range(3)]
+    reads = [await api.get(READ) for _ in range(6)]
+
+    assert [a.status for a in writes] == [422, 422, 429]
+    assert [a.status for a in reads] == [PASSED] * 5 + [429]
+    assert writes[0].headers["RateLimit-Limit"] == "2"
+
+
+async def test_keys_of_one_tenant_do_not_share_a_rate(desk: Desk) -> None:
+    first = await desk.new_api(per_minute=1)
+    second = await desk.new_api(per_minute=1, tenant=first.key.tenant)
+
+    answers = [await api.get(READ) for api in (first, second, first, second)]
+
+    assert [a.status for a in answers] == [PASSED, PASSED, 429, 429]
+
+
+async def test_a_replayed_request_is_not_counted(desk: Desk) -> None:
+
+    api = await desk.new_api(per_minute=2)
+    headers = headers_of(api.key)
+
+    replays = [await desk.send(headers, TARGET) for _ in range(5)]
+    second = await api.get(READ)
+
+    assert [a.status for a in replays] == [PASSED] + [401] * 4
+    assert second.status == PASSED
+
+
+async def test_what_is_refused_after_the_rate_tells_the_rate_as_well(desk: Desk) -> None:
+    api = await desk.new_api(scopes=frozenset(), per_minute=10)
+
+    refused = await api.get(READ)
+
+    assert (refused.status, refused.headers["RateLimit-Remaining"]) == (403, "9")

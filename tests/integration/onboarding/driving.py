@@ -1,0 +1,55 @@
+"""Commands accepted and driven in the test's own process, as the runtime does it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+from uuid import uuid4
+
+from libs.contracts.exact_json import encode
+from libs.contracts.principal import Principal
+from libs.contracts.result import Result
+from libs.persistence import inbox
+from libs.persistence.engine import Database
+from libs.runtime.commands import CommandHandler, Drive
+
+
+async def accept(
+    database: Database, operation: str, principal: Principal, ordering_key: str | None = None
+) -> inbox.Leased:
+    """A command of a caller that does not wait any more."""
+    command = inbox.Accepting(
+        command_id=uuid4(),
+        operation=operation,
+        message_id=str(uuid4()),
+        request_id=str(uuid4()),
+        principal=encode(principal),
+        body=b"{}",
+        body_hash=None,
+        reply_to=None,
+        deadline=0,
+    )
+    async with database.transaction() as connection:
+        leased = await inbox.accept(connection, command, ordering_key, lease=True)
+    assert isinstance(leased, inbox.Leased)
+    return leased
+
+
+async def drive(
+    database: Database,
+    handlers: Mapping[str, CommandHandler],
+    leased: inbox.Leased,
+    principal: Principal,
+    command: Any,
+) -> Result:
+    driven = Drive(
+        command_id=leased.command_id,
+        operation=leased.operation,
+        principal=principal,
+        request_id=leased.request_id,
+        deadline=leased.deadline,
+        attempt=leased.attempts,
+        database=database,
+        lease=leased,
+    )
+    return await handlers[leased.operation](driven, command)

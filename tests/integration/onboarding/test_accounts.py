@@ -1,0 +1,101 @@
+"""News of an account and the answer that says whose it is, in either order and at once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from uuid import uuid4
+
+import pytest_asyncio
+from sqlalchemy import text
+
+from libs.persistence.engine import Database
+from services.onboarding.models import CustomerRecord
+from services.onboarding.ports import OpenedAccount
+from services.onboarding.repository import accounts
+from tests.integration.onboarding.desk import eventually, partner
+from tests.integration.onboarding.shelf import add_pending, new_store, open_shelf
+from tests.support.infrastructure import Environment
+
+
+@pytest_asyncio.fixture
+async def shelf(environment: Environment) -> AsyncIterator[Database]:
+    async with open_shelf(environment) as database:
+        yield database
+
+
+async def new_customer(shelf: Database) -> CustomerRecord:
+    async with shelf.transaction() as connection:
+        return (await add_pending(connection, new_store(), f"t{uuid4().hex[:8]}")).customer
+
+
+def new_account() -> OpenedAccount:
+    return OpenedAccount(f"acc_{uuid4().hex}", "1234567890")
+
+
+async def status_of(shelf: Database, customer: CustomerRecord) -> list[str]:
+    async with shelf.transaction() as connection:
+        owned = await accounts.of_customers(connection, customer.tenant, [customer.customer_id])
+    return [account.status for account in owned]
+
+
+async def somebody_waits_for_a_lock(shelf: Database) -> bool:
+    async with shelf.transaction() as connection:
+        waiting = await connection.execute(
+            text(
+                "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+                " AND datname = current_database() AND query LIKE '%accounts%'"
+            )
+        )
+        return waiting.first() is not None
+
+
+async def test_news_that_comes_before_the_owner_is_the_accounts_status(shelf: Database) -> None:
+    customer, account = await new_customer(shelf), new_account()
+
+    async with shelf.transaction() as connection:
+        await accounts.set_status(connection, account.account_id, "open")
+        await accounts.set_status(connection, account.account_id, "closed")
+    async with shelf.transaction() as connection:
+        unowned = await accounts.find_owner(
+            connection, partner(customer.tenant), account.account_id
+        )
+        await accounts.add(connection, customer, account)
+
+    assert unowned is None
+    assert await status_of(shelf, customer) == ["closed"]
+    async with shelf.transaction() as connection:
+        owner = await accounts.find_owner(connection, partner(customer.tenant), account.account_id)
+    assert owner == customer.customer_id
+
+
+async def test_news_while_the_owner_is_being_recorded_waits_for_that(shelf: Database) -> None:
+    customer, account = await new_customer(shelf), new_account()
+
+    async def report() -> None:
+        async with shelf.transaction() as connection:
+            await accounts.set_status(connection, account.account_id, "closed")
+
+    async with shelf.transaction() as connection:
+        await accounts.add(connection, customer, account)
+        news = asyncio.create_task(report())
+        await eventually(lambda: somebody_waits_for_a_lock(shelf))
+    await news
+
+    assert await status_of(shelf, customer) == ["closed"]
+
+
+async def test_an_owner_while_news_is_being_recorded_waits_for_that(shelf: Database) -> None:
+    customer, account = await new_customer(shelf), new_account()
+
+    async def own() -> None:
+        async with shelf.transaction() as connection:
+            await accounts.add(connection, customer, account)
+
+    async with shelf.transaction() as connection:
+        await accounts.set_status(connection, account.account_id, "closed")
+        owning = asyncio.create_task(own())
+        await eventually(lambda: somebody_waits_for_a_lock(shelf))
+    await owning
+
+    assert await status_of(shelf, customer) == ["closed"]

@@ -1,0 +1,156 @@
+"""Saga steps are kept for a while, and for as long as somebody needs them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from uuid import UUID, uuid4
+
+import pytest
+import pytest_asyncio
+from sqlalchemy import text
+
+from libs.persistence import inbox
+from libs.persistence.engine import Database
+from services.onboarding.housekeeping import keep_house
+from services.onboarding.ordering import ordering_key
+from services.onboarding.repository import steps
+from services.onboarding.repository.steps import SagaName
+from services.onboarding.repository.store import Store
+from tests.integration.onboarding.desk import eventually, partner
+from tests.integration.onboarding.driving import accept
+from tests.integration.onboarding.shelf import add_approved, add_pending, new_store, open_shelf
+from tests.support.infrastructure import Environment
+
+DAYS = 30
+
+
+@pytest_asyncio.fixture
+async def shelf(fresh_environment: Environment) -> AsyncIterator[Database]:
+    async with open_shelf(fresh_environment) as database:
+        yield database
+
+
+@pytest.fixture
+def store() -> Store:
+    return new_store()
+
+
+async def new_saga(shelf: Database, store: Store, *, pending: bool = False) -> SagaName:
+    async with shelf.transaction() as connection:
+        add = add_pending if pending else add_approved
+        customer = (await add(connection, store, "demo")).customer
+    return SagaName(
+        saga_id=uuid4(), tenant="demo", customer_id=customer.customer_id, operation="onboarding.x"
+    )
+
+
+async def add_step(
+    shelf: Database, saga: SagaName, name: str, *, days: int, refused: bool = False
+) -> None:
+    """A step whose outcome was recorded so many days ago."""
+    async with shelf.transaction() as connection:
+        await steps.intend(connection, saga, name, uuid4(), compensation=name.startswith("close"))
+        if refused:
+            await steps.set_refused(connection, saga, name, 422, "refused")
+        else:
+            await steps.set_done(connection, saga, name, {})
+        await connection.execute(
+            text(
+                "UPDATE saga_steps SET recorded_at = clock_timestamp() - make_interval(days => :days)"
+                " WHERE saga_id = :id AND name = :name"
+            ),
+            {"id": saga.saga_id, "name": name, "days": days},
+        )
+
+
+async def purge(shelf: Database) -> int:
+    async with shelf.transaction() as connection:
+        return await steps.purge(connection, days=DAYS)
+
+
+async def names_left(shelf: Database, saga_id: UUID) -> list[str]:
+    async with shelf.transaction() as connection:
+        rows = await connection.execute(
+            text("SELECT name FROM saga_steps WHERE saga_id = :id ORDER BY name"), {"id": saga_id}
+        )
+        return list(rows.scalars())
+
+
+async def test_old_steps_go_and_younger_ones_stay(shelf: Database, store: Store) -> None:
+    saga = await new_saga(shelf, store)
+    await add_step(shelf, saga, "old", days=DAYS + 1)
+    await add_step(shelf, saga, "old_refused", days=DAYS + 1, refused=True)
+    await add_step(shelf, saga, "young", days=DAYS - 1)
+
+    assert await purge(shelf) == 2
+
+    assert await names_left(shelf, saga.saga_id) == ["young"]
+
+
+async def test_steps_of_a_customer_that_is_pending_stay(shelf: Database, store: Store) -> None:
+    saga = await new_saga(shelf, store, pending=True)
+    await add_step(shelf, saga, "old", days=DAYS + 1)
+
+    assert await purge(shelf) == 0
+
+
+async def test_steps_stay_while_a_command_of_the_customer_is_open(
+    shelf: Database, store: Store
+) -> None:
+    saga = await new_saga(shelf, store)
+    await add_step(shelf, saga, "old", days=DAYS + 1)
+    key = ordering_key(saga.tenant, saga.customer_id)
+    leased = await accept(shelf, "onboarding.update_business", partner(), key)
+
+    while_open = await purge(shelf)
+    async with inbox.fenced(shelf, leased) as connection:
+        await inbox.finish(connection, leased, b"{}")
+
+    assert (while_open, await purge(shelf)) == (0, 1)
+
+
+async def test_a_refused_compensation_stays_until_an_operator_has_seen_to_it(
+    shelf: Database, store: Store
+) -> None:
+    saga = await new_saga(shelf, store)
+    await add_step(shelf, saga, "close_core_business", days=DAYS + 1, refused=True)
+
+    before = await purge(shelf)
+    async with shelf.transaction() as connection:
+        settled = await steps.settle(connection, saga.saga_id, "close_core_business")
+        again = await steps.settle(connection, saga.saga_id, "close_core_business")
+        shown = await steps.refused_compensations(connection, 10)
+
+    assert (before, settled, again, shown) == (0, True, False, [])
+    assert await purge(shelf) == 1
+
+
+async def test_one_batch_is_bounded(
+    shelf: Database, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(steps, "PURGE_BATCH", 2)
+    saga = await new_saga(shelf, store)
+    for number in range(5):
+        await add_step(shelf, saga, f"old.{number}", days=DAYS + 1)
+
+    assert await purge(shelf) == 2
+
+
+async def test_housekeeping_purges_batch_after_batch(
+    shelf: Database, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(steps, "PURGE_BATCH", 2)
+    saga = await new_saga(shelf, store)
+    for number in range(5):
+        await add_step(shelf, saga, f"old.{number}", days=DAYS + 1)
+
+    async def none_left() -> bool:
+        return await names_left(shelf, saga.saga_id) == []
+
+    keeping = asyncio.create_task(keep_house(shelf, step_days=DAYS))
+    try:
+        await eventually(none_left)
+    finally:
+        keeping.cancel()
+        await asyncio.wait({keeping})

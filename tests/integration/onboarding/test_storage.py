@@ -1,0 +1,138 @@
+"""What the tables hold: read without opening what is sealed, and without the rules of input."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from uuid import uuid4
+
+import pytest
+import pytest_asyncio
+from sqlalchemy import text
+
+from libs.contracts import onboarding_operations as table
+from libs.contracts.customers import ListCustomers
+from libs.contracts.errors import Unavailable
+from libs.contracts.ownership import FindAccountOwner, ListOwnedAccounts
+from libs.persistence.engine import Database
+from libs.persistence.sealing import CannotOpen
+from services.onboarding import views
+from services.onboarding.handlers.queries import LISTS_AT_ONCE, LISTS_WAITING, Queries
+from tests.integration.onboarding.desk import bank_account, business, partner
+from tests.integration.onboarding.shelf import (
+    add_approved,
+    add_pending,
+    new_store,
+    open_shelf,
+    read,
+)
+from tests.support.infrastructure import Environment
+
+
+@pytest_asyncio.fixture
+async def shelf(environment: Environment) -> AsyncIterator[Database]:
+    async with open_shelf(environment) as database:
+        yield database
+
+
+async def test_views_and_events_open_nothing_that_is_sealed(shelf: Database) -> None:
+    tenant, ours, without_our_keys = f"t{uuid4().hex[:8]}", new_store(), new_store()
+    async with shelf.transaction() as connection:
+        stored = await add_approved(
+            connection,
+            ours,
+            tenant,
+            business=business(ein="12-3456789"),
+            external_bank_account=bank_account(account_number="7310528846"),
+        )
+
+    listed = await Queries(shelf, without_our_keys).list_customers(
+        partner(tenant), ListCustomers(), 0
+    )
+    async with shelf.transaction() as connection:
+        file = await read(connection, without_our_keys, tenant, stored.customer.customer_id)
+        with pytest.raises(CannotOpen):
+            await without_our_keys.details(connection, file)
+        opened = await ours.details(connection, stored)
+
+    (customer,) = listed.payload(table.LIST_CUSTOMERS)["data"]
+    assert customer["business"]["ein"] == "6789"
+    assert customer["business"]["mailing_address"]["city"] == "Albany"
+    assert customer["external_bank_accounts"][0]["account_number"] == "8846"
+    assert [p["first_name"] for p in customer["persons"]] == ["Ada"]
+    assert "ein" not in views.customer_event(file).model_dump()["business"]
+    assert views.person_event(file.persons[0]).last_name == "Byron"
+    assert views.external_account_event(file.external_accounts[0]).account_number == "8846"
+    assert opened.business.ein == "123456789"
+
+
+async def test_lists_leave_room_for_other_reads_and_are_turned_away_when_too_many_wait(
+    shelf: Database,
+) -> None:
+    tenant, store = partner(f"t{uuid4().hex[:8]}"), new_store()
+    async with shelf.transaction() as connection:
+        file = await add_approved(connection, store, tenant.tenant)
+    queries = Queries(shelf, store)
+
+    async with shelf.transaction() as connection:
+        await connection.execute(text("LOCK TABLE customers IN ACCESS EXCLUSIVE MODE"))
+        lists = [
+            asyncio.create_task(queries.list_customers(tenant, ListCustomers(), 0))
+            for _ in range(LISTS_AT_ONCE + LISTS_WAITING)
+        ]
+        await asyncio.sleep(0)
+        with pytest.raises(Unavailable):
+            await queries.list_owned_accounts(tenant, ListOwnedAccounts(), 0)
+        account_id = file.accounts[0].account_id
+        owner = await queries.find_account_owner(tenant, FindAccountOwner(account_id=account_id), 0)
+
+    assert owner.payload(table.FIND_ACCOUNT_OWNER)["data"]["customer_id"] == str(
+        file.customer.customer_id
+    )
+    found = [
+        listed.payload(table.LIST_CUSTOMERS)["data"] for listed in await asyncio.gather(*lists)
+    ]
+    assert {len(customers) for customers in found} == {1}
+
+
+async def test_the_last_four_digits_follow_the_ein(shelf: Database) -> None:
+    tenant, store = f"t{uuid4().hex[:8]}", new_store()
+    async with shelf.transaction() as connection:
+        file = await add_approved(connection, store, tenant)
+        known = await store.customers.business(connection, file.customer)
+
+        changed = known.model_copy(update={"ein": "201234321"})
+        await store.customers.set_business(connection, file.customer, changed)
+
+        file = await read(connection, store, tenant, file.customer.customer_id)
+        assert await store.customers.business(connection, file.customer) == changed
+    assert views.customer(file).business.ein == "4321"
+
+
+async def test_what_the_rules_of_input_refuse_by_now_can_still_be_read(shelf: Database) -> None:
+    tenant, store = f"t{uuid4().hex[:8]}", new_store()
+    async with shelf.transaction() as connection:
+        customer_id = (await add_pending(connection, store, tenant)).customer.customer_id
+        await connection.execute(
+            text(
+                "UPDATE customers SET business = business ||"
+                ' \'{"phone": "none", "business_address": {"street_1": "1", "city": "X",'
+                ' "state": "Nowhere", "zip_code": "?", "country": "US", "street_2": null}}\''
+                " WHERE customer_id = :id"
+            ),
+            {"id": customer_id},
+        )
+        await connection.execute(
+            text(
+                'UPDATE persons SET details = details || \'{"email": "none"}\' WHERE customer_id = :id'
+            ),
+            {"id": customer_id},
+        )
+
+        file = await read(connection, store, tenant, customer_id)
+        details = await store.details(connection, file)
+
+    assert views.customer(file).business.phone == "none"
+    assert views.customer_event(file).business.business_address.state == "Nowhere"
+    assert details.business.business_address.zip_code == "?"
+    assert details.persons[0].email == "none"

@@ -1,0 +1,102 @@
+"""A replica of onboarding whose person update leaves traces in tables: `python -m tests.integration.replica`.
+
+Made to be killed. The handler records each drive, waits while `gate` is closed, and then has its one effect.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from sqlalchemy import text
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from libs.contracts.customers import UpdatePerson
+from libs.contracts.onboarding_operations import UPDATE_PERSON
+from libs.contracts.result import Result
+from libs.contracts.table import operations_of
+from libs.messaging.broker import Broker
+from libs.persistence.engine import open_database
+from libs.runtime.acceptance import Arriving
+from libs.runtime.commands import Drive, run_commands
+from libs.runtime.process import Process, run
+from libs.runtime.service_settings import MessagingSettings
+from libs.runtime.settings import settings_of
+
+TRACES = (
+    "CREATE TABLE gate (open boolean NOT NULL)",
+    "INSERT INTO gate VALUES (true)",
+    "CREATE TABLE drives (n serial, command_id uuid, attempt int, pid int)",
+    "CREATE TABLE effects (n serial, command_id uuid, person_id text)",
+)
+BROKER_WAIT_SECONDS = 10.0
+POLL_SECONDS = 0.02
+LEASE_SECONDS = 3.0
+
+
+class Settings(MessagingSettings):
+    service = "onboarding"
+    model_config = settings_of("ONBOARDING")
+
+
+async def by_person(_connection: AsyncConnection, arriving: Arriving) -> str:
+    return str(arriving.body["person_id"])
+
+
+async def update_person(drive: Drive, command: UpdatePerson) -> Result:
+    async with drive.transaction() as connection:
+        await connection.execute(
+            text("INSERT INTO drives (command_id, attempt, pid) VALUES (:id, :attempt, :pid)"),
+            {"id": drive.command_id, "attempt": drive.attempt, "pid": os.getpid()},
+        )
+    while not await _is_open(drive):
+        await asyncio.sleep(POLL_SECONDS)
+    async with drive.transaction() as connection:
+        await connection.execute(
+            text(
+                "INSERT INTO effects (command_id, person_id)"
+                " SELECT :id, :person WHERE NOT EXISTS (SELECT 1 FROM effects WHERE command_id = :id)"
+            ),
+            {"id": drive.command_id, "person": command.person_id},
+        )
+    return Result()
+
+
+async def _is_open(drive: Drive) -> bool:
+    async with drive.database.transaction() as connection:
+        return bool((await connection.execute(text("SELECT open FROM gate"))).scalar_one())
+
+
+async def _unused(_drive: Drive, _command: object) -> Result:
+    raise AssertionError("this handler is not used")
+
+
+@asynccontextmanager
+async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
+    broker = Broker(settings.amqp_url.get_secret_value(), process.service)
+    database = open_database(settings.database_url.get_secret_value(), process.service)
+    process.readiness.add("broker", broker.ping)
+    handlers = {row.name: _unused for row in operations_of("onboarding") if not row.is_query}
+    try:
+        async with (
+            broker.open(),
+            run_commands(
+                process,
+                settings.keyring(),
+                broker,
+                database,
+                {**handlers, UPDATE_PERSON.name: update_person},
+                by_person,
+                lease_seconds=LEASE_SECONDS,
+            ),
+        ):
+            await broker.start(wait_seconds=BROKER_WAIT_SECONDS)
+            yield
+    finally:
+        await database.close()
+
+
+if __name__ == "__main__":
+    run(Settings, serve)

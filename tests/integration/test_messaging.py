@@ -1,0 +1,423 @@
+"""Asking and answering over a real broker, whatever happens to the way there."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import uuid
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from decimal import Decimal
+from typing import Any
+
+import aio_pika
+import pytest
+from aio_pika import Message
+
+from libs.contracts.accounts import AccountList, ListCustomerAccounts
+from libs.contracts.customers import UpdatePerson
+from libs.contracts.errors import (
+    InternalError,
+    NotFound,
+    OutcomePending,
+    ProviderTimeout,
+    Unavailable,
+)
+from libs.contracts.ledger_read_operations import GET_BALANCE, LIST_CUSTOMER_ACCOUNTS
+from libs.contracts.onboarding_operations import UPDATE_PERSON
+from libs.contracts.principal import Family, Principal
+from libs.contracts.result import Result
+from libs.contracts.table import operations_of
+from libs.messaging.batching import Batcher, TooManyWaiting
+from libs.messaging.broker import Broker, Session
+from libs.messaging.caller import Caller
+from libs.messaging.envelope import decode_queries
+from libs.messaging.topology import QUERIES, declare_service, queries_queue
+from libs.runtime.process import Process
+from libs.runtime.queries import check_handlers
+from tests.integration.amqp_wire import wire_to
+from tests.integration.gateway.desk import answering, calling, carrying_out, until
+from tests.support.infrastructure import Environment
+
+PRINCIPAL = Principal("tenant", "Tenant", Family.CUSTOMER, "sub_test", str(uuid.uuid4()))
+EMPTY = AccountList(name="n", dba_name=None, accounts=[])
+
+
+async def list_accounts(caller: Caller, seconds: float = 10.0) -> Any:
+    command = ListCustomerAccounts()
+    return await caller.query(LIST_CUSTOMER_ACCOUNTS, PRINCIPAL, command, time.time() + seconds)
+
+
+async def empty(_principal: Principal, _command: Any, _deadline: float) -> Result:
+    return Result(EMPTY)
+
+
+@asynccontextmanager
+async def ledger(environment: Environment, handler: Any = empty) -> AsyncIterator[Broker]:
+    handlers = {LIST_CUSTOMER_ACCOUNTS.name: handler}
+    async with answering(environment, "ledger_read", handlers) as broker:
+        yield broker
+
+
+async def test_queries_that_are_asked_together_travel_together_and_each_gets_its_own_answer(
+    fresh_environment: Environment,
+) -> None:
+    async def name_of(principal: Principal, _command: Any, _deadline: float) -> Result:
+        return Result(EMPTY.model_copy(update={"name": principal.tenant}))
+
+    async def ask(caller: Caller, number: int) -> str:
+        principal = Principal(f"t{number}", "T", Family.CUSTOMER, "sub", "c")
+        payload = await caller.query(
+            LIST_CUSTOMER_ACCOUNTS, principal, ListCustomerAccounts(), time.time() + 10
+        )
+        return str(payload["data"]["name"])
+
+    spied = await aio_pika.connect(fresh_environment.amqp_url)
+    async with (
+        ledger(fresh_environment, name_of),
+        calling(fresh_environment) as caller,
+        spied,
+        spied.channel() as channel,
+    ):
+        copies = await channel.declare_queue(exclusive=True)
+        await copies.bind(QUERIES, LIST_CUSTOMER_ACCOUNTS.name)
+        names = await asyncio.gather(*(ask(caller, n) for n in range(500)))
+        batches = []
+        while message := await copies.get(fail=False, no_ack=True):
+            batches.append(len(decode_queries(message.body)))
+
+    assert names == [f"t{n}" for n in range(500)]
+    assert sum(batches) == 500
+    assert len(batches) < 100
+    assert max(batches) == 64
+
+
+async def test_a_query_whose_deadline_has_passed_is_not_answered(
+    fresh_environment: Environment,
+) -> None:
+    asked: list[str] = []
+
+    async def note(principal: Principal, _command: Any, _deadline: float) -> Result:
+        asked.append(principal.tenant)
+        return Result(EMPTY)
+
+    async with calling(fresh_environment) as caller:
+        async with ledger(fresh_environment):
+            pass  # leaves the queue behind
+        with pytest.raises(ProviderTimeout):
+            await list_accounts(caller, 0.5)
+        async with ledger(fresh_environment, note):
+            await list_accounts(caller)
+
+    assert len(asked) == 1
+
+
+async def test_a_slow_answer_is_a_timeout_three_seconds_before_the_deadline(
+    fresh_environment: Environment,
+) -> None:
+    async def slow(_principal: Principal, _command: Any, _deadline: float) -> Result:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    async with ledger(fresh_environment, slow), calling(fresh_environment) as caller:
+        started = time.monotonic()
+        with pytest.raises(ProviderTimeout):
+            await list_accounts(caller, 4)
+
+    assert time.monotonic() - started < 3
+
+
+@pytest.mark.parametrize(
+    "error", [NotFound("No such.", extra={"k": Decimal("1.10")}), Unavailable()]
+)
+async def test_an_error_of_the_service_is_raised_as_what_it_is(
+    fresh_environment: Environment, error: Any
+) -> None:
+    async def fail(_principal: Principal, _command: Any, _deadline: float) -> Result:
+        raise error
+
+    async with ledger(fresh_environment, fail), calling(fresh_environment) as caller:
+        with pytest.raises(type(error)) as raised:
+            await list_accounts(caller)
+
+    assert (raised.value.detail, raised.value.extra) == (error.detail, error.extra)
+
+
+async def test_a_fault_of_the_service_says_nothing_of_its_cause(
+    fresh_environment: Environment,
+) -> None:
+    async def fail(_principal: Principal, _command: Any, _deadline: float) -> Result:
+        raise KeyError("canary")
+
+    async with ledger(fresh_environment, fail), calling(fresh_environment) as caller:
+        with pytest.raises(InternalError) as raised:
+            await list_accounts(caller)
+
+    assert "canary" not in f"{raised.value.detail}{raised.value.extra}"
+
+
+async def test_nobody_there_is_unavailable_at_once(fresh_environment: Environment) -> None:
+    async with calling(fresh_environment) as caller:
+        command = caller.envelope(
+            UPDATE_PERSON,
+            PRINCIPAL,
+            UpdatePerson.model_validate({"person_id": "p"}),
+            command_id=str(uuid.uuid4()),
+            request_id="r",
+            deadline=time.time() + 10,
+        )
+        started = time.monotonic()
+        with pytest.raises(Unavailable):
+            await list_accounts(caller)
+        with pytest.raises(Unavailable):
+            await caller.command(command)
+
+    assert time.monotonic() - started < 5
+
+
+async def test_an_unreadable_query_message_harms_no_other(fresh_environment: Environment) -> None:
+    async with ledger(fresh_environment), calling(fresh_environment) as caller:
+        connection = await aio_pika.connect(fresh_environment.amqp_url)
+        async with connection, connection.channel() as channel:
+            queries = await channel.get_exchange(QUERIES)
+            for body in [b"\xff", b"{}", b"[{}]", b"[" * 10_000] * 10:
+                await queries.publish(Message(body), LIST_CUSTOMER_ACCOUNTS.name)
+            assert await list_accounts(caller)
+
+
+async def test_a_consumer_comes_back_after_its_queue_was_deleted(
+    fresh_environment: Environment,
+) -> None:
+    async with ledger(fresh_environment), calling(fresh_environment) as caller:
+        await list_accounts(caller)
+        connection = await aio_pika.connect(fresh_environment.amqp_url)
+        async with connection, connection.channel() as channel:
+            await channel.queue_delete(queries_queue("ledger_read"))
+
+        assert await until(lambda: answered(caller))
+
+
+async def answered(caller: Caller) -> bool:
+    try:
+        return bool(await list_accounts(caller, 1))
+    except (Unavailable, ProviderTimeout):
+        return False
+
+
+async def test_both_ends_come_back_after_their_connections_were_cut(
+    fresh_environment: Environment,
+) -> None:
+    async with wire_to(fresh_environment.amqp_url) as wire:
+        through = Environment(
+            fresh_environment.database,
+            fresh_environment.database_urls,
+            wire.url,
+            fresh_environment.secrets,
+        )
+        async with ledger(through), calling(through) as caller:
+            for _ in range(3):
+                await until(lambda: answered(caller))
+                wire.cut()
+
+            assert await until(lambda: answered(caller))
+
+
+async def test_a_broker_that_is_cut_off_at_any_byte_of_the_beginning_is_reached_in_the_end(
+    fresh_environment: Environment,
+) -> None:
+    async with wire_to(fresh_environment.amqp_url) as wire:
+        wire.answers_allowed = 0
+        caller = Caller(Sealing())
+        broker = Broker(wire.url, "tests")
+        broker.add(caller)
+        async with broker.open():
+            await broker.start()
+            for allowed in range(0, 700, 140):
+                wire.answers_allowed, seen = allowed, wire.connections
+                await until(lambda seen=seen: more_than(wire, seen))  # type: ignore[misc]
+            wire.answers_allowed = None
+
+            assert await until(lambda: is_ready(broker))
+
+
+async def more_than(wire: Any, connections: int) -> bool:
+    return bool(wire.connections > connections)
+
+
+async def is_ready(broker: Broker) -> bool:
+    try:
+        await broker.ping()
+    except ConnectionError:
+        return False
+    return True
+
+
+class Sealing:
+    """Seals nothing."""
+
+    def seal(self, plaintext: str, context: str) -> str:
+        return plaintext
+
+    def open(self, token: str, context: str) -> str:
+        return token
+
+
+class Faulty:
+    """A part that fails in a way that no broker does, once."""
+
+    def __init__(self) -> None:
+        self.attached = 0
+
+    async def attach(self, session: Session) -> None:
+        self.attached += 1
+        if self.attached == 1:
+            raise ZeroDivisionError
+
+    def detach(self) -> None:
+        pass
+
+
+async def test_a_fault_while_attaching_does_not_end_the_connecting_for_ever(
+    fresh_environment: Environment,
+) -> None:
+    part = Faulty()
+    broker = Broker(fresh_environment.amqp_url, "tests")
+    broker.add(part)
+    async with broker.open():
+        await broker.start()
+
+        assert await until(lambda: is_ready(broker), 5)
+
+    assert part.attached == 2
+
+
+async def test_a_reply_whose_seal_is_of_another_command_does_not_open(
+    fresh_environment: Environment,
+) -> None:
+    """A service that seals with another ring is a fault of ours, never clear text."""
+    other = Environment(
+        fresh_environment.database,
+        fresh_environment.database_urls,
+        fresh_environment.amqp_url,
+        type(fresh_environment.secrets).generate(),
+    )
+
+    async def update(*_: Any) -> Result:
+        raise AssertionError("it must not open")
+
+    async with (
+        carrying_out(other, {UPDATE_PERSON.name: update}),
+        calling(fresh_environment) as caller,
+    ):
+        envelope = caller.envelope(
+            UPDATE_PERSON,
+            PRINCIPAL,
+            UpdatePerson.model_validate({"person_id": "p", "tin": "123456780"}),
+            command_id=str(uuid.uuid4()),
+            request_id="r",
+            deadline=time.time() + 10,
+        )
+        reply = await caller.command(envelope)
+
+    assert b"123456780" not in bytes(envelope.body)
+    assert reply.error is not None
+    assert reply.error.code == "internal_error"
+
+
+async def test_a_lost_caller_is_told_at_its_deadline_that_the_command_is_pending(
+    fresh_environment: Environment,
+) -> None:
+    connection = await aio_pika.connect(fresh_environment.amqp_url)
+    async with connection, connection.channel() as channel:
+        await declare_service(channel, "onboarding")
+    async with calling(fresh_environment) as caller:
+        envelope = caller.envelope(
+            UPDATE_PERSON,
+            PRINCIPAL,
+            UpdatePerson.model_validate({"person_id": "p"}),
+            command_id=str(uuid.uuid4()),
+            request_id="r",
+            deadline=time.time() + 0.5,
+        )
+        with pytest.raises(OutcomePending):
+            await caller.command(envelope)
+
+
+def test_a_service_without_a_handler_for_a_row_does_not_start() -> None:
+    names = [row.name for row in operations_of("ledger_read") if row.is_query]
+
+    check_handlers("ledger_read", names, queries=True)
+    with pytest.raises(RuntimeError, match=GET_BALANCE.name):
+        check_handlers("ledger_read", set(names) - {GET_BALANCE.name}, queries=True)
+
+
+async def test_a_dead_background_task_ends_the_process() -> None:
+    process = Process("tests")
+
+    async def die() -> None:
+        raise ZeroDivisionError
+
+    async with process.background("mortal", die()), asyncio.timeout(5):
+        with pytest.raises(ZeroDivisionError):
+            await process.until_failure()
+
+
+# Batches
+
+
+async def test_what_arrives_during_a_batch_goes_out_together_in_the_next() -> None:
+    batches: list[list[int]] = []
+    may_end = asyncio.Event()
+
+    async def double(items: list[int]) -> list[int]:
+        batches.append(items)
+        await may_end.wait()
+        return [2 * item for item in items]
+
+    batcher = Batcher(double, name="double", limit=4)
+    tasks = [asyncio.create_task(batcher.submit(n)) for n in range(7)]
+    await until(lambda: nonempty(batches))
+    may_end.set()
+
+    assert await asyncio.gather(*tasks) == [0, 2, 4, 6, 8, 10, 12]
+    assert [len(batch) for batch in batches] in ([1, 4, 2], [4, 3])
+
+
+async def nonempty(items: list[Any]) -> bool:
+    return bool(items)
+
+
+async def test_a_failed_batch_fails_its_items_and_no_later_ones() -> None:
+    async def refuse_odd(items: list[int]) -> list[int]:
+        if items[0] % 2:
+            raise ValueError
+        return items
+
+    batcher = Batcher(refuse_odd, name="even", limit=1)
+
+    outcomes = await asyncio.gather(*(batcher.submit(n) for n in range(4)), return_exceptions=True)
+
+    assert [type(outcome) for outcome in outcomes] == [int, ValueError, int, ValueError]
+
+
+async def test_whoever_gave_up_is_left_out_and_a_full_queue_says_so() -> None:
+    batches: list[list[int]] = []
+    may_end = asyncio.Event()
+
+    async def run(items: list[int]) -> list[int]:
+        batches.append(items)
+        await may_end.wait()
+        return items
+
+    batcher = Batcher(run, name="small", limit=4, waiting=2)
+    first = asyncio.create_task(batcher.submit(1))
+    await until(lambda: nonempty(batches))
+    gives_up, stays = [asyncio.create_task(batcher.submit(n)) for n in (2, 3)]
+    await asyncio.sleep(0)
+    with pytest.raises(TooManyWaiting):
+        await batcher.submit(4)
+    gives_up.cancel()
+    may_end.set()
+
+    assert list(await asyncio.gather(first, stays)) == [1, 3]
+    assert batches == [[1], [3]]

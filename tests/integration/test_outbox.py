@@ -1,0 +1,271 @@
+"""An event that was recorded reaches the broker: in order, and never lost."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from datetime import UTC, datetime
+
+import aio_pika
+import pytest
+import pytest_asyncio
+from aio_pika.abc import AbstractIncomingMessage
+from sqlalchemy import text
+
+from libs.contracts.customer_views import PersonEventData
+from libs.contracts.customers import CustomerStatus
+from libs.contracts.events import EVENT_TYPES, Event, new_event
+from libs.messaging.broker import Broker
+from libs.messaging.topology import EVENTS, declare_exchanges
+from libs.persistence import cursor, outbox
+from libs.persistence.engine import Database, open_database
+from libs.runtime.outbox_relay import run_relay
+from libs.runtime.process import Process
+from tests.integration.amqp_wire import wire_to
+from tests.integration.gateway.desk import WAIT_SECONDS, until
+from tests.support.infrastructure import Environment
+
+
+@pytest_asyncio.fixture
+async def database(fresh_environment: Environment) -> AsyncIterator[Database]:
+    opened = open_database(fresh_environment.database_urls["onboarding"], "tests")
+    yield opened
+    await opened.close()
+
+
+def an_event(resource: str, sequence: int) -> Event:
+    return new_event(
+        EVENT_TYPES["person.updated"],
+        PersonEventData(
+            customer_id=resource,
+            first_name="Ada",
+            last_name="Lovelace",
+            status=CustomerStatus.APPROVED,
+            business_customer_id="c1",
+        ),
+        tenant="tenant",
+        customer_id="c1",
+        resource_id=resource,
+        sequence=sequence,
+        at=datetime.now(UTC),
+    )
+
+
+async def record(database: Database, *events: Event) -> None:
+    async with database.transaction() as connection:
+        await outbox.record(connection, *events)
+
+
+async def is_empty(database: Database) -> bool:
+    async with database.transaction() as connection:
+        return (await connection.execute(text("SELECT 1 FROM outbox LIMIT 1"))).first() is None
+
+
+@asynccontextmanager
+async def subscribed(amqp_url: str) -> AsyncIterator[list[AbstractIncomingMessage]]:
+    """Every event that is published meanwhile, over a durable queue."""
+    received: list[AbstractIncomingMessage] = []
+
+    async def keep(message: AbstractIncomingMessage) -> None:
+        received.append(message)
+
+    connection = await aio_pika.connect(amqp_url)
+    async with connection, connection.channel() as channel:
+        await declare_exchanges(channel)
+        queue = await channel.declare_queue(exclusive=True)
+        await queue.bind(EVENTS, "#")
+        await queue.consume(keep, no_ack=True)
+        yield received
+
+
+@asynccontextmanager
+async def relays(amqp_url: str, database: Database, count: int = 1) -> AsyncIterator[None]:
+    async with AsyncExitStack() as opened:
+        for _ in range(count):
+            process, broker = Process("onboarding"), Broker(amqp_url, "onboarding")
+            await opened.enter_async_context(broker.open())
+            await opened.enter_async_context(run_relay(process, broker, database))
+            await broker.start(wait_seconds=WAIT_SECONDS)
+        yield
+
+
+def sequences(messages: Sequence[AbstractIncomingMessage], resource: str) -> list[int]:
+    bodies = [json.loads(message.body) for message in messages]
+    return [body["sequence"] for body in bodies if body["data"]["customer_id"] == resource]
+
+
+async def test_two_relays_publish_each_event_once_in_the_order_of_its_resource(
+    fresh_environment: Environment, database: Database
+) -> None:
+    amqp_url, count = fresh_environment.amqp_url, 300
+    async with subscribed(amqp_url) as received, relays(amqp_url, database, 2):
+        for start in range(0, count, 30):
+            for resource in ("p1", "p2"):
+                events = [an_event(resource, n) for n in range(start, start + 30)]
+                await record(database, *events)
+        await until(lambda: is_empty(database))
+        await until(lambda: enough(received, 2 * count))
+
+    assert sequences(received, "p1") == list(range(count))
+    assert sequences(received, "p2") == list(range(count))
+
+
+async def enough(received: Sequence[object], count: int) -> bool:
+    return len(received) >= count
+
+
+async def test_an_event_is_published_as_the_bytes_that_were_recorded(
+    fresh_environment: Environment, database: Database
+) -> None:
+    event = an_event("p1", 7)
+    async with (
+        subscribed(fresh_environment.amqp_url) as received,
+        relays(fresh_environment.amqp_url, database),
+    ):
+        await record(database, event)
+        await until(lambda: enough(received, 1))
+
+    message = received[0]
+    assert message.body == event.body
+    assert (message.routing_key, message.message_id) == ("person.updated", event.event_id)
+    assert message.headers == {
+        "tenant": "tenant",
+        "customer_id": "c1",
+        "resource_id": "p1",
+        "sequence": 7,
+    }
+    assert message.delivery_mode == aio_pika.DeliveryMode.PERSISTENT
+
+
+async def test_an_event_of_a_transaction_that_failed_is_never_published(
+    fresh_environment: Environment, database: Database
+) -> None:
+    async with (
+        subscribed(fresh_environment.amqp_url) as received,
+        relays(fresh_environment.amqp_url, database),
+    ):
+        with pytest.raises(ZeroDivisionError):
+            async with database.transaction() as connection:
+                await outbox.record(connection, an_event("p1", 1))
+                raise ZeroDivisionError
+        await record(database, an_event("p1", 2))
+        await until(lambda: enough(received, 1))
+
+    assert sequences(received, "p1") == [2]
+
+
+async def test_what_was_published_and_not_deleted_is_published_again(database: Database) -> None:
+    """As when the process is killed between the confirm and the deletion."""
+    published: list[str] = []
+
+    class Killed(Exception):
+        pass
+
+    async def publish_and_die(events: Sequence[Event]) -> None:
+        published.extend(event.event_id for event in events)
+        raise Killed
+
+    async def publish(events: Sequence[Event]) -> None:
+        published.extend(event.event_id for event in events)
+
+    events = [an_event("p1", n) for n in range(3)]
+    await record(database, *events)
+    with pytest.raises(Killed):
+        await outbox.Relay(database, publish_and_die).run_while_leading()
+    relay = asyncio.create_task(outbox.Relay(database, publish).run_while_leading())
+    await until(lambda: is_empty(database))
+    relay.cancel()
+    await asyncio.wait({relay})
+
+    assert published == [event.event_id for event in events] * 2
+
+
+async def test_a_relay_that_dies_is_replaced_by_another(database: Database) -> None:
+    led, took_over = asyncio.Event(), asyncio.Event()
+
+    async def never(_events: Sequence[Event]) -> None:
+        led.set()
+        await asyncio.Event().wait()
+
+    async def publish(_events: Sequence[Event]) -> None:
+        took_over.set()
+
+    await record(database, an_event("p1", 1))
+    leader = asyncio.create_task(outbox.Relay(database, never).run_while_leading())
+    async with asyncio.timeout(10):
+        await led.wait()
+    follower = asyncio.create_task(outbox.Relay(database, publish).run_while_leading())
+    with pytest.raises(TimeoutError):  # longer than it takes to look for something to publish
+        await asyncio.wait_for(took_over.wait(), 2 * outbox.POLL_SECONDS)
+
+    leader.cancel()
+
+    assert await until(lambda: is_empty(database))
+    assert took_over.is_set()
+    follower.cancel()
+    await asyncio.wait({leader, follower})
+
+
+async def test_a_broken_way_to_the_broker_loses_no_event_and_keeps_the_order(
+    fresh_environment: Environment, database: Database
+) -> None:
+    count = 200
+    async with (
+        wire_to(fresh_environment.amqp_url) as wire,
+        subscribed(fresh_environment.amqp_url) as received,
+        relays(wire.url, database),
+    ):
+        for start in range(0, count, 20):
+            await record(database, *(an_event("p1", n) for n in range(start, start + 20)))
+            if start in (40, 120):
+                wire.cut()
+        await until(lambda: is_empty(database))
+        await until(lambda: last_is(received, count - 1))
+
+    arrived = sequences(received, "p1")
+    assert list(dict.fromkeys(arrived)) == list(range(count))
+
+
+async def last_is(received: Sequence[AbstractIncomingMessage], sequence: int) -> bool:
+    return bool(received) and sequences(received, "p1")[-1] == sequence
+
+
+# The feed cursor
+
+
+async def test_a_cursor_begins_at_zero_and_moves_with_its_transaction(database: Database) -> None:
+    async with database.transaction() as connection:
+        assert await cursor.read(connection, "core") == 0
+        await cursor.move(connection, "core", expected=0, to=5)
+    with pytest.raises(ZeroDivisionError):
+        async with database.transaction() as connection:
+            await cursor.move(connection, "core", expected=5, to=9)
+            raise ZeroDivisionError
+
+    async with database.transaction() as connection:
+        assert await cursor.read(connection, "core") == 5
+        assert await cursor.read(connection, "identity") == 0
+
+
+@pytest.mark.parametrize("start", [0, 5])
+async def test_of_two_that_move_a_cursor_from_one_place_one_is_refused(
+    database: Database, start: int
+) -> None:
+    if start:
+        async with database.transaction() as connection:
+            await cursor.move(connection, "core", expected=0, to=start)
+
+    async def move(to: int) -> int:
+        async with database.transaction() as connection:
+            await cursor.move(connection, "core", expected=start, to=to)
+        return to
+
+    moved = await asyncio.gather(*(move(start + n) for n in range(1, 5)), return_exceptions=True)
+
+    winners = [outcome for outcome in moved if isinstance(outcome, int)]
+    assert len(winners) == 1
+    assert sum(isinstance(outcome, cursor.CursorMoved) for outcome in moved) == 3
+    async with database.transaction() as connection:
+        assert await cursor.read(connection, "core") == winners[0]

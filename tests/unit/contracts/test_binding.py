@@ -1,0 +1,204 @@
+"""A request becomes a command, or everything that is wrong with it is told at once."""
+
+from __future__ import annotations
+
+import json
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from libs.contracts import onboarding_operations as table
+from libs.contracts.binding import bind
+from libs.contracts.customers import OnboardCustomer, UpdatePerson
+from libs.contracts.errors import ErrorDetail, Invalid, MalformedJson, NotFound
+from libs.contracts.exact_json import encode
+from libs.contracts.operation import Operation
+from tests.support import people
+
+CANARY_TIN, CANARY_ACCOUNT = "990-canary-tin", "canary-account"
+
+
+def errors_of(operation: Operation, **parts: Any) -> list[ErrorDetail]:
+    with pytest.raises(Invalid) as refusal:
+        bind(operation, parts.pop("path", {}), **parts)
+    return refusal.value.errors
+
+
+def by_place(errors: list[ErrorDetail]) -> dict[tuple[Any, ...], str]:
+    return {tuple(error["loc"]): error["type"] for error in errors}
+
+
+def onboarding(**changes: Any) -> bytes:
+    return json.dumps(people.application(**changes)).encode()
+
+
+def test_an_application_is_bound_in_normal_form() -> None:
+    body = onboarding(persons=[people.person(phone="(415) 555-0100")])
+
+    command = bind(table.ONBOARD_CUSTOMER, {}, body=body)
+
+    assert isinstance(command, OnboardCustomer)
+    assert command.persons[0].phone == "+14155550100"
+
+
+def test_what_was_bound_is_bound_again_from_what_travels() -> None:
+    command = bind(
+        table.ONBOARD_CUSTOMER,
+        {},
+        body=onboarding(persons=[people.person(created_at="2026-01-01T00:00:00+02:00")]),
+    )
+
+    travelled = encode(command.model_dump(exclude_unset=True))
+
+    assert bind(table.ONBOARD_CUSTOMER, {}, body=travelled) == command
+
+
+def test_everything_wrong_in_an_application_is_told_at_once() -> None:
+    body = onboarding(
+        business=people.business(ein="00-0000000", busines_name="?"),
+        persons=[people.person(controller=False, ownership_percentage=70), people.person(tin=1)],
+        external_bank_account=people.bank_account(routing_number="021000022"),
+    )
+
+    assert by_place(errors_of(table.ONBOARD_CUSTOMER, body=body, query=[("page", "1")])) == {
+        ("query", "page"): "extra_forbidden",
+        ("body", "business", "ein"): "value_error",
+        ("body", "business", "busines_name"): "extra_forbidden",
+        ("body", "persons", 1, "tin"): "string_type",
+        ("body", "persons"): "value_error",
+        ("body", "external_bank_account", "routing_number"): "value_error",
+    }
+
+
+@pytest.mark.parametrize(
+    ("persons", "rule"),
+    [
+        ([people.person(controller=False)], "controller"),
+        ([people.person(ownership_percentage=60), people.person(ownership_percentage=41)], "100"),
+        ([people.person(id=f"{'0' * 8}-0000-4000-8000-{'0' * 12}")] * 2, "same id"),
+    ],
+)
+def test_the_rules_over_all_persons_are_told_of_the_list(
+    persons: list[dict[str, Any]], rule: str
+) -> None:
+    errors = errors_of(table.ONBOARD_CUSTOMER, body=onboarding(persons=persons))
+
+    assert any(e["loc"] == ["body", "persons"] and rule in e["msg"] for e in errors)
+
+
+@pytest.mark.parametrize("count", [0, 11])
+def test_there_are_one_to_ten_persons(count: int) -> None:
+    persons = [people.person(ownership_percentage=0) for _ in range(count)]
+
+    errors = errors_of(table.ONBOARD_CUSTOMER, body=onboarding(persons=persons))
+
+    assert {e["type"] for e in errors if e["loc"] == ["body", "persons"]} & {
+        "too_short",
+        "too_long",
+    }
+
+
+def test_nothing_sensitive_comes_back_as_input_wherever_it_was_sent() -> None:
+    body = onboarding(
+        business=people.business(ein=CANARY_TIN),
+        persons=[
+            people.person(tin=CANARY_TIN, date_of_birth=CANARY_TIN),
+            CANARY_TIN,
+            people.person(tin={"value": CANARY_TIN}),
+            people.person(tax_number=CANARY_TIN),
+        ],
+        external_bank_account=json.dumps(people.bank_account(account_number=CANARY_ACCOUNT)),
+    )
+
+    told = json.dumps(errors_of(table.ONBOARD_CUSTOMER, body=body), default=str)
+
+    assert "canary" not in told
+
+
+def test_a_scalar_that_is_not_sensitive_comes_back_as_it_was_sent() -> None:
+    person = people.person(ownership_percentage=100.25, email="nobody", controller="yes")
+
+    errors = errors_of(table.ONBOARD_CUSTOMER, body=onboarding(persons=[person]))
+    inputs = {error["loc"][-1]: error.get("input") for error in errors if len(error["loc"]) == 4}
+
+    assert inputs == {
+        "ownership_percentage": Decimal("100.25"),
+        "email": "nobody",
+        "controller": "yes",
+    }
+
+
+@pytest.mark.parametrize("sent", [b"[]", b'"text"', b"1", b"null"])
+def test_a_body_that_is_no_object_is_told_so_and_nothing_else(sent: bytes) -> None:
+    assert by_place(errors_of(table.ONBOARD_CUSTOMER, body=sent)) == {("body",): "dict_type"}
+
+
+@pytest.mark.parametrize("sent", [b"", b"{", b'{"a":1,"a":1}', b"\xff"])
+def test_a_body_that_cannot_be_read_is_malformed(sent: bytes) -> None:
+    with pytest.raises(MalformedJson):
+        bind(table.ONBOARD_CUSTOMER, {}, body=sent)
+
+
+def test_a_command_takes_nothing_from_the_query() -> None:
+    errors = errors_of(
+        table.UPDATE_PERSON,
+        path={"person_id": "p1"},
+        query=[("first_name", "Mallory"), ("person_id", "p2")],
+        body=b"{}",
+    )
+
+    assert by_place(errors) == {
+        ("query", "first_name"): "extra_forbidden",
+        ("query", "person_id"): "extra_forbidden",
+    }
+
+
+def test_the_body_cannot_say_what_the_path_says() -> None:
+    errors = errors_of(table.UPDATE_PERSON, path={"person_id": "p1"}, body=b'{"person_id": "p2"}')
+
+    assert by_place(errors) == {("body", "person_id"): "extra_forbidden"}
+
+
+def test_an_update_knows_what_was_sent_from_what_was_not() -> None:
+    command = bind(
+        table.UPDATE_PERSON,
+        {"person_id": "p1"},
+        body=b'{"middle_name": null, "home_address": {"city": "Albany"}}',
+    )
+
+    assert isinstance(command, UpdatePerson)
+    assert command.model_dump(exclude_unset=True) == {
+        "person_id": "p1",
+        "middle_name": None,
+        "home_address": {"city": "Albany"},
+    }
+
+
+@pytest.mark.parametrize("name", ["first_name", "tin", "home_address"])
+def test_null_does_not_clear_what_is_required(name: str) -> None:
+    body = json.dumps({name: None}).encode()
+
+    errors = errors_of(table.UPDATE_PERSON, path={"person_id": "p1"}, body=body)
+
+    assert [error["loc"] for error in errors] == [["body", name]]
+
+
+def test_query_parameters_are_known_single_and_of_their_type() -> None:
+    errors = errors_of(
+        table.LIST_CUSTOMERS,
+        query=[("page", "0"), ("limit", "5"), ("limit", "5"), ("status", "new"), ("sort", "name")],
+    )
+
+    assert by_place(errors) == {
+        ("query", "page"): "greater_than_equal",
+        ("query", "limit"): "value_error",
+        ("query", "status"): "enum",
+        ("query", "sort"): "extra_forbidden",
+    }
+
+
+@pytest.mark.parametrize("value", ["", "a/b", "a b", "é", "a" * 129, "a\x00"])
+def test_a_path_value_that_no_id_can_have_is_not_found(value: str) -> None:
+    with pytest.raises(NotFound):
+        bind(table.GET_CUSTOMER, {"customer_id": value})

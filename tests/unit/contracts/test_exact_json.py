@@ -1,0 +1,130 @@
+"""Numbers keep every digit, and what parsers usually let pass is refused."""
+
+from __future__ import annotations
+
+import json
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from libs.contracts.exact_json import NotExactJson, decode, decode_request, encode
+
+numbers = st.one_of(
+    st.integers(min_value=-(10**40), max_value=10**40),
+    st.decimals(
+        allow_nan=False, allow_infinity=False, places=2, min_value=-(10**20), max_value=10**20
+    ),
+    st.builds(
+        lambda digits, exponent: Decimal(digits).scaleb(exponent),
+        st.integers(min_value=-(10**18), max_value=10**18),
+        st.integers(min_value=-30, max_value=30),
+    ),
+)
+values = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.text(st.characters(exclude_categories=["Cs"])), numbers),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=4),
+        st.dictionaries(st.text(st.characters(exclude_categories=["Cs"])), inner, max_size=4),
+    ),
+    max_leaves=20,
+)
+
+
+def nested(depth: int) -> bytes:
+    return b"[" * depth + b"]" * depth
+
+
+@given(values)
+def test_what_is_written_is_read_back_exactly_by_both_readers(value: Any) -> None:
+    text = encode(value)
+
+    assert decode(text) == value
+    assert decode_request(text) == value
+
+
+@given(numbers)
+def test_no_digit_of_a_number_is_lost_on_the_way_in_and_out(number: int | Decimal) -> None:
+    text = str(number).encode()
+
+    read = decode_request(text)
+
+    assert not isinstance(read, float)
+    assert Decimal(read) == Decimal(number)
+    assert Decimal(encode(read).decode()) == Decimal(number)
+
+
+def test_an_amount_that_no_float_can_hold_comes_out_as_the_same_text() -> None:
+    assert encode(decode(encode(decode_request(b"1234567890123456.78")))) == b"1234567890123456.78"
+
+
+@given(
+    st.dictionaries(st.text(st.characters(exclude_categories=["Cs"])), st.integers(), min_size=1)
+)
+def test_an_object_with_a_key_twice_is_refused_wherever_it_stands(members: dict[str, int]) -> None:
+    inside = json.dumps(members)[1:-1]
+    text = f'{{"outer": [{{{inside}, {inside}}}]}}'.encode()
+
+    with pytest.raises(NotExactJson, match="duplicate"):
+        decode_request(text)
+
+
+def test_keys_that_are_equal_only_when_unescaped_are_duplicates() -> None:
+    with pytest.raises(NotExactJson, match="duplicate"):
+        decode_request(rb'{"tin": 1, "t\u0069n": 2}')
+
+
+def test_depth_32_is_read_and_depth_33_is_not() -> None:
+    assert decode_request(nested(32))
+    assert decode_request(b'{"a":' * 32 + b"1" + b"}" * 32)
+    for too_deep in (nested(33), b'{"a":' * 33 + b"1" + b"}" * 33, nested(100_000)):
+        with pytest.raises(NotExactJson, match="nested deeper than 32"):
+            decode_request(too_deep)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param(b"NaN", id="not a number"),
+        pytest.param(b'{"a": Infinity}', id="infinity"),
+        pytest.param(b"[-Infinity]", id="minus infinity"),
+        pytest.param(b"1E400", id="an exponent beyond bounds"),
+        pytest.param(b"1E-400", id="a negative exponent beyond bounds"),
+        pytest.param(b"9" * 65, id="a whole number with too many digits"),
+        pytest.param(b"0." + b"9" * 64, id="a fraction with too many digits"),
+        pytest.param(rb'"\ud800"', id="a lone surrogate"),
+        pytest.param(rb'{"\udfff": 1}', id="a lone surrogate in a key"),
+        pytest.param(b'"\xff"', id="not UTF-8"),
+        pytest.param(b"\xef\xbb\xbf{}", id="a byte order mark"),
+        pytest.param('"€"'.encode("utf-16"), id="UTF-16"),
+        pytest.param(b"{} {}", id="two texts"),
+        pytest.param(b'"a\nb"', id="a raw control character"),
+        pytest.param(b"{'a': 1}", id="single quotes"),
+        pytest.param(b"01", id="a leading zero"),
+        pytest.param(b"", id="nothing"),
+    ],
+)
+def test_what_is_not_exact_json_is_refused(body: bytes) -> None:
+    with pytest.raises(NotExactJson):
+        decode_request(body)
+
+
+def test_a_pair_of_surrogates_is_the_one_character_that_it_means() -> None:
+    assert decode_request(rb'"\ud83d\ude00"') == "😀"
+
+
+def test_the_refusal_never_quotes_the_body() -> None:
+    with pytest.raises(NotExactJson) as refusal:
+        decode_request(b'{"tin": "123456789", }')
+
+    assert "123456789" not in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    "text", [b"[1E400]", b"[" + b"9" * 70 + b".5]", b"{", b'"\xff"', b"[" * 9999]
+)
+def test_the_reader_of_our_own_messages_fails_in_one_way_only(text: bytes) -> None:
+    with pytest.raises(NotExactJson):
+        decode(text)

@@ -1,0 +1,103 @@
+"""Where a request comes from, and what of its headers is believed."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+import pytest
+from aiohttp.test_utils import make_mocked_request
+from multidict import CIMultiDict
+
+from libs.contracts.principal import Family, Principal
+from libs.runtime.process import Misconfigured
+from services.gateway.endpoint import trusted_networks
+from services.gateway.failures import counted_as
+from services.gateway.requests import address_of, command_id_of, request_id_of, trace_of
+
+PROXIES = trusted_networks("10.0.0.0/8, 2001:db8::/32")
+PARTNER = Principal("tenant", "Tenant", Family.PARTNER, "sub_1")
+TRACE = f"00-{'a' * 32}-{'b' * 16}-01"
+
+
+def request(
+    *headers: tuple[str, str], remote: str = "10.0.0.1", target: str = "/a", method: str = "POST"
+) -> Any:
+    made = make_mocked_request(method, target, CIMultiDict(headers))
+    return made.clone(remote=remote)
+
+
+@pytest.mark.parametrize(
+    ("remote", "forwarded", "address"),
+    [
+        ("203.0.113.9", [], "203.0.113.9"),
+        ("203.0.113.9", ["198.51.100.1"], "203.0.113.9"),
+        ("10.0.0.1", [], "10.0.0.1"),
+        ("10.0.0.1", ["198.51.100.1"], "198.51.100.1"),
+        ("10.0.0.1", ["192.0.2.66, 198.51.100.1"], "198.51.100.1"),
+        ("10.0.0.1", ["192.0.2.66, 198.51.100.1, 10.0.0.2"], "198.51.100.1"),
+        ("10.0.0.1", ["192.0.2.66", "198.51.100.1"], "198.51.100.1"),
+        ("10.0.0.1", ["nonsense"], "10.0.0.1"),
+        ("2001:db8::1", ["2001:db9::7"], "2001:db9::7"),
+    ],
+)
+def test_the_address_is_the_last_hop_that_is_no_proxy_of_ours(
+    remote: str, forwarded: list[str], address: str
+) -> None:
+    headers = [("X-Forwarded-For", value) for value in forwarded]
+
+    assert address_of(request(*headers, remote=remote), PROXIES) == address
+
+
+def test_without_trusted_proxies_nothing_forwarded_is_believed() -> None:
+    forged = request(("X-Forwarded-For", "192.0.2.66"))
+
+    assert address_of(forged, []) == "10.0.0.1"
+
+
+def test_a_trusted_proxy_that_is_no_network_is_a_mistake_in_the_settings() -> None:
+    with pytest.raises(Misconfigured, match="BANKSIDE_GATEWAY_TRUSTED_PROXIES"):
+        trusted_networks("the proxy")
+
+
+def test_hosts_of_one_ipv6_network_are_counted_as_one() -> None:
+    assert counted_as("2001:db8:1:2:3:4:5:6") == counted_as("2001:db8:1:2::1") == "2001:db8:1:2::"
+    assert counted_as("2001:db8:1:3::1") != counted_as("2001:db8:1:2::1")
+    assert counted_as("203.0.113.9") == "203.0.113.9"
+    assert counted_as("") == ""
+
+
+def test_a_request_id_is_kept_when_it_is_one_and_made_otherwise() -> None:
+    assert request_id_of(request(("X-Request-Id", "a~!"))) == "a~!"
+    for sent in ("", "a b", "é", "x" * 129, "a\tb"):
+        assert uuid.UUID(request_id_of(request(("X-Request-Id", sent)))).version == 7
+
+
+def test_only_a_traceparent_is_taken_as_one() -> None:
+    assert trace_of(request(("traceparent", TRACE))) == TRACE
+    for sent in ("", "é", TRACE.upper(), TRACE + "-x", "x" * 5000):
+        assert trace_of(request(("traceparent", sent))) is None
+
+
+def test_a_key_names_one_command_of_tenant_customer_method_and_path_as_sent() -> None:
+    customer = Principal("tenant", "Tenant", Family.CUSTOMER, "sub_2", str(uuid.uuid4()))
+    other_tenant = Principal("tenant2", "Tenant", Family.PARTNER, "sub_3")
+    same = [
+        command_id_of(PARTNER, request(target="/a"), "key"),
+        command_id_of(PARTNER, request(target="/a?b=1"), "key"),
+        command_id_of(
+            Principal("tenant", "?", Family.PARTNER, "sub_9"), request(target="/a"), "key"
+        ),
+    ]
+    others = [
+        command_id_of(PARTNER, request(target="/a"), "key2"),
+        command_id_of(PARTNER, request(target="/b"), "key"),
+        command_id_of(PARTNER, request(target="/%61"), "key"),
+        command_id_of(PARTNER, request(target="/a", method="PATCH"), "key"),
+        command_id_of(customer, request(target="/a"), "key"),
+        command_id_of(other_tenant, request(target="/a"), "key"),
+    ]
+
+    assert len(set(same)) == 1
+    assert same[0].version == 5
+    assert len({same[0], *others}) == 7

@@ -1,0 +1,65 @@
+"""Room for one kind of work."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from libs.contracts.errors import Unavailable
+from services.onboarding.handlers.bulkhead import Bulkhead
+
+
+class Work:
+    """Calls through a bulkhead that stay inside until they are let go."""
+
+    def __init__(self, bulkhead: Bulkhead) -> None:
+        self._bulkhead = bulkhead
+        self.inside = 0
+        self.let_go = asyncio.Event()
+
+    async def __call__(self) -> None:
+        async with self._bulkhead.room():
+            self.inside += 1
+            await self.let_go.wait()
+
+    async def start(self, count: int) -> list[asyncio.Task[None]]:
+        tasks = [asyncio.create_task(self()) for _ in range(count)]
+        await asyncio.sleep(0)
+        return tasks
+
+
+async def test_so_many_are_inside_and_the_others_follow() -> None:
+    work = Work(Bulkhead(2, waiting=3))
+
+    tasks = await work.start(5)
+
+    assert work.inside == 2
+    work.let_go.set()
+    await asyncio.gather(*tasks)
+    assert work.inside == 5
+
+
+async def test_more_than_may_wait_are_turned_away() -> None:
+    work = Work(Bulkhead(1, waiting=1))
+    tasks = await work.start(2)
+
+    with pytest.raises(Unavailable):
+        await work()
+
+    work.let_go.set()
+    await asyncio.gather(*tasks)
+
+
+async def test_one_that_gives_up_makes_room() -> None:
+    work = Work(Bulkhead(1, waiting=1))
+    inside, waiting = await work.start(2)
+
+    waiting.cancel()
+    await asyncio.wait({waiting})
+
+    (another,) = await work.start(1)
+    inside.cancel()
+    work.let_go.set()
+    await another
+    assert work.inside == 2

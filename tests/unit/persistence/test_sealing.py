@@ -1,0 +1,137 @@
+"""A sealed value opens with its key, in its place, unaltered, and never otherwise."""
+
+from __future__ import annotations
+
+import base64
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from libs.persistence.sealing import BadKey, CannotOpen, Keyring, LookupKey
+from tests.unit.persistence.keys import a_key, a_keyring
+
+PLAINTEXT, CONTEXT = "123-45-6789", "person/1/tin"
+RING = a_keyring()
+KEY = "A" * 43 + "="
+
+
+@given(
+    st.text(st.characters(exclude_categories=["Cs"])),
+    st.text(st.characters(exclude_categories=["Cs"])),
+)
+def test_what_was_sealed_opens_in_its_context(plaintext: str, context: str) -> None:
+    assert RING.open(RING.seal(plaintext, context), context) == plaintext
+
+
+def test_a_token_opens_in_no_other_context() -> None:
+    token = RING.seal(PLAINTEXT, CONTEXT)
+
+    with pytest.raises(CannotOpen):
+        RING.open(token, "person/2/tin")
+
+
+def test_no_altered_byte_of_a_token_goes_unseen() -> None:
+    version, key_id, data = RING.seal(PLAINTEXT, CONTEXT).split(".")
+    raw = base64.urlsafe_b64decode(data)
+
+    for place in range(len(raw)):
+        altered = bytearray(raw)
+        altered[place] ^= 1
+        token = f"{version}.{key_id}.{base64.urlsafe_b64encode(altered).decode()}"
+        with pytest.raises(CannotOpen):
+            RING.open(token, CONTEXT)
+
+
+@pytest.mark.parametrize(
+    "token",
+    [
+        "",
+        "s1",
+        "s1.k1.",
+        "s1.k1.AAAA",
+        "s2.k1.AAAA",
+        "s1.k9.AAAA",
+        "s1.k1.é",
+        PLAINTEXT,
+        "..",
+        "s1.k1.A",
+    ],
+)
+def test_what_is_no_token_cannot_be_opened(token: str) -> None:
+    with pytest.raises(CannotOpen):
+        RING.open(token, CONTEXT)
+
+
+def test_a_cut_token_cannot_be_opened() -> None:
+    token = RING.seal(PLAINTEXT, CONTEXT)
+
+    for length in range(len(token)):
+        with pytest.raises(CannotOpen):
+            RING.open(token[:length], CONTEXT)
+
+
+def test_two_seals_of_one_value_are_unlike_and_show_nothing_of_it() -> None:
+    first, second = RING.seal(PLAINTEXT, CONTEXT), RING.seal(PLAINTEXT, CONTEXT)
+
+    assert first != second
+    assert PLAINTEXT not in first
+
+
+def test_a_rotated_ring_seals_with_the_new_key_and_opens_what_the_old_one_sealed() -> None:
+    old_key, new_key = a_key(), a_key()
+    token = Keyring(f"old:{old_key}").seal(PLAINTEXT, CONTEXT)
+
+    rotated = Keyring(f"new:{new_key},old:{old_key}")
+
+    assert rotated.open(token, CONTEXT) == PLAINTEXT
+    assert Keyring(f"new:{new_key}").open(rotated.seal(PLAINTEXT, CONTEXT), CONTEXT) == PLAINTEXT
+    with pytest.raises(CannotOpen):
+        Keyring(f"new:{new_key}").open(token, CONTEXT)
+
+
+def test_another_key_under_the_same_id_does_not_open() -> None:
+    with pytest.raises(CannotOpen):
+        a_keyring("k1").open(RING.seal(PLAINTEXT, CONTEXT), CONTEXT)
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        pytest.param("", id="nothing"),
+        pytest.param("k1", id="no key"),
+        pytest.param("k1:", id="an empty key"),
+        pytest.param("k1:c2hvcnQ=", id="a short key"),
+        pytest.param(f"k1:{KEY[:-2]}!=", id="not base64"),
+        pytest.param(f"k 1:{KEY}", id="a bad id"),
+        pytest.param(f"k1:{KEY},k1:{KEY}", id="an id twice"),
+        pytest.param(f"k1:{KEY},", id="an empty entry"),
+    ],
+)
+def test_a_ring_that_cannot_work_is_refused_without_showing_a_key(keys: str) -> None:
+    with pytest.raises(BadKey) as refusal:
+        Keyring(keys)
+
+    assert KEY[:16] not in str(refusal.value)
+
+
+def test_no_repr_shows_a_key() -> None:
+    key = a_key()
+
+    shown = f"{Keyring(f'k1:{key}')!r} {LookupKey(key)!r}"
+
+    assert "k1" in shown
+    assert key not in shown
+    assert key[:16] not in shown
+
+
+def test_a_lookup_digest_is_the_same_for_the_same_and_unlike_for_all_else() -> None:
+    key = a_key()
+    digest = LookupKey(key).digest("ein", "123456789")
+
+    assert LookupKey(key).digest("ein", b"123456789") == digest
+    assert len(digest) == 32
+    assert LookupKey(key).digest("account", "123456789") != digest
+    assert LookupKey(key).digest("ein", "123456780") != digest
+    assert LookupKey(key).digest("ein1", "23456789") != digest
+    assert LookupKey(a_key()).digest("ein", "123456789") != digest

@@ -1,0 +1,125 @@
+"""What a log line says, and above all what it does not: run in a process of its own, as services run."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from libs.runtime.logging import redact_sensitive
+
+CANARY = "canary-123456789"
+
+
+def lines_of(program: str, level: str = "DEBUG") -> list[dict[str, Any]]:
+    """What the program logs, as parsed lines; nothing else may be printed."""
+    setup = f"from libs.runtime.logging import configure_logging\nconfigure_logging('tests', '{level}')\n"
+    imports = "import asyncio, logging, structlog\nlog = structlog.get_logger()\n"
+    done = subprocess.run(
+        [sys.executable, "-c", setup + imports + program],
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=True,
+    )
+    assert done.stderr == ""
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def test_a_line_is_an_object_with_event_level_service_and_time() -> None:
+    (line,) = lines_of("log.info('started', port=1)")
+
+    assert line.pop("timestamp").endswith("Z")
+    assert line == {"event": "started", "level": "info", "service": "tests", "port": 1}
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        {"tin": CANARY},
+        {"ein": CANARY, "other": 1},
+        {"person": {"date_of_birth": CANARY}},
+        {"rows": [{"account_number": CANARY}, ({"secret": CANARY},)]},
+        {"headers": {"authorization": CANARY, "signature": CANARY}},
+        {"external_account_number": {"any": CANARY}},
+        {"body": CANARY, "password": CANARY},
+    ],
+)
+def test_what_stands_under_a_sensitive_key_is_redacted_at_any_depth(event: dict[str, Any]) -> None:
+    redacted = redact_sensitive(None, "info", event)
+
+    assert CANARY not in str(redacted)
+    assert "[redacted]" in str(redacted)
+
+
+def test_redaction_leaves_all_else_as_it_is() -> None:
+    event = {"operation": "o", "nested": {"list": [1, {"id": "x"}]}}
+
+    assert redact_sensitive(None, "info", event) == event
+
+
+def test_an_exception_is_logged_by_name_place_and_cause_without_its_message() -> None:
+    (line,) = lines_of(
+        f"""
+try:
+    try:
+        raise KeyError('{CANARY}')
+    except KeyError as cause:
+        raise ValueError('{CANARY}') from cause
+except ValueError as error:
+    log.error('failed', exc_info=error)
+"""
+    )
+
+    assert CANARY not in json.dumps(line)
+    assert [entry["type"] for entry in line["exception"]] == ["ValueError", "KeyError"]
+    assert line["exception"][0]["at"]
+
+
+def test_every_exception_of_a_group_is_logged_without_its_message() -> None:
+    (line,) = lines_of(
+        f"log.error('failed', exc_info=ExceptionGroup('{CANARY}', [ValueError('{CANARY}'), KeyError()]))"
+    )
+
+    inner = [chain[0]["type"] for chain in line["exception"][0]["errors"]]
+    assert CANARY not in json.dumps(line)
+    assert inner == ["ValueError", "KeyError"]
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        f"logging.getLogger('library').error('failed', exc_info=ValueError('{CANARY}'))",
+        f"""
+async def fail():
+    raise ValueError('{CANARY}')
+
+async def main():
+    asyncio.create_task(fail())
+    await asyncio.sleep(0.01)
+
+asyncio.run(main())
+""",
+    ],
+    ids=["a library", "a task that nobody awaits"],
+)
+def test_the_exceptions_of_others_are_logged_in_the_same_way(program: str) -> None:
+    (line,) = lines_of(program)
+
+    assert CANARY not in json.dumps(line)
+    assert line["exception"][0]["type"] == "ValueError"
+
+
+def test_libraries_say_nothing_below_a_warning_even_when_we_say_all() -> None:
+    program = "logging.getLogger('aiormq').debug('frame'); logging.getLogger('x').info('hello')"
+
+    assert lines_of(program) == []
+
+
+def test_lines_below_the_level_are_not_written() -> None:
+    lines = lines_of("log.info('quiet'); log.warning('loud')", level="WARNING")
+
+    assert [line["event"] for line in lines] == ["loud"]

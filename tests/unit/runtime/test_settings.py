@@ -1,0 +1,79 @@
+"""Settings: one rule for all services, mistakes told in a sentence, and no secret shown."""
+
+from __future__ import annotations
+
+import base64
+
+import pytest
+
+from libs.persistence.sealing import Keyring
+from libs.runtime.process import Misconfigured
+from services.gateway.settings import Settings
+
+KEY = base64.b64encode(b"k" * 32).decode()
+NEEDED = {
+    "BANKSIDE_DATABASE_URL": "postgresql://gateway:canary@localhost/bankside",
+    "BANKSIDE_AMQP_URL": "amqp://u:canary@localhost/",
+    "BANKSIDE_SEALING_KEYS": f"k1:{KEY}",
+    "BANKSIDE_LOOKUP_KEY": KEY,
+}
+
+
+@pytest.fixture(autouse=True)
+def environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in NEEDED.items():
+        monkeypatch.setenv(name, value)
+
+
+def test_a_setting_of_the_service_wins_over_one_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BANKSIDE_LOG_LEVEL", "DEBUG")
+    monkeypatch.setenv("BANKSIDE_PORT", "1")
+    monkeypatch.setenv("BANKSIDE_GATEWAY_PORT", "2")
+
+    settings = Settings.load()
+
+    assert (settings.log_level, settings.port) == ("DEBUG", 2)
+
+
+def test_mistakes_are_told_in_one_line_that_names_the_settings_and_not_their_values(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("BANKSIDE_GATEWAY_PORT", "canary")
+    monkeypatch.delenv("BANKSIDE_AMQP_URL")
+
+    with pytest.raises(SystemExit) as ended:
+        Settings.load()
+
+    told = capsys.readouterr().err
+    assert ended.value.code == 78
+    assert len(told.splitlines()) == 1
+    assert "BANKSIDE_GATEWAY_PORT" in told
+    assert "BANKSIDE_GATEWAY_AMQP_URL" in told
+    assert "canary" not in told
+
+
+def test_no_repr_of_the_settings_shows_a_secret() -> None:
+    shown = repr(Settings.load())
+
+    assert "canary" not in shown
+    assert KEY not in shown
+
+
+@pytest.mark.parametrize("name", ["BANKSIDE_SEALING_KEYS", "BANKSIDE_LOOKUP_KEY"])
+def test_a_key_that_cannot_be_used_is_named_and_not_shown(
+    monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setenv(name, "canary")
+    settings = Settings.load()
+
+    with pytest.raises(Misconfigured, match=name) as mistake:
+        for key in (settings.keyring, settings.lookup):
+            key()
+
+    assert "canary" not in str(mistake.value)
+
+
+def test_the_keys_are_what_was_set() -> None:
+    token = Keyring(f"k1:{KEY}").seal("text", "context")
+
+    assert Settings.load().keyring().open(token, "context") == "text"
