@@ -31,6 +31,7 @@ SERVICES = (
     Service("provider_sandbox", "SANDBOX", public_port=8090),
     Service("onboarding", "ONBOARDING"),
     Service("ledger_read", "LEDGER_READ"),
+    Service("payments", "PAYMENTS"),
     Service("gateway", "GATEWAY", public_port=8080),
 )
 """In the order in which they start; they stop in the reverse order."""

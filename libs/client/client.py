@@ -31,9 +31,11 @@ from libs.contracts import (
     settlement,
     statements,
     transactions,
+    wires,
 )
 from libs.contracts import ledger_read_operations as ledger_read
 from libs.contracts import onboarding_operations as onboarding
+from libs.contracts import payments_operations as payments
 from libs.contracts.errors import (
     BanksideError,
     IdempotencyInProgress,
@@ -130,6 +132,10 @@ class Client:
     list_settlement_calculations = Call[
         settlement.ListSettlementCalculations, list[settlement.SettlementCalculation] | None
     ](ledger_read.LIST_SETTLEMENT_CALCULATIONS)
+    send_wire = Call[wires.SendWire, wires.WireResult](payments.SEND_WIRE)
+    list_wires = Call[wires.ListWires, list[wires.Wire]](payments.LIST_WIRES)
+    get_wire = Call[wires.GetWire, wires.Wire](payments.GET_WIRE)
+    cancel_wire = Call[wires.CancelWire, wires.Wire](payments.CANCEL_WIRE)
 
     def __init__(
         self, transport: Transport, *, attempts: int = 5, patience_seconds: float = 60.0

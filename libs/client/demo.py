@@ -17,7 +17,7 @@ from rich.console import Console
 from stdnum.us import ein as us_ein
 from stdnum.us import ssn as us_ssn
 
-from libs.client import demo_ledger, settings
+from libs.client import demo_ledger, demo_wires, settings
 from libs.client.client import Client
 from libs.client.credentials import look_up
 from libs.client.demo_scene import Scene, StoryBroken, expect
@@ -46,6 +46,8 @@ async def onboard_a_business(scene: Scene) -> None:
     expect(result.business.account_id is not None, "The business has no account.")
     scene.facts["customer_id"] = result.business.customer_id
     scene.facts["account_id"] = str(result.business.account_id)
+    linked = result.external_bank_account.external_bank_account_id
+    scene.facts["external_account_id"] = str(linked)
 
 
 async def list_the_accounts(scene: Scene) -> None:
@@ -109,6 +111,7 @@ CHAPTERS: tuple[Callable[[Scene], Awaitable[None]], ...] = (
     demo_ledger.read_the_transactions,
     demo_ledger.fetch_the_statement,
     demo_ledger.see_where_deposits_lie,
+    demo_wires.send_a_wire,
 )
 
 

@@ -16,6 +16,7 @@ from libs.contracts import (
     deposit_locations,
     statements,
     transactions,
+    wires,
 )
 from libs.contracts.exact_json import encode
 from libs.contracts.model import Model
@@ -75,6 +76,12 @@ EVENT_TYPES: dict[str, EventType] = {
             "ledger_read",
             deposit_locations.DepositLocationsEventData,
             "updated",
+        ),
+        *_kind(
+            "wire",
+            "payments",
+            wires.WireEventData,
+            *("created", "submitted", "completed", "rejected", "returned", "canceled"),
         ),
     )
 }

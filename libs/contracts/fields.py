@@ -55,6 +55,11 @@ LongText = Annotated[
     StringConstraints(strip_whitespace=True, min_length=1, max_length=1024),
     AfterValidator(_no_control_characters),
 ]
+Purpose = Annotated[
+    str,
+    StringConstraints(strip_whitespace=True, min_length=1, max_length=140),
+    AfterValidator(_no_control_characters),
+]
 
 
 def _digits(value: str, rule: str) -> str:
@@ -199,6 +204,11 @@ def _exact(value: Any) -> Any:
     return value
 
 
+def _to_cents(value: Decimal) -> Decimal:
+    """Two decimals, however it was written: `1e3` is 1000.00."""
+    return value.quantize(Decimal("0.01"))
+
+
 def _query_integer(value: Any) -> Any:
     """Query values are text; only ASCII digits are an integer (`int` takes digits of any script)."""
     if isinstance(value, str):
@@ -226,6 +236,11 @@ PastDate = Annotated[CalendarDate, AfterValidator(_not_in_the_future)]
 BirthDate = Annotated[CalendarDate, AfterValidator(_adult), Sensitive()]
 Number = Annotated[Decimal, BeforeValidator(_exact), Field(allow_inf_nan=False)]
 Percentage = Annotated[Number, Field(ge=0, le=100)]
+WireAmount = Annotated[
+    Number,
+    Field(gt=0, le=Decimal("9999999999.99"), decimal_places=2),
+    AfterValidator(_to_cents),
+]
 
 Trimmed = Annotated[str, StringConstraints(strip_whitespace=True)]
 

@@ -90,6 +90,13 @@ LIST_OWNED_ACCOUNTS = Operation(
     reply=ownership.OwnedAccounts,
     summary="The accounts of the principal",
 )
+FIND_EXTERNAL_ACCOUNT = Operation(
+    name="onboarding.find_external_account",
+    command=ownership.FindExternalAccount,
+    reply=ownership.ExternalAccountOwner,
+    errors=(NotFound,),
+    summary="Whose a linked external account is",
+)
 FIND_CUSTOMER = Operation(
     name="onboarding.find_customer",
     command=ownership.FindCustomer,
@@ -107,5 +114,6 @@ OPERATIONS = (
     GET_CUSTOMER,
     FIND_ACCOUNT_OWNER,
     LIST_OWNED_ACCOUNTS,
+    FIND_EXTERNAL_ACCOUNT,
     FIND_CUSTOMER,
 )

@@ -51,6 +51,8 @@ class Operation:
         method, path, scope: None for an internal query, which only services ask.
         headers: fields of the command that are read from a header, by header name.
         extension: beyond the interface's numbered endpoints.
+        pending_id: the member by which a 504 `outcome_pending` names the command id, where that is the id of what the
+            command makes.
     """
 
     name: str
@@ -67,6 +69,7 @@ class Operation:
     headers: tuple[tuple[str, str], ...] = ()
     rate: RateClass | None = None
     extension: bool = False
+    pending_id: str | None = None
 
     @property
     def service(self) -> str:

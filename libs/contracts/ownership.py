@@ -18,6 +18,12 @@ class ListOwnedAccounts(Command):
     limit: int = 1000
 
 
+class FindExternalAccount(Command):
+    """Whether an external account is linked; answered as `FindAccountOwner`."""
+
+    external_account_id: str
+
+
 class FindCustomer(Command):
     """The tenant of a customer; asked by services for feed entries and by operators, without a tenant's scope."""
 
@@ -26,6 +32,11 @@ class FindCustomer(Command):
 
 class AccountOwner(Model):
     account_id: str
+    customer_id: str
+
+
+class ExternalAccountOwner(Model):
+    external_account_id: str
     customer_id: str
 
 

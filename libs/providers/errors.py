@@ -6,6 +6,9 @@ Writes raise only the three errors below: what to tell the caller depends on wha
 
 from __future__ import annotations
 
+NO_DECISION = frozenset({401, 403, 408, 425, 429})
+"""By these statuses a provider says that it did not look at the request: not the request's fault, so never its end."""
+
 
 class ProviderRefusal(Exception):
     """The provider answered with a definite no (4xx in its own error shape): nothing was changed.

@@ -124,6 +124,18 @@ class ProviderClient:
                 raise ProviderNotReached(str(error)) from error
             raise ProviderUnknown(str(error)) from error
 
+    async def earlier(self, idempotency_key: str, *, deadline: float) -> tuple[bool, Any]:
+        """Whether the provider knows a write under this key, and what it answered. Nothing is sent again.
+
+        Raises:
+            ProviderRefusal: it knows the key, and its answer was a definite no.
+            ProviderUnknown: it could not be asked.
+        """
+        try:
+            return await self._ask(idempotency_key, deadline)
+        except AttemptFailed as error:
+            raise ProviderUnknown(str(error)) from error
+
     async def _ask(self, idempotency_key: str, deadline: float) -> tuple[bool, Any]:
         """Whether the provider knows the key, and the answer it gave then."""
         path = f"/operations/{segment(idempotency_key)}"

@@ -59,4 +59,10 @@ REQUESTS: dict[str, dict[str, Any]] = {
         "home_address": {"zip_code": "04102"},
     },
     "onboarding.add_external_bank_account": {"external_bank_account": _EXTERNAL_BANK_ACCOUNT},
+    "payments.send_wire": {
+        "sending_account_id": "acc_0000000001",
+        "external_account_id": "ext_0000000001",
+        "amount": 1250.75,
+        "purpose": "Invoice 2047",
+    },
 }

@@ -15,7 +15,7 @@ from libs.specs.schemas import Schema, key_of, schemas_of, used_by
 
 DESCRIPTION = """\
 Banking as a service for business customers: onboarding, accounts, balances, statements, transactions, deposit
-locations, settlement, ACH. Every request is signed.
+locations, settlement, ACH, wires. Every request is signed.
 
 **Signing.** The signature is the lower-case hex HMAC-SHA256, keyed with the secret, of seven parts joined by
 newlines: `v1`, the timestamp, the nonce and the subscription key as sent, the method in upper case, the request
@@ -52,7 +52,7 @@ IDEMPOTENCY_KEY: Schema = {
     "name": "Idempotency-Key",
     "in": "header",
     "required": False,
-    "description": "Carries the request out once, however often it is sent; kept 24 hours",
+    "description": "Carries the request out once, however often it is sent; kept 24 hours, of a wire for ever",
     "schema": {"type": "string", "pattern": "^[ -~]{1,255}$"},
 }
 HEADERS: dict[str, Schema] = {

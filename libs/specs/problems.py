@@ -37,6 +37,8 @@ _TEXT = {"type": "string"}
 
 _NAMED_HEADERS = {"type": "array", "items": _TEXT, "description": "The headers in question"}
 
+_PENDING_ID = {**_TEXT, "description": "The id of what is pending, by which it can be asked for"}
+
 EXTRA_MEMBERS: dict[str, dict[str, Schema]] = {
     e.MissingCredentials.code: {"headers": _NAMED_HEADERS},
     e.MalformedCredentials.code: {"headers": _NAMED_HEADERS},
@@ -118,6 +120,9 @@ def responses_of(operation: Operation) -> dict[str, Schema]:
     for error in errors_of(operation):
         by_status[error.status].append(error)
     responses = {str(status): _problem(status, errors) for status, errors in by_status.items()}
+    if operation.pending_id is not None:
+        members = responses[str(e.OutcomePending.status)]["content"]["application/problem+json"]
+        members["schema"]["properties"][operation.pending_id] = _PENDING_ID
     responses["422"] = {
         "description": "Values that are not allowed, all at once.",
         "headers": {"X-Request-Id": {"$ref": "#/components/headers/X-Request-Id"}},

@@ -93,6 +93,8 @@ def _with_bounds(value: Any) -> Any:
 
 
 def _plain_number(value: Any) -> int | float:
+    """Bounds that are Decimals may come as text."""
+    value = Decimal(value)
     return int(value) if value == int(value) else float(value)
 
 

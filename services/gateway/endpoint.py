@@ -22,6 +22,7 @@ from libs.contracts.errors import (
     InsufficientScope,
     InternalError,
     Invalid,
+    OutcomePending,
     Unauthenticated,
     Unavailable,
     WrongRouteFamily,
@@ -179,7 +180,12 @@ class Endpoints:
             trace=trace_of(request),
         )
         send = self._caller.ask if operation.is_query else self._caller.command
-        return self._response(operation, await send(envelope))
+        try:
+            return self._response(operation, await send(envelope))
+        except OutcomePending as pending:
+            if operation.pending_id is not None:
+                pending.extra[operation.pending_id] = envelope.id
+            raise
 
     def _body_hash(self, command_id: UUID, body: bytes) -> str:
         return self._lookup.digest(f"body/{command_id}", body).hex()

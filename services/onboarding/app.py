@@ -128,6 +128,7 @@ def query_handlers(database: Database, store: Store) -> Mapping[str, QueryHandle
         table.GET_CUSTOMER.name: queries.get_customer,
         table.LIST_CUSTOMERS.name: queries.list_customers,
         table.FIND_ACCOUNT_OWNER.name: queries.find_account_owner,
+        table.FIND_EXTERNAL_ACCOUNT.name: queries.find_external_account,
         table.LIST_OWNED_ACCOUNTS.name: queries.list_owned_accounts,
         table.FIND_CUSTOMER.name: queries.find_customer,
     }

@@ -1,17 +1,8 @@
-"""Ids of ours: UUIDs with hyphens. What a command makes is named by the command, so that a second run finds it."""
+"""What a command makes is named by the command, so that a second run finds it."""
 
 from __future__ import annotations
 
 from uuid import UUID, uuid5
-
-
-def parse_id(text: str) -> UUID | None:
-    """The UUID that `text` writes in full; None for anything else, which no resource of ours can have as id."""
-    try:
-        value = UUID(text)
-    except ValueError:
-        return None
-    return value if str(value) == text.lower() else None
 
 
 def saga_id_of(command_id: UUID, message_id: str) -> UUID:

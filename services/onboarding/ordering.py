@@ -9,8 +9,8 @@ from uuid import UUID
 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from libs.contracts.ids import parse_id
 from libs.runtime.acceptance import Arriving
-from services.onboarding.ids import parse_id
 from services.onboarding.repository.store import Store
 
 

@@ -19,7 +19,7 @@ from prometheus_client import Counter
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.contracts.errors import OutcomePending
-from libs.providers.errors import ProviderNotReached, ProviderRefusal, ProviderUnknown
+from libs.providers.errors import NO_DECISION, ProviderNotReached, ProviderRefusal, ProviderUnknown
 from libs.runtime.commands import Drive
 from libs.runtime.crash import crash_point
 from services.onboarding.ids import derived
@@ -29,9 +29,6 @@ from services.onboarding.repository.steps import SagaName
 
 STEP_SECONDS = 10.0
 """The longest one attempt at a step may take, the question about an earlier attempt included."""
-
-NO_DECISION = frozenset({401, 403, 408, 425, 429})
-"""By these a provider says that it did not look at the request: not the request's fault, so never its end."""
 
 STEPS = Counter("bankside_onboarding_steps", "Attempts at saga steps", ("step", "outcome"))
 COMPENSATIONS_REFUSED = Counter(

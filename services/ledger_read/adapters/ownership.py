@@ -6,16 +6,7 @@ may exist in a moment. Lists are asked for every time.
 
 from __future__ import annotations
 
-import time
-from typing import Any, Protocol, TypeVar
-
-import structlog
-from pydantic import ValidationError
-
 from libs.contracts import onboarding_operations as onboarding
-from libs.contracts.errors import InternalError, ProviderTimeout, Unavailable
-from libs.contracts.model import Command, Model
-from libs.contracts.operation import Operation
 from libs.contracts.ownership import (
     AccountOwner,
     CustomerOwner,
@@ -25,21 +16,12 @@ from libs.contracts.ownership import (
     OwnedAccounts,
 )
 from libs.contracts.principal import Family, Principal
-from services.ledger_read.adapters.memory import Memory
+from libs.runtime.asking import Asking, Asks
+from libs.runtime.memory import Memory
 
 PAGE = 1000
 SERVICE = Principal(tenant="", tenant_name="", family=Family.PARTNER, subscription_key="")
 """Who asks for a customer of any tenant: the service itself."""
-
-ModelT = TypeVar("ModelT", bound=Model)
-
-
-class Asks(Protocol):
-    """The part of `libs.messaging.caller.Caller` that is needed here."""
-
-    async def query(
-        self, operation: Operation, principal: Principal, command: Command, deadline: float
-    ) -> Any: ...
 
 
 class OnboardingOwnership:
@@ -51,17 +33,15 @@ class OnboardingOwnership:
     """
 
     def __init__(self, caller: Asks, *, patience_seconds: float, remembered: int) -> None:
-        self._caller = caller
-        self._patience_seconds = patience_seconds
+        self._asking = Asking(caller, patience_seconds=patience_seconds)
         self._owners: Memory[tuple[str, str | None, str], str] = Memory(remembered)
         self._tenants: Memory[str, str] = Memory(remembered)
-        self._log = structlog.get_logger("ownership")
 
     async def require_account(self, principal: Principal, account_id: str, deadline: float) -> None:
         key = (principal.tenant, principal.customer_id, account_id)
         if self._owners.recall(key) is not None:
             return
-        owner = await self._ask(
+        owner = await self._asking.ask(
             onboarding.FIND_ACCOUNT_OWNER,
             principal,
             FindAccountOwner(account_id=account_id),
@@ -74,7 +54,7 @@ class OnboardingOwnership:
         ids: list[str] = []
         after: str | None = None
         while True:
-            page = await self._ask(
+            page = await self._asking.ask(
                 onboarding.LIST_OWNED_ACCOUNTS,
                 principal,
                 ListOwnedAccounts(after=after, limit=PAGE),
@@ -85,11 +65,11 @@ class OnboardingOwnership:
             if page.next_after is None:
                 return ids
             if page.next_after == after:
-                raise self._broken(onboarding.LIST_OWNED_ACCOUNTS)
+                raise self._asking.broken(onboarding.LIST_OWNED_ACCOUNTS)
             after = page.next_after
 
     async def customer(self, customer_id: str, deadline: float) -> CustomerOwner:
-        return await self._ask(
+        return await self._asking.ask(
             onboarding.FIND_CUSTOMER,
             SERVICE,
             FindCustomer(customer_id=customer_id),
@@ -103,25 +83,3 @@ class OnboardingOwnership:
             tenant = (await self.customer(customer_id, deadline)).tenant
             self._tenants.keep(customer_id, tenant)
         return tenant
-
-    async def _ask(
-        self,
-        operation: Operation,
-        principal: Principal,
-        command: Command,
-        reply: type[ModelT],
-        deadline: float,
-    ) -> ModelT:
-        patience = min(deadline, time.time() + self._patience_seconds)
-        try:
-            payload = await self._caller.query(operation, principal, command, patience)
-        except ProviderTimeout as error:
-            raise Unavailable from error
-        try:
-            return reply.model_validate(payload["data"])
-        except ValidationError as error:
-            raise self._broken(operation) from error
-
-    def _broken(self, operation: Operation) -> InternalError:
-        self._log.error("reply_broken", operation=operation.name)
-        return InternalError()

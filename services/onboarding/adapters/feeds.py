@@ -2,37 +2,9 @@
 
 from __future__ import annotations
 
-import time
-from typing import Any, TypeVar
-
-import msgspec
-
-from libs.contracts.errors import ProviderError
-from libs.providers.errors import ProviderRefusal
+from libs.providers.answers import read_entries
 from libs.providers.http import ProviderClient
 from services.onboarding.models import AccountEntry, IdentityEntry
-
-FETCH_SECONDS = 10.0
-
-EntryT = TypeVar("EntryT", bound=msgspec.Struct)
-
-
-async def _page(
-    client: ProviderClient, entry: type[EntryT], after: int, limit: int
-) -> list[EntryT]:
-    """The entries after a position.
-
-    Raises:
-        ProviderTimeout, ProviderError, Unavailable: there is no usable answer.
-    """
-    params = (("after", str(after)), ("limit", str(limit)))
-    try:
-        answer: Any = await client.read(
-            "list_events", "/events", params, deadline=time.time() + FETCH_SECONDS
-        )
-        return [msgspec.convert(item, entry) for item in answer["events"]]
-    except (ProviderRefusal, msgspec.ValidationError, KeyError, TypeError) as error:
-        raise ProviderError from error
 
 
 class IdentityFeed:
@@ -40,7 +12,7 @@ class IdentityFeed:
         self._client = client
 
     async def fetch(self, after: int, limit: int) -> list[IdentityEntry]:
-        return await _page(self._client, IdentityEntry, after, limit)
+        return await read_entries(self._client, IdentityEntry, after, limit)
 
 
 class FinancialFeed:
@@ -48,4 +20,4 @@ class FinancialFeed:
         self._client = client
 
     async def fetch(self, after: int, limit: int) -> list[AccountEntry]:
-        return await _page(self._client, AccountEntry, after, limit)
+        return await read_entries(self._client, AccountEntry, after, limit)

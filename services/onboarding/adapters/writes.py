@@ -8,7 +8,7 @@ from uuid import UUID
 import msgspec
 
 from libs.contracts.customers import Business
-from libs.providers.errors import ProviderUnknown
+from libs.providers.answers import read_answer
 from libs.providers.http import ProviderClient
 from services.onboarding.models import PersonDetails
 from services.onboarding.ports import Attempt
@@ -40,10 +40,7 @@ async def write(
         deadline=attempt.deadline,
         resumed=attempt.resumed,
     )
-    try:
-        return msgspec.convert(answer, model)
-    except msgspec.ValidationError as error:
-        raise ProviderUnknown("the answer has another shape") from error
+    return read_answer(answer, model)
 
 
 async def create_business(

@@ -8,11 +8,11 @@ from uuid import UUID, uuid5
 import msgspec
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from libs.contracts.ids import parse_id
 from libs.contracts.principal import Family, Principal
 from libs.persistence import inbox
 from libs.runtime.feeds import Record
 from services.onboarding.handlers.apply_decision import OPERATION
-from services.onboarding.ids import parse_id
 from services.onboarding.models import RESERVE, AccountEntry, IdentityEntry
 from services.onboarding.ordering import ordering_key
 from services.onboarding.repository import accounts, verifications

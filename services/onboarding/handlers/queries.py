@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from libs.contracts.customers import GetCustomer, ListCustomers
 from libs.contracts.errors import NotFound
+from libs.contracts.ids import parse_id
 from libs.contracts.operation import PageInfo
 from libs.contracts.ownership import (
     AccountOwner,
     CustomerOwner,
+    ExternalAccountOwner,
     FindAccountOwner,
     FindCustomer,
+    FindExternalAccount,
     ListOwnedAccounts,
     OwnedAccounts,
 )
@@ -18,7 +21,6 @@ from libs.contracts.result import Result
 from libs.persistence.engine import Database
 from services.onboarding import views
 from services.onboarding.handlers.bulkhead import Bulkhead
-from services.onboarding.ids import parse_id
 from services.onboarding.repository import accounts
 from services.onboarding.repository.store import Store
 
@@ -76,6 +78,24 @@ class Queries:
         if owner is None:
             raise NotFound
         return Result(data=AccountOwner(account_id=command.account_id, customer_id=str(owner)))
+
+    async def find_external_account(
+        self, principal: Principal, command: FindExternalAccount, _: float
+    ) -> Result:
+        external_account_id = command.external_account_id
+        async with self._database.engine.connect() as plain:
+            # As for the owner of an account: it is asked for with every wire.
+            connection = await plain.execution_options(isolation_level="AUTOCOMMIT")
+            owner = await self._store.external_accounts.customer_of(
+                connection, principal.tenant, external_account_id
+            )
+        if owner is None or principal.customer_id not in (None, str(owner)):
+            raise NotFound
+        return Result(
+            data=ExternalAccountOwner(
+                external_account_id=external_account_id, customer_id=str(owner)
+            )
+        )
 
     async def list_owned_accounts(
         self, principal: Principal, command: ListOwnedAccounts, _: float

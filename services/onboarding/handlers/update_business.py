@@ -10,6 +10,7 @@ from libs.contracts.errors import (
     ProviderRefused,
     Unavailable,
 )
+from libs.contracts.ids import parse_id
 from libs.contracts.result import Result
 from libs.runtime.commands import Drive
 from libs.runtime.crash import crash_point
@@ -21,7 +22,7 @@ from services.onboarding.handlers.amendment import (
     write_to_providers,
 )
 from services.onboarding.handlers.parts import Parts
-from services.onboarding.ids import parse_id, saga_id_of
+from services.onboarding.ids import saga_id_of
 from services.onboarding.models import CustomerRecord, Verification
 from services.onboarding.repository import ein_holds
 from services.onboarding.repository.steps import SagaName

@@ -6,6 +6,7 @@ from uuid import UUID
 
 from libs.contracts.customers import CustomerStatus, UpdatePerson, broken_person_rules
 from libs.contracts.errors import Invalid, NotFound, OutcomePending, ProviderRefused, Unavailable
+from libs.contracts.ids import parse_id
 from libs.contracts.result import Result
 from libs.runtime.commands import Drive
 from libs.runtime.crash import crash_point
@@ -17,7 +18,7 @@ from services.onboarding.handlers.amendment import (
     write_to_providers,
 )
 from services.onboarding.handlers.parts import Parts
-from services.onboarding.ids import parse_id, saga_id_of
+from services.onboarding.ids import saga_id_of
 from services.onboarding.models import CustomerFile, PersonDetails, PersonRecord, Verification
 from services.onboarding.repository.steps import SagaName
 from services.onboarding.saga import NothingSent, Saga, StepRefused

@@ -9,8 +9,8 @@ from uuid import UUID
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from libs.contracts.ids import parse_id
 from libs.contracts.principal import Principal
-from services.onboarding.ids import parse_id
 from services.onboarding.models import DEPOSIT, AccountRecord, CustomerRecord
 from services.onboarding.ports import OpenedAccount
 

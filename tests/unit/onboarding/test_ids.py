@@ -6,7 +6,8 @@ from uuid import uuid4
 
 import pytest
 
-from services.onboarding.ids import derived, parse_id, saga_id_of
+from libs.contracts.ids import parse_id
+from services.onboarding.ids import derived, saga_id_of
 
 
 @pytest.mark.parametrize(

@@ -141,3 +141,37 @@ async def test_a_resumed_write_is_not_sent_on_an_unclear_answer(
         await send(client, resumed=True)
 
     assert not any(request.startswith("POST") for request in provider.requests)
+
+
+async def test_an_earlier_write_is_asked_about_and_not_sent(
+    provider: Provider, client: ProviderClient
+) -> None:
+    provider.answers = [
+        says(200, '{"operation": "open", "status": 200, "body": {"id": "acc_1"}}'),
+        refuses(404, "unknown_key"),
+    ]
+
+    known = await client.earlier("k 1", deadline=soon())
+    unknown = await client.earlier("k 2", deadline=soon())
+
+    assert (known, unknown) == ((True, {"id": "acc_1"}), (False, None))
+    assert [method for method, *_ in provider.seen] == ["GET", "GET"]
+
+
+async def test_an_earlier_write_that_was_refused_is_a_refusal(
+    provider: Provider, client: ProviderClient
+) -> None:
+    body = '{"error": {"code": "insufficient_funds", "message": "No."}}'
+    provider.answers = [says(200, f'{{"operation": "open", "status": 409, "body": {body}}}')]
+
+    with pytest.raises(ProviderRefusal, match="409 insufficient_funds"):
+        await client.earlier("k 1", deadline=soon())
+
+
+async def test_a_provider_that_cannot_be_asked_tells_nothing(
+    provider: Provider, client: ProviderClient
+) -> None:
+    provider.answers = [refuses(403, "refused")]
+
+    with pytest.raises(ProviderUnknown):
+        await client.earlier("k 1", deadline=soon())

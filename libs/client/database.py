@@ -1,0 +1,44 @@
+"""Operators' commands that work on a service's database."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from sqlalchemy.exc import ArgumentError
+
+from libs.client.mistakes import OperatorMistake
+from libs.persistence.engine import Database, is_away, open_database
+
+T = TypeVar("T")
+
+
+def with_database(service: str, work: Callable[[Database], Awaitable[T]]) -> T:
+    """What `work` makes of the service's database.
+
+    Raises:
+        OperatorMistake: the database is not known or cannot be reached.
+    """
+    variable = f"BANKSIDE_{service.upper()}_DATABASE_URL"
+    url = os.environ.get(variable)
+    if not url:
+        raise OperatorMistake(f"Set {variable}, or start the stack (make up).")
+    try:
+        database = open_database(url, "operator", pool_size=1)
+    except ArgumentError:
+        raise OperatorMistake(f"{variable} is not the URL of a database.") from None
+
+    async def run() -> T:
+        try:
+            return await work(database)
+        finally:
+            await database.close()
+
+    try:
+        return asyncio.run(run())
+    except Exception as error:
+        if not is_away(error):
+            raise
+        raise OperatorMistake(f"The database of {service} cannot be reached.") from error

@@ -1,0 +1,14 @@
+"""Ids of ours: UUIDs with hyphens."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+
+def parse_id(text: str) -> UUID | None:
+    """The UUID that `text` writes in full; None for anything else, which no resource of ours can have as id."""
+    try:
+        value = UUID(text)
+    except ValueError:
+        return None
+    return value if str(value) == text.lower() else None

@@ -1,0 +1,68 @@
+"""The rows of payments: wires."""
+
+from http import HTTPMethod
+
+from libs.contracts import errors as e
+from libs.contracts import wires
+from libs.contracts.operation import Operation, PageInfo, RateClass
+from libs.contracts.principal import Scope
+
+SEND_WIRE = Operation(
+    name="payments.send_wire",
+    method=HTTPMethod.POST,
+    path="/customer/wire",
+    scope=Scope.WIRES_WRITE,
+    command=wires.SendWire,
+    reply=wires.WireResult,
+    message="Wire submitted",
+    errors=(
+        e.NotFound,
+        e.AccountClosed,
+        e.AccountRestricted,
+        e.ExternalAccountNotLinked,
+        e.InsufficientFunds,
+        e.InvalidState,
+        e.ProviderRefused,
+    ),
+    summary="Send money from an account to a linked external account",
+    rate=RateClass.WIRE,
+    pending_id="transaction_id",
+)
+LIST_WIRES = Operation(
+    name="payments.list_wires",
+    method=HTTPMethod.GET,
+    path="/customer/wires",
+    scope=Scope.WIRES_READ,
+    command=wires.ListWires,
+    reply=list[wires.Wire],
+    pagination=PageInfo,
+    message="Wires found",
+    summary="List the customer's wires, newest first",
+    extension=True,
+)
+GET_WIRE = Operation(
+    name="payments.get_wire",
+    method=HTTPMethod.GET,
+    path="/customer/wires/{transaction_id}",
+    scope=Scope.WIRES_READ,
+    command=wires.GetWire,
+    reply=wires.Wire,
+    message="Wire found",
+    errors=(e.NotFound,),
+    summary="Get a wire: its state and how it came there",
+    extension=True,
+)
+CANCEL_WIRE = Operation(
+    name="payments.cancel_wire",
+    method=HTTPMethod.POST,
+    path="/customer/wires/{transaction_id}/cancel",
+    scope=Scope.WIRES_WRITE,
+    command=wires.CancelWire,
+    reply=wires.Wire,
+    message="Wire canceled",
+    errors=(e.NotFound, e.InvalidState),
+    summary="Cancel a wire of which no send has begun",
+    extension=True,
+)
+
+OPERATIONS = (SEND_WIRE, LIST_WIRES, GET_WIRE, CANCEL_WIRE)

@@ -1,0 +1,119 @@
+"""Composition: commands and queries of the table, core banking, the tail of its feed, the outbox."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from libs.contracts import payments_operations as table
+from libs.messaging.broker import Broker
+from libs.messaging.caller import Caller
+from libs.persistence.engine import Database, open_database
+from libs.providers.http import ProviderClient
+from libs.providers.session import open_session
+from libs.runtime.acceptance import Arriving
+from libs.runtime.asking import Asking
+from libs.runtime.commands import CommandHandler, run_commands
+from libs.runtime.feeds import run_feed
+from libs.runtime.outbox_relay import run_relay
+from libs.runtime.process import Process
+from libs.runtime.queries import QueryHandler, run_queries
+from services.payments.adapters.core import CoreFeed, HttpCoreBanking
+from services.payments.adapters.ownership import OnboardingOwnership
+from services.payments.handlers import feed
+from services.payments.handlers.cancel_wire import CancelWireHandler
+from services.payments.handlers.queries import Queries
+from services.payments.handlers.send_wire import SendWireHandler
+from services.payments.metrics import measure_for_ever
+from services.payments.ports import CoreBanking, Ownership
+from services.payments.settings import Settings
+
+BROKER_WAIT_SECONDS = 5.0
+KEPT_FOR_EVER = frozenset({table.SEND_WIRE.name})
+"""The answer to a wire is the same in a year (interface §3)."""
+
+
+@asynccontextmanager
+async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
+    keyring = settings.keyring()
+    broker = Broker(settings.amqp_url.get_secret_value(), process.service)
+    caller = Caller(keyring)
+    broker.add(caller)
+    process.readiness.add("broker", broker.ping)
+    ownership = OnboardingOwnership(
+        Asking(caller, patience_seconds=settings.ownership_seconds),
+        remembered=settings.remembered_owners,
+    )
+    database = open_database(
+        settings.database_url.get_secret_value(),
+        process.service,
+        pool_size=settings.database_connections,
+    )
+    process.readiness.add("database", database.ping)
+    async with AsyncExitStack() as opened:
+        opened.push_async_callback(database.close)
+        client = ProviderClient(
+            "core",
+            settings.core_url,
+            settings.provider_token.get_secret_value(),
+            await opened.enter_async_context(open_session(settings.provider_connections)),
+            timeout_seconds=settings.provider_timeout_seconds,
+        )
+        commands = command_handlers(
+            ownership, HttpCoreBanking(client), key_seconds=settings.provider_key_hours * 3600
+        )
+        await opened.enter_async_context(broker.open())
+        await opened.enter_async_context(run_relay(process, broker, database))
+        await opened.enter_async_context(
+            run_queries(process, keyring, broker, query_handlers(database))
+        )
+        await opened.enter_async_context(
+            run_commands(
+                process,
+                keyring,
+                broker,
+                database,
+                commands,
+                in_no_order,
+                KEPT_FOR_EVER,
+                lease_seconds=settings.lease_seconds,
+            )
+        )
+        await broker.start(wait_seconds=BROKER_WAIT_SECONDS)
+        async with (
+            process.background("metrics", measure_for_ever(database)),
+            run_feed(
+                process,
+                database,
+                feed.FEED,
+                CoreFeed(client).fetch,
+                feed.prepare,
+                poll_seconds=settings.feed_poll_seconds,
+                page_size=settings.feed_page_size,
+            ),
+        ):
+            yield
+
+
+async def in_no_order(_: AsyncConnection, __: Arriving) -> str | None:
+    """Wires do not wait for one another: the bank holds the funds of each, and a wire's row is its order."""
+    return None
+
+
+def command_handlers(
+    ownership: Ownership, core: CoreBanking, *, key_seconds: float
+) -> Mapping[str, CommandHandler]:
+    return {
+        table.SEND_WIRE.name: SendWireHandler(ownership, core, key_seconds=key_seconds),
+        table.CANCEL_WIRE.name: CancelWireHandler(),
+    }
+
+
+def query_handlers(database: Database) -> Mapping[str, QueryHandler]:
+    queries = Queries(database)
+    return {
+        table.GET_WIRE.name: queries.get_wire,
+        table.LIST_WIRES.name: queries.list_wires,
+    }

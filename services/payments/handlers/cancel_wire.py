@@ -1,0 +1,56 @@
+"""Taking back a wire of which no send has begun."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from uuid import UUID
+
+from libs.contracts.errors import InvalidState, NotFound, OutcomePending
+from libs.contracts.ids import parse_id
+from libs.contracts.result import Result
+from libs.contracts.wires import CancelWire, WireState
+from libs.runtime.commands import Drive
+from libs.runtime.crash import crash_point
+from services.payments import states
+from services.payments.models import WireRecord
+from services.payments.repository import sends, wires
+from services.payments.views import wire_view
+
+
+class CancelWireHandler:
+    async def __call__(self, drive: Drive, command: CancelWire) -> Result:
+        transaction_id = parse_id(command.transaction_id)
+        if transaction_id is None or drive.principal.customer_id is None:
+            raise NotFound
+        wire = await self._cancel(drive, transaction_id)
+        # Its send ends by finding it canceled. Not in the transaction above: that holds the wire, which the send's
+        # driver waits for while it holds the send.
+        async with drive.database.transaction() as connection:
+            await sends.hasten(connection, transaction_id)
+        return Result(data=wire_view(wire))
+
+    async def _cancel(self, drive: Drive, transaction_id: UUID) -> WireRecord:
+        async with drive.transaction() as connection:
+            wire = await wires.find(connection, drive.principal, transaction_id, for_change=True)
+            if wire is None:
+                if await sends.is_open(connection, drive.principal, transaction_id):
+                    raise OutcomePending  # accepted, and about to become a wire
+                raise NotFound
+            if wire.canceled_by == drive.command_id:
+                return wire
+            if not wire.is_pending or wire.is_unknown:
+                raise InvalidState(_why_not(wire))
+            canceled = replace(
+                states.advance(wire, WireState.CANCELED, at=datetime.now(UTC)),
+                canceled_by=drive.command_id,
+            )
+            saved = await wires.save(connection, canceled)
+            assert saved, "its row is locked"
+            crash_point("payments.canceling")
+        crash_point("payments.canceled")
+        return canceled
+
+
+def _why_not(wire: WireRecord) -> str:
+    return "The wire is being sent." if wire.is_pending else f"The wire is {wire.state}."

@@ -1,0 +1,38 @@
+"""Reads of wires, scoped by the principal."""
+
+from __future__ import annotations
+
+from libs.contracts.errors import NotFound
+from libs.contracts.ids import parse_id
+from libs.contracts.operation import PageInfo
+from libs.contracts.principal import Principal
+from libs.contracts.result import Result
+from libs.contracts.wires import GetWire, ListWires
+from libs.persistence.engine import Database
+from services.payments.repository import lists, wires
+from services.payments.views import wire_view
+
+
+class Queries:
+    """Deadlines are kept by whoever calls: every statement is bounded by the database's own."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def get_wire(self, principal: Principal, command: GetWire, _: float) -> Result:
+        transaction_id = parse_id(command.transaction_id)
+        if transaction_id is None:
+            raise NotFound
+        async with self._database.transaction() as connection:
+            wire = await wires.find(connection, principal, transaction_id)
+        if wire is None:
+            raise NotFound
+        return Result(data=wire_view(wire))
+
+    async def list_wires(self, principal: Principal, command: ListWires, _: float) -> Result:
+        async with self._database.transaction() as connection:
+            found, total = await lists.page(connection, principal, command)
+        return Result(
+            data=[wire_view(wire) for wire in found],
+            pagination=PageInfo(limit=command.limit, total=total, page=command.page),
+        )

@@ -1,0 +1,45 @@
+"""What an operator watches: wires by state, and how long the oldest outcome has been unknown."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import structlog
+from prometheus_client import Counter, Gauge
+
+from libs.contracts.wires import WireState
+from libs.persistence.engine import Database, is_away
+from services.payments.repository import statistics
+
+MEASURE_SECONDS = 15.0
+COUNTING_SHARE = 100
+"""Counting takes at most one part in so many of the time, however many wires there are."""
+
+WIRES = Gauge("bankside_wires", "Wires by state, of all replicas.", ["state"])
+OLDEST_UNKNOWN_SECONDS = Gauge(
+    "bankside_oldest_unknown_wire_seconds",
+    "Age of the oldest send whose outcome is not known; 0 when every one is.",
+)
+SENDS = Counter("bankside_wire_sends", "Drives of sends, by what came of them", ["outcome"])
+NEWS_REFUSED = Counter(
+    "bankside_wire_news_refused", "Feed entries that changed nothing, by reason", ["reason"]
+)
+
+
+async def measure_for_ever(database: Database) -> None:
+    log = structlog.get_logger("metrics")
+    while True:
+        started = time.monotonic()
+        try:
+            async with database.transaction() as connection:
+                OLDEST_UNKNOWN_SECONDS.set(await statistics.oldest_unknown_seconds(connection))
+                counts = await statistics.count_by_state(connection)
+            for state in WireState:
+                WIRES.labels(state.value).set(counts.get(state.value, 0))
+        except Exception as error:
+            if not is_away(error):
+                raise
+            log.warning("database_away")
+        took = time.monotonic() - started
+        await asyncio.sleep(max(MEASURE_SECONDS, took * COUNTING_SHARE))

@@ -1,0 +1,88 @@
+"""A wire as it stands in the database, and what core banking's feed reports of one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from uuid import UUID
+
+import msgspec
+
+from libs.contracts.wires import WireState
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Arrival in a state."""
+
+    state: WireState
+    at: datetime
+    reason: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WireRecord:
+    """One version of a wire.
+
+    Args:
+        transaction_id: the id of the command that sends it, and its idempotency key at core banking.
+        sequence: how many steps its history has, which is how many events it has had.
+        send_age_seconds: how long ago its first send began, by the database's clock at the time of reading; None while
+            certainly nothing was sent.
+        canceled_by: the command that canceled it.
+    """
+
+    transaction_id: UUID
+    tenant: str
+    customer_id: str
+    sending_account_id: str
+    external_account_id: str
+    amount: Decimal
+    purpose: str
+    send_age_seconds: float | None
+    canceled_by: UUID | None
+    created_at: datetime
+    history: tuple[Step, ...]
+
+    @property
+    def sequence(self) -> int:
+        return len(self.history)
+
+    @property
+    def state(self) -> WireState:
+        return self.history[-1].state
+
+    @property
+    def reason(self) -> str | None:
+        return self.history[-1].reason
+
+    @property
+    def updated_at(self) -> datetime:
+        return self.history[-1].at
+
+    @property
+    def is_pending(self) -> bool:
+        return self.state is WireState.PENDING_SUBMISSION
+
+    @property
+    def is_unknown(self) -> bool:
+        """A send has begun, and what came of it is not known."""
+        return self.is_pending and self.send_age_seconds is not None
+
+    @property
+    def was_accepted(self) -> bool:
+        return self.has_been(WireState.SUBMITTED)
+
+    def has_been(self, state: WireState) -> bool:
+        return any(step.state is state for step in self.history)
+
+
+class WireEntry(msgspec.Struct, frozen=True):
+    """An entry of core banking's feed. `transaction_id` is ours, of entries about wires."""
+
+    position: int
+    type: str
+    occurred_at: datetime
+    transaction_id: str = ""
+    reason: str | None = None

@@ -1,0 +1,199 @@
+"""`bankside wires …`: wires of every customer, and those whose outcome somebody has to decide."""
+
+from __future__ import annotations
+
+import sys
+from datetime import UTC, datetime
+from typing import Annotated, Any, Literal
+from uuid import UUID
+
+from cyclopts import App, Parameter
+from rich.markup import escape
+
+from libs.client.database import with_database
+from libs.client.mistakes import OperatorMistake
+from libs.client.output import age, console, print_json
+from libs.contracts.wires import WireState
+from libs.persistence.engine import Database
+from services.payments.models import WireRecord
+from services.payments.repository import lists, sends, wires
+from services.payments.repository.sends import OpenSend
+from services.payments.resolving import CannotResolve, resolve_wire
+
+SERVICE = "payments"
+MAX_SHOWN = 1000
+LONGEST_REASON = 255
+
+Flag = Annotated[bool, Parameter(negative=())]
+
+app = App(name="wires", help="Wires: list, show, resolve those whose outcome is not known.")
+
+
+@app.command(name="list")
+def list_wires(
+    *, state: WireState | None = None, unknown: Flag = False, limit: int = 50, json: Flag = False
+) -> int:
+    """List wires, the oldest first.
+
+    Args:
+        state: Only those in this state.
+        unknown: Only those of which a send has begun and the outcome is not known.
+        limit: Show at most so many.
+        json: Print one JSON document.
+    """
+    if not 1 <= limit <= MAX_SHOWN:
+        raise OperatorMistake(f"--limit is 1 to {MAX_SHOWN}.")
+
+    async def look(database: Database) -> list[WireRecord]:
+        async with database.transaction() as connection:
+            return await lists.oldest(connection, state, unknown=unknown, limit=limit)
+
+    found = with_database(SERVICE, look)
+    if json:
+        print_json({"wires": [_document(wire) for wire in found]})
+        return 0
+    for wire in found:
+        _show_line(wire)
+    if not found:
+        console().print("There is none.")
+    return 0
+
+
+@app.command
+def show(transaction_id: UUID, /, *, json: Flag = False) -> int:
+    """Show a wire with its history, and how its send stands.
+
+    Args:
+        transaction_id: The wire.
+        json: Print one JSON document.
+    """
+    wire, send = _look_up(transaction_id)
+    if json:
+        print_json(_document(wire) | {"send": _send_document(send)})
+        return 0
+    _show_line(wire)
+    out = console()
+    out.print(f"  {escape(wire.tenant)}/{escape(wire.customer_id)}")
+    out.print(f"  {wire.sending_account_id} to {wire.external_account_id}")
+    for step in wire.history:
+        reason = f"  {escape(step.reason)}" if step.reason else ""
+        out.print(f"  {step.at:%Y-%m-%d %H:%M:%S}Z  {step.state}{reason}")
+    if send is not None:
+        out.print(
+            f"  its send: attempts {send.attempts}, last error {send.last_error or 'none'},"
+            f" next at {send.next_attempt_at:%Y-%m-%d %H:%M:%S}Z"
+        )
+    return 0
+
+
+@app.command
+def resolve(
+    transaction_id: UUID,
+    /,
+    *,
+    decision: Annotated[Literal["submitted", "rejected"] | None, Parameter(name="--as")] = None,
+    reason: str | None = None,
+    yes: Flag = False,
+    json: Flag = False,
+) -> int:
+    """Have the provider asked about a wire now; or, with --as, say what became of it.
+
+    A decision is for a wire whose outcome is not known, after the bank was asked by other means: it ends the wire's
+    send for good, and stays in the wire's history with its reason.
+
+    Args:
+        transaction_id: The wire.
+        decision: What the bank did with it.
+        reason: Whence this is known; needed with --as.
+        yes: Do not ask.
+        json: Print one JSON document; needs --yes.
+    """
+    if (decision is None) != (reason is None):
+        raise OperatorMistake("--as and --reason go together.")
+    if reason is not None and not (0 < len(reason.strip()) <= LONGEST_REASON):
+        raise OperatorMistake(f"--reason is 1 to {LONGEST_REASON} characters.")
+    if json and not yes:
+        raise OperatorMistake("With --json nothing is asked: give --yes as well.")
+    wire, _ = _look_up(transaction_id)
+    if not yes and not _agreed(wire, decision):
+        console().print("Nothing was done.")
+        return 1
+
+    async def work(database: Database) -> WireRecord:
+        state = WireState(decision) if decision else None
+        return await resolve_wire(database, transaction_id, state, (reason or "").strip())
+
+    try:
+        resolved = with_database(SERVICE, work)
+    except CannotResolve as error:
+        raise OperatorMistake(str(error)) from None
+    if json:
+        print_json(_document(resolved))
+        return 0
+    _show_line(resolved)
+    if decision is None:
+        console().print("The provider is being asked; `bankside wires show` tells what it says.")
+    return 0
+
+
+def _look_up(transaction_id: UUID) -> tuple[WireRecord, OpenSend | None]:
+    async def look(database: Database) -> tuple[WireRecord | None, OpenSend | None]:
+        async with database.transaction() as connection:
+            send = await sends.find(connection, transaction_id)
+            found = await wires.find_any(connection, transaction_id)
+            return found, send
+
+    wire, send = with_database(SERVICE, look)
+    if wire is None:
+        raise OperatorMistake(f"There is no wire {transaction_id}.")
+    return wire, send
+
+
+def _agreed(wire: WireRecord, decision: str | None) -> bool:
+    if not sys.stdin.isatty():
+        raise OperatorMistake("There is nobody to ask here: give --yes to go on without asking.")
+    _show_line(wire)
+    question = (
+        f"Record that the bank has {'taken' if decision == 'submitted' else 'not taken'} it, for good?"
+        if decision
+        else "Ask the provider about it now?"
+    )
+    return console().input(f"{question} \\[y/N] ").strip().lower() in {"y", "yes"}
+
+
+def _show_line(wire: WireRecord) -> None:
+    note = "  [red]outcome unknown[/]" if wire.is_unknown else ""
+    console().print(
+        f"{wire.transaction_id}  {wire.amount:,.2f} USD  [bold]{wire.state}[/]{note}"
+        f"  {age(wire.created_at, datetime.now(UTC))} old"
+    )
+
+
+def _document(wire: WireRecord) -> dict[str, Any]:
+    return {
+        "transaction_id": str(wire.transaction_id),
+        "tenant": wire.tenant,
+        "customer_id": wire.customer_id,
+        "sending_account_id": wire.sending_account_id,
+        "external_account_id": wire.external_account_id,
+        "amount": wire.amount,
+        "note": wire.purpose,
+        "state": wire.state,
+        "reason": wire.reason,
+        "outcome_unknown": wire.is_unknown,
+        "history": [
+            {"state": step.state, "at": step.at, "reason": step.reason} for step in wire.history
+        ],
+        "created_at": wire.created_at,
+    }
+
+
+def _send_document(send: OpenSend | None) -> dict[str, Any] | None:
+    if send is None:
+        return None
+    return {
+        "attempts": send.attempts,
+        "last_error": send.last_error,
+        "next_attempt_at": send.next_attempt_at,
+        "is_driven": send.is_driven,
+    }

@@ -1,0 +1,40 @@
+"""Whose an external account is: asked by payments before it sends a wire."""
+
+from __future__ import annotations
+
+import uuid
+
+import pytest
+
+from libs.contracts import onboarding_operations as table
+from libs.contracts.errors import NotFound
+from libs.contracts.ownership import FindExternalAccount
+from libs.contracts.principal import Family, Principal
+from tests.integration.onboarding.desk import Desk, application, partner
+
+
+def customer(customer_id: str, tenant: str = "demo") -> Principal:
+    return Principal(tenant, tenant.title(), Family.CUSTOMER, "sub_test", customer_id)
+
+
+async def test_a_linked_external_account_is_its_customers_alone(desk: Desk) -> None:
+    first, second = await desk.onboard(application()), await desk.onboard(application())
+    customer_id = first["business"]["customer_id"]
+    linked = first["external_bank_account"]["external_bank_account_id"]
+    command = FindExternalAccount(external_account_id=linked)
+
+    found = await desk.ask(table.FIND_EXTERNAL_ACCOUNT, command, customer(customer_id))
+    of_partner = await desk.ask(table.FIND_EXTERNAL_ACCOUNT, command, partner())
+
+    assert found["data"] == {"external_account_id": linked, "customer_id": customer_id}
+    assert of_partner == found
+    for stranger in (
+        customer(second["business"]["customer_id"]),
+        customer(customer_id, "other"),
+        partner("other"),
+    ):
+        with pytest.raises(NotFound):
+            await desk.ask(table.FIND_EXTERNAL_ACCOUNT, command, stranger)
+    unknown = FindExternalAccount(external_account_id=f"ext_{uuid.uuid4().hex}")
+    with pytest.raises(NotFound):
+        await desk.ask(table.FIND_EXTERNAL_ACCOUNT, unknown, customer(customer_id))

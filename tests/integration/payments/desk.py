@@ -1,0 +1,310 @@
+"""payments as processes between a real broker and database and a bank of the test's own, and a desk to work it from.
+
+The test itself answers for onboarding: customers `c_1` and `c_2` of tenant `t_1`, and `c_3` of tenant `t_2`.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+
+import aio_pika
+import aiohttp
+import asyncpg
+
+from deploy.local.ports import LOOPBACK
+from libs.contracts import payments_operations as table
+from libs.contracts.errors import NotFound
+from libs.contracts.model import Command
+from libs.contracts.onboarding_operations import (
+    FIND_ACCOUNT_OWNER,
+    FIND_CUSTOMER,
+    FIND_EXTERNAL_ACCOUNT,
+)
+from libs.contracts.operation import Operation
+from libs.contracts.ownership import (
+    AccountOwner,
+    CustomerOwner,
+    ExternalAccountOwner,
+    FindAccountOwner,
+    FindCustomer,
+    FindExternalAccount,
+)
+from libs.contracts.principal import Family, Principal
+from libs.contracts.result import Result
+from libs.contracts.table import operations_of
+from libs.messaging.broker import Broker
+from libs.messaging.caller import Caller
+from libs.persistence.sealing import Keyring
+from libs.runtime.process import Process
+from libs.runtime.queries import QueryHandler, run_queries
+from tests.integration.payments.office import Office
+from tests.support.fake_core import Account, FakeCore, serving
+from tests.support.waiting import eventually
+
+WAIT_SECONDS = 25.0
+C_1 = str(uuid.UUID(int=1))
+C_2 = str(uuid.UUID(int=2))
+C_3 = str(uuid.UUID(int=3))
+TENANTS = {C_1: "t_1", C_2: "t_1", C_3: "t_2"}
+
+
+def customer(customer_id: str = C_1) -> Principal:
+    tenant = TENANTS[customer_id]
+    return Principal(tenant, "Tenant", Family.CUSTOMER, "sub_test", customer_id)
+
+
+def wire(**changes: Any) -> Command:
+    body = {
+        "sending_account_id": "acc_1",
+        "external_account_id": "ext_1",
+        "amount": Decimal("10.00"),
+        "purpose": "Invoice 2047",
+    }
+    return table.SEND_WIRE.command.model_validate({**body, **changes})
+
+
+@dataclass
+class Desk:
+    office: Office
+    caller: Caller
+    core: FakeCore
+    database: Any
+    owned: dict[str, str]
+    """Accounts and linked external accounts by their ids, to the customer."""
+    http: aiohttp.ClientSession
+    began: datetime
+    events: list[dict[str, Any]] = field(default_factory=list)
+    onboarding: AsyncExitStack = field(default_factory=AsyncExitStack)
+    """Closed: nobody answers for onboarding."""
+    _bank: AsyncExitStack = field(default_factory=AsyncExitStack)
+
+    async def onboarding_up(self) -> None:
+        await self.onboarding.enter_async_context(answering_for_onboarding(self.office, self.owned))
+
+    async def bank_up(self) -> None:
+        await self._bank.enter_async_context(serving(self.core, self.office.core_port))
+
+    async def bank_down(self) -> None:
+        await self._bank.aclose()
+
+    async def send(
+        self,
+        command: Command | None = None,
+        principal: Principal | None = None,
+        *,
+        operation: Operation = table.SEND_WIRE,
+        wait_seconds: float = WAIT_SECONDS,
+        command_id: str | None = None,
+    ) -> Any:
+        """The data of the reply. Raises what the reply carries."""
+        envelope = self.caller.envelope(
+            operation,
+            principal or customer(),
+            command or wire(),
+            command_id=command_id or str(uuid.uuid4()),
+            request_id=str(uuid.uuid4()),
+            deadline=time.time() + wait_seconds,
+        )
+        reply = await self.caller.command(envelope)
+        if reply.error is not None:
+            raise reply.error.to_error()
+        return self.caller.open_result(operation, reply)["data"]
+
+    async def cancel(
+        self, transaction_id: str, principal: Principal | None = None, **options: Any
+    ) -> Any:
+        command = table.CANCEL_WIRE.command.model_validate({"transaction_id": transaction_id})
+        return await self.send(command, principal, operation=table.CANCEL_WIRE, **options)
+
+    async def get(self, transaction_id: str, principal: Principal | None = None) -> Any:
+        command = table.GET_WIRE.command.model_validate({"transaction_id": transaction_id})
+        return (
+            await self.caller.query(
+                table.GET_WIRE, principal or customer(), command, time.time() + WAIT_SECONDS
+            )
+        )["data"]
+
+    async def page(self, principal: Principal | None = None, **asked: Any) -> Any:
+        command = table.LIST_WIRES.command.model_validate(asked)
+        return await self.caller.query(
+            table.LIST_WIRES, principal or customer(), command, time.time() + WAIT_SECONDS
+        )
+
+    async def has_state(self, transaction_id: str, state: str, seconds: float = 20) -> Any:
+        async def there() -> Any:
+            try:
+                found = await self.get(transaction_id)
+            except NotFound:
+                return None
+            return found if found["state"] == state else None
+
+        return await eventually(f"{transaction_id} is {state}", there, seconds)
+
+    async def rows(self, statement: str, *values: Any) -> list[dict[str, Any]]:
+        """Rows of payments' own schema."""
+        return [dict(row) for row in await self.database.fetch(statement, *values)]
+
+    async def states(self) -> Counter[str]:
+        counted = await self.rows("SELECT state, count(*) AS n FROM wires GROUP BY state")
+        return Counter({row["state"]: row["n"] for row in counted})
+
+    async def expire_leases(self) -> None:
+        """As if the lease of a process that died had run out, which takes 10 s."""
+        await self.database.execute(
+            "UPDATE inbox SET lease_until = clock_timestamp() WHERE lease_until IS NOT NULL"
+        )
+
+    async def due_now(self) -> None:
+        """As if the pauses between drives were over."""
+        await self.database.execute(
+            "UPDATE inbox SET due_at = clock_timestamp() WHERE finished_at IS NULL"
+        )
+
+    async def until(
+        self, what: str, condition: Callable[[], Awaitable[Any]], seconds: float = 20
+    ) -> Any:
+        return await eventually(what, condition, seconds)
+
+    async def until_quiet(self, seconds: float = 30) -> None:
+        """Until every command is final and every event is relayed."""
+
+        async def quiet() -> bool:
+            (left,) = await self.rows(
+                "SELECT (SELECT count(*) FROM inbox WHERE finished_at IS NULL) AS commands,"
+                " (SELECT count(*) FROM outbox) AS events"
+            )
+            assert left == {"commands": 0, "events": 0}, left
+            return True
+
+        await eventually("nothing is left to do", quiet, seconds)
+
+    async def metrics(self) -> dict[str, float]:
+        """Of the first replica, once they were measured."""
+        url = f"http://{LOOPBACK}:{self.office.replicas[0].admin_port}/metrics"
+
+        async def measured() -> dict[str, float] | None:
+            async with self.http.get(url) as response:
+                lines = [line for line in (await response.text()).splitlines() if line[0] != "#"]
+            found = {name: float(value) for name, _, value in (x.rpartition(" ") for x in lines)}
+            return found if 'bankside_wires{state="submitted"}' in found else None
+
+        return await eventually("wires are counted", measured)
+
+    def types_of(self, transaction_id: str) -> list[str]:
+        """The types of the wire's events in the order of their sequence, each event once."""
+        seen = {e["id"]: e for e in self.events if e["data"]["transaction_id"] == transaction_id}
+        ordered = sorted(seen.values(), key=lambda event: event["sequence"])
+        assert [e["sequence"] for e in ordered] == list(range(1, len(ordered) + 1))
+        return [event["type"].removeprefix("wire.") for event in ordered]
+
+    async def has_told(self, transaction_ids: Iterable[str], *expected: str) -> None:
+        """As `has_events`, of many."""
+        for transaction_id in transaction_ids:
+            await self.has_events(transaction_id, *expected)
+
+    async def has_events(self, transaction_id: str, *expected: str) -> None:
+        async def published() -> bool:
+            assert self.types_of(transaction_id) == [*expected], self.types_of(transaction_id)
+            return True
+
+        await eventually("its events", published)
+
+    def fund(self, account_id: str, amount: Decimal, customer_id: str = C_1) -> Account:
+        self.owned[account_id] = customer_id
+        self.core.accounts[account_id] = Account(available=amount)
+        return self.core.accounts[account_id]
+
+
+def _onboarding(owned: dict[str, str]) -> dict[str, QueryHandler]:
+    """What onboarding would answer, scoped as its rows say."""
+
+    def owner_of(principal: Principal, resource_id: str) -> str:
+        owner = owned.get(resource_id)
+        if owner is None or TENANTS[owner] != principal.tenant:
+            raise NotFound
+        if principal.customer_id not in (None, owner):
+            raise NotFound
+        return owner
+
+    async def account(principal: Principal, command: FindAccountOwner, _: float) -> Result:
+        owner = owner_of(principal, command.account_id)
+        return Result(AccountOwner(account_id=command.account_id, customer_id=owner))
+
+    async def external(principal: Principal, command: FindExternalAccount, _: float) -> Result:
+        found = command.external_account_id
+        owner = owner_of(principal, found)
+        return Result(ExternalAccountOwner(external_account_id=found, customer_id=owner))
+
+    async def of_any_tenant(_: Principal, command: FindCustomer, __: float) -> Result:
+        tenant = TENANTS[command.customer_id]
+        return Result(
+            CustomerOwner(
+                customer_id=command.customer_id, tenant=tenant, business_name="Acme", dba=None
+            )
+        )
+
+    async def nothing(_: Principal, __: Command, ___: float) -> Result:
+        raise NotFound
+
+    rows = (row.name for row in operations_of("onboarding") if row.is_query)
+    return dict.fromkeys(rows, nothing) | {
+        FIND_ACCOUNT_OWNER.name: account,
+        FIND_EXTERNAL_ACCOUNT.name: external,
+        FIND_CUSTOMER.name: of_any_tenant,
+    }
+
+
+@asynccontextmanager
+async def answering_for_onboarding(office: Office, owned: dict[str, str]) -> AsyncIterator[None]:
+    keyring = Keyring(office.environment.secrets.sealing_keys)
+    broker = Broker(office.environment.amqp_url, "onboarding")
+    async with (
+        broker.open(),
+        run_queries(Process("onboarding"), keyring, broker, _onboarding(owned)),
+    ):
+        await broker.start(wait_seconds=10)
+        yield
+
+
+@asynccontextmanager
+async def open_desk(office: Office) -> AsyncIterator[Desk]:
+    async with AsyncExitStack() as opened:
+        environment = office.environment
+        owned: dict[str, str] = {"ext_1": C_1}
+        broker = Broker(environment.amqp_url, "desk")
+        caller = Caller(Keyring(environment.secrets.sealing_keys))
+        broker.add(caller)
+        await opened.enter_async_context(broker.open())
+        await broker.start(wait_seconds=10)
+        database = await asyncpg.connect(environment.database_urls["payments"])
+        opened.push_async_callback(database.close)
+        core = FakeCore(environment.secrets.provider_token, linked={"ext_1"})
+        http = await opened.enter_async_context(aiohttp.ClientSession())
+        began = await database.fetchval("SELECT clock_timestamp()")
+        desk = Desk(office, caller, core, database, owned, http, began)
+        await desk.onboarding_up()
+        opened.push_async_callback(desk.onboarding.aclose)
+        desk.fund("acc_1", Decimal("1000000.00"))
+        connection = await opened.enter_async_context(await aio_pika.connect(environment.amqp_url))
+        channel = await connection.channel()
+        exchange = await channel.declare_exchange("bankside.events", "topic", durable=True)
+        queue = await channel.declare_queue(exclusive=True)
+        await queue.bind(exchange, "#")
+
+        async def collect(message: aio_pika.abc.AbstractIncomingMessage) -> None:
+            desk.events.append(json.loads(message.body))
+
+        await queue.consume(collect, no_ack=True)
+        await desk.bank_up()
+        opened.push_async_callback(desk.bank_down)
+        opened.callback(core.heal)
+        yield desk

@@ -1,0 +1,82 @@
+"""payments as processes on an environment of their own, and the gateway for the tests that want one."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from deploy.local.ports import LOOPBACK, free_ports
+from deploy.local.services import SERVICES
+from tests.support.api import Key
+from tests.support.infrastructure import Environment
+from tests.support.stack import ServiceProcess, Stack
+
+PAYMENTS = next(service for service in SERVICES if service.name == "payments")
+GATEWAY = next(service for service in SERVICES if service.name == "gateway")
+QUICK = {"BANKSIDE_PAYMENTS_PROVIDER_TIMEOUT_SECONDS": "1", "BANKSIDE_OWNERSHIP_SECONDS": "1"}
+
+
+@dataclass
+class Office:
+    """What outlives a test: the environment and the processes, the second replica only where a test wants it."""
+
+    environment: Environment
+    folder: Path
+    core_port: int = field(init=False)
+    stack: Stack = field(init=False)
+    replicas: list[ServiceProcess] = field(init=False)
+    keys: dict[str, Key] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.core_port, admin_port = free_ports(2)
+        core_url = f"http://{LOOPBACK}:{self.core_port}/core"
+        self.stack = Stack(
+            self.environment,
+            self.folder,
+            (PAYMENTS, GATEWAY),
+            **QUICK | {"BANKSIDE_CORE_URL": core_url},
+        )
+        first = self.stack.services["payments"]
+        settings = {**first.settings, "BANKSIDE_PAYMENTS_ADMIN_PORT": str(admin_port)}
+        second = ServiceProcess("services.payments", settings, self.folder / "payments-2.log")
+        self.replicas = [first, second]
+
+    async def run(self, count: int, **changes: str) -> None:
+        """Exactly so many replicas, those that have to be started with these changes."""
+        for number, replica in enumerate(self.replicas):
+            if number < count and not replica.is_running:
+                replica.spawn(**changes)
+            elif number >= count and replica.is_running:
+                await replica.stop()
+        for replica in self.replicas[:count]:
+            await replica.ready()
+
+    async def key_of(self, customer_id: str) -> Key:
+        """Made once; while somebody answers for onboarding."""
+        if customer_id not in self.keys:
+            made = await self.stack.command(
+                *("keys", "create", "--family", "customer", "--customer", customer_id),
+                *("--wires-per-minute", "10000"),
+            )
+            key = Key(made["subscription_key"], made["secret"], made["tenant"])
+            self.keys[customer_id] = key
+        return self.keys[customer_id]
+
+    @contextlib.contextmanager
+    def frozen(self, number: int) -> Iterator[None]:
+        """SIGSTOP, and SIGCONT afterwards."""
+        pid = self.replicas[number].pid
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            os.kill(pid, signal.SIGCONT)
+
+    async def stop(self) -> None:
+        await self.stack.stop()
+        if self.replicas[1].is_running:
+            await self.replicas[1].stop()

@@ -1,0 +1,124 @@
+"""`kill -9` at every named crash point amid a crowd, with one and with two replicas: the counts are the same."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import uuid
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import services.payments
+from libs.contracts.errors import BanksideError, InsufficientFunds
+from tests.integration.payments.desk import Desk, wire
+from tests.support.waiting import eventually
+
+OF_EVERY_COMMAND = ["accepted", "driving", "concluding", "concluded"]
+OF_A_SEND = ["intending", "intended", "called", "recording", "recorded"]
+OF_ONE_THAT_FAILED = ["resumed"]
+OF_ONE_THAT_WAS_NOT_SENT = ["withdrawing", "withdrawn"]
+OF_A_CANCELLATION = ["canceling", "canceled"]
+OF_THE_FEED = ["feed.core.before_commit", "feed.core.after_commit"]
+POINTS = [
+    *(f"payments.{name}" for name in (*OF_EVERY_COMMAND, *OF_A_SEND, *OF_ONE_THAT_FAILED)),
+    *(f"payments.{name}" for name in OF_ONE_THAT_WAS_NOT_SENT),
+    *OF_THE_FEED,
+]
+CROWD, FUNDED = 60, 40
+
+
+@pytest.mark.parametrize("replicas", [1, 2])
+@pytest.mark.parametrize("point", POINTS)
+async def test_a_crash_in_a_crowd_changes_no_count(desk: Desk, point: str, replicas: int) -> None:
+    account = desk.fund("acc_crowd", Decimal(10 * FUNDED))
+    first = desk.office.replicas[0]
+    await first.stop()
+    await first.start(BANKSIDE_CRASH_AT=point)
+    await desk.office.run(replicas)
+    if point == "payments.resumed":
+        desk.core.faults["error"], desk.core.only = 0.5, "send_wire"
+    if point.startswith("payments.withdr"):
+        await desk.bank_down()
+    ids = [str(uuid.uuid4()) for _ in range(CROWD)]
+    sending = asyncio.gather(*(told(desk, one, wait_seconds=20) for one in ids))
+
+    ending = await first.ended()
+    if replicas == 1:
+        await desk.office.run(1)
+    if point.startswith("payments.withdr"):
+        await desk.bank_up()
+    desk.core.heal()
+    await desk.expire_leases()
+    await desk.due_now()
+    early = dict(zip(ids, await sending, strict=True))
+    await desk.until_quiet(45)
+
+    final = {one: await told(desk, one) for one in ids}
+    accepted = {one for one in ids if isinstance(final[one], dict)}
+    refused = {one for one in ids if isinstance(final[one], InsufficientFunds)}
+    assert ending == -9
+    assert len(accepted) == FUNDED
+    assert len(refused) == CROWD - FUNDED
+    assert desk.core.executed == dict.fromkeys(accepted, 1)
+    assert account.available == account.lowest == 0
+    for one, outcome in early.items():
+        if isinstance(outcome, dict | InsufficientFunds):
+            assert type(outcome) is type(final[one])
+    await desk.has_told(accepted, "created", "submitted")
+    await desk.has_told(refused, "created", "rejected")
+
+
+async def told(desk: Desk, transaction_id: str, **options: Any) -> Any:
+    command = wire(sending_account_id="acc_crowd")
+    try:
+        return await desk.send(command, command_id=transaction_id, **options)
+    except BanksideError as error:
+        return error
+
+
+@pytest.mark.parametrize("replicas", [1, 2])
+async def test_a_driver_that_is_frozen_until_another_took_over_changes_nothing(
+    desk: Desk, replicas: int
+) -> None:
+    """SIGSTOP while it sends; the bank has got the wire when it wakes up, whoever records that."""
+    await desk.office.run(replicas)
+    desk.core.gate.clear()
+    transaction_id = str(uuid.uuid4())
+    sending = asyncio.create_task(desk.send(command_id=transaction_id))
+
+    async def received() -> bool:
+        return desk.core.received["send_wire"] == 1
+
+    await eventually("it is being sent", received)
+    with desk.office.frozen(0):
+        desk.core.gate.set()
+        await desk.expire_leases()
+        if replicas == 2:
+            await desk.due_now()
+            await asyncio.sleep(0.5)  # long enough for the other to drive what it can claim
+    sent = await sending
+
+    assert sent["transaction_id"] == transaction_id
+    await desk.until_quiet()
+    assert desk.core.executed == {transaction_id: 1}
+    await desk.has_events(transaction_id, "created", "submitted")
+
+
+def test_every_crash_point_is_in_the_readme_and_in_the_code() -> None:
+    folder = Path(services.payments.__file__).parent
+    readme = (folder / "README.md").read_text()
+    code = "".join(path.read_text() for path in folder.rglob("*.py"))
+
+    listed = set(re.findall(r"`([a-z_.]+)`", readme[readme.index("**Crash points**") :]))
+    in_code = set(re.findall(r'crash_point\("payments\.(\w+)"\)', code))
+
+    assert in_code == {
+        *OF_A_SEND,
+        *OF_ONE_THAT_FAILED,
+        *OF_ONE_THAT_WAS_NOT_SENT,
+        *OF_A_CANCELLATION,
+    }
+    assert {*in_code, *OF_EVERY_COMMAND, *OF_THE_FEED} <= listed

@@ -1,0 +1,68 @@
+"""Many at once on one account: what the bank has funds for, and not one more."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import uuid
+from collections import Counter
+from decimal import Decimal
+
+import pytest
+
+from libs.contracts.errors import BanksideError, IdempotencyInProgress
+from tests.integration.payments.desk import Desk, wire
+
+
+@pytest.mark.parametrize("replicas", [1, 2])
+async def test_of_a_thousand_wires_with_funds_for_six_hundred_six_hundred_are_carried_out(
+    desk: Desk, replicas: int
+) -> None:
+    await desk.office.run(replicas)
+    account = desk.fund("acc_crowd", Decimal("6000.00"))
+    command = wire(sending_account_id="acc_crowd")
+
+    async def send() -> str:
+        try:
+            return str((await desk.send(command, wait_seconds=60))["transaction_id"])
+        except BanksideError as error:
+            return error.code
+
+    started = time.perf_counter()
+    outcomes = await asyncio.gather(*(send() for _ in range(1000)))
+    print(f"{1000 / (time.perf_counter() - started):.0f} wires a second, {replicas} replica(s)")
+
+    accepted = [outcome for outcome in outcomes if outcome in desk.core.wires]
+    refused = Counter(outcome for outcome in outcomes if outcome not in desk.core.wires)
+    assert refused == {"insufficient_funds": 400}
+    assert desk.core.executed == dict.fromkeys(accepted, 1)
+    assert len(accepted) == 600
+    assert account.held == Decimal("6000.00")
+    assert account.available == account.lowest == 0
+    await desk.until_quiet()
+    counted = await desk.rows(
+        "SELECT state, count(*) AS n, sum(sequence) AS steps FROM wires"
+        " WHERE sending_account_id = 'acc_crowd' AND created_at > $1 GROUP BY state",
+        desk.began,
+    )
+    assert {row["state"]: (row["n"], row["steps"]) for row in counted} == {
+        "submitted": (600, 1200),
+        "rejected": (400, 800),
+    }
+
+
+async def test_one_command_from_fifty_clients_is_one_wire(desk: Desk) -> None:
+    transaction_id = str(uuid.uuid4())
+
+    async def send() -> str:
+        try:
+            return str((await desk.send(command_id=transaction_id))["transaction_id"])
+        except IdempotencyInProgress as error:
+            return error.code
+
+    outcomes = set(await asyncio.gather(*(send() for _ in range(50))))
+
+    assert outcomes <= {transaction_id, "idempotency_in_progress"}
+    assert transaction_id in outcomes
+    assert desk.core.executed == {transaction_id: 1}
+    await desk.has_events(transaction_id, "created", "submitted")

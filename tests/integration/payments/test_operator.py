@@ -1,0 +1,113 @@
+"""`bankside wires`: what an operator sees, and what is done about a wire of which the bank tells nothing."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+import pytest
+
+from libs.contracts.errors import OutcomePending, ProviderRefused
+from tests.integration.payments.desk import C_1, Desk
+
+
+async def unknown_wire(desk: Desk) -> str:
+    transaction_id = str(uuid.uuid4())
+    desk.core.faults["error"] = 1
+    with pytest.raises(OutcomePending):
+        await desk.send(command_id=transaction_id, wait_seconds=4)
+    return transaction_id
+
+
+async def decided(desk: Desk, transaction_id: str, *arguments: str) -> Any:
+    """A decision is refused while the bank is being asked, so it may have to be given again."""
+
+    async def given() -> Any:
+        try:
+            return await desk.office.stack.command(
+                "wires", "resolve", transaction_id, *arguments, "--yes"
+            )
+        except AssertionError as error:
+            if "right now" not in str(error):
+                raise
+            return None
+
+    return await desk.until("it is decided on", given)
+
+
+async def test_a_wire_whose_outcome_is_unknown_is_listed_and_shown(desk: Desk) -> None:
+    known = (await desk.send())["transaction_id"]
+    transaction_id = await unknown_wire(desk)
+    stack = desk.office.stack
+
+    unknown = await stack.command("wires", "list", "--unknown", "--limit", "1000")
+    pending = await stack.command("wires", "list", "--state", "pending_submission")
+    shown = await stack.command("wires", "show", transaction_id)
+
+    listed = [row["transaction_id"] for row in unknown["wires"]]
+    assert transaction_id in listed
+    assert known not in listed
+    assert pending["wires"]
+    assert (shown["tenant"], shown["customer_id"]) == ("t_1", C_1)
+    assert shown["outcome_unknown"]
+    assert shown["send"]["last_error"] == "outcome_pending"
+    assert [step["state"] for step in shown["history"]] == ["pending_submission"]
+
+
+async def test_resolving_has_the_bank_asked_at_once(desk: Desk) -> None:
+    transaction_id = await unknown_wire(desk)
+    await desk.database.execute("UPDATE inbox SET due_at = now() + interval '1 hour'")
+    desk.core.heal()
+
+    await desk.until("it is no more driven", lambda: _resting(desk, transaction_id))
+    await desk.office.stack.command("wires", "resolve", transaction_id, "--yes")
+
+    await desk.has_state(transaction_id, "submitted")
+    assert desk.core.executed == {transaction_id: 1}
+
+
+async def _resting(desk: Desk, transaction_id: str) -> bool:
+    await desk.database.execute(
+        "UPDATE inbox SET due_at = now() + interval '1 hour' WHERE lease IS NULL"
+    )
+    (row,) = await desk.rows(
+        "SELECT lease, due_at > now() + interval '1 minute' AS rests FROM inbox WHERE command_id = $1",
+        uuid.UUID(transaction_id),
+    )
+    return row["lease"] is None and row["rests"]
+
+
+@pytest.mark.parametrize("decision", ["submitted", "rejected"])
+async def test_a_decision_ends_the_send_and_stays_in_the_history(desk: Desk, decision: str) -> None:
+    transaction_id = await unknown_wire(desk)
+
+    wire = await decided(
+        desk, transaction_id, "--as", decision, "--reason", "The bank said so by phone."
+    )
+
+    assert (wire["state"], wire["reason"]) == (decision, "The bank said so by phone.")
+    await desk.until_quiet()
+    if decision == "submitted":
+        assert (await desk.send(command_id=transaction_id))["transaction_id"] == transaction_id
+    else:
+        with pytest.raises(ProviderRefused):
+            await desk.send(command_id=transaction_id)
+    await desk.has_events(transaction_id, "created", decision)
+
+
+async def test_what_is_known_cannot_be_decided_on(desk: Desk) -> None:
+    transaction_id = (await desk.send())["transaction_id"]
+    stack = desk.office.stack
+
+    for arguments, why in (
+        (
+            ("resolve", transaction_id, "--as", "rejected", "--reason", "x", "--yes"),
+            "has its answer",
+        ),
+        (("resolve", transaction_id, "--as", "rejected", "--yes"), "go together"),
+        (("resolve", transaction_id), "give --yes"),
+        (("show", str(uuid.uuid4())), "There is no wire"),
+    ):
+        with pytest.raises(AssertionError, match=why):
+            await stack.command("wires", *arguments)
+    assert (await desk.get(transaction_id))["state"] == "submitted"

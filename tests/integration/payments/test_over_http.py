@@ -1,0 +1,207 @@
+"""Wires as a customer sends them: signed, over the gateway."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from tests.integration.payments.desk import C_1, C_2, Desk
+from tests.support.api import Answer, Api, fetch_interface
+from tests.support.people import new_key
+
+WIRE = {
+    "sending_account_id": "acc_1",
+    "external_account_id": "ext_1",
+    "amount": 10,
+    "purpose": "Invoice 2047",
+}
+
+
+@pytest.fixture
+async def customers(desk: Desk) -> tuple[Api, Api]:
+    """Two customers of one tenant."""
+    stack = desk.office.stack
+    gateway = stack.services["gateway"]
+    if not gateway.is_running:
+        await gateway.start(BANKSIDE_GATEWAY_DEADLINE_SECONDS="6")
+    interface = await fetch_interface(desk.http, stack.base_url)
+    apis = []
+    for customer_id in (C_1, C_2):
+        key = await desk.office.key_of(customer_id)
+        apis.append(Api(desk.http, stack.base_url, interface, key, lambda: gateway.log[-3000:]))
+    return apis[0], apis[1]
+
+
+async def send(api: Api, key: str | None = None, **changes: Any) -> Answer:
+    return await api.post("/customer/wire", WIRE | changes, idempotency_key=key)
+
+
+async def sent_raw(api: Api, amount: str) -> Answer:
+    body = (
+        '{"sending_account_id":"acc_1","external_account_id":"ext_1","purpose":"x",'
+        f'"amount":{amount}}}'
+    )
+    return await api.call("POST", "/customer/wire", body.encode())
+
+
+async def test_a_wire_is_sent_listed_and_read(customers: tuple[Api, Api], desk: Desk) -> None:
+    mine, other = customers
+
+    answer = await send(mine)
+    transaction_id = answer.data["transaction_id"]
+    found = await mine.get(f"/customer/wires/{transaction_id}")
+    listed = await mine.get("/customer/wires?limit=1")
+
+    assert answer.body["message"] == "Wire submitted"
+    assert found.data["state"] == "submitted"
+    assert [item["transaction_id"] for item in listed.data] == [transaction_id]
+    assert (await other.get(f"/customer/wires/{transaction_id}")).code == "not_found"
+    canceled = await other.post(f"/customer/wires/{transaction_id}/cancel", {})
+    assert canceled.code == "not_found"
+    canceled = await mine.call("POST", f"/customer/wires/{transaction_id}/cancel")
+    assert canceled.code == "invalid_state"
+    assert desk.core.executed == {transaction_id: 1}
+
+
+@pytest.mark.parametrize(
+    ("amount", "kind"),
+    [
+        ("0", "greater_than"),
+        ("-1", "greater_than"),
+        ("1.001", "decimal_max_places"),
+        ('"12"', "decimal_type"),
+        ("true", "decimal_type"),
+        ("10000000000", "less_than_equal"),
+        ("null", "decimal_type"),
+    ],
+)
+async def test_what_is_no_amount_is_refused_before_anything_is_done(
+    customers: tuple[Api, Api], desk: Desk, amount: str, kind: str
+) -> None:
+    answer = await sent_raw(customers[0], amount)
+
+    assert answer.status == 422
+    assert [(item["loc"], item["type"]) for item in answer.body["detail"]] == [
+        (["body", "amount"], kind)
+    ]
+    assert not desk.core.received["send_wire"]
+
+
+async def test_nan_is_not_json(customers: tuple[Api, Api]) -> None:
+    answer = await sent_raw(customers[0], "NaN")
+
+    assert answer.code == "malformed_json"
+
+
+@pytest.mark.parametrize(
+    ("amount", "sent"), [("1e3", "1000.00"), ("0.01", "0.01"), ("12.50", "12.50"), ("7", "7.00")]
+)
+async def test_a_number_is_that_amount_however_it_is_written(
+    customers: tuple[Api, Api], desk: Desk, amount: str, sent: str
+) -> None:
+    answer = await sent_raw(customers[0], amount)
+
+    assert str(answer.data["amount"]) == sent
+    assert desk.core.wires[answer.data["transaction_id"]]["amount"] == sent
+
+
+async def test_the_largest_amount_is_carried_to_the_cent(
+    customers: tuple[Api, Api], desk: Desk
+) -> None:
+    answer = await sent_raw(customers[0], "9999999999.99")
+
+    assert answer.code == "insufficient_funds"
+    assert not desk.core.executed
+
+
+async def test_a_purpose_has_at_most_140_characters(customers: tuple[Api, Api]) -> None:
+    longest = await send(customers[0], purpose="p" * 140)
+    longer = await send(customers[0], purpose="p" * 141)
+
+    assert longest.data["note"] == "p" * 140
+    assert [item["type"] for item in longer.body["detail"]] == ["string_too_long"]
+
+
+@pytest.mark.parametrize(
+    ("query", "wrong"),
+    [
+        ("start_date=2026-02-02&end_date=2026-02-01", "end_date"),
+        ("state=sent", "state"),
+        ("start_date=yesterday", "start_date"),
+        ("limit=101", "limit"),
+    ],
+)
+async def test_filters_that_make_no_sense_are_refused(
+    customers: tuple[Api, Api], query: str, wrong: str
+) -> None:
+    answer = await customers[0].get(f"/customer/wires?{query}")
+
+    assert [item["loc"] for item in answer.body["detail"]] == [["query", wrong]]
+
+
+async def test_one_key_from_fifty_clients_is_one_wire(
+    customers: tuple[Api, Api], desk: Desk
+) -> None:
+    key = new_key()
+
+    answers = await asyncio.gather(*(send(customers[0], key) for _ in range(50)))
+
+    done = [answer for answer in answers if answer.status == 200]
+    codes = Counter(answer.code for answer in answers if answer.status != 200)
+    assert set(codes) <= {"idempotency_in_progress"}
+    assert len({answer.raw for answer in done}) == 1
+    assert sum(not answer.is_replayed for answer in done) == 1
+    assert desk.core.executed == {done[0].data["transaction_id"]: 1}
+    assert (await send(customers[0], key)).is_replayed
+    assert (await send(customers[0], key, amount=11)).code == "idempotency_key_reused"
+    assert (await send(customers[0], new_key())).data != done[0].data
+    # A key is its customer's own: for another it is another wire, here of an account that is not its own.
+    assert (await send(customers[1], key)).code == "not_found"
+
+
+async def test_a_504_names_the_wire_and_replays_as_the_final_answer(
+    customers: tuple[Api, Api], desk: Desk
+) -> None:
+    key = new_key()
+    desk.core.faults["fail_after_success"], desk.core.only = 1, "send_wire"
+    desk.core.faults["error"] = 0
+    desk.core.gate.clear()
+
+    pending = await send(customers[0], key)
+    transaction_id = pending.body["transaction_id"]
+    meanwhile = await send(customers[0], key)
+    desk.core.heal()
+    await desk.has_state(transaction_id, "submitted")
+    await desk.until_quiet()
+    final = await send(customers[0], key)
+
+    assert (pending.status, pending.code) == (504, "outcome_pending")
+    assert meanwhile.code == "idempotency_in_progress"
+    assert final.is_replayed
+    assert final.data["transaction_id"] == transaction_id
+    assert desk.core.executed == {transaction_id: 1}
+
+
+async def test_the_gateways_own_504_names_the_wire_too(
+    customers: tuple[Api, Api], desk: Desk
+) -> None:
+    await desk.office.replicas[0].stop()
+    pending = await send(customers[0])
+    await desk.office.run(1)
+
+    assert (pending.status, pending.code) == (504, "outcome_pending")
+    assert uuid.UUID(pending.body["transaction_id"]).version == 7
+    await desk.has_state(pending.body["transaction_id"], "submitted")
+
+
+async def test_only_what_makes_a_wire_names_one(customers: tuple[Api, Api], desk: Desk) -> None:
+    await desk.office.replicas[0].stop()
+    pending = await customers[0].call("POST", f"/customer/wires/{uuid.uuid4()}/cancel")
+    await desk.office.run(1)
+
+    assert pending.code == "outcome_pending"
+    assert "transaction_id" not in pending.body

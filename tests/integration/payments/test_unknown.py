@@ -1,0 +1,186 @@
+"""Outcomes that are not known at first: each is found out, and nothing is sent twice on the way."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import uuid
+from collections import Counter
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from libs.contracts.errors import BanksideError, InsufficientFunds, OutcomePending, ProviderRefused
+from tests.integration.payments.desk import Desk, wire
+from tests.support.fake_core import FAULTS
+
+
+@pytest.mark.parametrize(
+    "kind", ["error", "fail_after_success", "accept_then_drop", "duplicate_reply"]
+)
+async def test_a_fault_once_is_not_the_callers_affair(desk: Desk, kind: str) -> None:
+    desk.core.faults[kind] = 1
+    desk.core.only = "send_wire"
+    transaction_id = str(uuid.uuid4())
+    sending = asyncio.create_task(desk.send(command_id=transaction_id))
+
+    async def struck() -> bool:
+        return desk.core.received["send_wire"] >= 1
+
+    await desk.until("the fault has struck", struck)
+    desk.core.heal()
+    sent = await sending
+
+    assert sent["transaction_id"] == transaction_id
+    assert desk.core.executed == {transaction_id: 1}
+
+
+async def test_a_slow_bank_that_carries_the_wire_out_later_carries_it_out_once(desk: Desk) -> None:
+    desk.core.gate.clear()
+    transaction_id = str(uuid.uuid4())
+    sending = asyncio.create_task(desk.send(command_id=transaction_id))
+
+    async def sent_again() -> bool:
+        return desk.core.received["send_wire"] >= 2
+
+    await desk.until("it was sent again", sent_again)
+    desk.core.gate.set()
+    await sending
+
+    await desk.until_quiet()
+    assert desk.core.executed == {transaction_id: 1}
+
+
+async def test_a_refusal_that_the_bank_does_not_keep_does_not_end_a_wire_that_is_on_its_way(
+    desk: Desk,
+) -> None:
+    transaction_id = str(uuid.uuid4())
+    desk.core.gate.clear()
+    sending = asyncio.create_task(desk.send(command_id=transaction_id))
+
+    async def received(times: int) -> bool:
+        return desk.core.received["send_wire"] >= times
+
+    await desk.until("the first send is on its way", lambda: received(1))
+    held_back, desk.core.gate = desk.core.gate, asyncio.Event()
+    desk.core.gate.set()
+    desk.core.faults["refuse"], desk.core.only = 1, "send_wire"
+    await desk.until("the second was refused", lambda: received(2))
+    desk.core.heal()
+    desk.core.linked.clear()  # a third would be refused for good
+    desk.core.linked.add("ext_1")
+    held_back.set()
+    sent = await sending
+
+    assert sent["transaction_id"] == transaction_id
+    assert desk.core.executed == {transaction_id: 1}
+    await desk.has_events(transaction_id, "created", "submitted")
+
+
+async def test_a_first_send_that_is_refused_is_refused(desk: Desk) -> None:
+    desk.core.faults["refuse"] = 1
+
+    with pytest.raises(ProviderRefused):
+        await desk.send()
+
+    assert not desk.core.executed
+
+
+async def test_a_key_that_the_bank_has_for_something_else_is_no_refusal(desk: Desk) -> None:
+    transaction_id = str(uuid.uuid4())
+    desk.core.keys[transaction_id] = "{}", (200, {"transaction_id": "another"})
+
+    with pytest.raises(OutcomePending):
+        await desk.send(command_id=transaction_id, wait_seconds=4)
+
+    assert (await desk.get(transaction_id))["state"] == "pending_submission"
+    assert "provider_does_not_decide" in desk.office.replicas[0].log
+
+
+async def test_a_wire_is_not_sent_again_when_the_bank_may_have_forgotten_its_key(
+    desk: Desk,
+) -> None:
+    transaction_id = str(uuid.uuid4())
+    desk.core.faults["accept_then_drop"], desk.core.only = 1, "send_wire"
+    desk.core.faults["error"] = 0
+    with pytest.raises(OutcomePending):
+        sending = desk.send(command_id=transaction_id, wait_seconds=3.2)
+        await asyncio.gather(sending, _forgotten_at_once(desk, transaction_id))
+    # A day later.
+    await desk.database.execute(
+        "UPDATE wires SET send_begun_at = send_begun_at - interval '24 hours' WHERE transaction_id = $1",
+        uuid.UUID(transaction_id),
+    )
+    desk.core.heal()
+    desk.core.events.clear()
+    desk.core.forget_keys()
+    sends, questions = desk.core.received["send_wire"], desk.core.received["get_operation"]
+    await desk.due_now()
+
+    async def asked() -> bool:
+        return desk.core.received["get_operation"] > questions
+
+    await desk.until("the bank was asked", asked)
+    await desk.due_now()
+
+    assert desk.core.received["send_wire"] == sends
+    assert (await desk.get(transaction_id))["state"] == "pending_submission"
+    assert "wire_needs_an_operator" in desk.office.replicas[0].log
+    assert desk.core.executed == {transaction_id: 1}
+
+
+async def _forgotten_at_once(desk: Desk, transaction_id: str) -> None:
+    """The bank has the wire, but nobody can learn so: neither by its key nor by the feed."""
+
+    async def executed() -> bool:
+        return desk.core.executed[transaction_id] == 1
+
+    desk.core.silent = True
+    await desk.until("the bank has it", executed)
+    desk.core.faults["error"] = 1
+    desk.core.only = None
+
+
+async def test_with_every_fault_at_once_each_wire_exists_once_or_not_at_all(desk: Desk) -> None:
+    account = desk.fund("acc_crowd", Decimal("1500.00"))
+    desk.core.faults = dict.fromkeys(FAULTS, 0.2)
+    desk.core.latency_seconds = 30
+    ids = [str(uuid.uuid4()) for _ in range(200)]
+    command = wire(sending_account_id="acc_crowd", amount=Decimal("10.00"))
+
+    async def send(transaction_id: str) -> Any:
+        await asyncio.sleep(random.uniform(0, 5))
+        try:
+            return await desk.send(command, command_id=transaction_id, wait_seconds=15)
+        except BanksideError as error:
+            return error
+
+    outcomes = dict(zip(ids, await asyncio.gather(*map(send, ids)), strict=True))
+    pending = [one for one, told in outcomes.items() if isinstance(told, OutcomePending)]
+    desk.core.heal()
+    await desk.until_quiet(60)
+    told = {one: await _final(desk, command, one) for one in ids}
+
+    accepted = {one for one, outcome in told.items() if isinstance(outcome, dict)}
+    refusals = {one: outcome for one, outcome in told.items() if one not in accepted}
+    for one in set(ids) - set(pending):
+        assert type(told[one]) is type(outcomes[one])
+    assert all(isinstance(o, InsufficientFunds | ProviderRefused) for o in refusals.values())
+    await asyncio.sleep(desk.core.latency_seconds and 0)
+    assert desk.core.executed == dict.fromkeys(accepted, 1)
+    assert account.available == Decimal(1500) - 10 * len(accepted)
+    assert account.lowest >= 0
+    states = Counter([(await desk.get(one))["state"] for one in ids])
+    assert states == {"submitted": len(accepted), "rejected": len(refusals)}
+    for one in ids:
+        assert desk.types_of(one)[0] == "created"
+        assert len(desk.types_of(one)) == 2
+    print(f"accepted {len(accepted)}, refused {len(refusals)}, told pending {len(pending)}")
+
+
+async def _final(desk: Desk, command: Any, transaction_id: str) -> Any:
+    try:
+        return await desk.send(command, command_id=transaction_id)
+    except BanksideError as error:
+        return error

@@ -1,0 +1,213 @@
+"""A small bank over real HTTP, in the test's own process: wires with idempotency keys, funds, faults and a feed.
+
+It counts what it carried out apart from what it answered: `executed` is the truth that tests count against.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import random
+import time
+from collections import Counter, defaultdict
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from decimal import Decimal
+from itertools import count
+from typing import Any
+
+from aiohttp import web
+
+from deploy.local.ports import LOOPBACK
+
+Answer = tuple[int, dict[str, Any]]
+
+FAULTS = ("latency", "refuse", "error", "duplicate_reply", "fail_after_success", "accept_then_drop")
+
+
+class Dropped(Exception):
+    """The connection is closed without an answer."""
+
+
+@dataclass
+class Account:
+    available: Decimal = Decimal(0)
+    held: Decimal = Decimal(0)
+    restricted: bool = False
+    closed: bool = False
+    lowest: Decimal = Decimal(0)
+
+
+@dataclass
+class FakeCore:
+    """Faults: probability by kind, for sends and questions alike, unless `only` names one operation."""
+
+    token: str
+    accounts: dict[str, Account] = field(default_factory=dict)
+    linked: set[str] = field(default_factory=set)
+    faults: dict[str, float] = field(default_factory=dict)
+    only: str | None = None
+    latency_seconds: float = 0.0
+    silent: bool = False
+    """Tell the feed nothing."""
+    completes_at_once: bool = False
+    """Tell the feed of completion as soon as a wire is accepted, before the answer."""
+    executed: Counter[str] = field(default_factory=Counter)
+    """How often each wire was carried out."""
+    wires: dict[str, dict[str, Any]] = field(default_factory=dict)
+    received: Counter[str] = field(default_factory=Counter)
+    """Requests by operation."""
+    keys: dict[str, tuple[str, Answer]] = field(default_factory=dict)
+    events: list[dict[str, Any]] = field(default_factory=list)
+    gate: asyncio.Event = field(default_factory=asyncio.Event)
+    """Sends wait until it is set."""
+    _locks: defaultdict[str, asyncio.Lock] = field(
+        default_factory=lambda: defaultdict(asyncio.Lock)
+    )
+    _positions: Iterator[int] = field(default_factory=lambda: count(int(time.time() * 1000)))
+    """They go on from one bank of a test to the next one's, as those of one bank would."""
+
+    def __post_init__(self) -> None:
+        self.gate.set()
+
+    def heal(self) -> None:
+        self.faults.clear()
+        self.only = None
+        self.latency_seconds = 0.0
+        self.silent = False
+        self.gate.set()
+
+    def forget_keys(self) -> None:
+        self.keys.clear()
+
+    def tell(self, kind: str, transaction_id: str, reason: str | None = None) -> None:
+        """An entry of the feed."""
+        if self.silent:
+            return
+        self.events.append(
+            {
+                "position": next(self._positions),
+                "type": f"wire.{kind}",
+                "transaction_id": transaction_id,
+                "account_id": self.wires.get(transaction_id, {}).get("account_id", "acc_other"),
+                "occurred_at": datetime.now(UTC).isoformat().replace("+00:00", "Z"),
+                "reason": reason,
+            }
+        )
+
+    def application(self) -> web.Application:
+        application = web.Application()
+        application.router.add_post("/core/wires", self._endpoint("send_wire", self._send))
+        application.router.add_get(
+            "/core/operations/{key}", self._endpoint("get_operation", self._operation)
+        )
+        application.router.add_get("/core/events", self._endpoint("list_events", self._events))
+        return application
+
+    def _endpoint(
+        self, name: str, perform: Callable[[web.Request], Awaitable[Answer]]
+    ) -> Callable[[web.Request], Awaitable[web.Response]]:
+        async def handle(request: web.Request) -> web.Response:
+            assert request.headers["Authorization"] == f"Bearer {self.token}"
+            self.received[name] += 1
+            await request.read()
+            try:
+                status, body = await self._under_faults(name, lambda: perform(request))
+            except Dropped:
+                assert request.transport is not None
+                request.transport.abort()
+                return web.Response()
+            return web.json_response(body, status=status)
+
+        return handle
+
+    def _strikes(self, name: str, kind: str) -> bool:
+        if name == "list_events" or self.only not in (None, name):
+            return False
+        return random.random() < self.faults.get(kind, 0)
+
+    async def _under_faults(self, name: str, perform: Callable[[], Awaitable[Answer]]) -> Answer:
+        if name == "send_wire":
+            await self.gate.wait()
+        if self._strikes(name, "latency"):
+            await asyncio.sleep(self.latency_seconds)
+        if self._strikes(name, "refuse"):
+            return refusal(422 if name == "send_wire" else 403, "refused")
+        if self._strikes(name, "error"):
+            return refusal(500, "internal_error")
+        answer = await perform()
+        if self._strikes(name, "duplicate_reply"):
+            answer = await perform()
+        if answer[0] < 400:
+            if self._strikes(name, "fail_after_success"):
+                return refusal(500, "internal_error")
+            if self._strikes(name, "accept_then_drop"):
+                raise Dropped
+        return answer
+
+    async def _send(self, request: web.Request) -> Answer:
+        key = request.headers["Idempotency-Key"]
+        text = await request.text()
+        async with self._locks[key]:
+            if key in self.keys:
+                sent, answer = self.keys[key]
+                return answer if sent == text else refusal(409, "idempotency_key_reused")
+            await asyncio.sleep(0)
+            answer = self._carry_out(key, json.loads(text))
+            self.keys[key] = text, answer
+        return answer
+
+    def _carry_out(self, transaction_id: str, body: dict[str, Any]) -> Answer:
+        assert set(body) == {"account_id", "external_account_id", "amount", "purpose"}
+        assert isinstance(body["amount"], str)
+        amount = Decimal(body["amount"])
+        account = self.accounts.get(body["account_id"])
+        if account is None:
+            return refusal(404, "not_found")
+        if account.closed:
+            return refusal(409, "account_closed")
+        if account.restricted:
+            return refusal(409, "account_restricted")
+        if body["external_account_id"] not in self.linked:
+            return refusal(409, "external_account_not_linked")
+        if account.available < amount:
+            return refusal(409, "insufficient_funds")
+        account.available -= amount
+        account.held += amount
+        account.lowest = min(account.lowest, account.available)
+        self.executed[transaction_id] += 1
+        self.wires[transaction_id] = {**body, "state": "submitted"}
+        self.tell("submitted", transaction_id)
+        if self.completes_at_once:
+            self.tell("completed", transaction_id)
+        return 200, {"transaction_id": transaction_id, "state": "submitted"}
+
+    async def _operation(self, request: web.Request) -> Answer:
+        known = self.keys.get(request.match_info["key"])
+        if known is None:
+            return refusal(404, "unknown_key")
+        status, body = known[1]
+        return 200, {"operation": "send_wire", "status": status, "body": body}
+
+    async def _events(self, request: web.Request) -> Answer:
+        after, limit = int(request.query["after"]), int(request.query["limit"])
+        found = [event for event in self.events if event["position"] > after]
+        return 200, {"events": found[:limit]}
+
+
+def refusal(status: int, code: str) -> Answer:
+    return status, {"error": {"code": code, "message": f"The bank says {code}."}}
+
+
+@contextlib.asynccontextmanager
+async def serving(core: FakeCore, port: int) -> AsyncIterator[None]:
+    """The bank listens; outside of this it is down."""
+    runner = web.AppRunner(core.application(), access_log=None, shutdown_timeout=0.5)
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, LOOPBACK, port, reuse_address=True, backlog=1024).start()
+        yield
+    finally:
+        await runner.cleanup()

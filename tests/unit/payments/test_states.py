@@ -1,0 +1,126 @@
+"""The states of a wire."""
+
+from __future__ import annotations
+
+import itertools
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from uuid import UUID
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from libs.contracts.events import EVENT_TYPES
+from libs.contracts.wires import WireState as State
+from services.payments import states
+from services.payments.models import Step, WireRecord
+
+T0 = datetime(2026, 1, 31, 12, tzinfo=UTC)
+ALLOWED = {
+    ("pending_submission", "submitted"),
+    ("pending_submission", "rejected"),
+    ("pending_submission", "canceled"),
+    ("submitted", "completed"),
+    ("submitted", "rejected"),
+    ("completed", "returned"),
+}
+
+
+def wire() -> WireRecord:
+    return WireRecord(
+        transaction_id=UUID(int=1),
+        tenant="t_1",
+        customer_id="c_1",
+        sending_account_id="acc_1",
+        external_account_id="ext_1",
+        amount=Decimal("10.00"),
+        purpose="Invoice 2047",
+        send_age_seconds=0.0,
+        canceled_by=None,
+        created_at=T0,
+        history=(Step(State.PENDING_SUBMISSION, T0, None),),
+    )
+
+
+def in_state(*history: State) -> WireRecord:
+    found = wire()
+    for state in history:
+        found = states.advance(found, state, at=T0)
+    return found
+
+
+@pytest.mark.parametrize(("current", "following"), [*itertools.product(State, State)])
+def test_only_the_transitions_of_the_interface_are_allowed(
+    current: State, following: State
+) -> None:
+    assert states.may_follow(current, following) == ((current, following) in ALLOWED)
+
+
+def test_a_transition_that_is_not_in_the_table_is_refused() -> None:
+    with pytest.raises(states.IllegalTransition, match="canceled to submitted"):
+        states.advance(in_state(State.CANCELED), State.SUBMITTED, at=T0)
+
+
+def test_each_state_is_told_by_an_event_of_the_table() -> None:
+    assert set(states.EVENTS) == set(State)
+    assert set(states.EVENTS.values()) == {
+        name for name, event in EVENT_TYPES.items() if event.emitter == "payments"
+    }
+
+
+@pytest.mark.parametrize("news", [State.COMPLETED, State.REJECTED])
+def test_news_of_a_wire_that_is_still_pending_record_its_acceptance_first(news: State) -> None:
+    versions = states.hear(wire(), news, at=T0 + timedelta(seconds=3), reason="so")
+
+    assert [version.state for version in versions] == [State.SUBMITTED, news]
+    assert [version.sequence for version in versions] == [2, 3]
+    assert [version.reason for version in versions] == [None, "so"]
+    assert versions[-1].was_accepted
+
+
+def test_what_is_known_is_no_news() -> None:
+    completed = in_state(State.SUBMITTED, State.COMPLETED)
+
+    assert states.hear(completed, State.SUBMITTED, at=T0) == []
+    assert states.hear(completed, State.COMPLETED, at=T0) == []
+
+
+@pytest.mark.parametrize(
+    ("history", "news"),
+    [
+        ((State.CANCELED,), State.SUBMITTED),
+        ((State.REJECTED,), State.COMPLETED),
+        ((State.SUBMITTED,), State.RETURNED),
+        ((State.SUBMITTED, State.COMPLETED), State.REJECTED),
+    ],
+)
+def test_news_that_contradict_what_is_known_are_refused(
+    history: tuple[State, ...], news: State
+) -> None:
+    with pytest.raises(states.IllegalTransition):
+        states.hear(in_state(*history), news, at=T0)
+
+
+def test_a_refused_wire_was_not_accepted_and_one_rejected_later_was() -> None:
+    assert not in_state(State.REJECTED).was_accepted
+    assert in_state(State.SUBMITTED, State.REJECTED).was_accepted
+
+
+@given(st.lists(st.tuples(st.sampled_from(State), st.integers(-1000, 1000)), max_size=12))
+def test_whatever_is_heard_in_whatever_order_the_history_is_a_way_through_the_table(
+    news: list[tuple[State, int]],
+) -> None:
+    current = wire()
+    for state, seconds in news:
+        try:
+            versions = states.hear(current, state, at=T0 + timedelta(seconds=seconds))
+        except states.IllegalTransition:
+            continue
+        current = versions[-1] if versions else current
+
+    steps = [step.state for step in current.history]
+    moments = [step.at for step in current.history]
+    assert all(pair in ALLOWED for pair in itertools.pairwise(steps))
+    assert len(set(steps)) == len(steps)
+    assert moments == sorted(moments)
