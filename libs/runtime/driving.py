@@ -186,7 +186,8 @@ class Driver:
                 continue
             try:
                 async with self._database.transaction() as connection:
-                    room = DRIVES_AT_ONCE - len(self._driving)
+                    # Acceptance may have taken the room while the connection was waited for.
+                    room = max(0, DRIVES_AT_ONCE - len(self._driving))
                     claimed = await inbox.claim(connection, room, self.lease_seconds)
             except Exception as error:
                 self._unless_away(error)
