@@ -41,7 +41,7 @@ format: environment ## Put the code into its format
 
 test: environment ## Run all tests, on servers of their own; choose with ARGS="-k nonce"
 	@$(RUN) -m deploy.local requirements
-	.venv/bin/pytest -n 3 --dist loadgroup $(ARGS)
+	.venv/bin/pytest -n 2 --dist loadgroup $(ARGS)
 
 migrate: environment ## Bring the running stack's database to the newest revision
 	@$(RUN) -m deploy.local migrate

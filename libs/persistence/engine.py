@@ -64,6 +64,15 @@ class Database:
         async with self.engine.begin() as connection:
             yield connection
 
+    @asynccontextmanager
+    async def snapshot(self) -> AsyncIterator[AsyncConnection]:
+        """Read-only; every statement sees the same committed state, so that what is read together belongs together."""
+        async with self.engine.begin() as connection:
+            await connection.execute(
+                text("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            )
+            yield connection
+
     async def ping(self) -> None:
         """Readiness: raises when no statement can be executed."""
         async with self.engine.connect() as connection:

@@ -45,7 +45,7 @@ class Queries:
         customer_id = parse_id(command.customer_id)
         if customer_id is None:
             raise NotFound
-        async with self._database.transaction() as connection:
+        async with self._database.snapshot() as connection:
             file = await self._store.file(connection, principal.tenant, customer_id)
         if file is None:
             raise NotFound
@@ -54,7 +54,7 @@ class Queries:
     async def list_customers(
         self, principal: Principal, command: ListCustomers, _: float
     ) -> Result:
-        async with self._lists.room(), self._database.transaction() as connection:
+        async with self._lists.room(), self._database.snapshot() as connection:
             customers, total = await self._store.customers.page(
                 connection,
                 principal.tenant,

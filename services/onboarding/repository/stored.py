@@ -38,4 +38,4 @@ def _types(model: type[Model]) -> dict[str, Any]:
 def _nested(kind: type, value: Any) -> Any:
     if issubclass(kind, Model):
         return read_stored(kind, value)
-    raise NotImplementedError(kind)
+    raise TypeError(f"a stored {kind.__name__} cannot be read")

@@ -20,6 +20,7 @@ async def test_an_account_without_a_reserve_has_none(bank: Bank) -> None:
 
     assert (refused.status, refused.code) == (409, "no_reserve_account")
     assert await listed(bank, opened.account_id, "settlement-calculations") == {
+        "account_id": opened.account_id,
         "reserve_account_number": None,
         "calculations": [],
         "next_cursor": None,

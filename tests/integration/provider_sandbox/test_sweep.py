@@ -41,7 +41,8 @@ async def test_what_is_swept_lies_at_program_banks_to_the_cent(bank: Bank) -> No
     loaded = await load(bank, opened.account_id)
 
     today = calendar.latest_business_day(calendar.today()).isoformat()
-    assert before == {"locations": [], "total": 0, "page": 1, "limit": 50, "as_of_date": None}
+    nothing = {"locations": [], "total": 0, "page": 1, "limit": 50, "as_of_date": None}
+    assert before == {"account_id": opened.account_id, **nothing}
     assert (loaded.body["locations"], loaded.body["balance"]) == (9, "2000000.07")
     locations = await all_locations(bank, opened.account_id)
     ids = [location["location_id"] for location in locations]
