@@ -32,6 +32,7 @@ SERVICES = (
     Service("onboarding", "ONBOARDING"),
     Service("ledger_read", "LEDGER_READ"),
     Service("payments", "PAYMENTS"),
+    Service("webhook_dispatcher", "WEBHOOK_DISPATCHER"),
     Service("gateway", "GATEWAY", public_port=8080),
 )
 """In the order in which they start; they stop in the reverse order."""
@@ -107,6 +108,7 @@ def stack_settings(
         "BANKSIDE_CORE_URL": f"{sandbox}/core",
         "BANKSIDE_FINANCIAL_URL": f"{sandbox}/financial",
         "BANKSIDE_SANDBOX_PUBLIC_URL": sandbox,
+        "BANKSIDE_CALLBACK_ALLOW": f"{LOOPBACK}:*,localhost:*",
         "BANKSIDE_ADMIN_HOST": LOOPBACK,
     }
     for service in SERVICES:

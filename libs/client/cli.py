@@ -34,6 +34,11 @@ def make_app(arguments: list[str]) -> App:
     app.command(
         "libs.client.dead:app", name="dead", help="Look at dead letters and send them again."
     )
+    app.command(
+        "libs.client.listening:listen",
+        name="listen",
+        help="Receive the webhooks of the running stack here, verify and show them.",
+    )
     for entry in sorted(entry_points(group=OPERATORS)):
         service = entry.value.split(".")[1].replace("_", " ")
         # In the list a line that needs no import; the command itself shows its own.

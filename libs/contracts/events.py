@@ -16,6 +16,7 @@ from libs.contracts import (
     deposit_locations,
     statements,
     transactions,
+    webhook_views,
     wires,
 )
 from libs.contracts.exact_json import encode
@@ -83,13 +84,22 @@ EVENT_TYPES: dict[str, EventType] = {
             wires.WireEventData,
             *("created", "submitted", "completed", "rejected", "returned", "canceled"),
         ),
+        *_kind(
+            "webhook_subscription",
+            "webhook_dispatcher",
+            webhook_views.SubscriptionEventData,
+            *("test", "unavailable"),
+        ),
     )
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """A fact about one resource of one tenant's customer, with the bytes that subscribers will receive."""
+    """A fact about one resource of one tenant's customer, with the bytes that subscribers will receive.
+
+    `customer_id` is empty for what is the partner's own.
+    """
 
     event_id: str
     type: str

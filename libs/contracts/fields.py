@@ -55,6 +55,12 @@ LongText = Annotated[
     StringConstraints(strip_whitespace=True, min_length=1, max_length=1024),
     AfterValidator(_no_control_characters),
 ]
+Description = Annotated[
+    str,
+    StringConstraints(strip_whitespace=True, max_length=255),
+    AfterValidator(_no_control_characters),
+]
+"""Text that may be empty."""
 Purpose = Annotated[
     str,
     StringConstraints(strip_whitespace=True, min_length=1, max_length=140),

@@ -1,12 +1,18 @@
 """The one table: every operation of every service. Router, topology, validation, documents and client read it."""
 
-from libs.contracts import ledger_read_operations, onboarding_operations, payments_operations
+from libs.contracts import (
+    ledger_read_operations,
+    onboarding_operations,
+    payments_operations,
+    webhook_operations,
+)
 from libs.contracts.operation import Operation
 
 OPERATIONS: tuple[Operation, ...] = (
     *onboarding_operations.OPERATIONS,
     *ledger_read_operations.OPERATIONS,
     *payments_operations.OPERATIONS,
+    *webhook_operations.OPERATIONS,
 )
 
 BY_NAME: dict[str, Operation] = {operation.name: operation for operation in OPERATIONS}

@@ -4,59 +4,25 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from functools import partial
 from typing import Any
 
 import structlog
-from aio_pika.abc import AbstractIncomingMessage, AbstractQueue
+from aio_pika.abc import AbstractIncomingMessage
 
 from libs.messaging.broker import BROKER_ERRORS, Session
+from libs.messaging.consumption import Consumption
 from libs.messaging.envelope import Envelope, NotAnEnvelope, decode_command, decode_queries
 from libs.messaging.topology import commands_queue, declare_service, queries_queue
 
 COMMAND_PREFETCH = 64
 QUERY_PREFETCH = 16
 QUERIES_AT_ONCE = 256
-STOP_SECONDS = 3.0
 
 Accept = Callable[[Envelope, str | None], Coroutine[Any, Any, None]]
 """Records the command (and its reply queue); returns once that is committed, however long the database is away."""
 
 Answer = Callable[[Envelope, str | None], Coroutine[Any, Any, None]]
-
-
-class _Consumption:
-    """Being a consumer of a queue on the session at hand."""
-
-    def __init__(self) -> None:
-        self._queue: AbstractQueue | None = None
-        self._tag = ""
-
-    async def start(
-        self,
-        session: Session,
-        service: str,
-        queue: str,
-        prefetch: int,
-        on_message: Callable[[AbstractIncomingMessage], Coroutine[Any, Any, None]],
-    ) -> None:
-        channel = await session.channel(confirms=False)
-        await declare_service(channel, service)
-        await channel.set_qos(prefetch_count=prefetch)
-        self._queue = await channel.get_queue(queue, ensure=False)
-        self._tag = await self._queue.consume(on_message)
-
-    def forget(self) -> None:
-        self._queue = None
-
-    async def stop(self) -> None:
-        """Take nothing more from the queue; what was taken can still be acked."""
-        queue, self._queue = self._queue, None
-        if queue is not None:
-            try:
-                async with asyncio.timeout(STOP_SECONDS):
-                    await queue.cancel(self._tag)
-            except BROKER_ERRORS:
-                pass  # the session is lost, and with it the consumer
 
 
 class CommandConsumer:
@@ -69,7 +35,7 @@ class CommandConsumer:
     def __init__(self, service: str, accept: Accept) -> None:
         self._service = service
         self._accept = accept
-        self._consumption = _Consumption()
+        self._consumption = Consumption()
         self._taken = 0
         self._nothing_taken = asyncio.Event()
         self._nothing_taken.set()
@@ -78,7 +44,7 @@ class CommandConsumer:
     async def attach(self, session: Session) -> None:
         await self._consumption.start(
             session,
-            self._service,
+            partial(declare_service, service=self._service),
             commands_queue(self._service),
             COMMAND_PREFETCH,
             self._on_message,
@@ -136,14 +102,18 @@ class QueryConsumer:
     def __init__(self, service: str, answer: Answer) -> None:
         self._service = service
         self._answer = answer
-        self._consumption = _Consumption()
+        self._consumption = Consumption()
         self._room = asyncio.Semaphore(QUERIES_AT_ONCE)
         self._tasks: set[asyncio.Task[None]] = set()
         self._log = structlog.get_logger("queries")
 
     async def attach(self, session: Session) -> None:
         await self._consumption.start(
-            session, self._service, queries_queue(self._service), QUERY_PREFETCH, self._on_message
+            session,
+            partial(declare_service, service=self._service),
+            queries_queue(self._service),
+            QUERY_PREFETCH,
+            self._on_message,
         )
 
     def detach(self) -> None:

@@ -16,6 +16,10 @@ QUERY_TTL_SECONDS = 25
 """A query older than the gateway's longest deadline has nobody waiting for it."""
 QUERY_QUEUE_LENGTH = 10_000
 DELIVERY_LIMIT = 5
+EVENT_DELIVERY_LIMIT = 100
+"""Events are taken in hundreds: one that nobody can take must not bring its innocent neighbours to the dead queue, nor
+must a consumer that is killed over and over.
+"""
 DEAD_DELIVERY_LIMIT = 1_000_000_000
 """Every look at a dead letter is a delivery: under the broker's own limit (20) looking would lose it."""
 
@@ -26,6 +30,10 @@ def commands_queue(service: str) -> str:
 
 def queries_queue(service: str) -> str:
     return f"{service}.queries"
+
+
+def events_queue(service: str) -> str:
+    return f"{service}.events"
 
 
 def dead_queue(queue: str) -> str:
@@ -39,7 +47,9 @@ async def declare_exchanges(channel: AbstractChannel) -> None:
     await channel.declare_exchange(DEAD, ExchangeType.DIRECT, durable=True)
 
 
-async def declare_durable_queue(channel: AbstractChannel, name: str) -> None:
+async def declare_durable_queue(
+    channel: AbstractChannel, name: str, *, delivery_limit: int = DELIVERY_LIMIT
+) -> None:
     """A quorum queue whose dead letters reach `<name>.dead`, at least once."""
     dead = await channel.declare_queue(
         dead_queue(name),
@@ -52,7 +62,7 @@ async def declare_durable_queue(channel: AbstractChannel, name: str) -> None:
         durable=True,
         arguments={
             "x-queue-type": "quorum",
-            "x-delivery-limit": DELIVERY_LIMIT,
+            "x-delivery-limit": delivery_limit,
             "x-dead-letter-exchange": DEAD,
             "x-dead-letter-routing-key": dead_queue(name),
             "x-dead-letter-strategy": "at-least-once",
@@ -82,3 +92,11 @@ async def declare_service(channel: AbstractChannel, service: str) -> None:
     for operation in operations:
         queue = await channel.get_queue(queues[operation.is_query], ensure=False)
         await queue.bind(QUERIES if operation.is_query else COMMANDS, routing_key=operation.name)
+
+
+async def declare_events(channel: AbstractChannel, service: str) -> None:
+    """The queue of a service that takes every event."""
+    await declare_exchanges(channel)
+    await declare_durable_queue(channel, events_queue(service), delivery_limit=EVENT_DELIVERY_LIMIT)
+    queue = await channel.get_queue(events_queue(service), ensure=False)
+    await queue.bind(EVENTS, routing_key="#")

@@ -21,14 +21,17 @@ from libs.messaging.topology import (
     dead_queue,
     queries_queue,
 )
+from libs.specs.event_schemas import event_schema
 from libs.specs.schemas import REF, Schema, key_of, schemas_of, used_by
 
 DESCRIPTION = """\
 Commands are durable, one to a message; queries, and the replies to both, travel in batches. Sensitive fields (tax
-numbers, dates of birth, external account numbers) are sealed in both directions: what stands in their place is a string
-that only the services can open.
+numbers, dates of birth, external account numbers, secrets) are sealed in both directions: what stands in their place is
+a string that only the services can open.
 """
 REPLIES = "replies"
+DELIVERIES = "deliveries"
+DISPATCHER = "webhook_dispatcher"
 
 
 @cache
@@ -48,11 +51,12 @@ def asyncapi_document() -> dict[str, Any]:
         operations[row.name] = _operation(row)
     for event in EVENT_TYPES.values():
         messages[event.name] = _event(event, schemas[key_of(event.data), "reply"])
+        channel = EVENTS if _is_published(event) else DELIVERIES
         operations[event.name] = {
             "action": "send",
             "title": f"{event.emitter} reports {event.name}",
-            "channel": {"$ref": f"#/channels/{EVENTS}"},
-            "messages": [{"$ref": f"#/channels/{EVENTS}/messages/{event.name}"}],
+            "channel": {"$ref": f"#/channels/{channel}"},
+            "messages": [{"$ref": f"#/channels/{channel}/messages/{event.name}"}],
         }
     return {
         "asyncapi": "3.0.0",
@@ -125,12 +129,18 @@ def _channels() -> dict[str, Schema]:
         if queries:
             name = queries_queue(service)
             channels[name] = _channel(name, QUERIES, queries, "Messages are batches of queries.")
+    published = [event.name for event in EVENT_TYPES.values() if _is_published(event)]
     channels[EVENTS] = {
         "address": "{type}",
         "description": "Facts. The routing key is the event's type.",
-        "parameters": {"type": {"enum": sorted(EVENT_TYPES)}},
-        "messages": {name: _message_ref(name) for name in EVENT_TYPES},
+        "parameters": {"type": {"enum": sorted(published)}},
+        "messages": {name: _message_ref(name) for name in published},
         "bindings": {"amqp": {"is": "routingKey", "exchange": _exchange(EVENTS, "topic")}},
+    }
+    channels[DELIVERIES] = {
+        "address": None,
+        "description": "Not on the broker: posted to the callback URLs of subscriptions, every event byte for byte.",
+        "messages": {name: _message_ref(name) for name in EVENT_TYPES},
     }
     channels[REPLIES] = {
         "address": None,
@@ -154,6 +164,11 @@ def _channel(queue: str, exchange: str | None, rows: list[str], description: str
             f" Published to {exchange} with the operation's name as routing key."
         )
     return described
+
+
+def _is_published(event: EventType) -> bool:
+    """Those of the dispatcher go straight into what it delivers."""
+    return event.emitter != DISPATCHER
 
 
 def _exchange(name: str, kind: str) -> Schema:
@@ -210,14 +225,6 @@ def _batch(item: Schema, limit: int) -> Schema:
 
 def _event(event: EventType, data: Schema) -> Schema:
     text = {"type": "string"}
-    members: dict[str, Schema] = {
-        "id": {**text, "pattern": "^evt_"},
-        "type": {"const": event.name},
-        "timestamp": {**text, "format": "date-time"},
-        "api_version": {"const": API_VERSION},
-        "sequence": {"type": "integer", "minimum": 1},
-        "data": data,
-    }
     headers = {"tenant": text, "customer_id": text, "resource_id": text}
     return {
         "name": event.name,
@@ -226,7 +233,7 @@ def _event(event: EventType, data: Schema) -> Schema:
             "type": "object",
             "properties": {**headers, "sequence": {"type": "integer"}},
         },
-        "payload": {"type": "object", "required": list(members), "properties": members},
+        "payload": event_schema(event, data),
     }
 
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from libs.contracts import webhook_operations as webhooks
+from libs.contracts.webhook_operations import Twin
+
 _ADDRESS = {
     "street_1": "21 Harbor Street",
     "city": "Portland",
@@ -18,6 +21,11 @@ _EXTERNAL_BANK_ACCOUNT = {
     "account_number": "9876543210",
     "address_on_account": _ADDRESS,
 }
+
+
+def _of_both(twin: Twin, request: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    return {row.name: request for row in twin}
+
 
 REQUESTS: dict[str, dict[str, Any]] = {
     "onboarding.onboard_customer": {
@@ -65,4 +73,17 @@ REQUESTS: dict[str, dict[str, Any]] = {
         "amount": 1250.75,
         "purpose": "Invoice 2047",
     },
+    **_of_both(
+        webhooks.CREATE_SUBSCRIPTION,
+        {
+            "event_types": "transaction",
+            "callback_url": "https://hooks.tidewater.example.com/bankside",
+            "description": "Bookkeeping",
+        },
+    ),
+    **_of_both(webhooks.UPDATE_SUBSCRIPTION, {"event_types": "*", "status": "disabled"}),
+    **_of_both(
+        webhooks.RECOVER_SUBSCRIPTION,
+        {"since": "2026-03-01T00:00:00Z", "until": "2026-03-02T12:00:00Z"},
+    ),
 }

@@ -5,17 +5,18 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from libs.contracts.events import API_VERSION
+from libs.contracts.events import API_VERSION, EVENT_TYPES, EventType
 from libs.contracts.operation import Operation
 from libs.contracts.principal import Family
 from libs.contracts.table import OPERATIONS
 from libs.specs import problems
+from libs.specs.event_schemas import event_schema
 from libs.specs.examples import REQUESTS
 from libs.specs.schemas import Schema, key_of, schemas_of, used_by
 
 DESCRIPTION = """\
 Banking as a service for business customers: onboarding, accounts, balances, statements, transactions, deposit
-locations, settlement, ACH, wires. Every request is signed.
+locations, settlement, ACH, wires, webhooks. Every request is signed.
 
 **Signing.** The signature is the lower-case hex HMAC-SHA256, keyed with the secret, of seven parts joined by
 newlines: `v1`, the timestamp, the nonce and the subscription key as sent, the method in upper case, the request
@@ -28,6 +29,10 @@ a `code`.
 
 **Retrying.** Send a POST or PATCH with an `Idempotency-Key`. A retry signs anew and keeps the key; it returns the
 first answer.
+
+**Webhooks.** Each event is posted to the callback URLs of the subscriptions that ask for its type, at least once and in
+no promised order, and can be listed under `events`. Deliveries are signed as in Standard Webhooks, with the secret of
+the subscription, and answered with any 2xx.
 """
 
 AUTHENTICATION: dict[str, Schema] = {
@@ -72,6 +77,13 @@ HEADERS: dict[str, Schema] = {
         "schema": {"type": "string", "const": "true"},
     },
 }
+DELIVERY_HEADERS = {
+    "webhook-id": "The event's id, the same at every attempt",
+    "webhook-timestamp": "Unix time of the attempt in whole seconds",
+    "webhook-signature": "`v1,` and the base64 HMAC-SHA256 of id, timestamp and body joined by dots; one for each "
+    "secret that is active, separated by spaces",
+}
+EVENTS_TAG = "events"
 PATH_VALUE: Schema = {"type": "string", "pattern": "^[A-Za-z0-9._~-]{1,128}$"}
 
 
@@ -83,6 +95,7 @@ def openapi_document() -> dict[str, Any]:
         [(row.command, "request") for row in rows]
         + [(row.reply, "reply") for row in rows]
         + [(row.pagination, "reply") for row in rows if row.pagination]
+        + [(event.data, "reply") for event in EVENT_TYPES.values()]
     )
     paths: dict[str, dict[str, Schema]] = {}
     components = dict(definitions)
@@ -95,6 +108,10 @@ def openapi_document() -> dict[str, Any]:
         paths.setdefault(row.path or "", {})[str(row.method).lower()] = _operation(
             row, command, _envelope(row, data, page)
         )
+    webhooks = {
+        event.name: {"post": _webhook(event, schemas[key_of(event.data), "reply"])}
+        for event in EVENT_TYPES.values()
+    }
     return {
         "openapi": "3.1.0",
         "info": {
@@ -107,10 +124,12 @@ def openapi_document() -> dict[str, Any]:
         "tags": [
             {"name": Family.PARTNER, "description": "For resellers: every customer they onboarded"},
             {"name": Family.CUSTOMER, "description": "For one customer"},
+            {"name": EVENTS_TAG, "description": "What is posted to callback URLs"},
         ],
         "paths": paths,
+        "webhooks": webhooks,
         "components": {
-            "schemas": used_by(paths, components | problems.COMPONENTS),
+            "schemas": used_by([paths, webhooks], components | problems.COMPONENTS),
             "headers": HEADERS,
             "parameters": {
                 name: {"name": name, "in": "header", "required": True, **described}
@@ -145,6 +164,32 @@ def _operation(row: Operation, command: Schema, envelope: Schema) -> Schema:
             content["example"] = REQUESTS[row.name]
         described["requestBody"] = {"required": True, "content": {"application/json": content}}
     return described
+
+
+def _webhook(event: EventType, data: Schema) -> Schema:
+    return {
+        "operationId": event.name,
+        "tags": [EVENTS_TAG],
+        "summary": f"The event {event.name}",
+        "parameters": [
+            {
+                "name": name,
+                "in": "header",
+                "required": True,
+                "description": description,
+                "schema": {"type": "string"},
+            }
+            for name, description in DELIVERY_HEADERS.items()
+        ],
+        "requestBody": {
+            "required": True,
+            "content": {"application/json": {"schema": event_schema(event, data)}},
+        },
+        "responses": {
+            "2XX": {"description": "Received. Anything else is tried again later."},
+            "410": {"description": "Nothing more is wanted: the subscription becomes unavailable."},
+        },
+    }
 
 
 def _parameters(row: Operation, command: Schema) -> list[Schema]:

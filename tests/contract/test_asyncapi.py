@@ -59,6 +59,17 @@ def test_an_operations_message_is_in_the_queue_of_its_service() -> None:
         assert row.name in target(channel)["messages"]
 
 
+def test_events_of_the_dispatcher_do_not_travel_over_the_broker() -> None:
+    document = asyncapi_document()
+
+    own = {name for name in EVENT_TYPES if name.startswith("webhook_subscription.")}
+    assert own
+    assert set(document["channels"]["bankside.events"]["messages"]) == set(EVENT_TYPES) - own
+    assert set(document["channels"]["deliveries"]["messages"]) == set(EVENT_TYPES)
+    for name in own:
+        assert document["operations"][name]["channel"]["$ref"] == "#/channels/deliveries"
+
+
 def test_every_payload_is_a_schema() -> None:
     for message in asyncapi_document()["components"]["messages"].values():
         OAS31Validator.check_schema(message["payload"])
@@ -72,6 +83,7 @@ def test_what_is_sensitive_is_sealed_on_the_broker() -> None:
     assert schemas["Person"]["properties"]["date_of_birth"] == sealed
     assert schemas["Business"]["properties"]["ein"] == sealed
     assert schemas["ExternalAccount"]["properties"]["external_account_number"] == sealed
+    assert schemas["SubscriptionSecret"]["properties"]["secret"] == sealed
 
 
 def test_an_event_is_valid_by_its_schema() -> None:

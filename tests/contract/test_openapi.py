@@ -10,6 +10,7 @@ from openapi_schema_validator import OAS31Validator
 from openapi_spec_validator import validate
 
 from libs.contracts.binding import bind
+from libs.contracts.events import EVENT_TYPES
 from libs.contracts.exact_json import encode
 from libs.contracts.operation import Operation
 from libs.contracts.table import OPERATIONS
@@ -53,6 +54,25 @@ def test_the_document_has_each_row_of_the_table_and_nothing_else() -> None:
     }
 
     assert documented == {row.name for row in ROWS}
+
+
+def test_the_document_has_what_is_posted_for_each_type_of_event() -> None:
+    webhooks = openapi_document()["webhooks"]
+
+    assert set(webhooks) == set(EVENT_TYPES)
+    for name, webhook in webhooks.items():
+        schema = webhook["post"]["requestBody"]["content"]["application/json"]["schema"]
+        assert schema["properties"]["type"] == {"const": name}
+
+
+def test_webhooks_and_events_are_the_same_in_both_families() -> None:
+    paths = openapi_document()["paths"]
+
+    for path in ("/webhooks/subscriptions", "/webhooks/subscriptions/{subscription_id}", "/events"):
+        customer, partner = paths[f"/customer{path}"], paths[f"/partner/reseller{path}"]
+        assert customer.keys() == partner.keys()
+    assert len([path for path in paths if "/webhooks/" in path or "/events" in path]) == 22
+    assert "x-extension" not in paths["/customer/webhooks/subscriptions"]["post"]
 
 
 def test_internal_queries_are_nobody_elses_business() -> None:

@@ -14,6 +14,7 @@ from aiohttp import web
 from libs.client import client as client_module
 from libs.client.client import Call, Client, request_of
 from libs.client.transport import Transport
+from libs.client.webhooks import TwinCall, Webhooks
 from libs.contracts import errors
 from libs.contracts import onboarding_operations as onboarding
 from libs.contracts.accounts import GetBalance
@@ -50,8 +51,17 @@ def test_every_operation_for_callers_is_a_method() -> None:
         name: member.operation for name, member in vars(Client).items() if isinstance(member, Call)
     }
 
-    assert set(methods.values()) == {row for row in OPERATIONS if row.path}
+    twins = {
+        name: member.twin for name, member in vars(Webhooks).items() if isinstance(member, TwinCall)
+    }
+
+    rows = [*methods.values(), *(row for twin in twins.values() for row in twin)]
+    assert len(rows) == len(set(rows))
+    assert set(rows) == {row for row in OPERATIONS if row.path}
     assert all(row.name.endswith(f".{name}") for name, row in methods.items())
+    for name, twin in twins.items():
+        for row in twin:
+            assert row.name.replace(f"_{row.family}_", "_").endswith(f".{name}")
 
 
 async def test_a_reply_is_a_model_with_every_digit() -> None:

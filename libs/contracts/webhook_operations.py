@@ -1,0 +1,250 @@
+"""The rows of webhook_dispatcher: webhooks and events, the same for both families.
+
+A customer has subscriptions to its own events, a partner to those of all its customers; neither sees the other's
+subscriptions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from http import HTTPMethod
+from typing import Any
+
+from libs.contracts import errors as e
+from libs.contracts import event_views, webhook_views, webhooks
+from libs.contracts.operation import Operation, PageInfo
+from libs.contracts.principal import Family, Scope
+
+PREFIXES = {Family.CUSTOMER: "/customer", Family.PARTNER: "/partner/reseller"}
+
+
+@dataclass(frozen=True, slots=True)
+class Twin:
+    """One operation as a row of each family."""
+
+    customer: Operation
+    partner: Operation
+
+    def of(self, family: Family) -> Operation:
+        return self.customer if family is Family.CUSTOMER else self.partner
+
+    def __iter__(self) -> Iterator[Operation]:
+        return iter((self.customer, self.partner))
+
+
+def _twin(
+    verb: str, noun: str, method: HTTPMethod, path: str, *, numbered: bool = False, **row: Any
+) -> Twin:
+    """`<verb>_customer_<noun>` and `<verb>_partner_<noun>`.
+
+    Args:
+        path: below the prefix of the family.
+        numbered: the customer's is one of the interface's numbered endpoints.
+    """
+    rows = (
+        Operation(
+            name=f"webhook_dispatcher.{verb}_{family}_{noun}",
+            method=method,
+            path=PREFIXES[family] + path,
+            extension=not (numbered and family is Family.CUSTOMER),
+            **row,
+        )
+        for family in (Family.CUSTOMER, Family.PARTNER)
+    )
+    return Twin(*rows)
+
+
+_SUBSCRIPTIONS = "/webhooks/subscriptions"
+_SUBSCRIPTION = f"{_SUBSCRIPTIONS}/{{subscription_id}}"
+_DELIVERIES = f"{_SUBSCRIPTION}/deliveries"
+_DELIVERY = f"{_DELIVERIES}/{{delivery_id}}"
+
+CREATE_SUBSCRIPTION = _twin(
+    "create",
+    "subscription",
+    HTTPMethod.POST,
+    _SUBSCRIPTIONS,
+    numbered=True,
+    scope=Scope.WEBHOOKS_WRITE,
+    command=webhooks.CreateSubscription,
+    reply=webhook_views.Subscription,
+    message="Webhook subscription created",
+    errors=(e.InvalidState,),
+    summary="Subscribe a callback URL to a kind of event",
+)
+LIST_SUBSCRIPTIONS = _twin(
+    "list",
+    "subscriptions",
+    HTTPMethod.GET,
+    _SUBSCRIPTIONS,
+    scope=Scope.WEBHOOKS_READ,
+    command=webhooks.ListSubscriptions,
+    reply=list[webhook_views.Subscription],
+    message="Webhook subscriptions found",
+    summary="List the subscriptions, newest first",
+)
+GET_SUBSCRIPTION = _twin(
+    "get",
+    "subscription",
+    HTTPMethod.GET,
+    _SUBSCRIPTION,
+    scope=Scope.WEBHOOKS_READ,
+    command=webhooks.GetSubscription,
+    reply=webhook_views.Subscription,
+    message="Webhook subscription found",
+    errors=(e.NotFound,),
+    summary="Get a subscription",
+)
+UPDATE_SUBSCRIPTION = _twin(
+    "update",
+    "subscription",
+    HTTPMethod.PATCH,
+    _SUBSCRIPTION,
+    scope=Scope.WEBHOOKS_WRITE,
+    command=webhooks.UpdateSubscription,
+    reply=webhook_views.Subscription,
+    message="Webhook subscription updated",
+    errors=(e.NotFound, e.InvalidState),
+    summary="Change a subscription, disable it, or make it active again",
+)
+DELETE_SUBSCRIPTION = _twin(
+    "delete",
+    "subscription",
+    HTTPMethod.DELETE,
+    _SUBSCRIPTION,
+    scope=Scope.WEBHOOKS_WRITE,
+    command=webhooks.DeleteSubscription,
+    reply=None,
+    message="Webhook subscription deleted",
+    errors=(e.NotFound,),
+    summary="Delete a subscription, with the deliveries that it still waits for",
+)
+GET_SECRET = _twin(
+    "get",
+    "secret",
+    HTTPMethod.GET,
+    f"{_SUBSCRIPTION}/secret",
+    scope=Scope.WEBHOOKS_WRITE,
+    command=webhooks.GetSecret,
+    reply=webhook_views.SubscriptionSecret,
+    message="Secret found",
+    errors=(e.NotFound,),
+    summary="Get the secret that deliveries are signed with",
+)
+ROTATE_SECRET = _twin(
+    "rotate",
+    "secret",
+    HTTPMethod.POST,
+    f"{_SUBSCRIPTION}/secret/rotate",
+    scope=Scope.WEBHOOKS_WRITE,
+    command=webhooks.RotateSecret,
+    reply=webhook_views.SubscriptionSecret,
+    message="Secret rotated",
+    errors=(e.NotFound,),
+    summary="Make a new secret; the one before goes on signing beside it for a while",
+)
+TEST_SUBSCRIPTION = _twin(
+    "test",
+    "subscription",
+    HTTPMethod.POST,
+    f"{_SUBSCRIPTION}/test",
+    scope=Scope.WEBHOOKS_WRITE,
+    command=webhooks.TestSubscription,
+    reply=webhook_views.Delivery,
+    message="Test event recorded",
+    errors=(e.NotFound, e.InvalidState),
+    summary="Record a test event that is delivered to this subscription only",
+)
+LIST_DELIVERIES = _twin(
+    "list",
+    "deliveries",
+    HTTPMethod.GET,
+    _DELIVERIES,
+    scope=Scope.WEBHOOKS_READ,
+    command=webhooks.ListDeliveries,
+    reply=list[webhook_views.Delivery],
+    pagination=PageInfo,
+    message="Deliveries found",
+    errors=(e.NotFound,),
+    summary="List a subscription's deliveries, newest first",
+)
+GET_DELIVERY = _twin(
+    "get",
+    "delivery",
+    HTTPMethod.GET,
+    _DELIVERY,
+    scope=Scope.WEBHOOKS_READ,
+    command=webhooks.GetDelivery,
+    reply=webhook_views.DeliveryDetail,
+    message="Delivery found",
+    errors=(e.NotFound,),
+    summary="Get a delivery with its attempts",
+)
+RESEND_DELIVERY = _twin(
+    "resend",
+    "delivery",
+    HTTPMethod.POST,
+    f"{_DELIVERY}/resend",
+    scope=Scope.WEBHOOKS_WRITE,
+    command=webhooks.ResendDelivery,
+    reply=webhook_views.Delivery,
+    message="Delivery scheduled",
+    errors=(e.NotFound, e.InvalidState),
+    summary="Deliver an event to a subscription once more",
+)
+RECOVER_SUBSCRIPTION = _twin(
+    "recover",
+    "subscription",
+    HTTPMethod.POST,
+    f"{_SUBSCRIPTION}/recover",
+    scope=Scope.WEBHOOKS_WRITE,
+    command=webhooks.RecoverSubscription,
+    reply=webhook_views.Recovery,
+    message="Recovery scheduled",
+    errors=(e.NotFound, e.InvalidState),
+    summary="Deliver every event that failed or was held in a time once more",
+)
+LIST_EVENTS = _twin(
+    "list",
+    "events",
+    HTTPMethod.GET,
+    "/events",
+    scope=Scope.EVENTS_READ,
+    command=event_views.ListEvents,
+    reply=list[event_views.DeliveredEvent],
+    message="Events found",
+    errors=(e.NotFound,),
+    summary="List the events that are kept, oldest first; ask for those after the last one seen to miss none",
+)
+GET_EVENT = _twin(
+    "get",
+    "event",
+    HTTPMethod.GET,
+    "/events/{event_id}",
+    scope=Scope.EVENTS_READ,
+    command=event_views.GetEvent,
+    reply=event_views.DeliveredEvent,
+    message="Event found",
+    errors=(e.NotFound,),
+    summary="Get an event, as it was delivered",
+)
+
+TWINS = (
+    CREATE_SUBSCRIPTION,
+    LIST_SUBSCRIPTIONS,
+    GET_SUBSCRIPTION,
+    UPDATE_SUBSCRIPTION,
+    DELETE_SUBSCRIPTION,
+    GET_SECRET,
+    ROTATE_SECRET,
+    TEST_SUBSCRIPTION,
+    LIST_DELIVERIES,
+    GET_DELIVERY,
+    RESEND_DELIVERY,
+    RECOVER_SUBSCRIPTION,
+    LIST_EVENTS,
+    GET_EVENT,
+)
+
+OPERATIONS = tuple(row for twin in TWINS for row in twin)

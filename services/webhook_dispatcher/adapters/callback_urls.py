@@ -1,0 +1,103 @@
+"""Where deliveries may go: the rules for callback URLs and for the addresses behind them (interface §8)."""
+
+from __future__ import annotations
+
+from enum import Enum, auto
+
+from libs.contracts.errors import Invalid
+from services.webhook_dispatcher.adapters.allowance import Allowance
+from services.webhook_dispatcher.adapters.callback_targets import Target, Unfit, target_of
+from services.webhook_dispatcher.adapters.lookups import Lookups, NotResolved
+from services.webhook_dispatcher.adapters.networks import is_public, parsed
+
+PORTS = (443, 8443)
+NOT_PUBLIC = "The host name does not resolve to public addresses, and to no others, within 5 s."
+"""One sentence for all of it, so that nobody learns which names there are inside."""
+
+
+class Standing(Enum):
+    """Which addresses a callback URL may lead to."""
+
+    PUBLIC = auto()
+    """https to a host name: what is public, or in an allowed network."""
+    NETWORKS = auto()
+    """Anything else, by leave of the networks in the setting: nothing outside of them."""
+    NAMED = auto()
+    """A host entry of the setting names it: wherever it leads."""
+
+
+class Rules:
+    """The same rules at creation and at every connection."""
+
+    def __init__(self, allowance: Allowance) -> None:
+        self._allowance = allowance
+
+    def standing(self, target: Target) -> Standing:
+        """Raises Unfit: nothing can make this URL acceptable."""
+        if self._allowance.names(target.host, target.port):
+            return Standing.NAMED
+        why_not = _why_not(target)
+        if why_not is None:
+            return Standing.PUBLIC
+        if target.address is not None:
+            if self._allowance.covers(target.address):
+                return Standing.NETWORKS
+        elif target.is_host_name and self._allowance.networks:
+            return Standing.NETWORKS
+        raise Unfit(why_not)
+
+    def admits(self, standing: Standing, address: str) -> bool:
+        """Whether a URL of this standing may lead to a resolved address, given in canonical form."""
+        found = parsed(address)
+        if found is None:
+            return False
+        match standing:
+            case Standing.PUBLIC:
+                return is_public(found) or self._allowance.covers(found)
+            case Standing.NETWORKS:
+                return self._allowance.covers(found)
+            case Standing.NAMED:
+                return True
+
+
+def _why_not(target: Target) -> str | None:
+    if target.scheme != "https":
+        return "The URL is not https."
+    if target.port not in PORTS:
+        return "The port is neither 443 nor 8443."
+    if not target.is_host_name or "." not in target.host:
+        return "The URL has no public host name; an address, in whatever form, is none."
+    return None
+
+
+class ResolvingCallbackUrls:
+    """Looks at a callback URL as it is created.
+
+    Args:
+        lookups: not those of the poster, so that names which hang here delay no delivery.
+    """
+
+    def __init__(self, rules: Rules, lookups: Lookups) -> None:
+        self._rules = rules
+        self._lookups = lookups
+
+    async def check(self, url: str) -> None:
+        """Return when deliveries may go there as things are now. Raises Invalid, naming `callback_url` and why."""
+        try:
+            await self._check(url)
+        except Unfit as unfit:
+            message = f"Value error, {unfit}"
+            where = ["body", "callback_url"]
+            raise Invalid([{"loc": where, "msg": message, "type": "value_error"}]) from None
+
+    async def _check(self, url: str) -> None:
+        target = target_of(url)
+        standing = self._rules.standing(target)
+        if target.address is not None:
+            return  # its standing is by this address
+        try:
+            addresses = await self._lookups.addresses(target.host)
+        except NotResolved:
+            raise Unfit(NOT_PUBLIC) from None
+        if not all(self._rules.admits(standing, address) for address in addresses):
+            raise Unfit(NOT_PUBLIC)

@@ -1,0 +1,168 @@
+"""Connections to callback URLs: only to addresses that were checked, kept for a short while, bounded.
+
+Two guards, since aiohttp resolves names but not literal addresses: the resolver checks every address of a name and
+hands on these very ones, so that nothing is resolved twice; and the socket factory checks the one address that is
+dialled, wherever it came from. Names are looked up at every dial, and a kept connection lives for a minute at most, so
+that a name that moves is followed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+import time
+from collections.abc import Callable
+
+import aiohttp
+from aiohttp.abc import AbstractResolver, ResolveResult
+
+from services.webhook_dispatcher.adapters.callback_urls import Rules, Standing
+from services.webhook_dispatcher.adapters.lookups import Lookups
+from services.webhook_dispatcher.adapters.strict_connection import speak_strictly
+
+MAX_ADDRESSES_DIALLED = 4
+IDLE_SECONDS = 4.0
+"""Shorter than the 5 s after which many servers close an idle connection: what they close may cost an attempt."""
+MAX_LINE_BYTES = 8190
+MAX_HEADERS = 64
+READ_BYTES = 16 * 1024
+HEADERS = {"User-Agent": "Bankside-Webhooks/1", "Accept": "*/*", "Accept-Encoding": "identity"}
+
+
+class ForbiddenAddress(Exception):
+    """Nothing is sent to where this leads."""
+
+
+class CheckingResolver(AbstractResolver):
+    """Addresses of names, if all of them are admitted."""
+
+    def __init__(self, rules: Rules, standing: Standing, lookups: Lookups) -> None:
+        self._rules = rules
+        self._standing = standing
+        self._lookups = lookups
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
+    ) -> list[ResolveResult]:
+        """Raises ForbiddenAddress and NotResolved, which aiohttp passes on as they are."""
+        addresses = await self._lookups.addresses(host)
+        if not all(self._rules.admits(self._standing, address) for address in addresses):
+            raise ForbiddenAddress
+        return [
+            ResolveResult(hostname=host, host=address, port=port, family=family, proto=0, flags=0)
+            for address in addresses[:MAX_ADDRESSES_DIALLED]
+        ]
+
+    async def close(self) -> None:
+        """The lookups are somebody else's."""
+
+
+class _Generation:
+    """Sessions, one for each standing, that end together."""
+
+    def __init__(self, ends_at: float) -> None:
+        self.ends_at = ends_at
+        self.sessions: dict[Standing, aiohttp.ClientSession] = {}
+        self.in_use = 0
+        self.dialled = 0
+
+    async def close(self) -> None:
+        for session in self.sessions.values():
+            await session.close()
+
+
+class Connections:
+    """Sessions to post with. To be made within a running loop, and closed.
+
+    Kept connections end with their generation: after `lifetime_seconds`, or when `limit` were dialled in it, which
+    bounds how many there are at any moment to `limit` and those in use.
+
+    Args:
+        limit: at least the number of posts at one time: a post that waited for a connection would lose of its time.
+            How many go to one host is bounded by whoever posts.
+        ssl_context: instead of the system's authorities.
+    """
+
+    def __init__(
+        self,
+        rules: Rules,
+        lookups: Lookups,
+        *,
+        limit: int,
+        lifetime_seconds: float,
+        ssl_context: ssl.SSLContext | None = None,
+    ) -> None:
+        self._rules = rules
+        self._lookups = lookups
+        self._limit = limit
+        self._lifetime_seconds = lifetime_seconds
+        self._ssl_context = ssl_context or _system_context()
+        self._current = self._begin()
+        self._closing: set[asyncio.Task[None]] = set()
+
+    def lease(self, standing: Standing) -> tuple[aiohttp.ClientSession, Callable[[], None]]:
+        """A session, and what to call when the post is over, however it ended."""
+        generation = self._current
+        if time.monotonic() >= generation.ends_at or generation.dialled >= self._limit:
+            self._current = self._begin()
+            self._close_if_over(generation)
+            generation = self._current
+        session = generation.sessions.get(standing)
+        if session is None:
+            session = generation.sessions[standing] = self._open(generation, standing)
+        generation.in_use += 1
+
+        def release() -> None:
+            generation.in_use -= 1
+            self._close_if_over(generation)
+
+        return session, release
+
+    async def close(self) -> None:
+        await self._current.close()
+        await asyncio.gather(*self._closing)
+
+    def _begin(self) -> _Generation:
+        return _Generation(time.monotonic() + self._lifetime_seconds)
+
+    def _close_if_over(self, generation: _Generation) -> None:
+        if generation is not self._current and not generation.in_use:
+            task = asyncio.create_task(generation.close(), name="close connections")
+            self._closing.add(task)
+            task.add_done_callback(self._closing.discard)
+
+    def _open(self, generation: _Generation, standing: Standing) -> aiohttp.ClientSession:
+        def dial(info: aiohttp.AddrInfoType) -> socket.socket:
+            family, kind, protocol, _, address = info
+            if not self._rules.admits(standing, str(address[0])):
+                raise ForbiddenAddress
+            generation.dialled += 1
+            return socket.socket(family, kind, protocol)
+
+        connector = aiohttp.TCPConnector(
+            resolver=CheckingResolver(self._rules, standing, self._lookups),
+            use_dns_cache=False,
+            socket_factory=dial,
+            ssl=self._ssl_context,
+            limit=self._limit,
+            keepalive_timeout=min(IDLE_SECONDS, self._lifetime_seconds),
+        )
+        speak_strictly(connector)
+        return aiohttp.ClientSession(
+            connector=connector,
+            headers=HEADERS,
+            cookie_jar=aiohttp.DummyCookieJar(),
+            trust_env=False,
+            auto_decompress=False,
+            read_bufsize=READ_BYTES,
+            max_line_size=MAX_LINE_BYTES,
+            max_field_size=MAX_LINE_BYTES,
+            max_headers=MAX_HEADERS,
+        )
+
+
+def _system_context() -> ssl.SSLContext:
+    context = ssl.create_default_context()
+    context.set_alpn_protocols(["http/1.1"])
+    return context

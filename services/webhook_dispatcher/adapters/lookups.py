@@ -1,0 +1,149 @@
+"""From host names to addresses: the system's own resolver, in bounded threads, with a deadline.
+
+`getaddrinfo` knows what this machine knows (its hosts file, its search order) and needs no library; but it cannot be
+interrupted, and a name whose servers are silent holds its thread for as long as the system waits, often 10 s and more.
+So the threads are our own and never those that the rest of the process uses; however many ask for a name at one moment,
+it is looked up once; and names that were slow the last time share a few threads, whatever their number.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from typing import Any
+
+SECONDS = 5.0
+SLOW_SECONDS = 1.0
+SLOW_NAMES = 4096
+
+GetAddrInfo = Callable[..., Sequence[tuple[Any, Any, Any, Any, tuple[Any, ...]]]]
+
+
+class NotResolved(Exception):
+    """The host name has no address."""
+
+
+class NotResolvedInTime(NotResolved):
+    """The host name has no address yet."""
+
+
+class Lookups:
+    """Looks names up. Answers are not kept: a name is looked up whenever it is dialled.
+
+    Args:
+        seconds: how long a caller waits.
+        at_once: threads for names that are not known to be slow.
+        slow_at_once: threads for those that took longer than `slow_seconds` the last time.
+    """
+
+    def __init__(
+        self,
+        *,
+        seconds: float = SECONDS,
+        at_once: int = 32,
+        slow_at_once: int = 8,
+        slow_seconds: float = SLOW_SECONDS,
+        getaddrinfo: GetAddrInfo = socket.getaddrinfo,
+    ) -> None:
+        self._seconds = seconds
+        self._slow_seconds = slow_seconds
+        self._getaddrinfo = getaddrinfo
+        self._quick = asyncio.Semaphore(at_once)
+        self._slow = asyncio.Semaphore(slow_at_once)
+        self._slow_names: OrderedDict[str, None] = OrderedDict()
+        self._under_way: dict[str, asyncio.Task[list[str]]] = {}
+        self._wanted_until: dict[str, float] = {}
+
+    async def addresses(self, host: str) -> list[str]:
+        """Every address of a name, in the system's order of preference; of IPv6 with its scope, if it has one.
+
+        Raises:
+            NotResolvedInTime: the answer took too long.
+            NotResolved: it has none.
+        """
+        self._wanted_until[host] = time.monotonic() + self._seconds
+        lookup = self._under_way.get(host)
+        if lookup is None:
+            lookup = asyncio.create_task(self._look_up(host), name="lookup")
+            lookup.add_done_callback(lambda done: self._ended(host, done))
+            self._under_way[host] = lookup
+        try:
+            async with asyncio.timeout(self._seconds):
+                return await asyncio.shield(lookup)
+        except TimeoutError:
+            raise NotResolvedInTime from None
+
+    async def close(self) -> None:
+        """Forget what is under way. Threads that still wait end by themselves, and do not keep the process."""
+        lookups = list(self._under_way.values())
+        for lookup in lookups:
+            lookup.cancel()
+        await asyncio.gather(*lookups, return_exceptions=True)
+
+    def _ended(self, host: str, lookup: asyncio.Task[list[str]]) -> None:
+        del self._under_way[host], self._wanted_until[host]
+        if not lookup.cancelled():
+            lookup.exception()  # nobody may be waiting for it any more
+
+    async def _look_up(self, host: str) -> list[str]:
+        async with self._slow if host in self._slow_names else self._quick:
+            if time.monotonic() >= self._wanted_until[host]:
+                raise NotResolvedInTime
+            started = time.monotonic()
+            try:
+                found = await _in_thread(
+                    lambda: self._getaddrinfo(host, None, type=socket.SOCK_STREAM)
+                )
+            except (OSError, UnicodeError):
+                raise NotResolved from None
+            finally:
+                self._remember(host, is_slow=time.monotonic() - started > self._slow_seconds)
+        addresses = dict.fromkeys(_address(sockaddr) for *_, sockaddr in found)
+        if not addresses:
+            raise NotResolved
+        return list(addresses)
+
+    def _remember(self, host: str, *, is_slow: bool) -> None:
+        self._slow_names.pop(host, None)
+        if is_slow:
+            self._slow_names[host] = None
+            if len(self._slow_names) > SLOW_NAMES:
+                self._slow_names.popitem(last=False)
+
+
+def _address(sockaddr: tuple[Any, ...]) -> str:
+    address = str(sockaddr[0])
+    if len(sockaddr) == 4 and sockaddr[3] and "%" not in address:
+        return f"{address}%{sockaddr[3]}"
+    return address
+
+
+async def _in_thread(call: Callable[[], Any]) -> Any:
+    """The result of `call` in a thread of its own, which ends with the process if it must."""
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[Any] = loop.create_future()
+
+    def settle(result: Any, error: Exception | None) -> None:
+        if future.done():
+            return
+        if error is None:
+            future.set_result(result)
+        else:
+            future.set_exception(error)
+
+    def run() -> None:
+        result, failure = None, None
+        try:
+            result = call()
+        except Exception as error:
+            failure = error
+        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits
+            loop.call_soon_threadsafe(settle, result, failure)
+
+    threading.Thread(target=run, name="lookup", daemon=True).start()
+    return await future

@@ -1,0 +1,223 @@
+"""One signed POST to a callback URL, bounded in time and memory, its outcome named.
+
+What counts as an answer: a status line, the headers, and either the whole body or its first 16 KiB, within the time.
+Then the status alone decides; the body is a record for whoever looks into a delivery, and what is beyond 16 KiB is not
+read: the connection is closed instead. A 2xx that trickles is therefore a timeout, one that is endless but quick a
+success, and one that breaks off a failure: in each the status that came is kept with the attempt.
+"""
+
+from __future__ import annotations
+
+import errno
+import ssl
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+import aiohttp
+import structlog
+
+from services.webhook_dispatcher.adapters.callback_targets import Unfit, target_of
+from services.webhook_dispatcher.adapters.callback_urls import Rules
+from services.webhook_dispatcher.adapters.dialing import Connections, ForbiddenAddress
+from services.webhook_dispatcher.adapters.lookups import Lookups, NotResolved, NotResolvedInTime
+from services.webhook_dispatcher.adapters.retry_after import retry_after
+from services.webhook_dispatcher.ports import Attempt, Post, Verdict
+
+MAX_ANSWER_BYTES = 16 * 1024
+ASKS_FOR_LATER = frozenset({429, 503})
+OWN_TROUBLE = frozenset(
+    {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM, errno.EADDRNOTAVAIL}
+)
+"""What is short on this machine, and not the endpoint's fault."""
+
+
+@dataclass(frozen=True, slots=True)
+class Timeouts:
+    """Seconds (interface §8). Looking a name up has a limit of its own, in `Lookups`.
+
+    Args:
+        connect: to dial and, with TLS, to agree on a session.
+        total: everything.
+    """
+
+    connect: float = 5.0
+    total: float = 15.0
+
+
+@dataclass(slots=True)
+class _Answer:
+    """As much of an answer as came."""
+
+    status: int | None = None
+    retry_after: str | None = None
+    parts: list[bytes] = field(default_factory=list)
+
+
+class AiohttpPoster:
+    """Safe for as many posts at one time as its connections are limited to. See `open_poster`."""
+
+    def __init__(
+        self,
+        rules: Rules,
+        connections: Connections,
+        timeouts: Timeouts,
+        clock: Callable[[], datetime],
+    ) -> None:
+        self._rules = rules
+        self._connections = connections
+        self._clock = clock
+        self._timeouts = timeouts
+        self._timeout = aiohttp.ClientTimeout(
+            total=timeouts.total, sock_connect=timeouts.connect, ceil_threshold=3600
+        )
+        self._log = structlog.get_logger("poster")
+
+    async def post(self, post: Post) -> Attempt:
+        """Send once, within 15 s in all. Never raises for what the network or the endpoint does."""
+        attempted_at, started = self._clock(), time.perf_counter()
+        answer = _Answer()
+        try:
+            await self._exchange(post, answer)
+            verdict, error = _verdict(answer.status)
+        except (aiohttp.ClientError, TimeoutError, OSError, NotResolved) as failure:
+            verdict, error = self._failed(failure)
+        except (Unfit, ForbiddenAddress):
+            verdict = Verdict.FORBIDDEN
+            error = "The callback URL leads to where deliveries may not go."
+        return Attempt(
+            verdict=verdict,
+            attempted_at=attempted_at,
+            duration_ms=round((time.perf_counter() - started) * 1000),
+            response_status=answer.status,
+            error=error,
+            response_body=None if answer.status is None else _text(b"".join(answer.parts)),
+            retry_after=retry_after(answer.retry_after, self._clock())
+            if answer.status in ASKS_FOR_LATER
+            else None,
+        )
+
+    async def _exchange(self, post: Post, answer: _Answer) -> None:
+        target = target_of(post.url)
+        session, release = self._connections.lease(self._rules.standing(target))
+        try:
+            response = await session.post(
+                target.request,
+                data=post.body,
+                headers=post.headers,
+                timeout=self._timeout,
+                allow_redirects=False,
+            )
+            try:
+                answer.status = response.status
+                answer.retry_after = response.headers.get("Retry-After")
+                await _read(response.content, answer.parts)
+            finally:
+                # Whole answers have given their connection back already; closing is for the others.
+                response.close()
+        finally:
+            release()
+
+    def _failed(self, failure: Exception) -> tuple[Verdict, str]:
+        """The verdict and a sentence for whoever looks into the delivery, with no address and nothing of ours."""
+        match failure:
+            case NotResolvedInTime():
+                return Verdict.TIMED_OUT, "The host name was not resolved in time."
+            case NotResolved():
+                return Verdict.UNREACHABLE, "The host name does not resolve."
+            case aiohttp.ConnectionTimeoutError():
+                seconds = self._timeouts.connect
+                return Verdict.TIMED_OUT, f"There was no connection within {seconds:g} s."
+            case TimeoutError():
+                return Verdict.TIMED_OUT, f"No whole answer came within {self._timeouts.total:g} s."
+            case aiohttp.ClientConnectorCertificateError():
+                return Verdict.UNREACHABLE, _about_certificate(failure.certificate_error)
+            case aiohttp.ClientConnectorSSLError():
+                return Verdict.UNREACHABLE, "No TLS session could be agreed on."
+            case aiohttp.ClientConnectorError():
+                return Verdict.UNREACHABLE, self._about_dialling(failure.os_error)
+            case aiohttp.ClientPayloadError():
+                return Verdict.UNREACHABLE, "The connection broke within the answer."
+            case aiohttp.ClientResponseError():
+                return Verdict.UNREACHABLE, "The answer is not HTTP, or its headers are too long."
+            case _:
+                return Verdict.UNREACHABLE, "The connection broke before an answer came."
+
+    def _about_dialling(self, error: OSError) -> str:
+        if error.errno in OWN_TROUBLE:
+            self._log.warning("cannot_dial", reason=errno.errorcode[error.errno])
+        match error.errno:
+            case errno.ECONNREFUSED:
+                return "The connection was refused."
+            case errno.ECONNRESET:
+                return "The connection was reset as it was made."
+            case errno.EHOSTUNREACH | errno.ENETUNREACH:
+                return "There is no way to the host."
+            case _:
+                return "No connection could be made."
+
+
+def _verdict(status: int | None) -> tuple[Verdict, str | None]:
+    if status is not None and 200 <= status < 300:
+        return Verdict.SUCCEEDED, None
+    if status == 410:
+        return Verdict.GONE, None
+    if status is not None and 300 <= status < 400:
+        return Verdict.REFUSED, "Redirects are not followed."
+    return Verdict.REFUSED, None
+
+
+def _about_certificate(error: Exception) -> str:
+    reason = error.verify_message if isinstance(error, ssl.SSLCertVerificationError) else ""
+    return f"The certificate is not valid{f': {reason}' if reason else ''}.".replace("..", ".")
+
+
+async def _read(content: aiohttp.StreamReader, parts: list[bytes]) -> None:
+    """Read an answer's body, up to its bound."""
+    left = MAX_ANSWER_BYTES
+    while left and not content.at_eof():
+        part = await content.read(left)
+        left -= len(part)
+        parts.append(part)
+
+
+def _text(body: bytes) -> str:
+    """As PostgreSQL takes it: UTF-8 without NUL, what is not replaced, at most as many bytes as were read."""
+    text = body.decode("utf-8", "replace").replace("\0", "\N{REPLACEMENT CHARACTER}")
+    return text.encode()[:MAX_ANSWER_BYTES].decode("utf-8", "ignore")
+
+
+@asynccontextmanager
+async def open_poster(
+    rules: Rules,
+    *,
+    connections: int,
+    connection_seconds: float = 60.0,
+    timeouts: Timeouts = Timeouts(),
+    lookups: Lookups | None = None,
+    ssl_context: ssl.SSLContext | None = None,
+    clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+) -> AsyncIterator[AiohttpPoster]:
+    """A poster with connections and lookups of its own.
+
+    Args:
+        connections: at least the number of posts at one time.
+        connection_seconds: how long a connection is used at most.
+        lookups: instead of those of the system; closed with the poster.
+        ssl_context: instead of the system's authorities.
+    """
+    lookups = lookups or Lookups()
+    open_connections = Connections(
+        rules,
+        lookups,
+        limit=connections,
+        lifetime_seconds=connection_seconds,
+        ssl_context=ssl_context,
+    )
+    try:
+        yield AiohttpPoster(rules, open_connections, timeouts, clock)
+    finally:
+        await open_connections.close()
+        await lookups.close()

@@ -1,0 +1,69 @@
+"""A connection on which the other side speaks when it is asked, and no more.
+
+aiohttp parses whatever comes, on kept connections too, and queues it without a bound: an endpoint that goes on sending
+responses fills the memory of the process, and stalls its loop. And where it closes a TLS connection politely, it reads
+on for up to 30 s from an endpoint that does not stop. Here what nobody asked for ends the connection, and every end is
+at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+from typing import Any, Final
+
+import aiohttp
+from aiohttp.client_proto import ResponseHandler
+
+MAX_INTERIM_RESPONSES: Final = 8
+PIECE_BYTES: Final = 4096
+"""Until the final response begins, so much is parsed at a time: a full read of nothing but interim ones takes 0.2 s."""
+
+
+class StrictHandler(ResponseHandler):
+    """One final response for each request, and a few interim ones (1xx)."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__(loop)
+        self._interim = 0
+        self._body: Any = None
+        """Of the final response to the request that is under way; None until it is there."""
+
+    def set_response_params(self, **params: Any) -> None:
+        """A request begins."""
+        self._interim, self._body = 0, None
+        super().set_response_params(**params)
+
+    def data_received(self, data: bytes) -> None:
+        while self._body is None and len(data) > PIECE_BYTES:
+            super().data_received(data[:PIECE_BYTES])
+            data = data[PIECE_BYTES:]
+            if not self.is_connected():
+                return
+        is_asked = self._body is None or not self._body.is_eof()
+        if is_asked or not data:
+            super().data_received(data)
+        else:
+            self.abort()
+
+    def feed_data(self, data: Any, size: int = 0) -> None:
+        message, body = data
+        is_interim = message.code < 200 and message.code != 101
+        self._interim += is_interim
+        if self._body is not None or self._interim > MAX_INTERIM_RESPONSES:
+            self._should_close = True
+            if self.transport is not None:
+                self.transport.abort()
+            return
+        if not is_interim:
+            self._body = body
+        super().feed_data(data, size)
+
+    def close(self) -> None:
+        self.abort()
+
+
+def speak_strictly(connector: aiohttp.TCPConnector) -> None:
+    """Have a connector use such connections. There is no public way: `test_poster_bounds` shows that this one works."""
+    factory: Any = functools.partial(StrictHandler, loop=asyncio.get_running_loop())
+    connector._factory = factory

@@ -1,0 +1,166 @@
+"""Composition: commands and queries of the table, and the engine that delivers."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from datetime import timedelta
+from typing import Any
+
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from libs.contracts import webhook_operations as table
+from libs.contracts.sensitive import Sealer
+from libs.contracts.webhook_operations import Twin
+from libs.messaging.broker import Broker
+from libs.persistence.engine import Database, open_database
+from libs.runtime.acceptance import Arriving
+from libs.runtime.commands import CommandHandler, run_commands
+from libs.runtime.process import Misconfigured, Process
+from libs.runtime.queries import QueryHandler, run_queries
+from services.webhook_dispatcher.adapters.allowance import Allowance, BadAllowance
+from services.webhook_dispatcher.adapters.callback_urls import ResolvingCallbackUrls
+from services.webhook_dispatcher.adapters.callback_urls import Rules as CallbackRules
+from services.webhook_dispatcher.adapters.lookups import Lookups
+from services.webhook_dispatcher.adapters.poster import open_poster
+from services.webhook_dispatcher.engine.rules import Rules
+from services.webhook_dispatcher.engine.run import run_engine
+from services.webhook_dispatcher.handlers.deliveries import (
+    DeliveryCommands,
+    DeliveryQueries,
+    Record,
+)
+from services.webhook_dispatcher.handlers.events import Events
+from services.webhook_dispatcher.handlers.once import Once
+from services.webhook_dispatcher.handlers.recovery import RecoveryHandler
+from services.webhook_dispatcher.handlers.secrets import Secrets
+from services.webhook_dispatcher.handlers.subscriptions import (
+    SubscriptionCommands,
+    SubscriptionQueries,
+)
+from services.webhook_dispatcher.housekeeping import keep_house
+from services.webhook_dispatcher.ports import CallbackUrls
+from services.webhook_dispatcher.repository import recording
+from services.webhook_dispatcher.settings import Settings
+
+BROKER_WAIT_SECONDS = 5.0
+
+
+@asynccontextmanager
+async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
+    callback_rules = rules_of(settings)
+    keyring = settings.keyring()
+    broker = Broker(settings.amqp_url.get_secret_value(), process.service)
+    process.readiness.add("broker", broker.ping)
+    database = open_database(
+        settings.database_url.get_secret_value(),
+        process.service,
+        pool_size=settings.database_connections,
+    )
+    process.readiness.add("database", database.ping)
+    retention = timedelta(days=settings.retention_days)
+    rules = Rules(
+        retry_seconds=settings.retry_seconds,
+        slots=settings.slots,
+        lease_seconds=settings.delivery_lease_seconds,
+        retention=retention,
+    )
+    lookups = Lookups()
+    async with AsyncExitStack() as opened:
+        opened.push_async_callback(database.close)
+        opened.push_async_callback(lookups.close)
+        poster = await opened.enter_async_context(
+            open_poster(callback_rules, connections=settings.slots)
+        )
+        await opened.enter_async_context(broker.open())
+        wake = await opened.enter_async_context(
+            run_engine(process, broker, database, poster, keyring, rules)
+        )
+        handlers = Handlers(
+            keyring,
+            database,
+            ResolvingCallbackUrls(callback_rules, lookups),
+            record=recording.record,
+            wake=wake,
+            overlap=timedelta(hours=settings.secret_overlap_hours),
+            retention=retention,
+        )
+        await opened.enter_async_context(run_queries(process, keyring, broker, handlers.queries))
+        await opened.enter_async_context(
+            run_commands(
+                process,
+                keyring,
+                broker,
+                database,
+                handlers.commands,
+                in_no_order,
+                lease_seconds=settings.lease_seconds,
+            )
+        )
+        await broker.start(wait_seconds=BROKER_WAIT_SECONDS)
+        async with process.background("housekeeping", keep_house(database, retention)):
+            yield
+
+
+def rules_of(settings: Settings) -> CallbackRules:
+    """Where deliveries may go. Raises Misconfigured."""
+    if settings.is_production and settings.callback_allow.strip():
+        raise Misconfigured("unset BANKSIDE_CALLBACK_ALLOW: it is refused in production.")
+    try:
+        return CallbackRules(Allowance.parse(settings.callback_allow))
+    except BadAllowance as error:
+        raise Misconfigured(f"set BANKSIDE_CALLBACK_ALLOW: {error}.") from None
+
+
+async def in_no_order(_: AsyncConnection, __: Arriving) -> str | None:
+    """Commands do not wait for one another: the row of a subscription is the order of its changes."""
+    return None
+
+
+class Handlers:
+    """The handlers of all rows, each of both families."""
+
+    def __init__(
+        self,
+        sealer: Sealer,
+        database: Database,
+        callback_urls: CallbackUrls,
+        *,
+        record: Record,
+        wake: Callable[[], None],
+        overlap: timedelta,
+        retention: timedelta,
+    ) -> None:
+        once = Once(sealer)
+        subscriptions = SubscriptionCommands(once, sealer, callback_urls, wake)
+        found = SubscriptionQueries(database)
+        secrets = Secrets(once, sealer, database, overlap)
+        deliveries = DeliveryCommands(once, record, wake)
+        delivered = DeliveryQueries(database)
+        events = Events(database)
+        self.commands: Mapping[str, CommandHandler] = _by_name(
+            {
+                table.CREATE_SUBSCRIPTION: subscriptions.create,
+                table.UPDATE_SUBSCRIPTION: subscriptions.update,
+                table.DELETE_SUBSCRIPTION: subscriptions.delete,
+                table.ROTATE_SECRET: secrets.rotate,
+                table.TEST_SUBSCRIPTION: deliveries.test,
+                table.RESEND_DELIVERY: deliveries.resend,
+                table.RECOVER_SUBSCRIPTION: RecoveryHandler(once, retention, wake),
+            }
+        )
+        self.queries: Mapping[str, QueryHandler] = _by_name(
+            {
+                table.LIST_SUBSCRIPTIONS: found.list,
+                table.GET_SUBSCRIPTION: found.get,
+                table.GET_SECRET: secrets.get,
+                table.LIST_DELIVERIES: delivered.list,
+                table.GET_DELIVERY: delivered.get,
+                table.LIST_EVENTS: events.list,
+                table.GET_EVENT: events.get,
+            }
+        )
+
+
+def _by_name(handlers: Mapping[Twin, Any]) -> dict[str, Any]:
+    return {row.name: handler for twin, handler in handlers.items() for row in twin}

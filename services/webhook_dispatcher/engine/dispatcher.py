@@ -1,0 +1,238 @@
+"""Claiming what is due and sending it.
+
+Looked at are the subscriptions that were seen or said to have something due; all others in a sweep every 250 ms. A
+sweep looks at each subscription that waits for anything, a retry tomorrow too: where these are so many that it takes
+long, sweeps are rarer, so that they take at most a tenth of the time.
+
+No NOTIFY wakes other processes: the one that records an event is woken at once and claims for all subscriptions, so
+another is needed only when its slots are used up, and then 250 ms are not what is waited for. A NOTIFY would take an
+instance-wide lock at the commit of every batch.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timedelta
+from itertools import islice
+from uuid import UUID, uuid4
+
+import structlog
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from libs.persistence.engine import Database
+from libs.persistence.sealing import CannotOpen
+from libs.runtime.crash import crash_point
+from libs.signing.webhook import WebhookSecretError
+from services.webhook_dispatcher.engine.allocation import IN_FLIGHT, allocate
+from services.webhook_dispatcher.engine.patience import until_done
+from services.webhook_dispatcher.engine.rules import POST_SECONDS, Rules
+from services.webhook_dispatcher.engine.sent import Leased, Sent
+from services.webhook_dispatcher.engine.signing import Signer
+from services.webhook_dispatcher.metrics import FIRST_ATTEMPT_SECONDS
+from services.webhook_dispatcher.ports import Attempt, Poster, Verdict
+from services.webhook_dispatcher.repository import claims
+from services.webhook_dispatcher.repository.claims import Candidate, Claimed
+
+POLL_SECONDS = 0.25
+SWEEPING_SHARE = 10
+"""Sweeping takes at most one part in so many of the time."""
+
+
+class Dispatcher:
+    """Has at most `rules.slots` deliveries under way, from their claim until their attempt is recorded.
+
+    Args:
+        ended: is given what was sent, and says `finished` when that is recorded.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        poster: Poster,
+        signer: Signer,
+        rules: Rules,
+        clock: Callable[[], datetime],
+        ended: Callable[[Sent], None],
+    ) -> None:
+        self._database = database
+        self._poster = poster
+        self._signer = signer
+        self._rules = rules
+        self._clock = clock
+        self._ended = ended
+        self._used: Counter[str] = Counter()
+        self._active: dict[UUID, None] = {}
+        self._swept_until = claims.FIRST
+        self._sweep_seconds = 0.0
+        self._may_sweep_at = 0.0
+        self._sweep_at = 0.0
+        self._sweep_wanted = False
+        self._served_until = claims.FIRST
+        self._wake = asyncio.Event()
+        self._none_used = asyncio.Event()
+        self._none_used.set()
+        self._stopping = False
+        self._log = structlog.get_logger("webhooks")
+
+    def wake(self) -> None:
+        """Say that something may be due, so that the sweep need not be waited for."""
+        self._sweep_wanted = True
+        self._wake.set()
+
+    def added(self, subscriptions: Sequence[UUID]) -> None:
+        """Say that these have something due."""
+        self._active.update(dict.fromkeys(subscriptions))
+        self._wake.set()
+
+    def finished(self, batch: Sequence[Sent]) -> None:
+        for sent in batch:
+            self._release(sent.leased)
+
+    async def run(self) -> None:
+        """Work for ever."""
+        async with asyncio.TaskGroup() as sending:
+            while True:
+                self._wake.clear()
+                if not self._stopping and await until_done("claim", lambda: self._claim(sending)):
+                    continue
+                pause = self._next_sweep_at() - asyncio.get_running_loop().time()
+                try:
+                    async with asyncio.timeout(min(max(pause, 0.001), POLL_SECONDS)):
+                        await self._wake.wait()
+                except TimeoutError:
+                    pass
+
+    async def stop(self, seconds: float) -> None:
+        """Begin nothing more; let what is under way be recorded, for so long."""
+        self._stopping = True
+        try:
+            async with asyncio.timeout(seconds):
+                await self._none_used.wait()
+        except TimeoutError:
+            self._log.warning("deliveries_left_to_their_leases", count=self._used.total())
+
+    async def _claim(self, sending: asyncio.TaskGroup) -> bool:
+        """Begin what may be begun; true when it is worth looking again at once."""
+        slots, used = self._rules.slots, self._used.total()
+        started = asyncio.get_running_loop().time()
+        sweeping = started >= self._next_sweep_at()
+        if used >= slots or not (sweeping or self._active):
+            return False
+        if sweeping and self._swept_until == claims.FIRST:
+            self._sweep_wanted = False
+        now, claim = self._clock(), uuid4()
+        async with self._database.transaction() as connection:
+            await claims.lock(connection)
+            in_flight = await claims.in_flight(connection)
+            ids = (
+                await claims.with_work(connection, after=self._swept_until)
+                if sweeping
+                else self._some_active()
+            )
+            found = await claims.candidates(connection, ids, now, most_due=IN_FLIGHT)
+            turn = _in_turn(found, self._served_until)
+            counts = allocate(turn, in_flight, self._used, slots=slots, used=used)
+            claimed = await self._take(connection, counts, claim, now) if counts else []
+        by_id = {candidate.subscription_id: candidate for candidate in found}
+        begin_before = started + self._rules.lease_seconds - POST_SECONDS
+        for delivery in claimed:
+            if delivery.body is not None:
+                to = by_id[delivery.subscription_id]
+                self._begin(sending, Leased(delivery, to, claim, begin_before), delivery.body)
+        if counts:
+            self._served_until = next(reversed(counts))
+        self._active.update(dict.fromkeys(by_id))
+        has_more = len(ids) == claims.MOST_SUBSCRIPTIONS
+        if sweeping:
+            self._note_sweep(started, ids[-1] if has_more else None)
+        return has_more and (sweeping or bool(counts))
+
+    async def _take(
+        self, connection: AsyncConnection, counts: Mapping[UUID, int], claim: UUID, now: datetime
+    ) -> list[Claimed]:
+        lease_until = now + timedelta(seconds=self._rules.lease_seconds)
+        claimed = await claims.take(connection, counts, claim, now=now, lease_until=lease_until)
+        lost = [delivery.id for delivery in claimed if delivery.body is None]
+        if lost:
+            self._log.error("deliveries_without_event", count=len(lost))
+            await claims.drop(connection, lost, claim)
+        return claimed
+
+    def _some_active(self) -> list[UUID]:
+        """Those that were looked at longest ago. They are active again once something due is found or said."""
+        ids = list(islice(self._active, claims.MOST_SUBSCRIPTIONS))
+        for subscription_id in ids:
+            del self._active[subscription_id]
+        return ids
+
+    def _next_sweep_at(self) -> float:
+        if self._swept_until != claims.FIRST:
+            return 0.0  # it is under way
+        return self._may_sweep_at if self._sweep_wanted else self._sweep_at
+
+    def _note_sweep(self, started: float, until: UUID | None) -> None:
+        """Part of a sweep is done: until a subscription, or all of it."""
+        ended = asyncio.get_running_loop().time()
+        self._sweep_seconds += ended - started
+        if until is not None:
+            self._swept_until = until
+            return
+        self._swept_until = claims.FIRST
+        self._may_sweep_at = ended + self._sweep_seconds * SWEEPING_SHARE
+        self._sweep_at = max(self._may_sweep_at, ended + POLL_SECONDS)
+        self._sweep_seconds = 0.0
+
+    def _begin(self, sending: asyncio.TaskGroup, leased: Leased, body: bytes) -> None:
+        self._used[leased.to.tenant] += 1
+        self._none_used.clear()
+        sending.create_task(self._send(leased, body), name="delivery")
+
+    def _release(self, leased: Leased) -> None:
+        tenant = leased.to.tenant
+        self._used[tenant] -= 1
+        if not self._used[tenant]:
+            del self._used[tenant]
+        if not self._used:
+            self._none_used.set()
+        self._wake.set()
+
+    async def _send(self, leased: Leased, body: bytes) -> None:
+        crash_point("webhook_dispatcher.claimed")
+        delivery = leased.delivery
+        if asyncio.get_running_loop().time() > leased.begin_before:
+            # We were held up: the lease will be freed, and whoever claims it next sends it.
+            self._log.warning("begun_too_late", delivery=str(delivery.id))
+            self._release(leased)
+            return
+        attempt = await self._attempt(leased, body)
+        crash_point("webhook_dispatcher.posted")
+        if delivery.attempts_made == 0:
+            waited = attempt.attempted_at - delivery.created_at
+            FIRST_ATTEMPT_SECONDS.observe(max(0.0, waited.total_seconds()))
+        self._ended(Sent(leased, attempt))
+
+    async def _attempt(self, leased: Leased, body: bytes) -> Attempt:
+        now = self._clock()
+        try:
+            post = self._signer.post(leased.to, leased.delivery.event_id, body, now)
+        except (CannotOpen, WebhookSecretError) as error:
+            self._log.error(
+                "cannot_sign", subscription=str(leased.to.subscription_id), exc_info=error
+            )
+            return Attempt(
+                verdict=Verdict.FORBIDDEN,
+                attempted_at=now,
+                duration_ms=0,
+                error="It could not be signed, and was not sent.",
+            )
+        return await self._poster.post(post)
+
+
+def _in_turn(candidates: Sequence[Candidate], served_until: UUID) -> list[Candidate]:
+    """The candidates, in turn: those after the last one that was served first."""
+    later = [candidate for candidate in candidates if candidate.subscription_id > served_until]
+    return later + [
+        candidate for candidate in candidates if candidate.subscription_id <= served_until
+    ]

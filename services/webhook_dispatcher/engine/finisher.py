@@ -1,0 +1,181 @@
+"""How attempts ended, written in batches: what ends while one is being written goes into the next."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Collection, Sequence
+from datetime import UTC, datetime
+from uuid import UUID
+
+import structlog
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from libs.persistence.engine import Database
+from libs.runtime.crash import crash_point
+from services.webhook_dispatcher.engine.days import Days
+from services.webhook_dispatcher.engine.death import may_be_dead
+from services.webhook_dispatcher.engine.giving_up import GivingUp
+from services.webhook_dispatcher.engine.health import after_attempt, ended_at
+from services.webhook_dispatcher.engine.patience import until_done
+from services.webhook_dispatcher.engine.rules import Rules
+from services.webhook_dispatcher.engine.schedule import Random, next_attempt_at
+from services.webhook_dispatcher.engine.sent import Sent
+from services.webhook_dispatcher.metrics import ATTEMPTS, CLAIMS_LOST, CONCLUDED
+from services.webhook_dispatcher.ports import Verdict
+from services.webhook_dispatcher.repository import endpoints, finishing
+from services.webhook_dispatcher.repository.endpoints import Health
+from services.webhook_dispatcher.repository.finishing import Ending
+
+BATCH = 256
+
+
+class Finisher:
+    """Records attempts, one batch at a time. At most as many wait as the dispatcher has slots.
+
+    Args:
+        done: told of each batch, when it is recorded.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        days: Days,
+        giving_up: GivingUp,
+        rules: Rules,
+        clock: Callable[[], datetime],
+        random: Random,
+        done: Callable[[Sequence[Sent]], None],
+    ) -> None:
+        self._database = database
+        self._days = days
+        self._giving_up = giving_up
+        self._rules = rules
+        self._clock = clock
+        self._random = random
+        self._done = done
+        self._waiting: deque[Sent] = deque()
+        self._any = asyncio.Event()
+        self._log = structlog.get_logger("webhooks")
+
+    def add(self, sent: Sent) -> None:
+        self._waiting.append(sent)
+        self._any.set()
+
+    async def run(self) -> None:
+        """Work for ever."""
+        while True:
+            await self._any.wait()
+            batch = [self._waiting.popleft() for _ in range(min(BATCH, len(self._waiting)))]
+            if not self._waiting:
+                self._any.clear()
+            await self.write(batch)
+            self._done(batch)
+
+    async def write(self, batch: Sequence[Sent]) -> None:
+        """Returns when the batch is recorded, and what it means for its subscriptions too."""
+        endings = [self._ending(sent) for sent in batch]
+        recorded, healths = await until_done("finish", lambda: self._commit(batch, endings))
+        self._count(batch, endings, recorded)
+        now = self._clock()
+        gone = {
+            sent.leased.delivery.subscription_id
+            for sent in batch
+            if sent.attempt.verdict is Verdict.GONE and sent.leased.delivery.id in recorded
+        }
+        for subscription_id, health in healths.items():
+            if subscription_id in gone or may_be_dead(health, now):
+                await self._giving_up.consider(
+                    subscription_id, health, wants_nothing=subscription_id in gone
+                )
+
+    def _ending(self, sent: Sent) -> Ending:
+        attempt, delivery = sent.attempt, sent.leased.delivery
+        due_at = None
+        if attempt.verdict is not Verdict.SUCCEEDED:
+            due_at = next_attempt_at(
+                self._rules.retry_seconds,
+                delivery.attempts_made + 1,
+                ended_at(attempt),
+                attempt.retry_after,
+                self._random,
+            )
+        succeeded = attempt.verdict is Verdict.SUCCEEDED
+        return Ending(
+            delivery_id=delivery.id,
+            claim=sent.leased.claim,
+            concluded="succeeded" if succeeded else "failed" if due_at is None else None,
+            due_at=due_at,
+            attempted_at=attempt.attempted_at,
+            duration_ms=attempt.duration_ms,
+            response_status=attempt.response_status,
+            error=attempt.error,
+            response_body=attempt.response_body,
+        )
+
+    async def _commit(
+        self, batch: Sequence[Sent], endings: Sequence[Ending]
+    ) -> tuple[set[UUID], dict[UUID, Health]]:
+        """The deliveries that were recorded, and how their endpoints are now."""
+        days = {ending.attempted_at.astimezone(UTC).date() for ending in endings}
+        await self._days.ensure("attempt", days)
+        async with self._database.transaction() as connection:
+            recorded = await finishing.finish(connection, endings)
+            healths = await self._move_healths(connection, batch, endings, recorded)
+            crash_point("webhook_dispatcher.finishing")
+        crash_point("webhook_dispatcher.finished")
+        return recorded, healths
+
+    async def _move_healths(
+        self,
+        connection: AsyncConnection,
+        batch: Sequence[Sent],
+        endings: Sequence[Ending],
+        recorded: Collection[UUID],
+    ) -> dict[UUID, Health]:
+        news = [
+            (sent, ending)
+            for sent, ending in zip(batch, endings, strict=True)
+            if sent.leased.delivery.id in recorded
+        ]
+        ids = {sent.leased.delivery.subscription_id for sent, _ in news}
+        before = await endpoints.read(connection, ids)
+        after = _heard(before, news)
+        changing = {key for key in ids if after[key] != before.get(key)}
+        if changing:
+            # What was read may have moved on: it is read again under its lock.
+            await endpoints.add_missing(connection, changing - set(before))
+            locked = await endpoints.lock(connection, changing)
+            after |= (moved := _heard(locked, news, only=set(locked)))
+            if moved:
+                await endpoints.save(connection, moved)
+        return after
+
+    def _count(
+        self, batch: Sequence[Sent], endings: Sequence[Ending], recorded: Collection[UUID]
+    ) -> None:
+        for sent, ending in zip(batch, endings, strict=True):
+            if ending.delivery_id not in recorded:
+                CLAIMS_LOST.inc()
+                self._log.warning("claim_lost", delivery=str(ending.delivery_id))
+                continue
+            ATTEMPTS.labels(sent.attempt.verdict.value).inc()
+            if ending.concluded is not None:
+                CONCLUDED.labels(ending.concluded).inc()
+
+
+def _heard(
+    healths: dict[UUID, Health],
+    news: Sequence[tuple[Sent, Ending]],
+    only: Collection[UUID] | None = None,
+) -> dict[UUID, Health]:
+    """The healths after the news, in the order in which they came."""
+    after = {} if only is None else {key: healths[key] for key in only}
+    for sent, ending in news:
+        key = sent.leased.delivery.subscription_id
+        if only is None or key in only:
+            health = after.get(key) or healths.get(key) or Health()
+            after[key] = after_attempt(
+                health, sent.attempt, failed_for_good=ending.concluded == "failed"
+            )
+    return after

@@ -1,0 +1,88 @@
+"""A subscription whose endpoint is dead, or wants nothing any more, becomes unavailable.
+
+What happens from then on is held, so that `recover` has it. An event tells the subscriber's other subscriptions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
+
+import structlog
+
+from libs.persistence.engine import Database
+from libs.runtime.crash import crash_point
+from services.webhook_dispatcher.engine.days import Days
+from services.webhook_dispatcher.engine.death import FAILED_EVENTS, is_dead
+from services.webhook_dispatcher.engine.patience import until_done
+from services.webhook_dispatcher.engine.rules import Rules
+from services.webhook_dispatcher.engine.schedule import whole_seconds
+from services.webhook_dispatcher.metrics import MADE_UNAVAILABLE
+from services.webhook_dispatcher.repository import deliveries, endpoints, recording
+from services.webhook_dispatcher.repository.endpoints import Health
+from services.webhook_dispatcher.views import subscription_event
+
+HOLD_BATCH = 5000
+
+
+class GivingUp:
+    def __init__(
+        self, database: Database, days: Days, rules: Rules, clock: Callable[[], datetime]
+    ) -> None:
+        self._database = database
+        self._days = days
+        self._whole_schedule = timedelta(seconds=whole_seconds(rules.retry_seconds))
+        self._clock = clock
+        self._log = structlog.get_logger("webhooks")
+
+    async def consider(self, subscription_id: UUID, health: Health, *, wants_nothing: bool) -> None:
+        """Make the subscription unavailable if the rule says so, or without asking it if `wants_nothing`."""
+        if await until_done(
+            "unavailable",
+            lambda: self._make_unavailable(subscription_id, None if wants_nothing else health),
+        ):
+            self._log.warning("subscription_unavailable", subscription=str(subscription_id))
+            MADE_UNAVAILABLE.inc()
+            await self.hold(subscription_id)
+
+    async def _make_unavailable(self, subscription_id: UUID, health: Health | None) -> bool:
+        now = self._clock()
+        await self._days.ensure("event", {datetime.now(UTC).date()})
+        async with self._database.transaction() as connection:
+            if health is not None:
+                standing = await endpoints.standing(
+                    connection,
+                    subscription_id,
+                    due_before=now - self._whole_schedule,
+                    most=FAILED_EVENTS,
+                )
+                if not is_dead(health, standing, now):
+                    return False
+            record = await endpoints.make_unavailable(connection, subscription_id, now)
+            if record is None:
+                return False
+            # Recording waits for events that still go by the status before: their deliveries are held with the others.
+            event = subscription_event("unavailable", record, record.sequence)
+            await recording.record(connection, event)
+            crash_point("webhook_dispatcher.giving_up")
+        crash_point("webhook_dispatcher.given_up")
+        return True
+
+    async def hold(self, subscription_id: UUID) -> None:
+        """Hold what is pending of an unavailable subscription. What is in flight is not tried again if it fails."""
+        while await until_done("hold", lambda: self._hold_some(subscription_id)) == HOLD_BATCH:
+            pass
+
+    async def _hold_some(self, subscription_id: UUID) -> int:
+        async with self._database.transaction() as connection:
+            if not await deliveries.keeps_status(connection, subscription_id, "unavailable"):
+                return 0
+            return await deliveries.hold(connection, subscription_id, HOLD_BATCH)
+
+    async def hold_left(self) -> None:
+        """Go on where somebody died while holding."""
+        async with self._database.transaction() as connection:
+            left = await endpoints.left_pending(connection)
+        for subscription_id in left:
+            await self.hold(subscription_id)

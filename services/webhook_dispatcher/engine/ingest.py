@@ -1,0 +1,114 @@
+"""Events from the broker, recorded with their deliveries: each once, however often it is delivered."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timedelta
+from uuid import UUID
+
+import structlog
+from sqlalchemy.exc import DBAPIError
+
+from libs.contracts.events import Event
+from libs.persistence.engine import Database, is_away
+from libs.runtime.crash import crash_point
+from services.webhook_dispatcher.engine.days import Days
+from services.webhook_dispatcher.engine.patience import RETRY_SECONDS
+from services.webhook_dispatcher.metrics import DELIVERIES_ADDED, EVENTS_RECORDED, INGEST_BATCH
+from services.webhook_dispatcher.repository import recording
+from services.webhook_dispatcher.repository.recording import Arrival
+
+FAULTS_OF_THE_EVENT = ("22", "23")
+"""Classes of SQLSTATE: a value that cannot be stored, a constraint that is broken."""
+
+
+def _is_fault_of_event(error: Exception) -> bool:
+    if not isinstance(error, DBAPIError) or is_away(error):
+        return False
+    return str(getattr(error.orig, "sqlstate", None) or "").startswith(FAULTS_OF_THE_EVENT)
+
+
+class Ingest:
+    """Records batches of events.
+
+    Args:
+        retention: events from before are not recorded any more; nor are those that come from the future by over a day.
+        added: told of subscriptions that have something due now.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        days: Days,
+        retention: timedelta,
+        clock: Callable[[], datetime],
+        added: Callable[[Sequence[UUID]], None],
+    ) -> None:
+        self._database = database
+        self._days = days
+        self._retention = retention
+        self._clock = clock
+        self._added = added
+        self._log = structlog.get_logger("ingest")
+
+    async def record(self, events: Sequence[Event]) -> set[int]:
+        """Record them, however long the database is away; the places of those that can never be recorded."""
+        arrivals = dict(enumerate(recording.arrival_of(event) for event in events))
+        accepted = {
+            place: arrival
+            for place, arrival in arrivals.items()
+            if arrival is not None and self._is_kept(arrival)
+        }
+        refused = set(arrivals) - set(accepted)
+        if accepted:
+            refused |= await self._record(accepted)
+        if refused:
+            self._log.error("events_refused", count=len(refused))
+            EVENTS_RECORDED.labels("refused").inc(len(refused))
+        return refused
+
+    def _is_kept(self, arrival: Arrival) -> bool:
+        today = self._clock().date()
+        return today - self._retention <= arrival.day <= today + timedelta(days=1)
+
+    async def _record(self, arrivals: Mapping[int, Arrival]) -> set[int]:
+        try:
+            await self._until_recorded(list(arrivals.values()))
+            return set()
+        except DBAPIError as error:
+            self._log.warning("batch_taken_apart", events=len(arrivals), exc_info=error)
+        refused = set()
+        for place, arrival in arrivals.items():
+            self._days.forget()
+            try:
+                await self._until_recorded([arrival])
+            except DBAPIError as error:
+                self._log.error("event_not_recorded", event=str(arrival.id), exc_info=error)
+                refused.add(place)
+        return refused
+
+    async def _until_recorded(self, arrivals: Sequence[Arrival]) -> None:
+        """Raises DBAPIError when one of the events is at fault; waits for everything else."""
+        while True:
+            try:
+                await self._commit(arrivals)
+                return
+            except Exception as error:
+                if _is_fault_of_event(error):
+                    raise
+                self._log.warning("not_recorded", events=len(arrivals), exc_info=error)
+            await asyncio.sleep(RETRY_SECONDS)
+
+    async def _commit(self, arrivals: Sequence[Arrival]) -> None:
+        await self._days.ensure("event", {arrival.day for arrival in arrivals})
+        async with self._database.transaction() as connection:
+            recorded = await recording.record_batch(connection, arrivals, self._clock())
+            crash_point("webhook_dispatcher.ingesting")
+        crash_point("webhook_dispatcher.ingested")
+        INGEST_BATCH.observe(len(arrivals))
+        EVENTS_RECORDED.labels("new").inc(recorded.events)
+        EVENTS_RECORDED.labels("known").inc(len(arrivals) - recorded.events)
+        DELIVERIES_ADDED.inc(recorded.deliveries)
+        if recorded.due:
+            self._added(recorded.due)

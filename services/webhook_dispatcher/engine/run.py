@@ -1,0 +1,96 @@
+"""The engine as a part of the process: events in, signed posts out.
+
+async with run_engine(process, broker, database, poster, keyring, rules) as wake:
+    ...  # `broker.start` comes after
+"""
+
+from __future__ import annotations
+
+import random as randomness
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+
+from libs.contracts.sensitive import Sealer
+from libs.messaging.broker import Broker
+from libs.messaging.event_consumer import EventConsumer
+from libs.persistence.engine import Database, is_away
+from libs.runtime.process import Process
+from services.webhook_dispatcher.engine.days import Days
+from services.webhook_dispatcher.engine.dispatcher import Dispatcher
+from services.webhook_dispatcher.engine.finisher import Finisher
+from services.webhook_dispatcher.engine.giving_up import GivingUp
+from services.webhook_dispatcher.engine.ingest import Ingest
+from services.webhook_dispatcher.engine.rules import Rules
+from services.webhook_dispatcher.engine.schedule import Random
+from services.webhook_dispatcher.engine.sent import Sent
+from services.webhook_dispatcher.engine.signing import Signer
+from services.webhook_dispatcher.engine.upkeep import Upkeep
+from services.webhook_dispatcher.metrics import measure_for_ever
+from services.webhook_dispatcher.ports import Poster
+
+STOP_SECONDS = 3.0
+DRAIN_SECONDS = 8.0
+
+
+def utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
+@asynccontextmanager
+async def run_engine(
+    process: Process,
+    broker: Broker,
+    database: Database,
+    poster: Poster,
+    sealer: Sealer,
+    rules: Rules,
+    *,
+    clock: Callable[[], datetime] = utc_now,
+    random: Random = randomness.random,
+) -> AsyncIterator[Callable[[], None]]:
+    """Record and deliver events during the body, once the broker is started.
+
+    What is yielded is to be called when something has become due: it spares the wait for the poll.
+
+    Args:
+        database: six connections of it are used, one of them always.
+        poster: for as many posts at a time as `rules.slots`.
+        sealer: opens the secrets of subscriptions.
+    """
+    days = Days(database)
+    giving_up = GivingUp(database, days, rules, clock)
+
+    def ended(sent: Sent) -> None:
+        finisher.add(sent)
+
+    dispatcher = Dispatcher(database, poster, Signer(sealer), rules, clock, ended)
+    finisher = Finisher(database, days, giving_up, rules, clock, random, dispatcher.finished)
+    upkeep = Upkeep(database, days, giving_up, rules.retention, clock, dispatcher.wake)
+    ingest = Ingest(database, days, rules.retention, clock, dispatcher.added)
+    consumer = EventConsumer(process.service, ingest.record)
+    broker.add(consumer)
+    await _make_partitions(process, upkeep)
+    async with (
+        process.background("webhook-metrics", measure_for_ever(database, clock)),
+        process.background("webhook-upkeep", upkeep.keep_for_ever()),
+        process.background("webhook-sweeper", upkeep.sweep_for_ever()),
+        process.background("webhook-finisher", finisher.run()),
+        process.background("webhook-dispatcher", dispatcher.run()),
+        process.background("event-ingest", consumer.run()),
+    ):
+        try:
+            yield dispatcher.wake
+        finally:
+            await consumer.stop(STOP_SECONDS)
+            await dispatcher.stop(DRAIN_SECONDS)
+
+
+async def _make_partitions(process: Process, upkeep: Upkeep) -> None:
+    """Before the first event of our own; those from the broker have theirs made when they come."""
+    try:
+        await upkeep.make_ahead()
+    except Exception as error:
+        if not is_away(error):
+            raise
+        process.log.warning("database_away", waiting="partitions")

@@ -1,0 +1,40 @@
+"""When a delivery whose attempt failed is tried again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
+
+JITTER = 0.2
+MOST_RETRY_AFTER_SECONDS = 10 * 3600.0
+
+Random = Callable[[], float]
+"""At least 0, less than 1."""
+
+
+def next_attempt_at(
+    retry_seconds: Sequence[float],
+    attempts_made: int,
+    ended_at: datetime,
+    retry_after: datetime | None,
+    random: Random,
+) -> datetime | None:
+    """The moment of the next attempt; None when the one that failed was the last.
+
+    Args:
+        retry_seconds: the pause after the first, second, … attempt, each ±20 %.
+        attempts_made: the failed one included.
+        retry_after: what the endpoint asked for: a longer pause than the schedule's, but of at most 10 hours.
+    """
+    if attempts_made > len(retry_seconds):
+        return None
+    pause = retry_seconds[attempts_made - 1] * (1 - JITTER + 2 * JITTER * random())
+    if retry_after is not None:
+        asked = (retry_after - ended_at).total_seconds()
+        pause = max(pause, min(asked, MOST_RETRY_AFTER_SECONDS))
+    return ended_at + timedelta(seconds=pause)
+
+
+def whole_seconds(retry_seconds: Sequence[float]) -> float:
+    """The longest time from the first attempt to the last."""
+    return sum(retry_seconds) * (1 + JITTER)

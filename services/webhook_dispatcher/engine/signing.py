@@ -1,0 +1,62 @@
+"""Deliveries as signed posts (Standard Webhooks)."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from datetime import datetime
+from typing import Final
+from uuid import UUID
+
+from libs.contracts.sensitive import Sealer
+from libs.signing.webhook import key_of, signature_header
+from services.webhook_dispatcher.ports import Post
+from services.webhook_dispatcher.repository.claims import Candidate
+from services.webhook_dispatcher.signing_secrets import open_secret
+
+KEPT_KEYS: Final = 10_000
+
+
+class Signer:
+    """Signs with each secret that is active. Opened secrets are kept in memory, a bounded number of them."""
+
+    def __init__(self, sealer: Sealer, kept: int = KEPT_KEYS) -> None:
+        self._sealer = sealer
+        self._kept = kept
+        self._keys: OrderedDict[bytes, bytes] = OrderedDict()
+
+    def post(self, to: Candidate, event_id: UUID, body: bytes, now: datetime) -> Post:
+        """The post, with a timestamp and signature of its own.
+
+        Raises:
+            CannotOpen: the secret was sealed with a key that is not on the ring.
+        """
+        message_id = f"evt_{event_id}"
+        timestamp = str(int(now.timestamp()))
+        headers = {
+            "content-type": "application/json",
+            "webhook-id": message_id,
+            "webhook-timestamp": timestamp,
+            "webhook-signature": signature_header(
+                self._active(to, now), message_id, timestamp, body
+            ),
+        }
+        return Post(to.callback_url, headers, body)
+
+    def _active(self, to: Candidate, now: datetime) -> list[bytes]:
+        keys = [self._key(to.subscription_id, to.secret)]
+        expires_at = to.previous_secret_expires_at
+        if to.previous_secret is not None and expires_at is not None and expires_at > now:
+            keys.append(self._key(to.subscription_id, to.previous_secret))
+        return keys
+
+    def _key(self, subscription_id: UUID, sealed: bytes) -> bytes:
+        # What is sealed differs at each sealing, so that it tells one version from another.
+        key = self._keys.get(sealed)
+        if key is None:
+            key = key_of(open_secret(self._sealer, subscription_id, sealed))
+            self._keys[sealed] = key
+            if len(self._keys) > self._kept:
+                self._keys.popitem(last=False)
+        else:
+            self._keys.move_to_end(sealed)
+        return key

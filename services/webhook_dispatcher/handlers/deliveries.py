@@ -1,0 +1,120 @@
+"""Deliveries of a subscription: listed, read, tested, sent once more."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Protocol
+from uuid import UUID
+
+from sqlalchemy.ext.asyncio import AsyncConnection
+from uuid_utils import uuid7
+
+from libs.contracts.errors import NotFound
+from libs.contracts.events import Event
+from libs.contracts.ids import parse_id
+from libs.contracts.operation import PageInfo
+from libs.contracts.principal import Principal
+from libs.contracts.result import Result
+from libs.contracts.webhook_views import Delivery
+from libs.contracts.webhooks import (
+    GetDelivery,
+    ListDeliveries,
+    ResendDelivery,
+    TestSubscription,
+)
+from libs.persistence.engine import Database
+from libs.runtime.commands import Drive
+from services.webhook_dispatcher.handlers.once import Once
+from services.webhook_dispatcher.handlers.subscriptions import owned, owned_and_active
+from services.webhook_dispatcher.models import DeliveryRecord
+from services.webhook_dispatcher.repository import deliveries, subscriptions
+from services.webhook_dispatcher.views import delivery_detail, delivery_view, subscription_event
+
+
+class Record(Protocol):
+    """Records an event in the transaction of the caller; the id of its delivery when it is for one subscription."""
+
+    def __call__(
+        self, connection: AsyncConnection, event: Event, *, only_for: UUID | None = None
+    ) -> Awaitable[UUID | None]: ...
+
+
+class DeliveryCommands:
+    def __init__(self, once: Once, record: Record, wake: Callable[[], None]) -> None:
+        self._once = once
+        self._record = record
+        self._wake = wake
+
+    async def test(self, drive: Drive, command: TestSubscription) -> Result:
+        async def test(connection: AsyncConnection) -> Delivery:
+            subscription = await owned_and_active(
+                connection, drive.principal, command.subscription_id
+            )
+            sequence = await subscriptions.next_sequence(connection, subscription.id)
+            event = subscription_event("test", subscription, sequence)
+            delivery_id = await self._record(connection, event, only_for=subscription.id)
+            if delivery_id is None:
+                raise RuntimeError("the test event has no delivery")
+            return delivery_view(await _find(connection, subscription.id, delivery_id))
+
+        done = await self._once.change(drive, Delivery, test)
+        self._wake()
+        return Result(data=done)
+
+    async def resend(self, drive: Drive, command: ResendDelivery) -> Result:
+        async def resend(connection: AsyncConnection) -> Delivery:
+            subscription = await owned_and_active(
+                connection, drive.principal, command.subscription_id
+            )
+            known = await _find(connection, subscription.id, parse_id(command.delivery_id))
+            delivery_id = UUID(bytes=uuid7().bytes)
+            again = [(delivery_id, known.event_day, known.event_id)]
+            if not await deliveries.add_again(connection, subscription.id, again):
+                raise NotFound("The event is kept no longer.")
+            return delivery_view(await _find(connection, subscription.id, delivery_id))
+
+        done = await self._once.change(drive, Delivery, resend)
+        self._wake()
+        return Result(data=done)
+
+
+class DeliveryQueries:
+    """Each reads one snapshot: a delivery moves from one table to another when it ends."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def get(self, principal: Principal, command: GetDelivery, _: float) -> Result:
+        async with self._database.snapshot() as connection:
+            subscription = await owned(connection, principal, command.subscription_id)
+            record = await _find(connection, subscription.id, parse_id(command.delivery_id))
+            attempts = await deliveries.attempts(connection, record)
+        return Result(data=delivery_detail(record, attempts))
+
+    async def list(self, principal: Principal, command: ListDeliveries, _: float) -> Result:
+        async with self._database.snapshot() as connection:
+            subscription = await owned(connection, principal, command.subscription_id)
+            found, total = await deliveries.page(
+                connection,
+                subscription.id,
+                command.status,
+                limit=command.limit,
+                offset=(command.page - 1) * command.limit,
+            )
+        return Result(
+            data=[delivery_view(record) for record in found],
+            pagination=PageInfo(limit=command.limit, total=total, page=command.page),
+        )
+
+
+async def _find(
+    connection: AsyncConnection, subscription_id: UUID, delivery_id: UUID | None
+) -> DeliveryRecord:
+    found = (
+        await deliveries.find(connection, subscription_id, delivery_id)
+        if delivery_id is not None
+        else None
+    )
+    if found is None:
+        raise NotFound
+    return found

@@ -1,0 +1,84 @@
+"""A change and what the caller is told of it, committed together: a command that is driven again has no second
+effect.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+from uuid import UUID
+
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from libs.contracts.exact_json import decode, encode
+from libs.contracts.model import Model
+from libs.contracts.sensitive import Sealer, SensitiveShape, open_payload, seal_payload
+from libs.runtime.commands import Drive
+from libs.runtime.crash import crash_point
+from services.webhook_dispatcher.repository import outcomes
+
+ModelT = TypeVar("ModelT", bound=Model)
+
+
+class Once:
+    """Remembers the outcome of each command; what is sensitive in it is sealed."""
+
+    def __init__(self, sealer: Sealer) -> None:
+        self._sealer = sealer
+
+    async def recall(self, drive: Drive, model: type[ModelT]) -> ModelT | None:
+        """What an earlier drive of the command did; None when there was none, or it had no effect."""
+        if drive.attempt == 1:
+            return None
+        async with drive.database.transaction() as connection:
+            return await self._find(connection, drive.command_id, model)
+
+    async def change(
+        self,
+        drive: Drive,
+        model: type[ModelT],
+        act: Callable[[AsyncConnection], Awaitable[ModelT]],
+    ) -> ModelT:
+        """Act in one transaction, unless an earlier drive did."""
+
+        async def unless_done(connection: AsyncConnection, known: ModelT | None) -> ModelT:
+            return known or await act(connection)
+
+        return await self.step(drive, model, unless_done)
+
+    async def step(
+        self,
+        drive: Drive,
+        model: type[ModelT],
+        act: Callable[[AsyncConnection, ModelT | None], Awaitable[ModelT]],
+    ) -> ModelT:
+        """Go on, in one transaction, from where the command came so far; None at its beginning."""
+        async with drive.transaction() as connection:
+            known = await self._find(connection, drive.command_id, model)
+            done = await act(connection, known)
+            if done != known:
+                await self._record(connection, drive.command_id, done)
+            crash_point("webhook_dispatcher.changing")
+        crash_point("webhook_dispatcher.changed")
+        return done
+
+    async def _find(
+        self, connection: AsyncConnection, command_id: UUID, model: type[ModelT]
+    ) -> ModelT | None:
+        data = await outcomes.find(connection, command_id)
+        if data is None:
+            return None
+        sealed = decode(data)
+        context = _context(command_id)
+        return model.model_validate(
+            open_payload(SensitiveShape.of(model), sealed, self._sealer, context)
+        )
+
+    async def _record(self, connection: AsyncConnection, command_id: UUID, done: Model) -> None:
+        shape, context = SensitiveShape.of(type(done)), _context(command_id)
+        sealed = seal_payload(shape, done.model_dump(), self._sealer, context)
+        await outcomes.record(connection, command_id, encode(sealed))
+
+
+def _context(command_id: UUID) -> str:
+    return f"webhook_dispatcher.outcome/{command_id}"

@@ -1,0 +1,160 @@
+"""Recovering a subscription: what failed or was held in a time is delivered once more, each event once.
+
+Held deliveries become pending. An event that failed for good gets a new delivery, unless it was delivered since or is
+about to be. It may be a lot: it goes in batches, each a transaction under the lock of the subscription's row, so that
+two recoveries at once do not double; how far it came is committed with each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Literal
+from uuid import UUID
+
+from pydantic import Field
+from sqlalchemy.ext.asyncio import AsyncConnection
+from uuid_utils import uuid7
+
+from libs.contracts.errors import Invalid
+from libs.contracts.fields import UtcDateTime, Uuid
+from libs.contracts.model import Model
+from libs.contracts.result import Result
+from libs.contracts.webhook_views import Recovery, SubscriptionStatus
+from libs.contracts.webhooks import RecoverSubscription
+from libs.runtime.commands import Drive
+from services.webhook_dispatcher.handlers.once import Once
+from services.webhook_dispatcher.handlers.subscriptions import owned, owned_and_active
+from services.webhook_dispatcher.repository import deliveries, recovery
+
+BATCH = 2000
+
+
+class _Progress(Model):
+    """How far a recovery came.
+
+    Args:
+        after: the last delivery that was looked at in this phase.
+    """
+
+    until: UtcDateTime
+    phase: Literal["held", "failed", "done"] = "held"
+    after: Uuid = recovery.BEGINNING
+    scheduled: Annotated[int, Field(ge=0)] = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Batch:
+    connection: AsyncConnection
+    subscription_id: UUID
+    since: datetime
+    progress: _Progress
+
+
+class RecoveryHandler:
+    """`retention` is how far back `since` may lie."""
+
+    def __init__(self, once: Once, retention: timedelta, wake: Callable[[], None]) -> None:
+        self._once = once
+        self._retention = retention
+        self._wake = wake
+
+    async def __call__(self, drive: Drive, command: RecoverSubscription) -> Result:
+        progress: _Progress | None = None
+        while progress is None or progress.phase != "done":
+
+            async def step(connection: AsyncConnection, known: _Progress | None) -> _Progress:
+                return await self._step(connection, drive, command, known)
+
+            progress = await self._once.step(drive, _Progress, step)
+            self._wake()
+        return Result(data=Recovery(scheduled=progress.scheduled))
+
+    async def _step(
+        self,
+        connection: AsyncConnection,
+        drive: Drive,
+        command: RecoverSubscription,
+        known: _Progress | None,
+    ) -> _Progress:
+        if known is None:
+            progress = self._begin(command)
+            subscription = await owned_and_active(
+                connection, drive.principal, command.subscription_id
+            )
+        else:
+            progress = known
+            subscription = await owned(
+                connection, drive.principal, command.subscription_id, for_change=True
+            )
+        batch = _Batch(connection, subscription.id, command.since, progress)
+        if subscription.status is not SubscriptionStatus.ACTIVE:
+            return progress.model_copy(update={"phase": "done"})  # it became so meanwhile
+        match progress.phase:
+            case "held":
+                return await _release_held(batch)
+            case "failed":
+                return await _deliver_failed(batch)
+            case "done":
+                return progress
+
+    def _begin(self, command: RecoverSubscription) -> _Progress:
+        """Raises Invalid."""
+        now = datetime.now(UTC)
+        if command.since < now - self._retention:
+            message = f"Value error, events are kept for {self._retention.days} days"
+            raise Invalid(
+                [
+                    {
+                        "loc": ["body", "since"],
+                        "msg": message,
+                        "type": "value_error",
+                        "ctx": {"retention_days": self._retention.days},
+                    }
+                ]
+            )
+        return _Progress(until=min(command.until or now, now))
+
+
+async def _release_held(batch: _Batch) -> _Progress:
+    progress = batch.progress
+    released = await recovery.release_held(
+        batch.connection,
+        batch.subscription_id,
+        since=batch.since,
+        until=progress.until,
+        after=progress.after,
+        limit=BATCH,
+    )
+    if released.last is None:
+        return progress.model_copy(update={"phase": "failed", "after": recovery.BEGINNING})
+    scheduled = progress.scheduled + released.events
+    return progress.model_copy(update={"after": released.last, "scheduled": scheduled})
+
+
+async def _deliver_failed(batch: _Batch) -> _Progress:
+    progress, connection, subscription_id = batch.progress, batch.connection, batch.subscription_id
+    failed = await recovery.failures(
+        connection,
+        subscription_id,
+        since=batch.since,
+        until=progress.until,
+        after=progress.after,
+        limit=BATCH,
+    )
+    if not failed:
+        return progress.model_copy(update={"phase": "done"})
+    scheduled = await recovery.release_redeliveries(connection, subscription_id, failed)
+    again = await recovery.still_failed(connection, subscription_id, failed)
+    scheduled += await deliveries.add_again(
+        connection,
+        subscription_id,
+        [(UUID(bytes=uuid7().bytes), day, event_id) for day, event_id in again],
+    )
+    return progress.model_copy(
+        update={
+            "after": failed[-1].delivery_id,
+            "scheduled": progress.scheduled + scheduled,
+        }
+    )

@@ -1,0 +1,202 @@
+"""Endpoint 16 and what else is done with subscriptions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy.ext.asyncio import AsyncConnection
+from uuid_utils import uuid7
+
+from libs.contracts.errors import InvalidState, NotFound
+from libs.contracts.ids import parse_id
+from libs.contracts.model import Model
+from libs.contracts.principal import Principal
+from libs.contracts.result import Result
+from libs.contracts.sensitive import Sealer
+from libs.contracts.webhook_views import Subscription, SubscriptionStatus
+from libs.contracts.webhooks import (
+    CreateSubscription,
+    DeleteSubscription,
+    GetSubscription,
+    ListSubscriptions,
+    UpdateSubscription,
+)
+from libs.persistence.engine import Database
+from libs.runtime.commands import Drive
+from services.webhook_dispatcher.handlers import holding
+from services.webhook_dispatcher.handlers.once import Once
+from services.webhook_dispatcher.models import SubscriptionRecord
+from services.webhook_dispatcher.ports import CallbackUrls
+from services.webhook_dispatcher.repository import recording, subscriptions
+from services.webhook_dispatcher.signing_secrets import new_secret, seal_secret
+from services.webhook_dispatcher.views import subscription_view
+
+MOST_SUBSCRIPTIONS = 50
+"""Of one subscriber, a customer or a partner (interface §6)."""
+
+_FIELDS = {
+    "event_types": "event_type",
+    "callback_url": "callback_url",
+    "description": "description",
+}
+
+
+class _Updated(Model):
+    """`before`: the status that the subscription had."""
+
+    subscription: Subscription
+    before: str
+
+
+class SubscriptionCommands:
+    """The URL is checked before, and never within, a transaction: that asks the network.
+
+    Each change waits for the events that are being recorded: those recorded later go by the subscription as it is then.
+    """
+
+    def __init__(
+        self, once: Once, sealer: Sealer, callback_urls: CallbackUrls, wake: Callable[[], None]
+    ) -> None:
+        self._once = once
+        self._sealer = sealer
+        self._callback_urls = callback_urls
+        self._wake = wake
+
+    async def create(self, drive: Drive, command: CreateSubscription) -> Result:
+        known = await self._once.recall(drive, Subscription)
+        if known is not None:
+            return Result(data=known)
+        await self._callback_urls.check(command.callback_url)
+
+        async def add(connection: AsyncConnection) -> Subscription:
+            await subscriptions.lock_subscriber(connection, drive.principal)
+            if await subscriptions.count(connection, drive.principal) >= MOST_SUBSCRIPTIONS:
+                raise InvalidState(
+                    f"There are {MOST_SUBSCRIPTIONS} subscriptions already, which is as many as one may have."
+                )
+            subscription_id = UUID(bytes=uuid7().bytes)
+            await recording.lock_positions(connection)
+            record = await subscriptions.add(
+                connection,
+                drive.principal,
+                subscription_id,
+                event_type=command.event_types,
+                callback_url=command.callback_url,
+                description=command.description,
+                secret=seal_secret(self._sealer, subscription_id, new_secret()),
+            )
+            return subscription_view(record)
+
+        return Result(data=await self._once.change(drive, Subscription, add))
+
+    async def update(self, drive: Drive, command: UpdateSubscription) -> Result:
+        known = await self._once.recall(drive, _Updated)
+        sent = command.model_dump(exclude_unset=True)
+        if known is None and "callback_url" in sent:
+            # Whose it is comes first: nobody learns what he may not see by a URL that is refused.
+            async with drive.database.transaction() as connection:
+                await owned(connection, drive.principal, command.subscription_id)
+            await self._callback_urls.check(sent["callback_url"])
+
+        async def change(connection: AsyncConnection) -> _Updated:
+            record = await owned(
+                connection, drive.principal, command.subscription_id, for_change=True
+            )
+            updated = await _save(connection, record, _changed(record, sent))
+            return _Updated(subscription=subscription_view(updated), before=record.status.value)
+
+        done = known or await self._once.change(drive, _Updated, change)
+        subscription_id = UUID(done.subscription.subscription_id)
+        match done.before, done.subscription.status:
+            case "active", SubscriptionStatus.DISABLED:
+                await holding.hold(drive.database, subscription_id)
+            case "disabled", SubscriptionStatus.ACTIVE:
+                await holding.release(drive.database, subscription_id)
+            case _:
+                pass
+        self._wake()
+        return Result(data=done.subscription)
+
+    async def delete(self, drive: Drive, command: DeleteSubscription) -> Result:
+        async def delete(connection: AsyncConnection) -> Subscription:
+            record = await owned(
+                connection, drive.principal, command.subscription_id, for_change=True
+            )
+            await recording.lock_positions(connection)
+            await subscriptions.delete(connection, record.id)
+            return subscription_view(record)
+
+        deleted = await self._once.change(drive, Subscription, delete)
+        await holding.drop(drive.database, UUID(deleted.subscription_id))
+        self._wake()
+        return Result()
+
+
+class SubscriptionQueries:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def get(self, principal: Principal, command: GetSubscription, _: float) -> Result:
+        async with self._database.transaction() as connection:
+            record = await owned(connection, principal, command.subscription_id)
+        return Result(data=subscription_view(record))
+
+    async def list(self, principal: Principal, _: ListSubscriptions, __: float) -> Result:
+        async with self._database.transaction() as connection:
+            found = await subscriptions.newest(connection, principal)
+        return Result(data=[subscription_view(record) for record in found])
+
+
+async def owned(
+    connection: AsyncConnection,
+    principal: Principal,
+    subscription_id: str,
+    *,
+    for_change: bool = False,
+) -> SubscriptionRecord:
+    """The principal's subscription. Raises NotFound."""
+    parsed = parse_id(subscription_id)
+    record = (
+        await subscriptions.find(connection, principal, parsed, for_change=for_change)
+        if parsed is not None
+        else None
+    )
+    if record is None:
+        raise NotFound
+    return record
+
+
+async def owned_and_active(
+    connection: AsyncConnection, principal: Principal, subscription_id: str
+) -> SubscriptionRecord:
+    """The principal's subscription, its row locked. Raises NotFound, InvalidState."""
+    record = await owned(connection, principal, subscription_id, for_change=True)
+    if record.status is not SubscriptionStatus.ACTIVE:
+        raise InvalidState(f"The subscription is {record.status}: make it active first.")
+    return record
+
+
+def _changed(record: SubscriptionRecord, sent: dict[str, Any]) -> SubscriptionRecord:
+    """The subscription as it is to be. Raises InvalidState."""
+    values = {field: sent[name] for name, field in _FIELDS.items() if name in sent}
+    if values.get("description", "") is None:
+        values["description"] = ""
+    status = SubscriptionStatus(sent.get("status", record.status))
+    if record.status is SubscriptionStatus.UNAVAILABLE and status is SubscriptionStatus.DISABLED:
+        raise InvalidState("The subscription is unavailable: it can be made active, or deleted.")
+    return replace(record, **values, status=status)
+
+
+async def _save(
+    connection: AsyncConnection, record: SubscriptionRecord, changed: SubscriptionRecord
+) -> SubscriptionRecord:
+    if changed == record:
+        return record
+    comes_back = changed.status is SubscriptionStatus.ACTIVE and record.status != changed.status
+    if comes_back or changed.callback_url != record.callback_url:
+        await subscriptions.reset_endpoint(connection, record.id)
+    await recording.lock_positions(connection)
+    return await subscriptions.save(connection, changed)

@@ -1,0 +1,73 @@
+"""What an operator watches: what is due and for how long, how attempts end, how soon the first one is made."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from datetime import datetime
+from typing import NoReturn
+
+import structlog
+from prometheus_client import Counter, Gauge, Histogram
+
+from libs.persistence.engine import Database, is_away
+from services.webhook_dispatcher.repository import statistics
+
+MEASURE_SECONDS = 15.0
+COUNTING_SHARE = 100
+"""Counting takes at most one part in so many of the time, however many deliveries there are."""
+
+DUE = Gauge("bankside_webhook_due", "Deliveries that are due and not in flight, of all replicas.")
+IN_FLIGHT = Gauge("bankside_webhook_in_flight", "Deliveries that are claimed, of all replicas.")
+OLDEST_DUE_SECONDS = Gauge(
+    "bankside_webhook_oldest_due_seconds",
+    "How long the oldest due delivery has been due; 0 when none is. A dead endpoint's wait too.",
+)
+ATTEMPTS = Counter(
+    "bankside_webhook_attempts", "Attempts that were recorded, by verdict.", ["verdict"]
+)
+CONCLUDED = Counter(
+    "bankside_webhook_concluded", "Deliveries that are over, succeeded or failed.", ["how"]
+)
+FIRST_ATTEMPT_SECONDS = Histogram(
+    "bankside_webhook_first_attempt_seconds",
+    "From the recording of a delivery to the beginning of its first attempt.",
+    buckets=(0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 15, 60, 300, 3600),
+)
+INGEST_BATCH = Histogram(
+    "bankside_webhook_ingest_batch",
+    "Events recorded in one transaction.",
+    buckets=(1, 2, 4, 8, 16, 32, 64, 128, 256),
+)
+EVENTS_RECORDED = Counter(
+    "bankside_webhook_events", "Events from the broker: new, known already, or refused.", ["how"]
+)
+DELIVERIES_ADDED = Counter("bankside_webhook_deliveries_added", "Deliveries of new events.")
+CLAIMS_LOST = Counter(
+    "bankside_webhook_claims_lost", "Attempts not recorded, since their lease had ended."
+)
+LEASES_EXPIRED = Counter("bankside_webhook_leases_expired", "Leases that ended unfinished.")
+MADE_UNAVAILABLE = Counter(
+    "bankside_webhook_made_unavailable", "Subscriptions given up on, by dead endpoints or 410."
+)
+
+
+async def measure_for_ever(database: Database, clock: Callable[[], datetime]) -> NoReturn:
+    log = structlog.get_logger("metrics")
+    while True:
+        started = time.monotonic()
+        try:
+            async with database.transaction() as connection:
+                now = clock()
+                measured = await statistics.measure(connection, now)
+            DUE.set(measured.due)
+            IN_FLIGHT.set(measured.in_flight)
+            oldest = measured.oldest_due_at or now
+            OLDEST_DUE_SECONDS.set((now - oldest).total_seconds())
+        except Exception as error:
+            if not is_away(error):
+                raise
+            log.warning("database_away")
+        took = time.monotonic() - started
+        await asyncio.sleep(max(MEASURE_SECONDS, took * COUNTING_SHARE))

@@ -1,0 +1,66 @@
+"""What the dispatcher needs of the network: to look at a callback URL, and to post to it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Protocol
+
+
+class Verdict(StrEnum):
+    """What one attempt says about the delivery and the endpoint."""
+
+    SUCCEEDED = "succeeded"
+    REFUSED = "refused"
+    """It answered, with anything but 2xx: the endpoint is reachable."""
+    GONE = "gone"
+    """410: it wants nothing any more."""
+    TIMED_OUT = "timed_out"
+    UNREACHABLE = "unreachable"
+    """No connection, no TLS session, a reset, or no name."""
+    FORBIDDEN = "forbidden"
+    """The address is not one that deliveries may go to. Nothing was sent."""
+
+
+@dataclass(frozen=True, slots=True)
+class Post:
+    """A signed delivery, ready to be sent. `headers` do not name the host or the length."""
+
+    url: str
+    headers: Mapping[str, str]
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempt:
+    """How a post ended.
+
+    Args:
+        response_status: also of an answer that broke off or was not whole in time; `verdict` decides, not this.
+        error: a short sentence without addresses of ours; None when the answer speaks for itself.
+        response_body: at most 16 KiB, as text; what is not UTF-8 is replaced, NUL too.
+        retry_after: when the answer (429, 503) asks to be tried again, at most 10 h later; None when it does not, or
+            says nothing usable.
+    """
+
+    verdict: Verdict
+    attempted_at: datetime
+    duration_ms: int
+    response_status: int | None = None
+    error: str | None = None
+    response_body: str | None = field(default=None, repr=False)
+    retry_after: datetime | None = None
+
+
+class CallbackUrls(Protocol):
+    async def check(self, url: str) -> None:
+        """Return when deliveries may go there as things are now. Raises Invalid, naming `callback_url` and why."""
+        ...
+
+
+class Poster(Protocol):
+    async def post(self, post: Post) -> Attempt:
+        """Send once, within 15 s in all. Never raises for what the network or the endpoint does."""
+        ...

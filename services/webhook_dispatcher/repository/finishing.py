@@ -1,0 +1,84 @@
+"""How attempts ended, recorded together. Each is fenced by its claim: who has lost it records nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Literal
+from uuid import UUID
+
+from sqlalchemy import text
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+_FINISH = text(
+    """
+    WITH ending AS (
+        SELECT * FROM unnest(CAST(:ids AS uuid[]), CAST(:claims AS uuid[]), CAST(:concluded AS text[]),
+            CAST(:due AS timestamptz[]), CAST(:days AS date[]), CAST(:at AS timestamptz[]),
+            CAST(:durations AS integer[]), CAST(:statuses AS integer[]), CAST(:errors AS text[]),
+            CAST(:bodies AS text[]))
+            AS e (id, claim, concluded, due_at, day, attempted_at, duration_ms, response_status, error, response_body)
+    ), over AS (
+        DELETE FROM delivery d USING ending e
+        WHERE d.id = ANY(:ids) AND d.id = e.id AND d.claim = e.claim AND e.concluded IS NOT NULL
+        RETURNING d.id, d.subscription_id, d.event_day, d.event_id, d.event_type, d.attempts_made + 1 AS number,
+            d.created_at
+    ), again AS (
+        UPDATE delivery d
+        SET claim = NULL, lease_until = NULL, attempts_made = d.attempts_made + 1, due_at = e.due_at
+        FROM ending e
+        WHERE d.id = ANY(:ids) AND d.id = e.id AND d.claim = e.claim AND e.concluded IS NULL
+        RETURNING d.id, d.subscription_id, d.event_day, d.event_id, d.event_type, d.attempts_made AS number,
+            d.created_at
+    )
+    INSERT INTO attempt (day, delivery_id, number, subscription_id, event_day, event_id, event_type,
+        delivery_created_at, concluded, attempted_at, duration_ms, response_status, error, response_body)
+    SELECT e.day, d.id, d.number, d.subscription_id, d.event_day, d.event_id, d.event_type, d.created_at, e.concluded,
+        e.attempted_at, e.duration_ms, e.response_status, e.error, e.response_body
+    FROM (SELECT * FROM over UNION ALL SELECT * FROM again) AS d JOIN ending e ON e.id = d.id
+    RETURNING delivery_id
+    """
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ending:
+    """An attempt that ended.
+
+    Args:
+        concluded: what became of the delivery by it; None: it is due again at `due_at`.
+    """
+
+    delivery_id: UUID
+    claim: UUID
+    concluded: Literal["succeeded", "failed"] | None
+    due_at: datetime | None
+    attempted_at: datetime
+    duration_ms: int
+    response_status: int | None
+    error: str | None = field(repr=False)
+    response_body: str | None = field(repr=False)
+
+
+async def finish(connection: AsyncConnection, endings: Sequence[Ending]) -> set[UUID]:
+    """Record them. The ids of the deliveries that were still claimed so; of the others nothing is recorded.
+
+    The partitions of their days are there.
+    """
+    rows = await connection.execute(
+        _FINISH,
+        {
+            "ids": [ending.delivery_id for ending in endings],
+            "claims": [ending.claim for ending in endings],
+            "concluded": [ending.concluded for ending in endings],
+            "due": [ending.due_at for ending in endings],
+            "days": [ending.attempted_at.astimezone(UTC).date() for ending in endings],
+            "at": [ending.attempted_at for ending in endings],
+            "durations": [ending.duration_ms for ending in endings],
+            "statuses": [ending.response_status for ending in endings],
+            "errors": [ending.error for ending in endings],
+            "bodies": [ending.response_body for ending in endings],
+        },
+    )
+    return set(rows.scalars())

@@ -1,0 +1,66 @@
+"""Partitions of events and attempts: one for each UTC day."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import date, timedelta
+from typing import Literal
+
+from sqlalchemy import text
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+Partitioned = Literal["event", "attempt"]
+LOCK_TIMEOUT = text("SET LOCAL lock_timeout = '2s'")
+
+
+async def days(connection: AsyncConnection, table: Partitioned) -> set[date]:
+    """The days that have a partition."""
+    found = await connection.execute(
+        text(
+            "SELECT c.relname FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid"
+            " WHERE i.inhparent = CAST(:table AS regclass)"
+        ),
+        {"table": table},
+    )
+    return {date.fromisoformat(name.rpartition("_")[2]) for name in found.scalars()}
+
+
+async def make(connection: AsyncConnection, table: Partitioned, wanted: Iterable[date]) -> None:
+    """Make those that are missing. In a transaction of its own: writing goes on meanwhile."""
+    await connection.execute(LOCK_TIMEOUT)
+    await connection.execute(
+        text("SELECT pg_advisory_xact_lock(hashtext(current_schema()), hashtext('partitions'))")
+    )
+    for day in sorted(set(wanted) - await days(connection, table)):
+        # Attaching an existing table, unlike creating one in place, lets inserts go on.
+        await connection.execute(
+            text(f"CREATE TABLE {_name(table, day)} (LIKE {table} INCLUDING CONSTRAINTS)")
+        )
+        await connection.execute(
+            text(
+                f"ALTER TABLE {table} ATTACH PARTITION {_name(table, day)}"
+                f" FOR VALUES FROM ('{day}') TO ('{day + timedelta(days=1)}')"
+            )
+        )
+
+
+async def drop(connection: AsyncConnection, table: Partitioned, day: date) -> None:
+    """Drop one. In a transaction of its own: it waits for every reader of the table, two seconds at most."""
+    await connection.execute(LOCK_TIMEOUT)
+    await connection.execute(text(f"DROP TABLE IF EXISTS {_name(table, day)}"))
+
+
+async def drop_deliveries(connection: AsyncConnection, before: date, limit: int) -> int:
+    """Remove up to so many deliveries of events from before a day; how many."""
+    dropped = await connection.execute(
+        text(
+            "DELETE FROM delivery WHERE id IN"
+            " (SELECT id FROM delivery WHERE event_day < :before LIMIT :limit FOR UPDATE SKIP LOCKED)"
+        ),
+        {"before": before, "limit": limit},
+    )
+    return dropped.rowcount
+
+
+def _name(table: Partitioned, day: date) -> str:
+    return f"{table}_{day:%Y%m%d}"

@@ -1,0 +1,159 @@
+"""Recording events, each once, with a delivery for every subscription that it matches.
+
+Positions are in commit order: the row of `event_position` is locked until the transaction ends. It is the last lock
+that a transaction takes, after those of subscriptions. Whoever changes the status of a subscription takes it too, so
+that no event is being recorded that still goes by the status before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from uuid import UUID
+
+from sqlalchemy import text
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from libs.contracts.events import Event
+from services.webhook_dispatcher.repository.events import parse_event_id
+
+# A UUIDv7 (RFC 9562): milliseconds, version and variant over random bits.
+_NEW_ID = """
+    CAST(encode(set_bit(set_bit(overlay(uuid_send(gen_random_uuid())
+        PLACING substring(int8send(CAST(extract(epoch FROM clock_timestamp()) * 1000 AS bigint)) FROM 3)
+        FROM 1 FOR 6), 52, 1), 53, 1), 'hex') AS uuid)
+"""
+
+_LOCK = text("SELECT last FROM event_position FOR UPDATE")
+
+# Customers' subscriptions and partners' are looked up apart: each has its part of the index. What the partner itself
+# is told of has no customer.
+_RECORD = text(
+    f"""
+    WITH fresh AS (
+        SELECT a.*, row_number() OVER (ORDER BY a.place) AS n
+        FROM unnest(CAST(:days AS date[]), CAST(:ids AS uuid[]), CAST(:tenants AS text[]),
+            CAST(:customers AS text[]), CAST(:types AS text[]), CAST(:resources AS text[]),
+            CAST(:sequences AS bigint[]), CAST(:bodies AS bytea[])) WITH ORDINALITY
+            AS a (day, id, tenant, customer_id, type, resource_id, sequence, body, place)
+        WHERE NOT EXISTS (SELECT 1 FROM event e WHERE e.day = a.day AND e.id = a.id)
+    ), stored AS (
+        INSERT INTO event (day, id, position, tenant, customer_id, type, resource_id, sequence, body, recorded_at)
+        SELECT day, id, CAST(:last AS bigint) + n, tenant, customer_id, type, resource_id, sequence, body,
+            CAST(:at AS timestamptz)
+        FROM fresh
+        ON CONFLICT DO NOTHING
+        RETURNING day, id, position, tenant, customer_id, type
+    ), moved AS (
+        UPDATE event_position SET last = (SELECT max(position) FROM stored) WHERE EXISTS (SELECT 1 FROM stored)
+    ), added AS (
+        INSERT INTO delivery (id, subscription_id, tenant, event_day, event_id, event_type, state, due_at, created_at)
+        SELECT {_NEW_ID}, s.id, e.tenant, e.day, e.id, e.type,
+            CASE s.status WHEN 'active' THEN 'pending' ELSE 'held' END,
+            CAST(:at AS timestamptz), CAST(:at AS timestamptz)
+        FROM stored e CROSS JOIN LATERAL (
+            SELECT id, status, event_type FROM subscription
+            WHERE tenant = e.tenant AND customer_id = e.customer_id AND status <> 'deleted'
+            UNION ALL
+            SELECT id, status, event_type FROM subscription
+            WHERE tenant = e.tenant AND customer_id IS NULL AND status <> 'deleted'
+        ) AS s
+        WHERE CASE
+            WHEN CAST(:only_for AS uuid) IS NULL THEN s.event_type IN (e.type, split_part(e.type, '.', 1), '*')
+            ELSE s.id = CAST(:only_for AS uuid)
+        END
+        ORDER BY e.position
+        RETURNING id, subscription_id, state
+    )
+    SELECT (SELECT count(*) FROM stored) AS events, (SELECT count(*) FROM added) AS deliveries,
+        (SELECT id FROM added LIMIT 1) AS one,
+        (SELECT array_agg(DISTINCT subscription_id) FROM added WHERE state = 'pending') AS due
+    """  # noqa: S608 - constants
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """An event whose id was understood."""
+
+    day: date
+    id: UUID
+    event: Event
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """What was new.
+
+    Args:
+        one: one of the deliveries.
+        due: the subscriptions that have deliveries due now.
+    """
+
+    events: int
+    deliveries: int
+    one: UUID | None
+    due: tuple[UUID, ...]
+
+
+def arrival_of(event: Event) -> Arrival | None:
+    """None when the id is not `evt_` and a UUIDv7."""
+    parsed = parse_event_id(event.event_id)
+    return None if parsed is None else Arrival(*parsed, event)
+
+
+async def lock_positions(connection: AsyncConnection) -> int:
+    """Until the transaction ends nobody else records events. The position of the last one.
+
+    Waits for those who are recording: what a later statement reads or changes has their deliveries.
+    """
+    return int((await connection.execute(_LOCK)).scalar_one())
+
+
+async def record(
+    connection: AsyncConnection, event: Event, *, only_for: UUID | None = None
+) -> UUID | None:
+    """Record an event of our own in the caller's transaction.
+
+    Args:
+        only_for: the one subscription that has it delivered, whatever it subscribes to.
+
+    Returns:
+        The id of the delivery, if there is one and `only_for` is given.
+    """
+    arrival = arrival_of(event)
+    assert arrival is not None, "our own ids are understood"
+    recorded = await record_batch(connection, [arrival], datetime.now(UTC), only_for=only_for)
+    return recorded.one if only_for is not None else None
+
+
+async def record_batch(
+    connection: AsyncConnection,
+    arrivals: Sequence[Arrival],
+    at: datetime,
+    *,
+    only_for: UUID | None = None,
+) -> Recorded:
+    """Record those of the events that are new, in their order. The partitions of their days are there."""
+    unique = list({arrival.id: arrival for arrival in arrivals}.values())
+    events = [arrival.event for arrival in unique]
+    last = await lock_positions(connection)
+    recorded = await connection.execute(
+        _RECORD,
+        {
+            "last": last,
+            "at": at,
+            "only_for": only_for,
+            "days": [arrival.day for arrival in unique],
+            "ids": [arrival.id for arrival in unique],
+            "tenants": [event.tenant for event in events],
+            "customers": [event.customer_id or None for event in events],
+            "types": [event.type for event in events],
+            "resources": [event.resource_id for event in events],
+            "sequences": [event.sequence for event in events],
+            "bodies": [event.body for event in events],
+        },
+    )
+    row = recorded.one()
+    return Recorded(row.events, row.deliveries, row.one, tuple(row.due or ()))

@@ -1,0 +1,43 @@
+"""What an operator sets for the dispatcher: `BANKSIDE_WEBHOOK_DISPATCHER_<NAME>`, else `BANKSIDE_<NAME>`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar
+
+from pydantic import BeforeValidator, Field
+from pydantic_settings import NoDecode
+
+from libs.runtime.service_settings import CommandSettings
+from libs.runtime.settings import settings_of
+from services.webhook_dispatcher.engine.rules import POST_SECONDS, RETRY_SECONDS
+
+
+def _parts(value: Any) -> Any:
+    return tuple(value.split(",")) if isinstance(value, str) else value
+
+
+class Settings(CommandSettings):
+    service: ClassVar[str] = "webhook_dispatcher"
+    model_config = settings_of("WEBHOOK_DISPATCHER")
+
+    database_connections: int = Field(default=20, ge=10, le=200)
+    """The engine has six, the others are for commands and queries."""
+    callback_allow: str = ""
+    """Where deliveries may go against the rules, for development: `host:port`, `host:*` or networks, separated by
+    commas. Refused in production.
+    """
+    secret_overlap_hours: float = Field(default=24.0, ge=0, le=24 * 7)
+    """How long the previous secret of a subscription goes on signing after a rotation."""
+    retention_days: int = Field(default=30, ge=1, le=365)
+    """How long events, deliveries and attempts are kept."""
+    retry_seconds: Annotated[
+        tuple[Annotated[float, Field(ge=0, le=7 * 86400)], ...],
+        NoDecode,
+        BeforeValidator(_parts),
+        Field(min_length=1, max_length=30),
+    ] = RETRY_SECONDS
+    """The pauses between the attempts of a delivery, separated by commas; each is varied by a fifth."""
+    slots: int = Field(default=256, ge=1, le=4096)
+    """Attempts that one process has under way at most."""
+    delivery_lease_seconds: float = Field(default=30.0, gt=POST_SECONDS, le=300)
+    """After a crash, another process goes on with a delivery when so long has passed."""

@@ -1,0 +1,31 @@
+"""The secrets that deliveries are signed with: made at random, sealed at rest, bound to the row of their
+subscription.
+"""
+
+from __future__ import annotations
+
+import secrets
+from base64 import b64encode
+from uuid import UUID
+
+from libs.contracts.sensitive import Sealer
+from libs.signing.webhook import SECRET_PREFIX
+
+SECRET_BYTES = 32
+
+
+def new_secret() -> str:
+    return SECRET_PREFIX + b64encode(secrets.token_bytes(SECRET_BYTES)).decode("ascii")
+
+
+def seal_secret(sealer: Sealer, subscription_id: UUID, secret: str) -> bytes:
+    return sealer.seal(secret, _context(subscription_id)).encode("ascii")
+
+
+def open_secret(sealer: Sealer, subscription_id: UUID, sealed: bytes) -> str:
+    """The secret, or the previous one, of this subscription. Raises CannotOpen."""
+    return sealer.open(sealed.decode("ascii"), _context(subscription_id))
+
+
+def _context(subscription_id: UUID) -> str:
+    return f"webhook_dispatcher.subscription/{subscription_id}/secret"

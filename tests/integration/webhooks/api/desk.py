@@ -1,0 +1,215 @@
+"""The dispatcher between a real broker and database, asked as the gateway asks it.
+
+Each desk has a tenant of its own with two customers, and another tenant beside it. Callback URLs lead to a port where
+nobody listens, and a second attempt comes hours later: what is delivered stays pending.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import asyncpg
+from uuid_utils import uuid7
+
+from libs.contracts import webhook_operations as table
+from libs.contracts.events import Event
+from libs.contracts.principal import Family, Principal
+from libs.contracts.webhook_operations import Twin
+from libs.messaging.broker import Broker
+from libs.messaging.caller import Caller
+from libs.persistence.engine import Database, open_database
+from libs.persistence.sealing import Keyring
+from services.webhook_dispatcher.repository import partitions, recording
+from tests.support.infrastructure import Environment
+from tests.support.stack import Stack
+
+WAIT_SECONDS = 25.0
+NOWHERE = "http://127.0.0.1:9/hook"
+
+
+def _principal(tenant: str, customer_id: str | None = None) -> Principal:
+    family = Family.CUSTOMER if customer_id else Family.PARTNER
+    return Principal(tenant, "Tenant", family, "sub_test", customer_id)
+
+
+@dataclass
+class Desk:
+    stack: Stack
+    caller: Caller
+    database: Any
+    recorder: Database
+    tenant: str = field(default_factory=lambda: f"t_{uuid.uuid4()}")
+    customers: tuple[str, str] = field(
+        default_factory=lambda: (str(uuid.uuid4()), str(uuid.uuid4()))
+    )
+
+    @property
+    def partner(self) -> Principal:
+        return _principal(self.tenant)
+
+    @property
+    def customer(self) -> Principal:
+        return _principal(self.tenant, self.customers[0])
+
+    @property
+    def other_customer(self) -> Principal:
+        return _principal(self.tenant, self.customers[1])
+
+    @property
+    def stranger(self) -> Principal:
+        """The partner of another tenant."""
+        return _principal(f"{self.tenant}-other")
+
+    async def ask(
+        self, twin: Twin, who: Principal, *, command_id: str | None = None, **values: Any
+    ) -> Any:
+        """The data of the reply; of a command when it is final. Raises what the reply carries."""
+        return (await self.payload(twin, who, command_id=command_id, **values))["data"]
+
+    async def payload(
+        self, twin: Twin, who: Principal, *, command_id: str | None = None, **values: Any
+    ) -> Any:
+        operation = twin.of(who.family)
+        envelope = self.caller.envelope(
+            operation,
+            who,
+            operation.command.model_validate(values),
+            command_id=command_id or str(uuid.uuid4()),
+            request_id=str(uuid.uuid4()),
+            deadline=time.time() + WAIT_SECONDS,
+        )
+        send = self.caller.ask if operation.is_query else self.caller.command
+        reply = await send(envelope)
+        if reply.error is not None:
+            raise reply.error.to_error()
+        return self.caller.open_result(operation, reply)
+
+    async def subscribe(self, who: Principal | None = None, event_types: str = "*") -> str:
+        """The id of a new subscription."""
+        made = await self.ask(
+            table.CREATE_SUBSCRIPTION,
+            who or self.customer,
+            event_types=event_types,
+            callback_url=NOWHERE,
+        )
+        return str(made["subscription_id"])
+
+    async def record(
+        self,
+        event_type: str = "transaction.created",
+        customer_id: str | None = None,
+        *,
+        body: bytes | None = None,
+        at: datetime | None = None,
+    ) -> str:
+        """The id of an event of the tenant that has just been recorded; `at` is the time within it."""
+        event_id = event_id_at(at or datetime.now(UTC))
+        event = Event(
+            event_id,
+            event_type,
+            self.tenant,
+            self.customers[0] if customer_id is None else customer_id,
+            str(uuid.uuid4()),
+            1,
+            body or _body(event_id, event_type),
+        )
+        arrival = recording.arrival_of(event)
+        assert arrival is not None
+        async with self.recorder.transaction() as connection:
+            await recording.record_batch(connection, [arrival], datetime.now(UTC))
+        return event_id
+
+    async def delivery_of(self, event_id: str, subscription_id: str) -> str:
+        """The id of the newest delivery of the event that is not over."""
+        (row,) = await self.rows(
+            "SELECT id FROM delivery WHERE event_id = $1 AND subscription_id = $2 ORDER BY id DESC LIMIT 1",
+            uuid.UUID(event_id.removeprefix("evt_")),
+            uuid.UUID(subscription_id),
+        )
+        return str(row["id"])
+
+    async def conclude(
+        self, delivery_id: str, concluded: str = "failed", *, at: datetime | None = None
+    ) -> None:
+        """As if an attempt had ended the delivery."""
+        at = at or datetime.now(UTC)
+        status, error = (200, None) if concluded == "succeeded" else (500, "It answered 500.")
+        await self.database.execute(
+            """
+            WITH over AS (DELETE FROM delivery WHERE id = $1 RETURNING *)
+            INSERT INTO attempt (day, delivery_id, number, subscription_id, event_day, event_id, event_type,
+                delivery_created_at, concluded, attempted_at, duration_ms, response_status, error, response_body)
+            SELECT $2, id, attempts_made + 1, subscription_id, event_day, event_id, event_type, created_at, $3, $4, 12,
+                $5, $6, 'what it said' FROM over
+            """,
+            *(uuid.UUID(delivery_id), at.date(), concluded, at, status, error),
+        )
+
+    async def set_status(self, subscription_id: str, status: str) -> None:
+        """As the engine would."""
+        await self.database.execute(
+            "UPDATE subscription SET status = $2 WHERE id = $1", uuid.UUID(subscription_id), status
+        )
+
+    async def deliveries(self, subscription_id: str, **asked: Any) -> Any:
+        who = asked.pop("who", self.customer)
+        return await self.ask(table.LIST_DELIVERIES, who, subscription_id=subscription_id, **asked)
+
+    async def rows(self, statement: str, *values: Any) -> list[dict[str, Any]]:
+        """Rows of the dispatcher's own schema."""
+        return [dict(row) for row in await self.database.fetch(statement, *values)]
+
+
+@asynccontextmanager
+async def open_desk(stack: Stack) -> AsyncIterator[Desk]:
+    environment = stack.environment
+    broker = Broker(environment.amqp_url, "desk")
+    caller = Caller(Keyring(environment.secrets.sealing_keys))
+    broker.add(caller)
+    async with broker.open():
+        await broker.start(wait_seconds=10)
+        database = await asyncpg.connect(environment.database_urls["webhook_dispatcher"])
+        recorder = open_database(
+            environment.database_urls["webhook_dispatcher"], "desk", pool_size=4
+        )
+        try:
+            yield Desk(stack, caller, database, recorder)
+        finally:
+            await database.close()
+            await recorder.close()
+
+
+async def make_partitions(environment: Environment) -> None:
+    """Of the days that these tests put events and attempts into."""
+    database = open_database(environment.database_urls["webhook_dispatcher"], "desk", pool_size=1)
+    today = datetime.now(UTC).date()
+    days = [today + timedelta(days=n) for n in range(-31, 2)]
+    async with database.transaction() as connection:
+        await partitions.make(connection, "event", days)
+        await partitions.make(connection, "attempt", days)
+    await database.close()
+
+
+def event_id_at(at: datetime) -> str:
+    """`evt_` and a UUIDv7 of that time."""
+    milliseconds = int(at.timestamp() * 1000)
+    return f"evt_{uuid.UUID(int=milliseconds << 80 | uuid7().int & (1 << 80) - 1)}"
+
+
+def _body(event_id: str, event_type: str) -> bytes:
+    body = {
+        "id": event_id,
+        "type": event_type,
+        "timestamp": "2026-01-31T12:00:00.000000Z",
+        "api_version": "0.1.0",
+        "sequence": 1,
+        "data": {"object": event_type.partition(".")[0]},
+    }
+    return json.dumps(body).encode()

@@ -1,0 +1,125 @@
+"""The dispatcher is killed in the middle of a command: somebody goes on, and it has one effect."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from libs.contracts import webhook_operations as table
+from libs.contracts.errors import NotFound
+from libs.contracts.webhook_operations import Twin
+from libs.persistence.sealing import Keyring
+from services.webhook_dispatcher.signing_secrets import open_secret
+from tests.integration.webhooks.api.desk import NOWHERE, Desk
+
+CHANGED = "webhook_dispatcher.changed"
+each_point = pytest.mark.parametrize("point", ["webhook_dispatcher.changing", CHANGED])
+
+
+@pytest_asyncio.fixture
+async def dying(desk: Desk) -> AsyncIterator[Desk]:
+    """A desk whose dispatcher is there again afterwards."""
+    yield desk
+    service = desk.stack.services["webhook_dispatcher"]
+    if not service.is_running:
+        await service.start()
+
+
+async def killed_at(desk: Desk, point: str, twin: Twin, **values: Any) -> Any:
+    """The answer to a command whose first drive ends in a crash at this point."""
+    service = desk.stack.services["webhook_dispatcher"]
+    await desk.stack.restart("webhook_dispatcher", BANKSIDE_CRASH_AT=point)
+    asking = asyncio.create_task(desk.ask(twin, desk.customer, **values))
+    await service.ended()
+    await service.start()
+    return await asking
+
+
+@each_point
+async def test_a_subscription_is_made_once(dying: Desk, point: str) -> None:
+    made = await killed_at(
+        dying, point, table.CREATE_SUBSCRIPTION, event_types="*", callback_url=NOWHERE
+    )
+
+    assert await dying.ask(table.LIST_SUBSCRIPTIONS, dying.customer) == [made]
+
+
+async def test_a_secret_is_rotated_once_and_still_the_answer(dying: Desk) -> None:
+    subscription_id = await dying.subscribe()
+    asked = {"subscription_id": subscription_id}
+    before = await dying.ask(table.GET_SECRET, dying.customer, **asked)
+
+    after = await killed_at(dying, CHANGED, table.ROTATE_SECRET, **asked)
+
+    assert after == await dying.ask(table.GET_SECRET, dying.customer, **asked)
+    (row,) = await dying.rows(
+        "SELECT id, previous_secret FROM subscription WHERE id = $1", uuid.UUID(subscription_id)
+    )
+    keyring = Keyring(dying.stack.environment.secrets.sealing_keys)
+    assert open_secret(keyring, row["id"], row["previous_secret"]) == before["secret"]
+
+
+async def test_a_deletion_is_told_as_a_success(dying: Desk) -> None:
+    asked = {"subscription_id": await dying.subscribe()}
+
+    assert await killed_at(dying, CHANGED, table.DELETE_SUBSCRIPTION, **asked) is None
+
+    with pytest.raises(NotFound):
+        await dying.ask(table.GET_SUBSCRIPTION, dying.customer, **asked)
+
+
+async def test_what_is_sent_again_is_one_more_delivery(dying: Desk) -> None:
+    subscription_id = await dying.subscribe()
+    delivery_id = await dying.delivery_of(await dying.record(), subscription_id)
+
+    again = await killed_at(
+        dying,
+        CHANGED,
+        table.RESEND_DELIVERY,
+        subscription_id=subscription_id,
+        delivery_id=delivery_id,
+    )
+
+    listed = await dying.deliveries(subscription_id)
+    assert [found["delivery_id"] for found in listed] == [again["delivery_id"], delivery_id]
+
+
+async def test_a_disabled_subscription_has_everything_held(dying: Desk) -> None:
+    subscription_id = await dying.subscribe()
+    await dying.record()
+
+    changed = await killed_at(
+        dying,
+        CHANGED,
+        table.UPDATE_SUBSCRIPTION,
+        subscription_id=subscription_id,
+        status="disabled",
+    )
+
+    assert changed["status"] == "disabled"
+    assert [found["status"] for found in await dying.deliveries(subscription_id)] == ["held"]
+
+
+@each_point
+async def test_a_recovery_counts_all_that_it_scheduled(dying: Desk, point: str) -> None:
+    subscription_id, now = await dying.subscribe(), datetime.now(UTC)
+    for _ in range(3):
+        event_id = await dying.record()
+        await dying.conclude(await dying.delivery_of(event_id, subscription_id), "failed", at=now)
+
+    done = await killed_at(
+        dying,
+        point,
+        table.RECOVER_SUBSCRIPTION,
+        subscription_id=subscription_id,
+        since=now - timedelta(hours=1),
+    )
+
+    assert done == {"scheduled": 3}
+    assert len(await dying.deliveries(subscription_id, status="pending")) == 3

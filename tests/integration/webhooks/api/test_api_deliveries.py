@@ -1,0 +1,209 @@
+"""Deliveries as they are listed, read, tested and sent once more."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from libs.contracts import webhook_operations as table
+from libs.contracts.errors import InvalidState, NotFound
+from tests.integration.webhooks.api.desk import Desk
+
+DELIVERY = {
+    *("delivery_id", "event_id", "event_type", "status", "attempts_made", "next_attempt_at"),
+    "created_at",
+}
+
+
+async def test_deliveries_are_listed_newest_first_by_page_and_by_status(desk: Desk) -> None:
+    subscription_id = await desk.subscribe()
+    events = [await desk.record() for _ in range(4)]
+    ids = [await desk.delivery_of(event_id, subscription_id) for event_id in events]
+    await desk.conclude(ids[0], "succeeded")
+    await desk.conclude(ids[1], "failed")
+
+    everything = await desk.deliveries(subscription_id)
+    page = await desk.payload(
+        table.LIST_DELIVERIES, desk.customer, subscription_id=subscription_id, page=2, limit=3
+    )
+
+    assert [found["delivery_id"] for found in everything] == ids[::-1]
+    assert all(found.keys() == DELIVERY for found in everything)
+    assert [found["status"] for found in everything] == [
+        "pending",
+        "pending",
+        "failed",
+        "succeeded",
+    ]
+    assert [found["event_id"] for found in everything] == events[::-1]
+    assert [found["next_attempt_at"] is None for found in everything] == [False, False, True, True]
+    assert [found["delivery_id"] for found in page["data"]] == ids[:1]
+    assert page["pagination"] == {"limit": 3, "total": 4, "page": 2}
+    for status, expected in {"succeeded": ids[:1], "failed": ids[1:2], "held": []}.items():
+        found = await desk.deliveries(subscription_id, status=status)
+        assert [delivery["delivery_id"] for delivery in found] == expected
+
+
+async def test_a_delivery_has_its_attempts_of_every_day_in_their_order(desk: Desk) -> None:
+    subscription_id = await desk.subscribe()
+    event_id = await desk.record()
+    delivery_id = await desk.delivery_of(event_id, subscription_id)
+    now = datetime.now(UTC)
+    await desk.database.execute(
+        "UPDATE delivery SET attempts_made = 1, created_at = $2 WHERE id = $1",
+        *(uuid.UUID(delivery_id), now - timedelta(days=2)),
+    )
+    await desk.conclude(delivery_id, "succeeded", at=now)
+    await desk.database.execute(
+        "INSERT INTO attempt SELECT day - 2, delivery_id, 1, subscription_id, event_day, event_id, event_type,"
+        " delivery_created_at, NULL, attempted_at - interval '2 days', 15000, NULL, 'It took too long.', NULL"
+        " FROM attempt WHERE delivery_id = $1 AND number = 2",
+        uuid.UUID(delivery_id),
+    )
+
+    found = await desk.ask(
+        table.GET_DELIVERY,
+        desk.customer,
+        subscription_id=subscription_id,
+        delivery_id=delivery_id,
+    )
+
+    first, second = found.pop("attempts")
+    assert found.keys() == DELIVERY
+    assert (found["status"], found["attempts_made"]) == ("succeeded", 2)
+    assert (first["response_status"], first["error"]) == (None, "It took too long.")
+    assert (second["response_status"], second["response_body"]) == (200, "what it said")
+    assert first["attempted_at"] < second["attempted_at"]
+
+
+async def test_a_delivery_of_another_subscription_is_not_there(desk: Desk) -> None:
+    first, second = await desk.subscribe(), await desk.subscribe()
+    delivery_id = await desk.delivery_of(await desk.record(), first)
+
+    for twin in (table.GET_DELIVERY, table.RESEND_DELIVERY):
+        for asked in (delivery_id, str(uuid.uuid4()), "nonsense"):
+            with pytest.raises(NotFound):
+                await desk.ask(twin, desk.customer, subscription_id=second, delivery_id=asked)
+
+
+async def test_a_test_event_goes_to_that_subscription_only_whatever_it_asks_for(desk: Desk) -> None:
+    subscription_id = await desk.subscribe(event_types="wire.completed")
+    everything, of_partner = await desk.subscribe(), await desk.subscribe(desk.partner)
+
+    tested = [
+        await desk.ask(table.TEST_SUBSCRIPTION, desk.customer, subscription_id=subscription_id)
+        for _ in range(2)
+    ]
+
+    listed = await desk.deliveries(subscription_id)
+    assert [found["delivery_id"] for found in listed] == [t["delivery_id"] for t in tested[::-1]]
+    assert {delivery["event_type"] for delivery in tested} == {"webhook_subscription.test"}
+    assert await desk.deliveries(everything) == []
+    assert await desk.deliveries(of_partner, who=desk.partner) == []
+    events = [
+        await desk.ask(table.GET_EVENT, desk.customer, event_id=delivery["event_id"])
+        for delivery in tested
+    ]
+    assert [event["sequence"] for event in events] == [1, 2]
+    assert events[0]["data"]["object"] == "webhook_subscription"
+    assert events[0]["data"]["subscription_id"] == subscription_id
+    assert events[0]["data"]["customer_id"] == desk.customer.customer_id
+    assert not [name for name in events[0]["data"] if "secret" in name]
+
+
+async def test_what_a_partner_tests_is_an_event_of_no_customer(desk: Desk) -> None:
+    subscription_id = await desk.subscribe(desk.partner)
+
+    tested = await desk.ask(table.TEST_SUBSCRIPTION, desk.partner, subscription_id=subscription_id)
+
+    event = await desk.ask(table.GET_EVENT, desk.partner, event_id=tested["event_id"])
+    assert event["data"]["customer_id"] is None
+    with pytest.raises(NotFound):
+        await desk.ask(table.GET_EVENT, desk.customer, event_id=tested["event_id"])
+
+
+@pytest.mark.parametrize("concluded", ["", "succeeded", "failed"])
+async def test_what_is_sent_again_twice_is_two_deliveries_of_the_same_event(
+    desk: Desk, concluded: str
+) -> None:
+    subscription_id = await desk.subscribe()
+    event_id = await desk.record()
+    delivery_id = await desk.delivery_of(event_id, subscription_id)
+    if concluded:
+        await desk.conclude(delivery_id, concluded)
+
+    again = [
+        await desk.ask(
+            table.RESEND_DELIVERY,
+            desk.customer,
+            subscription_id=subscription_id,
+            delivery_id=delivery_id,
+        )
+        for _ in range(2)
+    ]
+
+    assert {delivery["event_id"] for delivery in again} == {event_id}
+    assert {delivery["status"] for delivery in again} == {"pending"}
+    listed = await desk.deliveries(subscription_id)
+    assert [found["delivery_id"] for found in listed] == [
+        *(delivery["delivery_id"] for delivery in again[::-1]),
+        delivery_id,
+    ]
+
+
+@pytest.mark.parametrize("status", ["disabled", "unavailable"])
+async def test_nothing_is_sent_to_a_subscription_that_is_not_active(
+    desk: Desk, status: str
+) -> None:
+    subscription_id = await desk.subscribe()
+    delivery_id = await desk.delivery_of(await desk.record(), subscription_id)
+    await desk.set_status(subscription_id, status)
+    asked = {"subscription_id": subscription_id}
+
+    with pytest.raises(InvalidState):
+        await desk.ask(table.TEST_SUBSCRIPTION, desk.customer, **asked)
+    with pytest.raises(InvalidState):
+        await desk.ask(table.RESEND_DELIVERY, desk.customer, **asked, delivery_id=delivery_id)
+    with pytest.raises(InvalidState):
+        await desk.ask(table.RECOVER_SUBSCRIPTION, desk.customer, **asked, since=datetime.now(UTC))
+
+    assert len(await desk.deliveries(subscription_id)) == 1
+
+
+async def test_a_delivery_whose_event_is_kept_no_longer_cannot_be_sent_again(desk: Desk) -> None:
+    subscription_id = await desk.subscribe()
+    event_id = await desk.record()
+    delivery_id = await desk.delivery_of(event_id, subscription_id)
+    await desk.database.execute(
+        "DELETE FROM event WHERE id = $1", uuid.UUID(event_id.removeprefix("evt_"))
+    )
+
+    with pytest.raises(NotFound):
+        await desk.ask(
+            table.RESEND_DELIVERY,
+            desk.customer,
+            subscription_id=subscription_id,
+            delivery_id=delivery_id,
+        )
+
+
+async def test_resends_at_once_are_as_many_deliveries(desk: Desk) -> None:
+    subscription_id = await desk.subscribe()
+    delivery_id = await desk.delivery_of(await desk.record(), subscription_id)
+
+    await asyncio.gather(
+        *(
+            desk.ask(
+                table.RESEND_DELIVERY,
+                desk.customer,
+                subscription_id=subscription_id,
+                delivery_id=delivery_id,
+            )
+            for _ in range(10)
+        )
+    )
+
+    assert len(await desk.deliveries(subscription_id)) == 11

@@ -1,0 +1,26 @@
+"""The engine of the dispatcher inside the test's process, on an environment of each test's own."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest_asyncio
+
+from libs.persistence.engine import open_database
+from libs.persistence.sealing import Keyring
+from tests.integration.webhooks.engine.receiver import receiving
+from tests.integration.webhooks.engine.rig import SERVICE, Rig
+from tests.support.infrastructure import Environment
+
+
+@pytest_asyncio.fixture
+async def rig(fresh_environment: Environment) -> AsyncIterator[Rig]:
+    database = open_database(fresh_environment.database_urls[SERVICE], SERVICE, pool_size=30)
+    async with receiving() as receiver:
+        yield Rig(
+            database,
+            fresh_environment.amqp_url,
+            Keyring(fresh_environment.secrets.sealing_keys),
+            receiver,
+        )
+    await database.close()

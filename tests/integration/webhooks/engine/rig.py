@@ -1,0 +1,191 @@
+"""The engine between a real broker, a real database and receivers of the test's own, by a clock that the test moves."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import text
+from uuid_utils import uuid7
+
+from libs.contracts.customer_views import PersonEventData
+from libs.contracts.customers import CustomerStatus
+from libs.contracts.events import EVENT_TYPES, Event, new_event
+from libs.messaging.broker import Broker
+from libs.messaging.publisher import EventPublisher
+from libs.persistence.engine import Database
+from libs.persistence.sealing import Keyring
+from libs.runtime.process import Process
+from services.webhook_dispatcher.adapters.allowance import Allowance
+from services.webhook_dispatcher.adapters.callback_urls import Rules as UrlRules
+from services.webhook_dispatcher.adapters.poster import Timeouts, open_poster
+from services.webhook_dispatcher.engine.rules import Rules
+from services.webhook_dispatcher.engine.run import run_engine
+from services.webhook_dispatcher.ports import Poster
+from services.webhook_dispatcher.signing_secrets import new_secret, seal_secret
+from tests.integration.webhooks.engine.receiver import Receiver
+
+WAIT_SECONDS = 20.0
+SERVICE = "webhook_dispatcher"
+
+
+class MovedClock:
+    """Goes as time does, from wherever it was moved to."""
+
+    def __init__(self) -> None:
+        self._ahead = timedelta()
+
+    def __call__(self) -> datetime:
+        return datetime.now(UTC) + self._ahead
+
+    def advance(self, **time: float) -> None:
+        self._ahead += timedelta(**time)
+
+
+@dataclass
+class Rig:
+    database: Database
+    amqp_url: str
+    keyring: Keyring
+    receiver: Receiver
+    clock: MovedClock = field(default_factory=MovedClock)
+    secrets: dict[UUID, str] = field(default_factory=dict)
+    wake: Callable[[], None] = lambda: None
+
+    async def subscribe(
+        self,
+        path: str,
+        *,
+        tenant: str = "t_1",
+        customer_id: str | None = "c_1",
+        event_type: str = "person",
+        status: str = "active",
+        url: str | None = None,
+    ) -> UUID:
+        """A subscription whose callback is `path` of the receiver."""
+        subscription_id, secret = UUID(bytes=uuid7().bytes), new_secret()
+        self.secrets[subscription_id] = secret
+        async with self.database.transaction() as connection:
+            await connection.execute(
+                text(
+                    "INSERT INTO subscription (id, tenant, customer_id, event_type, callback_url, description,"
+                    " status, secret, created_at, updated_at)"
+                    " VALUES (:id, :tenant, :customer_id, :event_type, :url, '', :status, :secret, :at, :at)"
+                ),
+                {
+                    "id": subscription_id,
+                    "tenant": tenant,
+                    "customer_id": customer_id,
+                    "event_type": event_type,
+                    "url": url or self.receiver.url + path,
+                    "status": status,
+                    "secret": seal_secret(self.keyring, subscription_id, secret),
+                    "at": self.clock(),
+                },
+            )
+            await connection.execute(
+                text("INSERT INTO endpoint (subscription_id) VALUES (:id)"), {"id": subscription_id}
+            )
+        return subscription_id
+
+    async def query(self, sql: str, **values: Any) -> list[Any]:
+        async with self.database.transaction() as connection:
+            return list(await connection.execute(text(sql), values))
+
+    async def change(self, sql: str, **values: Any) -> None:
+        async with self.database.transaction() as connection:
+            await connection.execute(text(sql), values)
+
+    async def status(self, subscription_id: UUID) -> str:
+        [row] = await self.query(
+            "SELECT status FROM subscription WHERE id = :id", id=subscription_id
+        )
+        return str(row.status)
+
+    async def endpoint(self, subscription_id: UUID) -> Any:
+        [row] = await self.query(
+            "SELECT * FROM endpoint WHERE subscription_id = :id", id=subscription_id
+        )
+        return row
+
+    async def deliveries(self, subscription_id: UUID) -> list[Any]:
+        """Those that are not over."""
+        return await self.query(
+            "SELECT * FROM delivery WHERE subscription_id = :id ORDER BY id", id=subscription_id
+        )
+
+    async def attempts(self, subscription_id: UUID) -> list[Any]:
+        return await self.query(
+            "SELECT * FROM attempt WHERE subscription_id = :id ORDER BY attempted_at, number",
+            id=subscription_id,
+        )
+
+    @asynccontextmanager
+    async def engine(
+        self,
+        rules: Rules | None = None,
+        poster: Poster | None = None,
+        *,
+        post_seconds: float = 15.0,
+        random: Callable[[], float] = lambda: 0.5,
+    ) -> AsyncIterator[EventPublisher]:
+        """One process' worth of it, and a publisher on its connection."""
+        rules = rules or Rules()
+        process, broker = Process(SERVICE), Broker(self.amqp_url, SERVICE)
+        publisher = EventPublisher()
+        broker.add(publisher)
+        async with (
+            open_poster(
+                UrlRules(Allowance.parse("127.0.0.1:*")),
+                connections=rules.slots,
+                timeouts=Timeouts(total=post_seconds),
+                clock=self.clock,
+            ) as real,
+            broker.open(),
+            run_engine(
+                process,
+                broker,
+                self.database,
+                poster or real,
+                self.keyring,
+                rules,
+                clock=self.clock,
+                random=random,
+            ) as self.wake,
+        ):
+            await broker.start(wait_seconds=WAIT_SECONDS)
+            yield publisher
+
+    def later(self, **time: float) -> None:
+        """Time passes, and the engine looks at what is due by now."""
+        self.clock.advance(**time)
+        self.wake()
+
+
+def an_event(
+    sequence: int = 1,
+    *,
+    kind: str = "person.updated",
+    tenant: str = "t_1",
+    customer_id: str = "c_1",
+    resource: str = "p_1",
+) -> Event:
+    return new_event(
+        EVENT_TYPES[kind],
+        PersonEventData(
+            customer_id=resource,
+            first_name="Ada",
+            last_name="Lovelace",
+            status=CustomerStatus.APPROVED,
+            business_customer_id=customer_id,
+        ),
+        tenant=tenant,
+        customer_id=customer_id,
+        resource_id=resource,
+        sequence=sequence,
+        at=datetime.now(UTC),
+    )

@@ -1,0 +1,252 @@
+"""What an endpoint can cost: time, memory, connections; and that it costs the others nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import socket
+import ssl
+import threading
+import time
+import tracemalloc
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+import uvloop
+
+from services.webhook_dispatcher.adapters.poster import Timeouts
+from services.webhook_dispatcher.ports import Attempt, Verdict
+from tests.integration.webhooks.sending import NAME, SHORT, poster, to
+from tests.support.names import Names
+from tests.support.receivers import (
+    Answer,
+    Authority,
+    Received,
+    hangs,
+    receiver,
+    repeats,
+    writes,
+)
+from tests.support.waiting import eventually
+
+OK = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
+INTERIM = b"HTTP/1.1 100 Continue\r\n\r\n"
+BIG = b"HTTP/1.1 200 OK\r\nContent-Length: 30000\r\n\r\n" + b"x" * 30_000
+CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+
+@contextmanager
+def at_most(mebibytes: float) -> Iterator[None]:
+    """What Python allocates meanwhile, at its highest. The receivers are in this process too."""
+    gc.collect()
+    tracemalloc.start()
+    try:
+        yield
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < mebibytes * 2**20, f"{peak / 2**20:.1f} MiB"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        repeats(b"HTTP/1.1 200 OK\r\nContent-Length: 99999999999\r\n\r\n", b"x" * 65536),
+        repeats(b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n", b"x" * 65536),
+        repeats(CHUNKED, b"1\r\nx\r\n" * 10_000),
+        repeats(CHUNKED, b"1;" + b"x" * 60_000),
+        repeats(b"HTTP/1.1 200 OK\r\n", b"X: y\r\n" * 1000),
+        repeats(b"HTTP/1.1 200 OK\r\nX: ", b"y" * 65536),
+        repeats(b"HTTP/1.1 200 ", b"y" * 65536),
+        repeats(b"", INTERIM * 1000),
+        repeats(b"", OK * 1000),
+        repeats(b"", BIG),
+        repeats(CHUNKED + b"0\r\n", b"X: y\r\n" * 1000),
+    ],
+    ids=[
+        "body",
+        "body until the end",
+        "tiny chunks",
+        "a chunk's extension",
+        "headers",
+        "a header",
+        "the reason",
+        "interim responses",
+        "responses",
+        "responses with bodies",
+        "trailers",
+    ],
+)
+async def test_an_answer_without_an_end_costs_little_memory_and_ends_in_time(
+    answer: Answer,
+) -> None:
+    async with receiver(answer) as endpoint, poster(timeouts=SHORT) as sender:
+        with at_most(16):
+            started = time.monotonic()
+            attempts = await asyncio.gather(*(sender.post(to(endpoint.url())) for _ in range(8)))
+            seconds = time.monotonic() - started
+
+    assert seconds < 30  # of a machine that has other things to do; without a bound it never ends
+    assert all(len(attempt.response_body or "") <= 16 * 1024 for attempt in attempts)
+
+
+@pytest.mark.parametrize("flood", [OK * 1000, INTERIM * 1000, BIG], ids=["ok", "interim", "big"])
+async def test_what_nobody_asked_for_ends_a_kept_connection(flood: bytes) -> None:
+    go = asyncio.Event()
+
+    async def answer(_: Received, writer: asyncio.StreamWriter) -> None:
+        writer.write(OK)
+        await go.wait()
+        while True:
+            writer.write(flood)
+            await writer.drain()
+
+    async with receiver(answer) as endpoint, poster() as sender:
+        attempt = await sender.post(to(endpoint.url()))
+        with at_most(16):
+            go.set()
+            await asyncio.wait_for(_until_gone(endpoint.port), 10)
+
+    assert attempt.verdict is Verdict.SUCCEEDED
+
+
+async def _until_gone(port: int) -> None:
+    async def none() -> bool:
+        return not _established(port)
+
+    await eventually("the connection is closed", none)
+
+
+def _established(port: int) -> list[str]:
+    """Connections of this machine to or from a port that are open on the side that dialled."""
+    lines = Path("/proc/self/net/tcp").read_text("ascii").splitlines()[1:]
+    remote = [line for line in lines if line.split()[2].endswith(f":{port:04X}")]
+    return [line for line in remote if line.split()[3] == "01"]
+
+
+@pytest.mark.parametrize("begins", [True, False], ids=["within the answer", "before the answer"])
+def test_an_endpoint_that_ignores_the_end_of_tls_is_cut_off(begins: bool) -> None:
+    """Politely closed, uvloop would read from such a connection for 30 s."""
+    authority = Authority()
+    listening = socket.create_server(("127.0.0.1", 0))
+    ended: list[float] = []
+    arguments = (listening, authority.serving(NAME), begins, ended)
+    thread = threading.Thread(target=_flood_after_the_end, args=arguments, daemon=True)
+    thread.start()
+    url = f"https://{NAME}:{listening.getsockname()[1]}/"
+
+    async def post() -> Attempt:
+        async with poster(timeouts=SHORT, ssl_context=authority.trusting()) as sender:
+            attempt = await sender.post(to(url))
+            await asyncio.to_thread(thread.join, 20)
+            return attempt
+
+    attempt = uvloop.run(post())
+    listening.close()
+
+    assert attempt.verdict is Verdict.TIMED_OUT
+    assert len(ended) == 1
+    assert ended[0] < 8
+
+
+def _flood_after_the_end(
+    listening: socket.socket, tls: ssl.SSLContext, begins: bool, ended: list[float]
+) -> None:
+    accepted, _ = listening.accept()
+    with tls.wrap_socket(accepted, server_side=True) as connection:
+        connection.recv(65536)
+        if begins:
+            connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 99999999999\r\n\r\n")
+        time.sleep(SHORT.total + 0.2)  # until it has given up
+        started = time.monotonic()
+        try:
+            while time.monotonic() - started < 10:
+                connection.sendall(b"x" * 16384)
+        except OSError:
+            ended.append(time.monotonic() - started)
+
+
+async def test_a_name_whose_servers_are_silent_delays_no_other() -> None:
+    gate = threading.Event()
+    names = Names({NAME: [["127.0.0.1"]]})
+
+    def wait_if_silent(host: str) -> None:
+        if host.startswith("silent"):
+            gate.wait(20)
+
+    names.before = wait_if_silent
+    async with receiver() as endpoint, poster(names=names, lookup_seconds=2) as sender:
+        silent = [to("https://silent.example.com/") for _ in range(40)]
+        waiting = asyncio.gather(*(sender.post(post) for post in silent))
+        attempt = await sender.post(to(endpoint.url(host=NAME)))
+        was_first = not waiting.done()
+        hung = await waiting
+    gate.set()
+
+    assert attempt.verdict is Verdict.SUCCEEDED
+    assert was_first
+    assert {(one.verdict, one.error) for one in hung} == {
+        (Verdict.TIMED_OUT, "The host name was not resolved in time.")
+    }
+
+
+async def test_endpoints_that_hang_delay_no_other() -> None:
+    async with (
+        receiver(hangs) as hanging,
+        receiver() as endpoint,
+        poster(timeouts=Timeouts(connect=3, total=3), connections=60) as sender,
+    ):
+        stuck = asyncio.gather(*(sender.post(to(hanging.url())) for _ in range(50)))
+        attempts: list[Attempt] = [await sender.post(to(endpoint.url())) for _ in range(10)]
+        were_first = not stuck.done()
+        await stuck
+
+    assert all(attempt.verdict is Verdict.SUCCEEDED for attempt in attempts)
+    assert were_first
+
+
+async def test_no_more_connections_are_kept_than_the_limit() -> None:
+    hosts = {f"hooks-{number}.example.com": [["127.0.0.1"]] for number in range(100)}
+    async with receiver() as endpoint, poster(names=Names(dict(hosts)), connections=10) as sender:
+        for host in hosts:
+            await sender.post(to(endpoint.url(host=host)))
+        kept = len(_established(endpoint.port))
+
+    assert endpoint.connections == 100
+    assert kept <= 10
+
+
+async def test_a_post_that_is_cancelled_leaves_no_connection() -> None:
+    async with receiver(hangs) as endpoint, poster() as sender:
+        posting = asyncio.create_task(sender.post(to(endpoint.url())))
+        await eventually("it arrived", _is_there(lambda: bool(endpoint.requests)))
+        posting.cancel()
+        await asyncio.gather(posting, return_exceptions=True)
+        await asyncio.wait_for(_until_gone(endpoint.port), 10)
+
+    assert posting.cancelled()
+
+
+async def test_an_endpoint_that_closes_kept_connections_costs_no_attempt() -> None:
+    answer = writes(OK)
+
+    async def answers_and_closes(request: Received, writer: asyncio.StreamWriter) -> None:
+        await answer(request, writer)
+        writer.close()
+
+    async with receiver(answers_and_closes) as endpoint, poster() as sender:
+        attempts = []
+        for _ in range(5):
+            attempts.append(await sender.post(to(endpoint.url())))
+            await asyncio.wait_for(_until_gone(endpoint.port), 10)
+
+    assert [attempt.verdict for attempt in attempts] == [Verdict.SUCCEEDED] * 5
+
+
+def _is_there(condition: Callable[[], bool]) -> Callable[[], Awaitable[bool]]:
+    async def check() -> bool:
+        return condition()
+
+    return check

@@ -1,0 +1,187 @@
+"""Where the poster goes, and where it does not, whatever names resolve to."""
+
+from __future__ import annotations
+
+import random
+import socket
+
+import pytest
+
+from services.webhook_dispatcher.adapters.allowance import Allowance
+from services.webhook_dispatcher.adapters.callback_urls import (
+    ResolvingCallbackUrls,
+    Rules,
+    Standing,
+)
+from services.webhook_dispatcher.adapters.dialing import Connections, ForbiddenAddress
+from services.webhook_dispatcher.adapters.lookups import Lookups
+from services.webhook_dispatcher.ports import Verdict
+from tests.integration.webhooks.sending import NAME, poster, to
+from tests.support.names import Names
+from tests.support.receivers import Authority, receiver, replies
+from tests.unit.webhook_dispatcher.addresses import LITERAL_FORMS, PUBLIC, REFUSED_ADDRESSES
+
+FORBIDDEN = "The callback URL leads to where deliveries may not go."
+
+
+@pytest.fixture
+def dialled(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """Every address that a socket is made for to connect to. Nothing leaves this machine."""
+    seen: list[object] = []
+    make = Connections._open
+
+    def watched(self: Connections, *args: object) -> object:
+        session = make(self, *args)  # type: ignore[arg-type]
+        factory = session.connector._socket_factory  # type: ignore[union-attr]
+
+        def dial(info: tuple[object, ...]) -> socket.socket:
+            opened: socket.socket = factory(info)
+            seen.append(info[4])
+            opened.close()
+            raise ConnectionRefusedError
+
+        session.connector._socket_factory = dial  # type: ignore[union-attr]
+        return session
+
+    monkeypatch.setattr(Connections, "_open", watched)
+    return seen
+
+
+async def test_a_public_address_is_dialled_as_it_was_resolved(dialled: list[object]) -> None:
+    names = Names({NAME: [["1.1.1.1", "2606:4700:4700::1111"]]})
+    async with poster(allow="", names=names) as sender:
+        attempt = await sender.post(to(f"https://{NAME}/"))
+
+    assert attempt.verdict is Verdict.UNREACHABLE
+    assert ("1.1.1.1", 443) in dialled
+    assert ("2606:4700:4700::1111", 443, 0, 0) in dialled
+    assert names.asked == [NAME]
+
+
+@pytest.mark.parametrize("others", [[], PUBLIC], ids=["alone", "beside public ones"])
+async def test_no_refused_address_behind_a_name_is_dialled(
+    dialled: list[object], others: list[str]
+) -> None:
+    for address in REFUSED_ADDRESSES:
+        names = Names({NAME: [[*others, address]]})
+        async with poster(allow="", names=names) as sender:
+            attempt = await sender.post(to(f"https://{NAME}/"))
+
+        assert (attempt.verdict, attempt.error) == (Verdict.FORBIDDEN, FORBIDDEN), address
+    assert dialled == []
+
+
+async def test_no_literal_address_is_dialled_in_whatever_form(dialled: list[object]) -> None:
+    brackets = [f"[{a}]" if ":" in a else a for a in REFUSED_ADDRESSES]
+    async with poster(allow="") as sender:
+        for host in [*LITERAL_FORMS, *brackets]:
+            for scheme in ("https", "http"):
+                attempt = await sender.post(to(f"{scheme}://{host}/"))
+                assert attempt.verdict is Verdict.FORBIDDEN, host
+
+    assert dialled == []
+
+
+async def test_a_literal_address_is_refused_at_the_socket_too() -> None:
+    lookups = Lookups()
+    connections = Connections(Rules(Allowance()), lookups, limit=10, lifetime_seconds=60)
+    async with receiver() as endpoint:
+        session, release = connections.lease(Standing.PUBLIC)
+        with pytest.raises(ForbiddenAddress):
+            await session.post(endpoint.url())
+        release()
+        await connections.close()
+
+    assert endpoint.connections == 0
+
+
+async def test_a_resolver_that_changes_its_answer_after_the_check_wins_nothing() -> None:
+    host = f"127.{random.randint(1, 254)}.{random.randint(0, 255)}.{random.randint(2, 254)}"
+    names = Names({NAME: [["1.1.1.1"], [host]]})
+    rules = Rules(Allowance())
+    lookups = Lookups(getaddrinfo=names)
+    url = f"https://{NAME}:8443/"
+    async with receiver(host=host, port=8443) as inside, poster(allow="", names=names) as sender:
+        await ResolvingCallbackUrls(rules, lookups).check(url)
+        attempt = await sender.post(to(url))
+
+    assert names.asked == [NAME, NAME]
+    assert attempt.verdict is Verdict.FORBIDDEN
+    assert inside.connections == 0
+
+
+async def test_what_is_dialled_comes_from_the_very_lookup_that_was_checked() -> None:
+    async with receiver() as checked, receiver(host="127.0.0.2", port=checked.port) as other:
+        names = Names({NAME: [["127.0.0.1"], ["127.0.0.2"]]})
+        async with poster(allow="127.0.0.1/32", names=names) as sender:
+            url = checked.url(host=NAME)
+            checked.answer = replies(200, headers={"Connection": "close"})
+            first = await sender.post(to(url))
+            lookups_for_the_first = len(names.asked)
+            second = await sender.post(to(url))
+
+    assert (first.verdict, lookups_for_the_first) == (Verdict.SUCCEEDED, 1)
+    assert second.verdict is Verdict.FORBIDDEN
+    assert (checked.connections, other.connections) == (1, 0)
+
+
+async def test_a_name_that_moves_is_followed_when_the_life_of_its_connections_is_over() -> None:
+    async with receiver() as old, receiver(host="127.0.0.2", port=old.port) as new:
+        names = Names({NAME: [["127.0.0.1"], ["127.0.0.2"]]})
+        async with poster(names=names, connection_seconds=0) as sender:
+            await sender.post(to(old.url(host=NAME)))
+            await sender.post(to(old.url(host=NAME)))
+
+    assert (len(old.requests), len(new.requests)) == (1, 1)
+
+
+async def test_a_kept_connection_is_used_again() -> None:
+    names = Names({NAME: [["127.0.0.1"]]})
+    async with receiver() as endpoint, poster(names=names) as sender:
+        for _ in range(10):
+            await sender.post(to(endpoint.url(host=NAME)))
+
+    assert (endpoint.connections, len(endpoint.requests)) == (1, 10)
+    assert names.asked == [NAME]
+
+
+@pytest.mark.parametrize("variable", ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"])
+async def test_a_proxy_of_the_environment_is_ignored(
+    monkeypatch: pytest.MonkeyPatch, variable: str
+) -> None:
+    authority = Authority()
+    async with (
+        receiver() as proxy,
+        receiver() as plain,
+        receiver(tls=authority.serving(NAME)) as secure,
+    ):
+        for name in (variable, variable.lower()):
+            monkeypatch.setenv(name, proxy.url(""))
+        for name in ("NO_PROXY", "no_proxy"):
+            monkeypatch.delenv(name, raising=False)
+        async with poster(ssl_context=authority.trusting()) as sender:
+            attempts = [await sender.post(to(at.url(host=NAME))) for at in (plain, secure)]
+
+    assert [attempt.verdict for attempt in attempts] == [Verdict.SUCCEEDED] * 2
+    assert proxy.connections == 0
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+async def test_a_redirect_is_not_followed(status: int) -> None:
+    async with receiver() as inside, receiver() as endpoint, poster() as sender:
+        endpoint.answer = replies(status, headers={"Location": inside.url()})
+        attempt = await sender.post(to(endpoint.url()))
+
+    assert (attempt.verdict, attempt.response_status) == (Verdict.REFUSED, status)
+    assert attempt.error == "Redirects are not followed."
+    assert inside.connections == 0
+
+
+async def test_plain_http_goes_to_allowed_networks_only(dialled: list[object]) -> None:
+    names = Names({NAME: [["1.1.1.1"]], "inside.example.com": [["10.0.0.1"]]})
+    async with poster(allow="10.0.0.0/8", names=names) as sender:
+        public = await sender.post(to(f"http://{NAME}/"))
+        inside = await sender.post(to("http://inside.example.com:5000/"))
+
+    assert (public.verdict, inside.verdict) == (Verdict.FORBIDDEN, Verdict.UNREACHABLE)
+    assert dialled == [("10.0.0.1", 5000)]

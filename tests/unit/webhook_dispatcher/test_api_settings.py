@@ -1,0 +1,77 @@
+"""What an operator may set for the dispatcher, and what keeps it from starting."""
+
+from __future__ import annotations
+
+import pytest
+
+from libs.runtime.process import Misconfigured
+from services.webhook_dispatcher.app import rules_of
+from services.webhook_dispatcher.engine.rules import RETRY_SECONDS
+from services.webhook_dispatcher.settings import Settings
+from tests.unit.persistence.keys import a_key
+
+
+@pytest.fixture(autouse=True)
+def _needed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BANKSIDE_WEBHOOK_DISPATCHER_DATABASE_URL", "postgresql://h/d")
+    monkeypatch.setenv("BANKSIDE_AMQP_URL", "amqp://h")
+    monkeypatch.setenv("BANKSIDE_SEALING_KEYS", f"k1:{a_key()}")
+    monkeypatch.setenv("BANKSIDE_LOOKUP_KEY", a_key())
+
+
+def test_by_default_nothing_is_allowed_that_is_not_public_and_the_schedule_is_the_interfaces() -> (
+    None
+):
+    settings = Settings.load()
+
+    assert rules_of(settings)
+    assert settings.callback_allow == ""
+    assert settings.retry_seconds == RETRY_SECONDS
+
+
+def test_production_refuses_an_allowance_for_development(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BANKSIDE_PROFILE", "production")
+    assert rules_of(Settings.load())
+
+    monkeypatch.setenv("BANKSIDE_CALLBACK_ALLOW", "127.0.0.1:*")
+
+    with pytest.raises(Misconfigured, match="BANKSIDE_CALLBACK_ALLOW"):
+        rules_of(Settings.load())
+
+
+@pytest.mark.parametrize("setting", ["127.0.0.1", "10.0.0.0/99", "host:port"])
+def test_an_allowance_that_cannot_be_read_says_so(
+    monkeypatch: pytest.MonkeyPatch, setting: str
+) -> None:
+    monkeypatch.setenv("BANKSIDE_CALLBACK_ALLOW", setting)
+
+    with pytest.raises(Misconfigured, match="BANKSIDE_CALLBACK_ALLOW"):
+        rules_of(Settings.load())
+
+
+def test_a_schedule_is_pauses_separated_by_commas(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BANKSIDE_WEBHOOK_DISPATCHER_RETRY_SECONDS", "1, 2.5,60")
+
+    assert Settings.load().retry_seconds == (1.0, 2.5, 60.0)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("RETRY_SECONDS", ""),
+        ("RETRY_SECONDS", "soon"),
+        ("RETRY_SECONDS", "-1"),
+        ("DELIVERY_LEASE_SECONDS", "15"),
+        ("SECRET_OVERLAP_HOURS", "169"),
+        ("RETENTION_DAYS", "0"),
+    ],
+)
+def test_what_cannot_work_ends_the_start_with_what_to_set(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str, value: str
+) -> None:
+    monkeypatch.setenv(f"BANKSIDE_WEBHOOK_DISPATCHER_{name}", value)
+
+    with pytest.raises(SystemExit):
+        Settings.load()
+
+    assert f"BANKSIDE_WEBHOOK_DISPATCHER_{name}" in capsys.readouterr().err

@@ -1,0 +1,131 @@
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import AsyncIterator
+
+import pytest
+
+from services.webhook_dispatcher.adapters.lookups import Lookups, NotResolved, NotResolvedInTime
+from tests.support.names import Names
+from tests.support.waiting import eventually
+
+QUICK = [f"quick-{number}.example.com" for number in range(20)]
+
+
+class Silent:
+    """Names beginning with `silent` have an answer only when the test lets go of them."""
+
+    def __init__(self) -> None:
+        self.gate = threading.Event()
+        self.names = Names({host: [["1.1.1.1"]] for host in QUICK})
+        self.names.before = self._wait
+
+    def _wait(self, host: str) -> None:
+        if host.startswith("silent"):
+            self.gate.wait(30)
+
+
+@pytest.fixture
+def silent() -> Silent:
+    return Silent()
+
+
+@pytest.fixture
+async def patient(silent: Silent) -> AsyncIterator[Lookups]:
+    opened = Lookups(seconds=20, getaddrinfo=silent.names)
+    yield opened
+    silent.gate.set()
+    await opened.close()
+
+
+@pytest.fixture
+async def lookups(silent: Silent) -> AsyncIterator[Lookups]:
+    opened = Lookups(
+        seconds=1, at_once=4, slow_at_once=1, slow_seconds=0.5, getaddrinfo=silent.names
+    )
+    yield opened
+    silent.gate.set()
+    await opened.close()
+
+
+async def test_a_name_is_looked_up_once_however_many_ask_at_the_same_time(
+    silent: Silent, patient: Lookups
+) -> None:
+    answers = await asyncio.gather(*(patient.addresses(QUICK[0]) for _ in range(50)))
+
+    assert answers == [["1.1.1.1"]] * 50
+    assert silent.names.asked == [QUICK[0]]
+
+
+async def test_an_answer_is_not_kept(silent: Silent, patient: Lookups) -> None:
+    silent.names.answers["moving.example.com"] = [["1.1.1.1"], ["1.0.0.1"]]
+
+    assert await patient.addresses("moving.example.com") == ["1.1.1.1"]
+    assert await patient.addresses("moving.example.com") == ["1.0.0.1"]
+
+
+async def test_a_name_without_an_address_is_not_resolved(patient: Lookups) -> None:
+    with pytest.raises(NotResolved):
+        await patient.addresses("nowhere.example.com")
+
+
+async def test_the_scope_of_an_address_is_told(silent: Silent, patient: Lookups) -> None:
+    silent.names.always("linked.example.com", "fe80::1%3")
+
+    assert await patient.addresses("linked.example.com") == ["fe80::1%3"]
+
+
+async def test_a_silent_name_is_given_up_in_time_and_holds_one_thread(
+    silent: Silent, lookups: Lookups
+) -> None:
+    started = time.monotonic()
+
+    asked = [lookups.addresses("silent.example.com") for _ in range(20)]
+    answers = await asyncio.gather(*asked, return_exceptions=True)
+
+    assert all(isinstance(answer, NotResolvedInTime) for answer in answers)
+    assert time.monotonic() - started < 10
+    assert silent.names.asked == ["silent.example.com"]
+
+
+async def test_names_that_were_silent_before_leave_the_threads_to_the_others(
+    silent: Silent, lookups: Lookups
+) -> None:
+    names = [f"silent-{number}.example.com" for number in range(4)]
+
+    async def ask_all() -> None:
+        asked = [lookups.addresses(name) for name in names]
+        answers = await asyncio.gather(*asked, return_exceptions=True)
+        assert all(isinstance(answer, NotResolved) for answer in answers)
+
+    await ask_all()
+    silent.gate.set()
+    await eventually("the lookups end", _none_under_way(lookups))
+    silent.gate.clear()
+
+    await ask_all()
+    answers = await asyncio.gather(*(lookups.addresses(name) for name in QUICK))
+
+    assert answers == [["1.1.1.1"]] * len(QUICK)
+
+
+async def test_what_nobody_waits_for_any_more_is_not_looked_up(
+    silent: Silent, lookups: Lookups
+) -> None:
+    names = [f"silent-{number}.example.com" for number in range(8)]
+
+    asked = [lookups.addresses(name) for name in names]
+    await asyncio.gather(*asked, return_exceptions=True)
+    silent.gate.set()
+    await eventually("the lookups end", _none_under_way(lookups))
+
+    assert sorted(silent.names.asked) == names[:4]
+
+
+def _none_under_way(lookups: Lookups):  # type: ignore[no-untyped-def]
+    async def none() -> bool:
+        return not lookups._under_way
+
+    return none
