@@ -17,7 +17,7 @@ from rich.console import Console
 from stdnum.us import ein as us_ein
 from stdnum.us import ssn as us_ssn
 
-from libs.client import demo_ledger, demo_wires, settings
+from libs.client import demo_ledger, demo_webhooks, settings
 from libs.client.client import Client
 from libs.client.credentials import look_up
 from libs.client.demo_scene import Scene, StoryBroken, expect
@@ -111,7 +111,7 @@ CHAPTERS: tuple[Callable[[Scene], Awaitable[None]], ...] = (
     demo_ledger.read_the_transactions,
     demo_ledger.fetch_the_statement,
     demo_ledger.see_where_deposits_lie,
-    demo_wires.send_a_wire,
+    demo_webhooks.hear_of_a_wire,
 )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Collection, Sequence
 from datetime import UTC, datetime
 from uuid import UUID
@@ -154,14 +154,20 @@ class Finisher:
     def _count(
         self, batch: Sequence[Sent], endings: Sequence[Ending], recorded: Collection[UUID]
     ) -> None:
+        verdicts: Counter[str] = Counter()
+        conclusions: Counter[str] = Counter()
         for sent, ending in zip(batch, endings, strict=True):
             if ending.delivery_id not in recorded:
-                CLAIMS_LOST.inc()
                 self._log.warning("claim_lost", delivery=str(ending.delivery_id))
+                CLAIMS_LOST.inc()
                 continue
-            ATTEMPTS.labels(sent.attempt.verdict.value).inc()
+            verdicts[sent.attempt.verdict.value] += 1
             if ending.concluded is not None:
-                CONCLUDED.labels(ending.concluded).inc()
+                conclusions[ending.concluded] += 1
+        for verdict, count in verdicts.items():
+            ATTEMPTS.labels(verdict).inc(count)
+        for how, count in conclusions.items():
+            CONCLUDED.labels(how).inc(count)
 
 
 def _heard(

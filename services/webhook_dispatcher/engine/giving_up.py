@@ -27,13 +27,24 @@ HOLD_BATCH = 5000
 
 
 class GivingUp:
+    """
+    Args:
+        wake: said when the event that tells of it is due.
+    """
+
     def __init__(
-        self, database: Database, days: Days, rules: Rules, clock: Callable[[], datetime]
+        self,
+        database: Database,
+        days: Days,
+        rules: Rules,
+        clock: Callable[[], datetime],
+        wake: Callable[[], None],
     ) -> None:
         self._database = database
         self._days = days
         self._whole_schedule = timedelta(seconds=whole_seconds(rules.retry_seconds))
         self._clock = clock
+        self._wake = wake
         self._log = structlog.get_logger("webhooks")
 
     async def consider(self, subscription_id: UUID, health: Health, *, wants_nothing: bool) -> None:
@@ -44,6 +55,7 @@ class GivingUp:
         ):
             self._log.warning("subscription_unavailable", subscription=str(subscription_id))
             MADE_UNAVAILABLE.inc()
+            self._wake()
             await self.hold(subscription_id)
 
     async def _make_unavailable(self, subscription_id: UUID, health: Health | None) -> bool:

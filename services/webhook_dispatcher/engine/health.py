@@ -22,7 +22,7 @@ PROBE_SECONDS = 30.0
 MOST_PROBE_SECONDS = 600.0
 SLOW_MS = 5000
 FAST_MS = 2000
-SUCCESS_NOTED_SECONDS = 60.0
+SUCCESS_NOTED = timedelta(seconds=60)
 """Successes closer than this are not each noted: a busy endpoint's row is not written at every batch."""
 
 
@@ -53,15 +53,19 @@ def ended_at(attempt: Attempt) -> datetime:
 
 
 def _answered(health: Health) -> Health:
+    if not health.unreachable_in_a_row and health.closed_until is None:
+        return health
     return replace(health, unreachable_in_a_row=0, closed_until=None, probe_seconds=None)
 
 
 def _succeeded(health: Health, attempt: Attempt) -> Health:
     at, noted = ended_at(attempt), health.last_success_at
-    changed = replace(health, failing_since=None, failed_events=0)
-    if noted is None or changed != health or (at - noted).total_seconds() >= SUCCESS_NOTED_SECONDS:
-        changed = replace(changed, last_success_at=max(at, noted or at))
-    return changed
+    was_failing = health.failed_events > 0
+    if noted is not None and not was_failing and (at - noted) < SUCCESS_NOTED:
+        return health
+    return replace(
+        health, failing_since=None, failed_events=0, last_success_at=max(at, noted or at)
+    )
 
 
 def _not_reached(health: Health, attempt: Attempt) -> Health:
@@ -85,8 +89,8 @@ def _not_reached(health: Health, attempt: Attempt) -> Health:
 
 def _timed(health: Health, attempt: Attempt) -> Health:
     if attempt.duration_ms >= SLOW_MS:
-        return replace(health, is_slow=True)
+        return health if health.is_slow else replace(health, is_slow=True)
     answered = attempt.verdict in (Verdict.SUCCEEDED, Verdict.REFUSED, Verdict.GONE)
-    if answered and attempt.duration_ms < FAST_MS:
+    if health.is_slow and answered and attempt.duration_ms < FAST_MS:
         return replace(health, is_slow=False)
     return health

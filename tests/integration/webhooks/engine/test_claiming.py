@@ -1,0 +1,162 @@
+"""Who is at a delivery, how many at a time, and that nobody else can record anything of it."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AsyncExitStack
+from typing import Any
+from uuid import UUID, uuid4
+
+from services.webhook_dispatcher.engine.allocation import IN_FLIGHT, IN_FLIGHT_SLOW
+from services.webhook_dispatcher.engine.rules import Rules
+from services.webhook_dispatcher.ports import Attempt, Post, Verdict
+from services.webhook_dispatcher.repository import claims
+from tests.integration.webhooks.engine.rig import Rig, an_event
+from tests.support.waiting import eventually
+
+
+async def is_over(rig: Rig, subscription_id: UUID) -> bool:
+    return not await rig.deliveries(subscription_id)
+
+
+async def received(rig: Rig, path: str, count: int) -> bool:
+    return len(rig.receiver.of(path)) == count
+
+
+async def test_a_hanging_endpoint_has_sixteen_in_flight_over_all_processes_and_delays_nobody(
+    rig: Rig,
+) -> None:
+    await rig.subscribe("/hang", tenant="t_1")
+    await rig.subscribe("/well", tenant="t_2")
+    rig.receiver.hanging.add("/hang")
+
+    async with rig.engine() as publisher, rig.engine(), rig.engine():
+        await publisher.publish([an_event(n) for n in range(100)])
+        await eventually("sixteen hanging", lambda: received(rig, "/hang", IN_FLIGHT))
+        await publisher.publish([an_event(n, tenant="t_2") for n in range(300)])
+        await eventually("all others", lambda: received(rig, "/well", 300))
+        assert rig.receiver.most_at_once["/hang"] == IN_FLIGHT
+        assert await received(rig, "/hang", IN_FLIGHT)
+        rig.receiver.hanging.clear()
+        rig.receiver.let_go.set()
+        await eventually("the rest", lambda: received(rig, "/hang", 100))
+        await eventually("nothing left", lambda: nothing_left(rig))
+
+    assert len(set(rig.receiver.ids_of("/hang"))) == 100
+    assert rig.receiver.most_at_once["/well"] <= IN_FLIGHT
+
+
+async def nothing_left(rig: Rig) -> bool:
+    return not await rig.query("SELECT 1 FROM delivery")
+
+
+async def test_a_slow_endpoint_has_two_in_flight_until_it_is_quick_again(rig: Rig) -> None:
+    subscription = await rig.subscribe("/slow")
+    await rig.change("UPDATE endpoint SET is_slow = true")
+    rig.receiver.hanging.add("/slow")
+
+    async with rig.engine() as publisher:
+        await publisher.publish([an_event(n) for n in range(40)])
+        await eventually("two", lambda: received(rig, "/slow", IN_FLIGHT_SLOW))
+        in_flight = await rig.query("SELECT 1 FROM delivery WHERE claim IS NOT NULL")
+        assert len(in_flight) == IN_FLIGHT_SLOW
+        rig.receiver.hanging.clear()
+        rig.receiver.let_go.set()
+        await eventually("nothing left", lambda: is_over(rig, subscription))
+
+    assert not (await rig.endpoint(subscription)).is_slow
+
+
+class StallingPoster:
+    """Is at its first post until it is let go."""
+
+    def __init__(self, rig: Rig) -> None:
+        self._rig = rig
+        self.posts: list[Post] = []
+        self.let_go = asyncio.Event()
+
+    async def post(self, post: Post) -> Attempt:
+        self.posts.append(post)
+        if len(self.posts) == 1:
+            await self.let_go.wait()
+        return Attempt(
+            verdict=Verdict.SUCCEEDED,
+            attempted_at=self._rig.clock(),
+            duration_ms=1,
+            response_status=200,
+            response_body=f"post {len(self.posts)}",
+        )
+
+
+async def test_who_has_lost_the_lease_records_nothing(rig: Rig) -> None:
+    subscription = await rig.subscribe("/a")
+    poster = StallingPoster(rig)
+
+    async with rig.engine(poster=poster) as publisher:
+        await publisher.publish([an_event()])
+        await eventually("the first post", lambda: posted(poster, 1))
+        rig.clock.advance(seconds=31)
+        await eventually("another claim", lambda: posted(poster, 2))
+        await eventually("its end", lambda: is_over(rig, subscription))
+        [before] = await rig.attempts(subscription)
+        poster.let_go.set()
+
+    [attempt] = await rig.attempts(subscription)
+    assert attempt == before
+    assert (attempt.number, attempt.response_body) == (1, "post 2")
+    ids = {post.headers["webhook-id"] for post in poster.posts}
+    assert len(ids) == 1
+
+
+async def posted(poster: StallingPoster, count: int) -> bool:
+    return len(poster.posts) == count
+
+
+async def test_a_claim_that_others_make_at_the_same_moment_never_takes_a_delivery_twice(
+    rig: Rig,
+) -> None:
+    subscriptions = [await rig.subscribe(f"/{n}") for n in range(4)]
+    async with rig.engine(Rules(slots=1)) as publisher:
+        rig.receiver.hanging.add("/0")
+        for n in range(30):
+            await publisher.publish([an_event(n)])
+        await eventually("recorded", lambda: recorded(rig, 30))
+    now = rig.clock()
+
+    async def claim() -> list[UUID]:
+        async with rig.database.transaction() as connection:
+            await claims.lock(connection)
+            counts = dict.fromkeys(subscriptions, 3)
+            taken = await claims.take(connection, counts, uuid4(), now=now, lease_until=now)
+        return [delivery.id for delivery in taken]
+
+    taken = [one for batch in await asyncio.gather(*(claim() for _ in range(8))) for one in batch]
+
+    assert len(taken) == len(set(taken)) > 0
+
+
+async def recorded(rig: Rig, count: int) -> bool:
+    return len(await rig.query("SELECT 1 FROM event")) == count
+
+
+async def test_several_processes_deliver_each_once(rig: Rig) -> None:
+    paths = [f"/{n}" for n in range(5)]
+    for path in paths:
+        await rig.subscribe(path)
+    events = [an_event(n) for n in range(200)]
+
+    async with AsyncExitStack() as opened:
+        publishers = [await opened.enter_async_context(rig.engine()) for _ in range(3)]
+        await asyncio.gather(
+            *(publisher.publish(events[n::3]) for n, publisher in enumerate(publishers))
+        )
+        await eventually("all", lambda: nothing_left_of(rig, 200))
+
+    for path in paths:
+        assert sorted(rig.receiver.ids_of(path)) == sorted(event.event_id for event in events)
+    positions: list[Any] = await rig.query("SELECT position FROM event ORDER BY position")
+    assert [row.position for row in positions] == list(range(1, 201))
+
+
+async def nothing_left_of(rig: Rig, events: int) -> bool:
+    return await recorded(rig, events) and await nothing_left(rig)

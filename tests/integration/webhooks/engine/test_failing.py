@@ -1,0 +1,199 @@
+"""What becomes of a delivery that fails, and of the endpoint that it fails at."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from email.utils import format_datetime
+from typing import Any
+from uuid import UUID
+
+from services.webhook_dispatcher.engine.rules import RETRY_SECONDS, Rules
+from tests.integration.webhooks.engine.rig import Rig, an_event
+from tests.support.waiting import eventually
+
+REFUSING = "http://127.0.0.1:9/refusing"
+"""Nobody listens at the discard port."""
+
+
+async def attempted(rig: Rig, subscription_id: UUID, count: int) -> list[Any]:
+    attempts = await rig.attempts(subscription_id)
+    assert len(attempts) == count
+    return attempts
+
+
+async def is_over(rig: Rig, subscription_id: UUID) -> bool:
+    return not await rig.deliveries(subscription_id)
+
+
+async def test_a_delivery_is_tried_ten_times_on_schedule_and_then_failed(rig: Rig) -> None:
+    subscription = await rig.subscribe("/a")
+    rig.receiver.statuses["/a"] = 500
+
+    async with rig.engine() as publisher:
+        await publisher.publish([event := an_event()])
+        for made, pause in enumerate(RETRY_SECONDS, start=1):
+            await eventually("an attempt", lambda made=made: attempted(rig, subscription, made))  # type: ignore[misc]
+            [delivery] = await rig.deliveries(subscription)
+            waits = (delivery.due_at - rig.clock()).total_seconds()
+            assert pause - 30 <= waits <= pause + 1
+            rig.later(seconds=pause)
+        attempts = await eventually("the last", lambda: attempted(rig, subscription, 10))
+        await eventually("the end", lambda: is_over(rig, subscription))
+
+    assert [row.number for row in attempts] == list(range(1, 11))
+    assert [row.concluded for row in attempts] == [None] * 9 + ["failed"]
+    received = rig.receiver.of("/a")
+    assert {one.event_id for one in received} == {event.event_id}
+    assert {one.body for one in received} == {event.body}
+    timestamps = [int(one.headers["webhook-timestamp"]) for one in received]
+    assert timestamps == sorted(set(timestamps))
+    assert len({one.headers["webhook-signature"] for one in received}) == 10
+    assert (await rig.endpoint(subscription)).failed_events == 1
+
+
+async def test_retry_after_lengthens_the_pause(rig: Rig) -> None:
+    subscription = await rig.subscribe("/a")
+    rig.receiver.statuses["/a"] = 503
+    rig.receiver.headers["Retry-After"] = format_datetime(
+        rig.clock() + timedelta(minutes=20), usegmt=True
+    )
+
+    async with rig.engine() as publisher:
+        await publisher.publish([an_event()])
+        await eventually("an attempt", lambda: attempted(rig, subscription, 1))
+
+    [delivery] = await rig.deliveries(subscription)
+    assert 1100 < (delivery.due_at - rig.clock()).total_seconds() <= 1200
+
+
+async def test_410_makes_the_subscription_unavailable_at_once_and_tells_the_others(
+    rig: Rig,
+) -> None:
+    gone = await rig.subscribe("/gone", event_type="*")
+    await rig.subscribe("/other", event_type="webhook_subscription")
+    rig.receiver.statuses["/gone"] = 410
+
+    async with rig.engine() as publisher:
+        await publisher.publish([an_event()])
+        await eventually("unavailable", lambda: has_status(rig, gone, "unavailable"))
+        [told] = await eventually("the event", lambda: received_at(rig, "/other", 1))
+        await publisher.publish([an_event(2)])
+        held = await eventually("all held", lambda: all_held(rig, gone, 3))
+
+    assert told.event["type"] == "webhook_subscription.unavailable"
+    assert told.event["sequence"] == 1
+    assert told.event["data"]["subscription_id"] == str(gone)
+    assert told.event["data"]["status"] == "unavailable"
+    assert [row.attempts_made for row in held] == [1, 0, 0]
+    assert len(rig.receiver.of("/gone")) == 1
+
+
+async def has_status(rig: Rig, subscription_id: UUID, status: str) -> bool:
+    return await rig.status(subscription_id) == status
+
+
+async def received_at(rig: Rig, path: str, count: int) -> list[Any]:
+    found = rig.receiver.of(path)
+    assert len(found) == count
+    return found
+
+
+async def all_held(rig: Rig, subscription_id: UUID, count: int) -> list[Any]:
+    deliveries = await rig.deliveries(subscription_id)
+    assert [row.state for row in deliveries] == ["held"] * count
+    return deliveries
+
+
+async def test_five_misses_close_the_breaker_and_waiting_spends_no_attempts(rig: Rig) -> None:
+    subscription = await rig.subscribe("", url=REFUSING)
+    other = await rig.subscribe("/other")
+
+    async with rig.engine() as publisher:
+        await publisher.publish([an_event(n) for n in range(5)])
+        closed = await eventually("closed", lambda: closed_for(rig, subscription, 30))
+        await publisher.publish([an_event(n) for n in range(5, 40)])
+        await eventually("the others", lambda: received_at(rig, "/other", 40))
+        assert await attempted(rig, subscription, 5)
+        for pause in (60, 120):
+            rig.clock.advance(seconds=(closed.closed_until - rig.clock()).total_seconds() + 0.5)
+            rig.wake()
+            closed = await eventually(
+                "one probe",
+                lambda pause=pause: closed_for(rig, subscription, pause),  # type: ignore[misc]
+            )
+        made = len(await rig.attempts(subscription))
+
+    assert made == 7
+    deliveries = await rig.deliveries(subscription)
+    assert [row.state for row in deliveries] == ["pending"] * 40
+    assert sum(row.attempts_made for row in deliveries) == 7
+    assert await is_over(rig, other)
+
+
+async def closed_for(rig: Rig, subscription_id: UUID, seconds: float) -> Any:
+    endpoint = await rig.endpoint(subscription_id)
+    assert endpoint.probe_seconds == seconds
+    return endpoint
+
+
+async def test_an_answer_opens_the_breaker_and_everything_that_waited_is_delivered(
+    rig: Rig,
+) -> None:
+    subscription = await rig.subscribe("", url=REFUSING)
+
+    async with rig.engine() as publisher:
+        await publisher.publish([an_event(n) for n in range(5)])
+        await eventually("closed", lambda: closed_for(rig, subscription, 30))
+        await publisher.publish([an_event(n) for n in range(5, 40)])
+        await rig.change(
+            "UPDATE subscription SET callback_url = :url WHERE id = :id",
+            url=f"{rig.receiver.url}/back",
+            id=subscription,
+        )
+        rig.later(seconds=40)
+        await eventually("all", lambda: received_at(rig, "/back", 40))
+        await eventually("the end", lambda: is_over(rig, subscription))
+
+    endpoint = await rig.endpoint(subscription)
+    assert (endpoint.closed_until, endpoint.unreachable_in_a_row) == (None, 0)
+
+
+async def test_an_endpoint_that_has_been_dead_for_days_becomes_unavailable(rig: Rig) -> None:
+    subscription = await rig.subscribe("/dead", event_type="*")
+    await rig.subscribe("/partner", customer_id=None, event_type="webhook_subscription")
+    rig.receiver.statuses["/dead"] = 500
+    rules = Rules(retry_seconds=())
+
+    async with rig.engine(rules) as publisher:
+        await publisher.publish([an_event(n) for n in range(9)])
+        await eventually("nine failed", lambda: attempted(rig, subscription, 9))
+        rig.clock.advance(days=6)
+        await publisher.publish([an_event(10)])
+        await eventually("unavailable", lambda: has_status(rig, subscription, "unavailable"))
+        [news] = await eventually("the event", lambda: received_at(rig, "/partner", 1))
+
+    assert {row.concluded for row in await rig.attempts(subscription)} == {"failed"}
+    [told] = await rig.query("SELECT * FROM event WHERE type = 'webhook_subscription.unavailable'")
+    assert (told.resource_id, told.sequence) == (str(subscription), 1)
+    assert news.event_id == f"evt_{told.id}"
+    assert [row.state for row in await rig.deliveries(subscription)] == ["held"]
+
+
+async def test_a_failing_endpoint_that_still_succeeds_now_and_then_stays_active(rig: Rig) -> None:
+    subscription = await rig.subscribe("/a")
+    rig.receiver.statuses["/a"] = 500
+    rules = Rules(retry_seconds=())
+
+    async with rig.engine(rules) as publisher:
+        await publisher.publish([an_event(n) for n in range(9)])
+        await eventually("nine failed", lambda: attempted(rig, subscription, 9))
+        rig.clock.advance(days=6)
+        rig.receiver.statuses["/a"] = 200
+        await publisher.publish([an_event(10)])
+        await eventually("a success", lambda: attempted(rig, subscription, 10))
+        rig.receiver.statuses["/a"] = 500
+        await publisher.publish([an_event(11)])
+        await eventually("a failure", lambda: attempted(rig, subscription, 11))
+
+    assert await has_status(rig, subscription, "active")
+    assert (await rig.endpoint(subscription)).failed_events == 1

@@ -1,0 +1,60 @@
+"""The dispatcher's own tables, where a test lets time pass that it does not want to wait for."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import asyncpg
+
+from tests.support.infrastructure import Environment
+
+
+class DispatcherTables:
+    def __init__(self, connection: Any) -> None:
+        self._connection = connection
+
+    async def rows(self, statement: str, *values: Any) -> list[dict[str, Any]]:
+        return [dict(row) for row in await self._connection.fetch(statement, *values)]
+
+    async def retries_are_due(self, subscription_id: str) -> int:
+        """What waits for its next attempt need wait no longer; how many."""
+        changed = await self.rows(
+            "UPDATE delivery SET due_at = clock_timestamp() WHERE subscription_id = $1"
+            " AND claim IS NULL AND state = 'pending' RETURNING id",
+            uuid.UUID(subscription_id),
+        )
+        return len(changed)
+
+    async def last_attempts_are_due(self, subscription_id: str) -> int:
+        """As if all but the last of ten attempts had been made; how many wait for it."""
+        changed = await self.rows(
+            "UPDATE delivery SET due_at = clock_timestamp(), attempts_made = 9"
+            " WHERE subscription_id = $1 AND claim IS NULL AND state = 'pending' RETURNING id",
+            uuid.UUID(subscription_id),
+        )
+        return len(changed)
+
+    async def previous_secret_expires(self, subscription_id: str) -> None:
+        await self.rows(
+            "UPDATE subscription SET previous_secret_expires_at = clock_timestamp() WHERE id = $1",
+            uuid.UUID(subscription_id),
+        )
+
+    async def leases_end(self) -> int:
+        """Of what a killed process had claimed; how many there were."""
+        ended = await self.rows(
+            "UPDATE delivery SET lease_until = clock_timestamp() WHERE claim IS NOT NULL RETURNING id"
+        )
+        return len(ended)
+
+
+@asynccontextmanager
+async def dispatcher_tables(environment: Environment) -> AsyncIterator[DispatcherTables]:
+    connection = await asyncpg.connect(environment.database_urls["webhook_dispatcher"])
+    try:
+        yield DispatcherTables(connection)
+    finally:
+        await connection.close()

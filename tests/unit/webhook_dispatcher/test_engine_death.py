@@ -1,0 +1,65 @@
+"""When an endpoint is taken for dead."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from services.webhook_dispatcher.engine.death import is_dead, may_be_dead
+from services.webhook_dispatcher.engine.rules import RETRY_SECONDS
+from services.webhook_dispatcher.engine.schedule import whole_seconds
+from services.webhook_dispatcher.repository.endpoints import Health, Standing
+
+NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+
+def seconds(number: float) -> timedelta:
+    return timedelta(seconds=number)
+
+
+def standing(created: timedelta = timedelta(days=90), overdue: int = 0) -> Standing:
+    return Standing(NOW - created, overdue)
+
+
+def failing(**changes: Any) -> Health:
+    usual = {
+        "last_success_at": NOW - timedelta(days=5),
+        "failing_since": NOW - timedelta(hours=24),
+        "failed_events": 10,
+    }
+    return Health(**{**usual, **changes})
+
+
+def test_ten_failed_events_over_a_day_without_success_for_five_make_an_endpoint_dead() -> None:
+    assert may_be_dead(failing(), NOW)
+    assert is_dead(failing(), standing(), NOW)
+    assert is_dead(failing(last_success_at=None), standing(timedelta(days=5)), NOW)
+
+
+@pytest.mark.parametrize(
+    "health",
+    [
+        failing(last_success_at=NOW - timedelta(days=5) + seconds(1)),
+        failing(failing_since=NOW - timedelta(hours=24) + seconds(1)),
+        failing(failed_events=9),
+    ],
+)
+def test_anything_less_does_not(health: Health) -> None:
+    assert not is_dead(health, standing(), NOW)
+
+
+def test_an_endpoint_that_never_succeeded_has_five_days_from_its_subscription() -> None:
+    young = standing(timedelta(days=5) - seconds(1))
+
+    assert not is_dead(failing(last_success_at=None), young, NOW)
+
+
+def test_events_that_wait_behind_the_breaker_for_a_whole_schedule_count_as_failed() -> None:
+    waiting = Health(last_success_at=NOW - timedelta(days=6), closed_until=NOW)
+
+    assert may_be_dead(waiting, NOW)
+    assert is_dead(waiting, standing(overdue=10), NOW)
+    assert not is_dead(waiting, standing(overdue=9), NOW)
+    assert whole_seconds(RETRY_SECONDS) > timedelta(hours=24).total_seconds()

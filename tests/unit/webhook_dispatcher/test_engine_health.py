@@ -1,0 +1,97 @@
+"""What attempts say of their endpoint."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from services.webhook_dispatcher.engine.health import after_attempt
+from services.webhook_dispatcher.ports import Attempt, Verdict
+from services.webhook_dispatcher.repository.endpoints import Health
+
+NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
+MISSES = (Verdict.TIMED_OUT, Verdict.UNREACHABLE)
+
+
+def seconds(number: float) -> timedelta:
+    return timedelta(seconds=number)
+
+
+def attempt(verdict: Verdict, at: datetime = NOW, *, duration_ms: int = 10) -> Attempt:
+    return Attempt(verdict=verdict, attempted_at=at, duration_ms=duration_ms)
+
+
+def after(health: Health, *attempts: Attempt) -> Health:
+    for one in attempts:
+        health = after_attempt(health, one, failed_for_good=False)
+    return health
+
+
+def test_five_misses_in_a_row_close_the_breaker_for_half_a_minute() -> None:
+    four = after(Health(), *(attempt(verdict) for verdict in (*MISSES, *MISSES)))
+    five = after(four, attempt(Verdict.TIMED_OUT, duration_ms=1000))
+
+    assert four.closed_until is None
+    assert five.closed_until == NOW + seconds(31)
+
+
+@pytest.mark.parametrize("verdict", [Verdict.SUCCEEDED, Verdict.REFUSED, Verdict.GONE])
+def test_any_answer_begins_the_count_anew_and_opens_the_breaker(verdict: Verdict) -> None:
+    four = after(Health(), *(attempt(Verdict.TIMED_OUT) for _ in range(4)))
+    closed = after(four, attempt(Verdict.TIMED_OUT))
+
+    for health in (four, closed):
+        opened = after(health, attempt(verdict))
+        assert (opened.unreachable_in_a_row, opened.closed_until) == (0, None)
+        assert after(opened, attempt(Verdict.TIMED_OUT)).closed_until is None
+
+
+def test_what_was_under_way_when_the_breaker_closed_does_not_lengthen_its_pause() -> None:
+    closed = after(Health(), *(attempt(Verdict.TIMED_OUT) for _ in range(16)))
+
+    assert closed.closed_until == NOW + seconds(30.01)
+
+
+def test_probes_that_miss_double_the_pause_up_to_ten_minutes() -> None:
+    health = after(Health(), *(attempt(Verdict.UNREACHABLE, duration_ms=0) for _ in range(5)))
+    pauses = []
+    for _ in range(7):
+        assert health.closed_until is not None
+        at = health.closed_until + seconds(1)
+        health = after(health, attempt(Verdict.UNREACHABLE, at, duration_ms=0))
+        assert health.closed_until is not None
+        pauses.append((health.closed_until - at).total_seconds())
+
+    assert pauses == [60, 120, 240, 480, 600, 600, 600]
+
+
+def test_a_forbidden_address_says_nothing_about_the_endpoint() -> None:
+    four = after(Health(is_slow=True), *(attempt(Verdict.TIMED_OUT) for _ in range(4)))
+
+    assert after(four, attempt(Verdict.FORBIDDEN)) == four
+
+
+def test_an_endpoint_is_slow_from_five_seconds_on_until_it_answers_within_two() -> None:
+    slow = after(Health(), attempt(Verdict.SUCCEEDED, duration_ms=5000))
+
+    assert slow.is_slow
+    assert after(slow, attempt(Verdict.SUCCEEDED, duration_ms=2000)).is_slow
+    assert after(slow, attempt(Verdict.UNREACHABLE, duration_ms=1)).is_slow
+    assert not after(slow, attempt(Verdict.REFUSED, duration_ms=1999)).is_slow
+
+
+def test_successes_of_a_healthy_endpoint_are_noted_once_a_minute() -> None:
+    first = after(Health(), attempt(Verdict.SUCCEEDED))
+
+    assert after(first, attempt(Verdict.SUCCEEDED, NOW + seconds(59))) == first
+    assert after(first, attempt(Verdict.SUCCEEDED, NOW + seconds(61))) != first
+
+
+def test_a_success_forgets_every_failed_event_before_it() -> None:
+    health = after_attempt(Health(), attempt(Verdict.REFUSED), failed_for_good=True)
+    assert (health.failed_events, health.failing_since) == (1, NOW + seconds(0.01))
+
+    health = after(health, attempt(Verdict.SUCCEEDED))
+
+    assert (health.failed_events, health.failing_since) == (0, None)

@@ -1,0 +1,58 @@
+"""When a delivery is tried again."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from services.webhook_dispatcher.engine.rules import RETRY_SECONDS, Rules
+from services.webhook_dispatcher.engine.schedule import next_attempt_at
+
+NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+
+def seconds(number: float) -> timedelta:
+    return timedelta(seconds=number)
+
+
+@pytest.mark.parametrize(
+    ("made", "pause"),
+    list(enumerate((5, 300, 1800, 7200, 18_000, 36_000, 50_400, 72_000, 86_400), start=1)),
+)
+def test_the_pause_after_each_attempt_is_the_schedules_give_or_take_a_fifth(
+    made: int, pause: float
+) -> None:
+    moments = [
+        next_attempt_at(RETRY_SECONDS, made, NOW, None, lambda value=value: value)  # type: ignore[misc]
+        for value in (0.0, 0.5, 1.0)
+    ]
+
+    assert moments == [NOW + seconds(pause * share) for share in (0.8, 1.0, 1.2)]
+
+
+def test_after_the_tenth_attempt_there_is_none_whatever_the_endpoint_asks_for() -> None:
+    assert next_attempt_at(RETRY_SECONDS, 10, NOW, NOW + seconds(60), lambda: 0.5) is None
+
+
+@pytest.mark.parametrize(
+    ("asked", "made", "pause"),
+    [
+        (120, 1, 120),
+        (2, 1, 5),
+        (-3600, 1, 5),
+        (11 * 3600, 1, 10 * 3600),
+        (11 * 3600, 7, 14 * 3600),  # the schedule's own pause is longer
+    ],
+)
+def test_a_retry_after_lengthens_the_pause_up_to_ten_hours(
+    asked: float, made: int, pause: float
+) -> None:
+    moment = next_attempt_at(RETRY_SECONDS, made, NOW, NOW + seconds(asked), lambda: 0.5)
+
+    assert moment == NOW + seconds(pause)
+
+
+def test_a_lease_that_an_attempt_could_outlast_is_refused() -> None:
+    with pytest.raises(ValueError, match="longer than"):
+        Rules(lease_seconds=15)
