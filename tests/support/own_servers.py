@@ -18,6 +18,7 @@ from tests.support.infrastructure import (
     new_postgres,
     new_rabbitmq,
 )
+from tests.support.waiting import eventually
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,31 @@ class OwnPostgres:
 @dataclass(frozen=True)
 class OwnRabbitMQ:
     amqp_url: str = field(repr=False)
+    home: Path
     kill: Callable[[], None]
+
+    async def settled(self) -> None:
+        """Wait until a kill finds nothing but what the node has on disk."""
+        await until_settled(self.home)
+
+
+async def until_settled(home: Path) -> None:
+    """Wait until the node with its files in `home` has written down which quorum queues it has.
+
+    RabbitMQ 3.10 keeps a new one's name in memory for a second. Killed within it, the node comes back with a queue
+    that nobody leads.
+    """
+
+    async def is_settled() -> bool:
+        registers = list(home.rglob("names.dets"))
+        return bool(registers) and all(
+            queue.name.encode() in register.read_bytes()
+            for register in registers
+            for queue in register.parent.iterdir()
+            if queue.is_dir()
+        )
+
+    await eventually("the node knows its quorum queues", is_settled)
 
 
 @contextlib.asynccontextmanager
@@ -61,7 +86,9 @@ async def own_rabbitmq(secrets: Secrets) -> AsyncIterator[OwnRabbitMQ]:
             for spec in rabbitmq.children(home / "epmd.log", home / "rabbitmq.log"):
                 supervisor.start(spec)
             await supervisor.until_ready(["rabbitmq"], START_SECONDS)
-            yield OwnRabbitMQ(rabbitmq.url(), kill=lambda: supervisor.kill("rabbitmq"))
+            yield OwnRabbitMQ(
+                rabbitmq.url(), rabbitmq.home, kill=lambda: supervisor.kill("rabbitmq")
+            )
 
 
 @contextlib.contextmanager
