@@ -22,6 +22,12 @@ ONCE = {
     "ach.created",
     "ach.settled",
     "ach.returned",
+    "wire.created",
+    "wire.submitted",
+    "wire.completed",
+    "wire.rejected",
+    "wire.returned",
+    "wire.canceled",
 }
 """Facts that can be true only once of a resource."""
 
@@ -86,7 +92,7 @@ def resource_of(event: Event) -> str:
             return f"{data['business_customer_id']}/{data['customer_id']}"
         case "external_account":
             return str(data["external_account_id"])
-        case "transaction":
+        case "transaction" | "wire":
             return str(data["transaction_id"])
         case "ach":
             return str(data["reference_id"])

@@ -34,6 +34,7 @@ SEND_SECONDS = 10.0
 """The longest one drive may take for calls, the question about an earlier send included. Never longer than its lease:
 an operator who decides on a wire that nobody drives must not be overtaken by a driver that had stalled.
 """
+OWNERSHIP_SECONDS = 10.0
 KEY_MARGIN_SECONDS = 60.0
 """A provider's clock, and the way there, may be so much off."""
 
@@ -68,19 +69,21 @@ class SendWireHandler:
         self._log = structlog.get_logger("wires")
 
     async def __call__(self, drive: Drive, command: SendWire) -> Result:
-        # Before anything is read: whoever stalls after that has no time left to send what was decided meanwhile.
+        # Before the wire is read: whoever stalls after that has no time left to send what was decided meanwhile.
         deadline = time.time() + self._send_seconds
         begun = await self._resume(drive) if drive.attempt > 1 else None
         if begun is None:
-            await self._check_ownership(drive, command, deadline)
+            await self._check_ownership(drive, command)
+            deadline = time.time() + self._send_seconds
             begun = await self._intend(drive, command)
         if not begun.wire.is_pending:
             return told(begun.wire)
         verdict = await self._call(drive, begun, deadline)
         return told(await self._record(drive, begun.wire, verdict))
 
-    async def _check_ownership(self, drive: Drive, command: SendWire, deadline: float) -> None:
+    async def _check_ownership(self, drive: Drive, command: SendWire) -> None:
         principal = drive.principal
+        deadline = time.time() + OWNERSHIP_SECONDS
         if principal.customer_id is None:
             raise NotFound
         await self._ownership.require_account(principal, command.sending_account_id, deadline)
