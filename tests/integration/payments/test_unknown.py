@@ -156,10 +156,14 @@ async def test_with_every_fault_at_once_each_wire_exists_once_or_not_at_all(desk
         except BanksideError as error:
             return error
 
+    async def idle() -> bool:
+        return desk.core.unanswered == 0
+
     outcomes = dict(zip(ids, await asyncio.gather(*map(send, ids)), strict=True))
     pending = [one for one, told in outcomes.items() if isinstance(told, OutcomePending)]
     desk.core.heal()
-    await desk.until_quiet(60)
+    await desk.until_quiet(60, without_pauses=True)
+    await desk.until("the bank is at no request any more", idle)
     told = {one: await _final(desk, command, one) for one in ids}
 
     accepted = {one for one, outcome in told.items() if isinstance(outcome, dict)}
