@@ -141,7 +141,7 @@ class Postgres:
             "listen_addresses": LOOPBACK,
             "port": str(self.port),
             "unix_socket_directories": "",
-            "max_connections": "200",
+            "max_connections": "500",
             "shared_buffers": "256MB",
             "fsync": "on" if self.durable else "off",
             "synchronous_commit": "on",

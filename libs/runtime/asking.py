@@ -8,7 +8,7 @@ from typing import Any, Protocol, TypeVar
 import structlog
 from pydantic import ValidationError
 
-from libs.contracts.errors import InternalError, ProviderTimeout, Unavailable
+from libs.contracts.errors import BanksideError, Unavailable
 from libs.contracts.model import Command, Model
 from libs.contracts.operation import Operation
 from libs.contracts.principal import Principal
@@ -48,20 +48,22 @@ class Asking:
             deadline: Unix seconds.
 
         Raises:
-            Unavailable: the service could not be asked, or did not answer in time.
-            BanksideError: as replied.
+            Unavailable: the service could not be asked, did not answer in time, or answered that it cannot tell.
+            BanksideError: as replied, when that is about what was asked.
         """
         patience = min(deadline, time.time() + self._patience_seconds)
         try:
             payload = await self._caller.query(operation, principal, command, patience)
-        except ProviderTimeout as error:
-            raise Unavailable from error
+        except BanksideError as error:
+            if error.status >= 500:
+                raise Unavailable from error
+            raise
         try:
             return reply.model_validate(payload["data"])
         except ValidationError as error:
             raise self.broken(operation) from error
 
-    def broken(self, operation: Operation) -> InternalError:
+    def broken(self, operation: Operation) -> Unavailable:
         """What to raise for a reply that makes no sense."""
         self._log.error("reply_broken", operation=operation.name)
-        return InternalError()
+        return Unavailable()

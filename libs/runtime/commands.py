@@ -61,7 +61,8 @@ CommandHandler = Callable[[Drive, Any], Awaitable[Result]]
 Returns the result, or raises. An error of 4xx is the final answer. `Unavailable` and `Invalid` say that nothing was
 started: the command is forgotten, so long as its caller waits to be told so; a caller that was told that it is pending
 gets what comes of driving it again (`Unavailable`) or the answer stored (`Invalid`). `OutcomePending` has it driven
-again later; so has, as a fault of ours, any other exception.
+again later; so has, as a fault of ours, any other exception: while a command goes on, its caller is only ever told that
+it is pending.
 """
 
 

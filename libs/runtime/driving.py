@@ -16,7 +16,6 @@ from libs.contracts.errors import (
     BanksideError,
     InternalError,
     Invalid,
-    OutcomeUnknown,
     Unavailable,
 )
 from libs.contracts.exact_json import decode, encode
@@ -159,11 +158,9 @@ class Driver:
                     connection, leased, seconds=_pause(leased.attempts), error=error.code
                 )
         crash_point(f"{self._service}.concluded")
-        # While the caller waits, a pending command may still become final; other errors are told at once. Of one that
-        # goes on nobody is told that nothing was started.
-        goes_on = isinstance(error, OutcomeUnknown) or (
-            isinstance(error, Unavailable) and not forget
-        )
+        # A command that goes on may still become final while its caller waits. Told of a fault instead, the caller
+        # would take it for the end, and send again what is carried out later.
+        goes_on = error is not None and error.status >= 500 and not forget
         waits = leased.reply_to is not None and leased.deadline > time.time()
         if waits and leased.reply_to and not goes_on:
             self._answers.send(leased.reply_to, reply)

@@ -62,7 +62,10 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
             timeout_seconds=settings.provider_timeout_seconds,
         )
         commands = command_handlers(
-            ownership, HttpCoreBanking(client), key_seconds=settings.provider_key_hours * 3600
+            ownership,
+            HttpCoreBanking(client),
+            key_seconds=settings.provider_key_hours * 3600,
+            lease_seconds=settings.lease_seconds,
         )
         await opened.enter_async_context(broker.open())
         await opened.enter_async_context(run_relay(process, broker, database))
@@ -103,10 +106,12 @@ async def in_no_order(_: AsyncConnection, __: Arriving) -> str | None:
 
 
 def command_handlers(
-    ownership: Ownership, core: CoreBanking, *, key_seconds: float
+    ownership: Ownership, core: CoreBanking, *, key_seconds: float, lease_seconds: float
 ) -> Mapping[str, CommandHandler]:
     return {
-        table.SEND_WIRE.name: SendWireHandler(ownership, core, key_seconds=key_seconds),
+        table.SEND_WIRE.name: SendWireHandler(
+            ownership, core, key_seconds=key_seconds, lease_seconds=lease_seconds
+        ),
         table.CANCEL_WIRE.name: CancelWireHandler(),
     }
 

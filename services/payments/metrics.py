@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from typing import NoReturn
 
 import structlog
 from prometheus_client import Counter, Gauge
@@ -27,19 +28,28 @@ NEWS_REFUSED = Counter(
 )
 
 
-async def measure_for_ever(database: Database) -> None:
+async def measure_for_ever(database: Database) -> NoReturn:
+    """The age, which alerts hang on, is measured every time; the counts as rarely as they are dear."""
     log = structlog.get_logger("metrics")
+    count_at = time.monotonic()
     while True:
         started = time.monotonic()
         try:
             async with database.transaction() as connection:
                 OLDEST_UNKNOWN_SECONDS.set(await statistics.oldest_unknown_seconds(connection))
-                counts = await statistics.count_by_state(connection)
-            for state in WireState:
-                WIRES.labels(state.value).set(counts.get(state.value, 0))
+            if started >= count_at:
+                await _count(database)
+                ended = time.monotonic()
+                count_at = ended + (ended - started) * COUNTING_SHARE
         except Exception as error:
             if not is_away(error):
                 raise
             log.warning("database_away")
-        took = time.monotonic() - started
-        await asyncio.sleep(max(MEASURE_SECONDS, took * COUNTING_SHARE))
+        await asyncio.sleep(MEASURE_SECONDS)
+
+
+async def _count(database: Database) -> None:
+    async with database.transaction() as connection:
+        counts = await statistics.count_by_state(connection)
+    for state in WireState:
+        WIRES.labels(state.value).set(counts.get(state.value, 0))

@@ -84,5 +84,5 @@ class WireEntry(msgspec.Struct, frozen=True):
     position: int
     type: str
     occurred_at: datetime
-    transaction_id: str = ""
+    transaction_id: str | None = None
     reason: str | None = None

@@ -16,13 +16,13 @@ from libs.client.output import age, console, print_json
 from libs.contracts.wires import WireState
 from libs.persistence.engine import Database
 from services.payments.models import WireRecord
+from services.payments.reasons import LONGEST_REASON
 from services.payments.repository import lists, sends, wires
 from services.payments.repository.sends import OpenSend
 from services.payments.resolving import CannotResolve, resolve_wire
 
 SERVICE = "payments"
 MAX_SHOWN = 1000
-LONGEST_REASON = 255
 
 Flag = Annotated[bool, Parameter(negative=())]
 
@@ -74,7 +74,7 @@ def show(transaction_id: UUID, /, *, json: Flag = False) -> int:
     _show_line(wire)
     out = console()
     out.print(f"  {escape(wire.tenant)}/{escape(wire.customer_id)}")
-    out.print(f"  {wire.sending_account_id} to {wire.external_account_id}")
+    out.print(f"  {escape(wire.sending_account_id)} to {escape(wire.external_account_id)}")
     for step in wire.history:
         reason = f"  {escape(step.reason)}" if step.reason else ""
         out.print(f"  {step.at:%Y-%m-%d %H:%M:%S}Z  {step.state}{reason}")

@@ -19,8 +19,10 @@ class Settings(CommandSettings):
     provider_timeout_seconds: float = Field(default=5.0, gt=0, le=60)
     provider_connections: int = Field(default=128, ge=1, le=1000)
     """One for each command that is driven, and one for the feed."""
-    provider_key_hours: float = Field(default=24.0, gt=0, le=24 * 365)
-    """How long core banking remembers idempotency keys. No wire is sent again later than this after its first send."""
+    provider_key_hours: float = Field(default=24.0, ge=1, le=24 * 365)
+    """How long core banking remembers idempotency keys, at least. No wire is sent again later than a little before
+    this time has passed since its first send.
+    """
     database_connections: int = Field(default=20, ge=5, le=200)
     """One relays the outbox, one leads the feed, the others work."""
     ownership_seconds: float = Field(default=5.0, gt=0, le=60)

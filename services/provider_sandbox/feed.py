@@ -1,8 +1,8 @@
 """What an API reports later: entries numbered in the order in which their transactions committed.
 
 The counter's row is locked from the first entry to the commit, so a reader never sees a position before a lower one.
-Publish last in a transaction: others who publish wait, and nothing may be locked after the counter but the counter of
-an API that comes after it in the alphabet.
+Publish last in a transaction: others who publish wait. After the counter nothing may be locked but the counter of an
+API that comes after it in the alphabet, and what nobody locks without having locked its account first.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import shutil
@@ -17,6 +18,7 @@ import pytest
 from deploy.local.ports import LOOPBACK, free_ports
 from libs.runtime.processes import ProcessIdentity, end_processes
 from libs.runtime.supervision_state import SupervisorStatus
+from tests.support.own_servers import until_settled
 from tests.support.people import application
 
 CHECKOUT = Path(__file__).resolve().parents[2]
@@ -100,11 +102,7 @@ def test_up_is_idempotent_heals_what_is_killed_and_down_leaves_nothing(
     assert second.returncode == 0
     assert "running already" in second.stdout
 
-    # A stack in use: RabbitMQ 3.10, killed within moments of the declaration of a quorum queue and before anything
-    # went through it, comes back with a queue that nobody leads.
-    used = local_stack.onboard()
-    assert used.returncode == 0, used.stdout + used.stderr
-
+    asyncio.run(until_settled(local_stack.folder / ".local"))
     before = local_stack.processes()
     for name in ("postgres", "rabbitmq", "onboarding"):
         os.kill(before[name].pid, 9)

@@ -100,4 +100,7 @@ async def test_a_key_that_was_saved_under_a_name_signs_calls(checkout: Path) -> 
 async def test_dead_letters_are_looked_for_at_the_stacks_broker(checkout: Path) -> None:
     listed = json.loads(await run(checkout, BANKSIDE, "dead", "list", "--json"))
 
-    assert [item["queue"] for item in listed["queues"]] == ["onboarding.commands.dead"]
+    assert [item["queue"] for item in listed["queues"]] == [
+        "onboarding.commands.dead",
+        "payments.commands.dead",
+    ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 from typing import Any
+from uuid import uuid4
 
 import aiohttp
 
@@ -18,12 +19,18 @@ class Bank:
         self._base_url = base_url
 
     async def _call(
-        self, method: str, path: str, body: Any = None, seconds: float = SECONDS
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        seconds: float = SECONDS,
+        headers: dict[str, str] | None = None,
     ) -> tuple[int, Any]:
         async with self._session.request(
             method,
             self._base_url + path,
             json=body,
+            headers=headers,
             timeout=aiohttp.ClientTimeout(total=seconds),
         ) as response:
             return response.status, await response.json(content_type=None)
@@ -54,6 +61,13 @@ class Bank:
         """restrict, unrestrict or close."""
         await self._done("POST", f"/simulate/accounts/{account_id}/{what}")
 
+    async def unlink(self, external_account_id: str, provider_token: str) -> None:
+        """At core banking, of which nobody else is told."""
+        headers = {"Authorization": f"Bearer {provider_token}", "Idempotency-Key": uuid4().hex}
+        path = f"/core/external-accounts/{external_account_id}/close"
+        status, answer = await self._call("POST", path, {}, headers=headers)
+        assert status == 200, answer
+
     async def simulate(self, what: str, seconds: float = SECONDS, /, **body: Any) -> Any:
         """`POST /simulate/<what>`; what it answers."""
         return await self._done("POST", f"/simulate/{what}", body or None, seconds)
@@ -70,6 +84,11 @@ class Bank:
 
     async def ledger(self, account_id: str) -> list[Row]:
         rows: list[Row] = await self._done("GET", f"/truth/ledger?account_id={account_id}")
+        return rows
+
+    async def wires(self, account_id: str) -> list[Row]:
+        """Every wire that was ever accepted from this account, the oldest first."""
+        rows: list[Row] = await self._done("GET", f"/truth/wires?account_id={account_id}")
         return rows
 
     async def _truth(self, what: str, customer_ids: tuple[str, ...]) -> list[Row]:

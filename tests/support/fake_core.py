@@ -54,15 +54,21 @@ class FakeCore:
     """Tell the feed nothing."""
     completes_at_once: bool = False
     """Tell the feed of completion as soon as a wire is accepted, before the answer."""
+    refusal_code: str | None = None
+    """Refuse every wire for good, with this code."""
     executed: Counter[str] = field(default_factory=Counter)
     """How often each wire was carried out."""
     wires: dict[str, dict[str, Any]] = field(default_factory=dict)
     received: Counter[str] = field(default_factory=Counter)
     """Requests by operation."""
+    unanswered: int = 0
+    """Sends and questions that are not over yet, whether or not anybody still waits for their answers."""
     keys: dict[str, tuple[str, Answer]] = field(default_factory=dict)
     events: list[dict[str, Any]] = field(default_factory=list)
     gate: asyncio.Event = field(default_factory=asyncio.Event)
     """Sends wait until it is set."""
+    _healed: asyncio.Event = field(default_factory=asyncio.Event)
+    """Of the faults since it was made: ends what they delay."""
     _locks: defaultdict[str, asyncio.Lock] = field(
         default_factory=lambda: defaultdict(asyncio.Lock)
     )
@@ -73,11 +79,15 @@ class FakeCore:
         self.gate.set()
 
     def heal(self) -> None:
+        """No fault from now on; what a fault delays goes on at once."""
         self.faults.clear()
         self.only = None
         self.latency_seconds = 0.0
         self.silent = False
+        self.refusal_code = None
         self.gate.set()
+        self._healed.set()
+        self._healed = asyncio.Event()
 
     def forget_keys(self) -> None:
         self.keys.clear()
@@ -112,13 +122,16 @@ class FakeCore:
         async def handle(request: web.Request) -> web.Response:
             assert request.headers["Authorization"] == f"Bearer {self.token}"
             self.received[name] += 1
-            await request.read()
+            self.unanswered += name != "list_events"
             try:
+                await request.read()
                 status, body = await self._under_faults(name, lambda: perform(request))
             except Dropped:
-                assert request.transport is not None
-                request.transport.abort()
+                if request.transport is not None:  # else the client has gone already
+                    request.transport.abort()
                 return web.Response()
+            finally:
+                self.unanswered -= name != "list_events"
             return web.json_response(body, status=status)
 
         return handle
@@ -132,7 +145,8 @@ class FakeCore:
         if name == "send_wire":
             await self.gate.wait()
         if self._strikes(name, "latency"):
-            await asyncio.sleep(self.latency_seconds)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._healed.wait(), self.latency_seconds)
         if self._strikes(name, "refuse"):
             return refusal(422 if name == "send_wire" else 403, "refused")
         if self._strikes(name, "error"):
@@ -162,6 +176,8 @@ class FakeCore:
     def _carry_out(self, transaction_id: str, body: dict[str, Any]) -> Answer:
         assert set(body) == {"account_id", "external_account_id", "amount", "purpose"}
         assert isinstance(body["amount"], str)
+        if self.refusal_code is not None:
+            return refusal(409, self.refusal_code)
         amount = Decimal(body["amount"])
         account = self.accounts.get(body["account_id"])
         if account is None:

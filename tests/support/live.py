@@ -60,10 +60,11 @@ class Deployment:
             self.keys[name] = Key(made["subscription_key"], made["secret"], made["tenant"])
         return self.keys[name]
 
-    async def customer_key(self, customer_id: str) -> Key:
+    async def customer_key(self, customer_id: str, *more: str) -> Key:
+        """`more` is what the key is made with, the first time that it is asked for."""
         if customer_id not in self.keys:
             made = await self.stack.command(
-                *("keys", "create", "--family", "customer", "--customer", customer_id)
+                *("keys", "create", "--family", "customer", "--customer", customer_id, *more)
             )
             self.keys[customer_id] = Key(made["subscription_key"], made["secret"], made["tenant"])
         return self.keys[customer_id]
@@ -94,8 +95,8 @@ class Live:
     async def of_tenant(self, tenant: str, *more: str) -> Api:
         return self.api(await self.deployment.key(tenant, *more))
 
-    async def of_customer(self, customer_id: str) -> Api:
-        return self.api(await self.deployment.customer_key(customer_id))
+    async def of_customer(self, customer_id: str, *more: str) -> Api:
+        return self.api(await self.deployment.customer_key(customer_id, *more))
 
     async def onboarded(self, body: Any = None, api: Api | None = None) -> Any:
         """The data of an onboarding that succeeds at once."""
@@ -108,12 +109,18 @@ class Live:
         return (await (api or self.partner).get(f"{CUSTOMERS}/{customer_id}")).data
 
     async def final(
-        self, method: str, target: str, body: Any, key: str, seconds: float = 30
+        self,
+        method: str,
+        target: str,
+        body: Any,
+        key: str,
+        seconds: float = 30,
+        api: Api | None = None,
     ) -> Answer:
         """The answer under this Idempotency-Key once it is final. `outcome_pending` and the like are not."""
 
         async def asked() -> Answer | None:
-            answer = await self.partner.call(method, target, body, idempotency_key=key)
+            answer = await (api or self.partner).call(method, target, body, idempotency_key=key)
             unfinished = answer.status >= 500 or answer.code == "idempotency_in_progress"
             return None if unfinished else answer
 

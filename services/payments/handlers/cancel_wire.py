@@ -32,10 +32,12 @@ class CancelWireHandler:
 
     async def _cancel(self, drive: Drive, transaction_id: UUID) -> WireRecord:
         async with drive.transaction() as connection:
+            # Asked first: an open send that is over a moment later has left its wire.
+            is_open = await sends.is_open(connection, drive.principal, transaction_id)
             wire = await wires.find(connection, drive.principal, transaction_id, for_change=True)
+            if wire is None and is_open:
+                raise OutcomePending  # accepted, and about to become a wire
             if wire is None:
-                if await sends.is_open(connection, drive.principal, transaction_id):
-                    raise OutcomePending  # accepted, and about to become a wire
                 raise NotFound
             if wire.canceled_by == drive.command_id:
                 return wire

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import UTC
 from uuid import UUID
 
 import structlog
@@ -14,6 +15,7 @@ from libs.runtime.feeds import Record
 from services.payments import states
 from services.payments.metrics import NEWS_REFUSED
 from services.payments.models import WireEntry, WireRecord
+from services.payments.reasons import one_line
 from services.payments.repository import wires
 
 FEED = "core"
@@ -23,12 +25,13 @@ NEWS: dict[str, WireState] = {
     "wire.rejected": WireState.REJECTED,
     "wire.returned": WireState.RETURNED,
 }
-LONGEST_REASON = 255
 
 
 async def prepare(entries: Sequence[WireEntry]) -> Record:
     """Each wire's news in their order. Passed over: wires that are not ours, news that contradict what is known."""
-    told = [(parse_id(entry.transaction_id), entry) for entry in entries if entry.type in NEWS]
+    told = [
+        (parse_id(entry.transaction_id or ""), entry) for entry in entries if entry.type in NEWS
+    ]
     ids = {transaction_id for transaction_id, _ in told if transaction_id is not None}
 
     async def record(connection: AsyncConnection) -> None:
@@ -49,9 +52,12 @@ def _hear(
     wire = current.get(transaction_id) if transaction_id is not None else None
     if wire is None:
         return _refuse("unknown_wire", entry)
-    reason = entry.reason[:LONGEST_REASON] if entry.reason else None
+    reason = one_line(entry.reason) if entry.reason else None
+    at = entry.occurred_at
     try:
-        versions = states.hear(wire, NEWS[entry.type], at=entry.occurred_at, reason=reason)
+        versions = states.hear(
+            wire, NEWS[entry.type], at=at if at.tzinfo else at.replace(tzinfo=UTC), reason=reason
+        )
     except states.IllegalTransition as error:
         return _refuse("illegal_transition", entry, transition=str(error))
     if versions:

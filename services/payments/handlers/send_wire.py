@@ -27,10 +27,16 @@ from services.payments.handlers.verdict import Verdict, is_decision, told
 from services.payments.metrics import SENDS
 from services.payments.models import Step, WireRecord
 from services.payments.ports import CoreBanking, Ownership
+from services.payments.reasons import one_line
 from services.payments.repository import wires
 
 SEND_SECONDS = 10.0
-"""The longest one drive may take for calls, the question about an earlier send included."""
+"""The longest one drive may take for calls, the question about an earlier send included. Never longer than its lease:
+an operator who decides on a wire that nobody drives must not be overtaken by a driver that had stalled.
+"""
+OWNERSHIP_SECONDS = 10.0
+KEY_MARGIN_SECONDS = 60.0
+"""A provider's clock, and the way there, may be so much off."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,30 +48,42 @@ class Begun:
 
 
 class SendWireHandler:
-    """`key_seconds`: how long the provider remembers keys. A wire is not sent again later than that after its first
-    send: then it is only asked about, until somebody decides.
+    """Args:
+    key_seconds: how long the provider remembers keys. No send arrives later than that after the first send of a wire:
+        then it is only asked about, until somebody decides.
+    lease_seconds: how long this process may drive a command without a sign of life.
     """
 
-    def __init__(self, ownership: Ownership, core: CoreBanking, *, key_seconds: float) -> None:
+    def __init__(
+        self,
+        ownership: Ownership,
+        core: CoreBanking,
+        *,
+        key_seconds: float,
+        lease_seconds: float,
+    ) -> None:
         self._ownership = ownership
         self._core = core
-        self._key_seconds = key_seconds
+        self._send_seconds = min(SEND_SECONDS, lease_seconds)
+        self._resend_seconds = key_seconds - self._send_seconds - KEY_MARGIN_SECONDS
         self._log = structlog.get_logger("wires")
 
     async def __call__(self, drive: Drive, command: SendWire) -> Result:
-        # Before anything is read: whoever stalls after that has no time left to send what was decided meanwhile.
-        deadline = time.time() + SEND_SECONDS
+        # Before the wire is read: whoever stalls after that has no time left to send what was decided meanwhile.
+        deadline = time.time() + self._send_seconds
         begun = await self._resume(drive) if drive.attempt > 1 else None
         if begun is None:
-            await self._check_ownership(drive, command, deadline)
+            await self._check_ownership(drive, command)
+            deadline = time.time() + self._send_seconds
             begun = await self._intend(drive, command)
         if not begun.wire.is_pending:
             return told(begun.wire)
         verdict = await self._call(drive, begun, deadline)
         return told(await self._record(drive, begun.wire, verdict))
 
-    async def _check_ownership(self, drive: Drive, command: SendWire, deadline: float) -> None:
+    async def _check_ownership(self, drive: Drive, command: SendWire) -> None:
         principal = drive.principal
+        deadline = time.time() + OWNERSHIP_SECONDS
         if principal.customer_id is None:
             raise NotFound
         await self._ownership.require_account(principal, command.sending_account_id, deadline)
@@ -133,22 +151,25 @@ class SendWireHandler:
         """Raises ProviderNotReached, ProviderUnknown."""
         wire = begun.wire
         try:
-            if begun.resumed and (wire.send_age_seconds or 0) >= self._key_seconds:
+            if begun.resumed and (wire.send_age_seconds or 0) >= self._resend_seconds:
                 return await self._only_ask(wire, deadline)
             await self._core.send_wire(wire, deadline, resumed=begun.resumed)
         except ProviderRefusal as refusal:
-            if not is_decision(refusal):
-                self._log.error(
-                    "provider_does_not_decide",
-                    transaction_id=str(wire.transaction_id),
-                    status=refusal.status,
-                    code=refusal.code,
-                )
-                raise ProviderUnknown(str(refusal)) from refusal
-            if begun.resumed:
-                return await self._confirmed(wire, deadline)
-            return Verdict(refusal.code)
+            refused = self._decided(wire, refusal)
+            return await self._confirmed(wire, deadline) if begun.resumed else refused
         return Verdict()
+
+    def _decided(self, wire: WireRecord, refusal: ProviderRefusal) -> Verdict:
+        """Raises ProviderUnknown when the provider did not look at the wire."""
+        if is_decision(refusal):
+            return Verdict(one_line(refusal.code))
+        self._log.error(
+            "provider_does_not_decide",
+            transaction_id=str(wire.transaction_id),
+            status=refusal.status,
+            code=refusal.code,
+        )
+        raise ProviderUnknown(str(refusal)) from refusal
 
     async def _confirmed(self, wire: WireRecord, deadline: float) -> Verdict:
         """What the provider keeps under the key, when one of several sends was refused.
@@ -159,7 +180,7 @@ class SendWireHandler:
             if await self._core.has_wire(wire.transaction_id, deadline):
                 return Verdict()
         except ProviderRefusal as kept:
-            return Verdict(kept.code)
+            return self._decided(wire, kept)
         self._log.warning("refusal_not_kept", transaction_id=str(wire.transaction_id))
         raise ProviderUnknown("the refusal does not bind earlier sends")
 

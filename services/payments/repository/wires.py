@@ -165,10 +165,15 @@ async def find_any(connection: AsyncConnection, transaction_id: UUID) -> WireRec
 
 async def begin_send(connection: AsyncConnection, transaction_id: UUID) -> None:
     """From the commit on the wire may have been sent. Its row is locked, and it is pending."""
-    await connection.execute(
-        text("UPDATE wires SET send_begun_at = clock_timestamp() WHERE transaction_id = :id"),
+    begun = await connection.execute(
+        text(
+            "UPDATE wires SET send_begun_at = clock_timestamp()"
+            " WHERE transaction_id = :id AND state = 'pending_submission'"
+        ),
         {"id": transaction_id},
     )
+    if begun.rowcount != 1:
+        raise RuntimeError(f"wire {transaction_id} is not pending: it must not be sent")
 
 
 async def withdraw_send(connection: AsyncConnection, transaction_id: UUID) -> None:

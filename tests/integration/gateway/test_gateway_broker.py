@@ -149,8 +149,6 @@ async def test_a_killed_broker_loses_nothing_and_everybody_comes_back(
     database = open_database(fresh_environment.database_urls["onboarding"], "tests")
     async with own_rabbitmq(fresh_environment.secrets) as rabbitmq:
         environment = replace(fresh_environment, amqp_url=rabbitmq.amqp_url)
-        # RabbitMQ 3.10 forgets the leader of a quorum queue when it is killed half a second after the declaration;
-        # the start of the gateway takes longer.
         await declare(environment)
         async with (
             running_gateway(
@@ -164,6 +162,7 @@ async def test_a_killed_broker_loses_nothing_and_everybody_comes_back(
             await until(lambda: is_empty(database))
             write = asyncio.create_task(api.patch(TARGET, BODY, key))
             await until(lambda: begun(drives))
+            await rabbitmq.settled()
 
             rabbitmq.kill()
             await record(database, an_event("p1", 2))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import random
 import time
@@ -34,11 +35,19 @@ POLL_SECONDS = 0.02
 GOOD, DENIED, REVIEW, DOCUMENTS = "1111", "0001", "0002", "0003"
 
 
+_beginnings = [
+    f"{prefix}{middle:03}"
+    for prefix in (12, 20, 35, 46)
+    for middle in range(101, 900)
+    if middle % 100 > 10
+]
+random.shuffle(_beginnings)
+_next_beginning = itertools.cycle(_beginnings)
+
+
 def tax_number(ending: str = GOOD) -> str:
     """Nine digits that are valid as EIN and as SSN, new each time."""
-    return (
-        f"{random.choice((12, 20, 35, 46))}{random.randint(1, 8)}{random.randint(11, 99)}{ending}"
-    )
+    return f"{next(_next_beginning)}{ending}"
 
 
 def address(**changes: Any) -> dict[str, Any]:

@@ -43,7 +43,7 @@ async def test_a_crash_in_a_crowd_changes_no_count(desk: Desk, point: str, repli
     if point.startswith("payments.withdr"):
         await desk.bank_down()
     ids = [str(uuid.uuid4()) for _ in range(CROWD)]
-    sending = asyncio.gather(*(told(desk, one, wait_seconds=20) for one in ids))
+    sending = asyncio.gather(*(told(desk, one, wait_seconds=6) for one in ids))
 
     ending = await first.ended()
     if replicas == 1:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import asyncio
 import uuid
 from collections import Counter
+from decimal import Decimal
 from typing import Any
 
 import pytest
 
-from tests.integration.payments.desk import C_1, C_2, Desk
+from libs.persistence import inbox
+from libs.persistence.engine import open_database
+from tests.integration.payments.desk import A_FAULT, C_1, C_2, Desk
 from tests.support.api import Answer, Api, fetch_interface
 from tests.support.people import new_key
 
@@ -196,6 +199,87 @@ async def test_the_gateways_own_504_names_the_wire_too(
     assert (pending.status, pending.code) == (504, "outcome_pending")
     assert uuid.UUID(pending.body["transaction_id"]).version == 7
     await desk.has_state(pending.body["transaction_id"], "submitted")
+
+
+async def test_a_fault_of_ours_amid_a_send_is_a_pending_outcome_that_names_the_wire(
+    customers: tuple[Api, Api], desk: Desk
+) -> None:
+    """Told of the fault, its sender would send again what is still going to be recorded as sent."""
+    key = new_key()
+    desk.core.silent = True
+    await desk.database.execute(
+        "ALTER TABLE wires ADD CONSTRAINT broken CHECK (state <> 'submitted') NOT VALID"
+    )
+    try:
+        pending = await send(customers[0], key)
+    finally:
+        await desk.database.execute("ALTER TABLE wires DROP CONSTRAINT broken")
+    await desk.until_quiet(without_pauses=True)
+    final = await send(customers[0], key)
+
+    assert (pending.status, pending.code) == (504, "outcome_pending")
+    assert (final.status, final.is_replayed) == (200, True)
+    assert final.data["transaction_id"] == pending.body["transaction_id"]
+    assert "command_failed" in desk.office.replicas[0].log
+    assert desk.core.executed == {final.data["transaction_id"]: 1}
+
+
+async def test_what_breaks_in_onboarding_is_told_as_unavailable_and_makes_no_wire(
+    customers: tuple[Api, Api], desk: Desk
+) -> None:
+    account = f"acc_{uuid.uuid4().hex}"
+    desk.fund(account, Decimal(100), A_FAULT)
+    key = new_key()
+
+    refused = await send(customers[0], key, sending_account_id=account)
+    await desk.until_quiet()
+
+    assert (refused.status, refused.code) == (503, "unavailable")
+    found = "SELECT 1 FROM wires WHERE sending_account_id = $1"
+    assert not await desk.rows(found, account)
+    desk.owned[account] = C_1
+    sent = await send(customers[0], key, sending_account_id=account)
+    assert (sent.status, sent.is_replayed) == (200, False)
+    assert desk.core.executed == {sent.data["transaction_id"]: 1}
+
+
+async def test_in_a_year_a_key_is_still_answered_as_it_was(
+    customers: tuple[Api, Api], desk: Desk
+) -> None:
+    mine = customers[0]
+    accepted, refused, canceled = new_key(), new_key(), new_key()
+    desk.core.linked.clear()
+    refusal = await send(mine, refused)
+    desk.core.linked.add("ext_1")
+    sent = await send(mine, accepted)
+    path = f"/customer/wires/{sent.data['transaction_id']}/cancel"
+    await mine.post(path, {}, idempotency_key=canceled)
+    await _a_year_later(desk)
+
+    replayed = await send(mine, accepted)
+    refused_again = await send(mine, refused)
+    reused = [await send(mine, key, amount=11) for key in (accepted, refused)]
+    not_kept = await mine.post(path, {}, idempotency_key=canceled)
+
+    assert replayed.is_replayed
+    assert replayed.raw == sent.raw
+    assert refused_again.is_replayed
+    assert refused_again.code == refusal.code == "external_account_not_linked"
+    assert [answer.code for answer in reused] == ["idempotency_key_reused"] * 2
+    assert not not_kept.is_replayed
+    assert desk.core.executed == {sent.data["transaction_id"]: 1}
+
+
+async def _a_year_later(desk: Desk) -> None:
+    """What was done so far was done a year ago, and what is not kept for ever was cleared away."""
+    for moment in ("accepted_at", "finished_at", "due_at"):
+        await desk.database.execute(f"UPDATE inbox SET {moment} = {moment} - interval '1 year'")
+    database = open_database(desk.office.environment.database_urls["payments"], "housekeeping")
+    try:
+        async with database.transaction() as connection:
+            assert await inbox.purge(connection) >= 1
+    finally:
+        await database.close()
 
 
 async def test_only_what_makes_a_wire_names_one(customers: tuple[Api, Api], desk: Desk) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from libs.contracts import errors as e
 from libs.contracts import payments_operations as table
-from tests.integration.payments.desk import C_2, C_3, Desk, customer, wire
+from tests.integration.payments.desk import A_FAULT, C_1, C_2, C_3, Desk, customer, wire
 
 
 async def test_a_wire_is_sent_and_followed_to_its_completion(desk: Desk) -> None:
@@ -214,23 +214,31 @@ async def test_without_onboarding_a_wire_is_unavailable_and_its_key_is_not_burne
     assert desk.core.executed == {transaction_id: 1}
 
 
-async def test_the_answer_to_a_wire_is_kept_for_ever(desk: Desk) -> None:
-    transaction_id = (await desk.send())["transaction_id"]
-    await desk.database.execute(
-        "UPDATE inbox SET finished_at = finished_at - interval '1 year', accepted_at = accepted_at - interval '1 year'"
-    )
-    await desk.office.replicas[0].stop()
-    await desk.office.run(1)  # which purges first thing
-
-    async def purged() -> bool:
-        return not await desk.rows(
-            "SELECT 1 FROM inbox WHERE NOT keep_for_ever AND finished_at < now() - interval '30 days'"
+async def test_what_breaks_in_onboarding_does_not_end_a_wire_whose_sender_was_told_it_is_pending(
+    desk: Desk,
+) -> None:
+    account = f"acc_{uuid.uuid4().hex}"
+    desk.fund(account, Decimal(100), A_FAULT)
+    transaction_id = str(uuid.uuid4())
+    with pytest.raises(e.OutcomePending):
+        await desk.send(
+            wire(sending_account_id=account), command_id=transaction_id, wait_seconds=0.5
         )
 
-    await desk.until("what is not kept is purged", purged)
-    sent = await desk.send(command_id=transaction_id)
+    async def broke() -> bool:
+        return bool(
+            await desk.rows(
+                "SELECT 1 FROM inbox WHERE command_id = $1 AND last_error IS NOT NULL",
+                uuid.UUID(transaction_id),
+            )
+        )
 
-    assert sent["transaction_id"] == transaction_id
+    await desk.until("it was driven, and put off", broke)
+    desk.owned[account] = C_1
+    await desk.due_now()
+
+    await desk.has_state(transaction_id, "submitted")
+
     assert desk.core.executed == {transaction_id: 1}
 
 

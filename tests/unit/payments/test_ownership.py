@@ -9,7 +9,15 @@ from typing import Any
 
 import pytest
 
-from libs.contracts.errors import ExternalAccountNotLinked, NotFound, ProviderTimeout, Unavailable
+from libs.contracts.errors import (
+    ExternalAccountNotLinked,
+    InternalError,
+    InvalidState,
+    NotFound,
+    ProviderError,
+    ProviderTimeout,
+    Unavailable,
+)
 from libs.contracts.model import Command
 from libs.contracts.operation import Operation
 from libs.contracts.ownership import FindAccountOwner, FindExternalAccount
@@ -27,6 +35,8 @@ class Onboarding:
 
     known: set[str] = field(default_factory=lambda: {"acc_1", "ext_1"})
     failure: Exception | None = None
+    reply: Any = None
+    """In place of the right one."""
     asked: Counter[str] = field(default_factory=Counter)
 
     async def query(
@@ -35,6 +45,8 @@ class Onboarding:
         self.asked[operation.name] += 1
         if self.failure is not None:
             raise self.failure
+        if self.reply is not None:
+            return self.reply
         match command:
             case (
                 FindAccountOwner(account_id=found) | FindExternalAccount(external_account_id=found)
@@ -77,11 +89,27 @@ async def test_what_is_not_linked_now_may_be_in_a_moment() -> None:
     await asked.require_external_account(MINE, "ext_1", time.time() + 5)
 
 
-@pytest.mark.parametrize("failure", [Unavailable(), ProviderTimeout()])
-async def test_an_onboarding_that_cannot_be_asked_is_not_a_no(failure: Exception) -> None:
+@pytest.mark.parametrize(
+    "failure", [Unavailable(), ProviderTimeout(), ProviderError(), InternalError()]
+)
+async def test_an_onboarding_that_cannot_tell_is_unavailable(failure: Exception) -> None:
     asked = ownership(Onboarding(failure=failure))
 
     with pytest.raises(Unavailable):
         await asked.require_account(MINE, "acc_1", time.time() + 5)
     with pytest.raises(Unavailable):
         await asked.require_external_account(MINE, "ext_1", time.time() + 5)
+
+
+async def test_a_reply_that_makes_no_sense_is_unavailable() -> None:
+    asked = ownership(Onboarding(reply={"data": {"owner": "c_1"}}))
+
+    with pytest.raises(Unavailable):
+        await asked.require_account(MINE, "acc_1", time.time() + 5)
+
+
+async def test_a_no_to_what_was_asked_is_told_as_it_is() -> None:
+    asked = ownership(Onboarding(failure=InvalidState()))
+
+    with pytest.raises(InvalidState):
+        await asked.require_account(MINE, "acc_1", time.time() + 5)

@@ -1,0 +1,95 @@
+"""Wires through a bank that fails in every way at once, counted at the bank; and past an owner who is slow to tell."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from decimal import Decimal
+
+import asyncpg
+
+from tests.e2e.wires.hands import new_sender
+from tests.faults.test_provider_faults import PASSING
+from tests.support.live import Live
+from tests.support.people import new_key
+from tests.support.waiting import eventually
+
+CROWD, FUNDED = 100, 80
+SLOW_MILLISECONDS = 1500
+"""Beyond what payments wait for the bank (1 s), within what a wire takes to its completion (2 s)."""
+DRAINED_SECONDS = 60.0
+
+
+async def test_a_hundred_wires_under_every_fault_exist_once_or_not_at_all(live: Live) -> None:
+    sender = await new_sender(live, str(10 * FUNDED))
+    keys = [new_key() for _ in range(CROWD)]
+    owned = await sender.final(new_key(), "9999999999.99")
+    for operation in ("send_wire", "get_operation"):
+        for kind in PASSING:
+            more = {"milliseconds": SLOW_MILLISECONDS} if kind == "latency" else {}
+            await live.bank.fault("core", operation, kind, probability=0.2, **more)
+
+    told = await sender.sent_at_once(keys)
+    await live.bank.heal()
+    healed = time.monotonic()
+    finals = await sender.finals(told, DRAINED_SECONDS)
+    drained = time.monotonic() - healed
+    # The completion of one more takes longer than the latest of the slow requests.
+    await live.bank.deposit(sender.account_id, Decimal(10))
+    last = await sender.sent()
+    states = await sender.completed_at_bank(FUNDED + 1)
+
+    assert owned.code == "insufficient_funds", "from then on nobody but the bank is asked"
+    codes = Counter(answer.code for answer in told.values())
+    assert codes.keys() <= {"200", "insufficient_funds", "outcome_pending"}
+    assert codes["200"], "the faults did not strike all"
+    assert codes["outcome_pending"], "they struck some"
+    assert Counter(answer.code for answer in finals.values()) == {
+        "200": FUNDED,
+        "insufficient_funds": CROWD - FUNDED,
+    }
+    for key, answer in told.items():
+        if answer.status != 504:
+            assert answer.raw == finals[key].raw
+        elif finals[key].status == 200:
+            assert finals[key].data["transaction_id"] == answer.body["transaction_id"]
+    assert drained < DRAINED_SECONDS
+    accepted = {a.data["transaction_id"] for a in finals.values() if a.status == 200}
+    assert states.keys() == accepted | {last}
+    debits = Counter(
+        row["transaction_id"] for row in await sender.posted() if row["type"] == "wire"
+    )
+    assert debits == dict.fromkeys(states, 1)
+    assert set((await sender.account.balance()).values()) == {Decimal(0)}
+    await sender.has_told(states.keys(), "created", "submitted", "completed")
+    assert await sender.total(state="completed") == FUNDED + 1
+    assert await sender.total(state="rejected") == CROWD - FUNDED + 1
+    assert await sender.total() == CROWD + 2
+
+
+async def test_a_question_of_ownership_that_takes_a_moment_is_waited_for(live: Live) -> None:
+    sender = await new_sender(live, "10.00")
+    url = live.stack.environment.database_urls["onboarding"]
+    onboarding, onlooker = await asyncpg.connect(url), await asyncpg.connect(url)
+    try:
+        async with onboarding.transaction():
+            await onboarding.execute("LOCK TABLE accounts IN ACCESS EXCLUSIVE MODE")
+            sending = asyncio.create_task(sender.send())
+
+            async def has_waited() -> bool:
+                """The question, for a while; or the answer is there already."""
+                waiting = await onlooker.fetchval(
+                    "SELECT true FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+                    " AND usename = current_user AND query LIKE '%FROM accounts WHERE account_id%'"
+                    " AND clock_timestamp() - query_start > interval '0.3 s'"
+                )
+                return bool(waiting) or sending.done()
+
+            await eventually("the question waits", has_waited)
+        answer = await sending
+    finally:
+        await onboarding.close()
+        await onlooker.close()
+
+    assert (answer.status, answer.code) == (200, "200")

@@ -1,0 +1,235 @@
+"""The handlers of payments in the test's own process: a real database, a real HTTP client, a bank of the test's own.
+
+Nothing sweeps, tails or answers here: a test drives what it wants driven, and knows that nobody else does.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import text
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from deploy.local.ports import LOOPBACK, free_ports
+from libs.contracts.exact_json import encode
+from libs.contracts.payments_operations import CANCEL_WIRE, SEND_WIRE
+from libs.contracts.principal import Family, Principal
+from libs.contracts.result import Result
+from libs.contracts.wires import CancelWire, SendWire, WireState
+from libs.persistence import inbox
+from libs.persistence.engine import Database, open_database
+from libs.providers.http import ProviderClient
+from libs.providers.session import open_session
+from libs.runtime.commands import Drive
+from services.payments import states
+from services.payments.adapters.core import CoreFeed, HttpCoreBanking
+from services.payments.handlers import feed
+from services.payments.handlers.cancel_wire import CancelWireHandler
+from services.payments.handlers.send_wire import SendWireHandler
+from services.payments.models import Step, WireRecord
+from services.payments.ports import CoreBanking
+from services.payments.repository import wires
+from tests.support.fake_core import Account, FakeCore, serving
+from tests.support.infrastructure import Environment
+from tests.support.waiting import eventually
+
+KEY_SECONDS = 24 * 3600.0
+LEASE_SECONDS = 60.0
+MINE = Principal("t_1", "Tenant", Family.CUSTOMER, "sub_1", "c_1")
+STRANGERS = [
+    Principal("t_1", "Tenant", Family.CUSTOMER, "sub_2", "c_2"),
+    Principal("t_2", "Other", Family.CUSTOMER, "sub_3", "c_1"),
+]
+COMMAND = SendWire(
+    sending_account_id="acc_1",
+    external_account_id="ext_1",
+    amount=Decimal("10.00"),
+    purpose="Invoice 2047",
+)
+
+
+class OwnedByWhoeverAsks:
+    """See `ports.Ownership`."""
+
+    async def require_account(self, principal: Principal, account_id: str, deadline: float) -> None:
+        pass
+
+    async def require_external_account(
+        self, principal: Principal, external_account_id: str, deadline: float
+    ) -> None:
+        pass
+
+
+@dataclass
+class Bench:
+    database: Database
+    core: FakeCore
+    bank: CoreBanking
+    feed: CoreFeed
+
+    async def accepted(self, principal: Principal = MINE) -> inbox.Leased:
+        """A send that was accepted and is leased to the test; there is no wire yet."""
+        return await self._accept(SEND_WIRE.name, principal, COMMAND)
+
+    async def wire(
+        self,
+        *later: WireState,
+        first_sent_seconds_ago: float | None = None,
+    ) -> inbox.Leased:
+        """A wire with its send, which is driven by the test; without an age nothing of it was sent."""
+        leased = await self.accepted()
+        now = datetime.now(UTC)
+        wire = WireRecord(
+            transaction_id=leased.command_id,
+            tenant=MINE.tenant,
+            customer_id=MINE.customer_id or "",
+            sending_account_id=COMMAND.sending_account_id,
+            external_account_id=COMMAND.external_account_id,
+            amount=COMMAND.amount,
+            purpose=COMMAND.purpose,
+            send_age_seconds=None,
+            canceled_by=None,
+            created_at=now,
+            history=(Step(WireState.PENDING_SUBMISSION, now, None),),
+        )
+        async with self.database.transaction() as connection:
+            await wires.add(connection, wire)
+            for state in later:
+                wire = states.advance(wire, state, at=now)
+                assert await wires.save(connection, wire)
+        await self.date_first_send(leased, first_sent_seconds_ago)
+        return leased
+
+    async def date_first_send(self, leased: inbox.Leased, seconds_ago: float | None) -> None:
+        """As if the first send of the wire had begun so long ago; None: as if none had."""
+        async with self.database.transaction() as connection:
+            await connection.execute(
+                text(
+                    "UPDATE wires SET send_begun_at = clock_timestamp() - make_interval(secs => :ago)"
+                    " WHERE transaction_id = :id"
+                ),
+                {"id": leased.command_id, "ago": seconds_ago},
+            )
+
+    async def send(
+        self,
+        leased: inbox.Leased,
+        *,
+        attempt: int = 2,
+        lease_seconds: float = LEASE_SECONDS,
+        bank: CoreBanking | None = None,
+    ) -> Result:
+        """One drive of a send."""
+        handler = SendWireHandler(
+            OwnedByWhoeverAsks(),
+            bank or self.bank,
+            key_seconds=KEY_SECONDS,
+            lease_seconds=lease_seconds,
+        )
+        return await handler(self._drive(leased, MINE, attempt), COMMAND)
+
+    async def cancel(self, transaction_id: UUID, principal: Principal = MINE) -> Result:
+        """The first drive of a cancellation."""
+        command = CancelWire(transaction_id=str(transaction_id))
+        leased = await self._accept(CANCEL_WIRE.name, principal, command)
+        return await CancelWireHandler()(self._drive(leased, principal, 1), command)
+
+    async def finish(self, leased: inbox.Leased) -> None:
+        """As the driver does when the answer is final."""
+        async with inbox.fenced(self.database, leased) as connection:
+            await inbox.finish(connection, leased, b"")
+
+    async def let_go(self, leased: inbox.Leased) -> None:
+        """As the driver does when the outcome is not known."""
+        async with inbox.fenced(self.database, leased) as connection:
+            await inbox.postpone(connection, leased, seconds=3600, error="outcome_pending")
+
+    async def hear(self) -> None:
+        """What the bank's feed has, recorded as its tail does."""
+        record = await feed.prepare(await self.feed.fetch(0, 500))
+        async with self.database.transaction() as connection:
+            await record(connection)
+
+    async def found(self, leased: inbox.Leased) -> WireRecord:
+        """The wire as it now is."""
+        async with self.database.transaction() as connection:
+            wire = await wires.find_any(connection, leased.command_id)
+        assert wire is not None
+        return wire
+
+    @asynccontextmanager
+    async def locked(self, leased: inbox.Leased) -> AsyncIterator[AsyncConnection]:
+        """The wire's row is the test's own during the body."""
+        async with self.database.transaction() as connection:
+            await wires.lock(connection, [leased.command_id])
+            yield connection
+
+    async def are_waiting(self, count: int) -> None:
+        """Until so many connections wait for a lock."""
+
+        async def waiting() -> bool:
+            async with self.database.transaction() as connection:
+                found = await connection.execute(
+                    text(
+                        "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
+                        " AND cardinality(pg_blocking_pids(pid)) > 0"
+                    )
+                )
+                return bool(found.scalar_one() == count)
+
+        await eventually(f"{count} wait for a lock", waiting)
+
+    async def _accept(self, operation: str, principal: Principal, command: Any) -> inbox.Leased:
+        command_id = uuid.uuid4()
+        accepting = inbox.Accepting(
+            command_id=command_id,
+            operation=operation,
+            message_id=str(uuid.uuid4()),
+            request_id=str(uuid.uuid4()),
+            principal=encode(principal),
+            body=encode(command.model_dump()),
+            body_hash=None,
+            reply_to=None,
+            deadline=time.time() + LEASE_SECONDS,
+        )
+        async with self.database.transaction() as connection:
+            leased = await inbox.accept(
+                connection, accepting, None, lease=True, lease_seconds=LEASE_SECONDS
+            )
+        assert isinstance(leased, inbox.Leased)
+        return leased
+
+    def _drive(self, leased: inbox.Leased, principal: Principal, attempt: int) -> Drive:
+        return Drive(
+            command_id=leased.command_id,
+            operation=leased.operation,
+            principal=principal,
+            request_id=leased.request_id,
+            deadline=leased.deadline,
+            attempt=attempt,
+            database=self.database,
+            lease=replace(leased, attempts=attempt),
+        )
+
+
+@asynccontextmanager
+async def open_bench(environment: Environment) -> AsyncIterator[Bench]:
+    token = environment.secrets.provider_token
+    core = FakeCore(token, {"acc_1": Account(Decimal("1000000.00"))}, {"ext_1"})
+    (port,) = free_ports(1)
+    database = open_database(environment.database_urls["payments"], "bench")
+    try:
+        async with serving(core, port), open_session(8) as session:
+            client = ProviderClient("core", f"http://{LOOPBACK}:{port}/core", token, session)
+            yield Bench(database, core, HttpCoreBanking(client), CoreFeed(client))
+            core.heal()
+    finally:
+        await database.close()

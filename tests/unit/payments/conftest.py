@@ -1,0 +1,25 @@
+"""The bench, on a database that no process of the product works on."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+import pytest_asyncio
+
+from tests.support.infrastructure import Environment, Infrastructure
+from tests.unit.payments.bench import Bench, open_bench
+
+
+@pytest.fixture(scope="session")
+def quiet_environment(infrastructure: Infrastructure) -> Iterator[Environment]:
+    """Shared by this worker's tests of handlers (0.5 s)."""
+    environment = infrastructure.create()
+    yield environment
+    infrastructure.drop(environment)
+
+
+@pytest_asyncio.fixture
+async def bench(quiet_environment: Environment) -> AsyncIterator[Bench]:
+    async with open_bench(quiet_environment) as opened:
+        yield opened

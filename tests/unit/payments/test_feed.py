@@ -1,0 +1,78 @@
+"""What the bank's feed reports, however it is written."""
+
+from __future__ import annotations
+
+from itertools import count
+from typing import Any
+
+import pytest
+
+from libs.contracts.wires import WireState
+from libs.persistence.inbox import Leased
+from tests.unit.payments.bench import Bench
+
+AT = "2026-01-31T12:00:00Z"
+_positions = count(1)
+
+
+def entry(kind: str, about: Leased | None, **more: Any) -> dict[str, Any]:
+    transaction_id = str(about.command_id) if about else None
+    return {
+        "position": next(_positions),
+        "type": kind,
+        "occurred_at": AT,
+        "transaction_id": transaction_id,
+        **more,
+    }
+
+
+@pytest.mark.parametrize(
+    ("reason", "kept"),
+    [
+        ("no\x00such\u0007thing", "no?such?thing"),
+        ("two\nlines", "two?lines"),
+        ("x" * 10_000, "x" * 255),
+        ("", None),
+        (None, None),
+    ],
+    ids=["control characters", "lines", "long", "empty", "none"],
+)
+async def test_a_reason_that_cannot_be_stored_does_not_stop_the_news_of_others(
+    bench: Bench, reason: str | None, kept: str | None
+) -> None:
+    rejected = await bench.wire(WireState.SUBMITTED)
+    completed = await bench.wire(WireState.SUBMITTED)
+    bench.core.events = [
+        entry("wire.rejected", rejected, reason=reason),
+        entry("wire.completed", completed),
+    ]
+
+    await bench.hear()
+
+    wire = await bench.found(rejected)
+    assert (wire.state, wire.reason) == (WireState.REJECTED, kept)
+    assert (await bench.found(completed)).state is WireState.COMPLETED
+
+
+@pytest.mark.parametrize("kind", ["account.restricted", "wire.completed"])
+async def test_an_entry_without_a_wire_is_passed_over(bench: Bench, kind: str) -> None:
+    completed = await bench.wire(WireState.SUBMITTED)
+    nameless = entry(kind, None)
+    del nameless["transaction_id"]
+    bench.core.events = [entry(kind, None), nameless, entry("wire.completed", completed)]
+
+    await bench.hear()
+
+    assert (await bench.found(completed)).state is WireState.COMPLETED
+
+
+async def test_a_moment_without_a_zone_is_utc(bench: Bench) -> None:
+    completed = await bench.wire(WireState.SUBMITTED)
+    moment = "2046-01-31T12:00:00"
+    bench.core.events = [entry("wire.completed", completed, occurred_at=moment)]
+
+    await bench.hear()
+
+    wire = await bench.found(completed)
+    assert wire.state is WireState.COMPLETED
+    assert wire.updated_at.isoformat() == f"{moment}+00:00"

@@ -1,0 +1,42 @@
+"""What an operator may decide on, and when."""
+
+from __future__ import annotations
+
+import pytest
+
+from libs.contracts.wires import WireState
+from services.payments.resolving import CannotResolve, resolve_wire
+from tests.unit.payments.bench import Bench
+
+DECISIONS = [WireState.SUBMITTED, WireState.REJECTED]
+
+
+@pytest.mark.parametrize("decision", DECISIONS)
+async def test_a_wire_is_not_decided_on_while_its_send_is_driven(
+    bench: Bench, decision: WireState
+) -> None:
+    send = await bench.wire(first_sent_seconds_ago=1)
+
+    with pytest.raises(CannotResolve, match="right now"):
+        await resolve_wire(bench.database, send.command_id, decision, "By phone.")
+
+    assert (await bench.found(send)).is_unknown
+
+
+@pytest.mark.parametrize("decision", DECISIONS)
+async def test_a_wire_whose_send_rests_is_decided_on(bench: Bench, decision: WireState) -> None:
+    send = await bench.wire(first_sent_seconds_ago=1)
+    await bench.let_go(send)
+
+    await resolve_wire(bench.database, send.command_id, decision, "By phone.")
+
+    wire = await bench.found(send)
+    assert (wire.state, wire.reason) == (decision, "By phone.")
+
+
+async def test_a_wire_of_which_nothing_was_sent_is_not_decided_on(bench: Bench) -> None:
+    send = await bench.wire()
+    await bench.let_go(send)
+
+    with pytest.raises(CannotResolve, match="outcome is unknown"):
+        await resolve_wire(bench.database, send.command_id, WireState.REJECTED, "By phone.")
