@@ -1,4 +1,4 @@
-"""Dead letters: commands that were delivered too often or cannot be read, kept by the broker until somebody decides.
+"""Dead letters: commands and events delivered too often or not to be read, kept by the broker until somebody decides.
 
 Looking takes letters from the front of a queue, holds them, and gives all of them back at once, which leaves a quorum
 queue in its order. Replaying publishes a copy, waits for the broker's word, and only then acks the letter: a crash
@@ -24,7 +24,12 @@ from aio_pika.exceptions import ChannelNotFoundEntity, DeliveryError, PublishErr
 from libs.contracts.table import SERVICES, operations_of
 from libs.messaging.envelope import Envelope, NotAnEnvelope, decode_command
 from libs.messaging.publishing import publish
-from libs.messaging.topology import commands_queue, dead_queue
+from libs.messaging.topology import (
+    EVENT_CONSUMERS,
+    commands_queue,
+    dead_queue,
+    events_queue,
+)
 
 CONNECT_SECONDS = 10.0
 WORK_SECONDS = 60.0
@@ -57,12 +62,13 @@ class DeadLetter:
 
 
 def dead_queues() -> tuple[str, ...]:
-    """Of every service that takes commands."""
-    return tuple(
-        dead_queue(commands_queue(service))
+    """Of every service that takes commands, and of those that take events."""
+    commands = (
+        commands_queue(service)
         for service in SERVICES
         if any(not operation.is_query for operation in operations_of(service))
     )
+    return tuple(map(dead_queue, (*commands, *map(events_queue, EVENT_CONSUMERS))))
 
 
 class DeadLetters:

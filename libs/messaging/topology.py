@@ -12,6 +12,9 @@ QUERIES = "bankside.queries"
 EVENTS = "bankside.events"
 DEAD = "bankside.dead"
 
+EVENT_CONSUMERS = ("webhook_dispatcher",)
+"""Services that take every event."""
+
 QUERY_TTL_SECONDS = 25
 """A query older than the gateway's longest deadline has nobody waiting for it."""
 QUERY_QUEUE_LENGTH = 10_000

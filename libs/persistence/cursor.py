@@ -7,6 +7,7 @@ import zlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+import structlog
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -15,6 +16,7 @@ from libs.persistence.engine import Database
 DDL = ("CREATE TABLE feed_cursor (feed text PRIMARY KEY, position bigint NOT NULL)",)
 
 ELECTION_SECONDS = 1.0
+UNLOCK_SECONDS = 2.0
 
 
 class CursorMoved(Exception):
@@ -76,7 +78,15 @@ async def _try_lock(connection: AsyncConnection, key: int) -> bool:
 
 
 async def _unlock(connection: AsyncConnection, key: int) -> None:
+    """Raises nothing, since it may run because of a cancellation, which must not be lost: a connection that cannot be
+    unlocked is thrown away, and the lock goes with it.
+    """
     if connection.invalidated or connection.closed:
         return
     statement = text("SELECT pg_advisory_unlock(hashtext(current_schema()), :key)")
-    await connection.execute(statement, {"key": key})
+    try:
+        async with asyncio.timeout(UNLOCK_SECONDS):
+            await connection.execute(statement, {"key": key})
+    except Exception as error:
+        structlog.get_logger("leadership").warning("lock_dropped", error=type(error).__name__)
+        await connection.invalidate()

@@ -59,6 +59,8 @@ async def test_the_demo_plays_to_its_end_and_can_be_played_again(checkout: Path)
         shown = await run(checkout, sys.executable, "-m", "libs.client.demo")
 
         assert "Everything is as it should be." in shown
+        told = [line.split()[0] for line in shown.splitlines() if line.endswith("  verified")]
+        assert set(told) == {"wire.created", "wire.submitted", "wire.completed"}
         assert "\x1b" not in shown
 
 
@@ -103,4 +105,6 @@ async def test_dead_letters_are_looked_for_at_the_stacks_broker(checkout: Path) 
     assert [item["queue"] for item in listed["queues"]] == [
         "onboarding.commands.dead",
         "payments.commands.dead",
+        "webhook_dispatcher.commands.dead",
+        "webhook_dispatcher.events.dead",
     ]

@@ -41,7 +41,7 @@ async def gate() -> AsyncIterator[Gate]:
 async def test_p99_of_the_others_time_to_first_attempt_is_within_twice_that_without_it(
     few_slots: None, cast: Cast, bus: EventBus, tables: DispatcherTables, gate: Gate
 ) -> None:
-    without, beside = [], []
+    without, beside, hung = [], [], []
     async with (
         receiver(by_target({"/0": gate.answer})) as endpoint,
         AsyncExitStack() as opened,
@@ -59,12 +59,13 @@ async def test_p99_of_the_others_time_to_first_attempt_is_within_twice_that_with
             await has_all(hanging, 2 * round_ + 1)
             gate.opened.clear()
             beside.append(await p99_of_a_round(cast, bus, tables, others))
-            assert 0 < gate.waiting <= 16
+            hung.append(gate.waiting)
             gate.opened.set()
             await has_all(hanging, 2 * round_ + 2)
 
         # What else runs on this machine can only add to a round.
         assert min(beside) <= 2 * min(without), (without, beside)
+        assert all(0 < count <= 16 for count in hung), hung
 
 
 async def has_all(subscriber: Subscriber, rounds: int) -> None:

@@ -80,9 +80,15 @@ async def once_each(subscriber: Subscriber, count: int) -> None:
 async def are_as_listed(subscriber: Subscriber, heard: list[Event]) -> None:
     """The events that were delivered are the last ones that `GET …/events` lists, in the very bytes."""
     bodies = {request.headers["webhook-id"]: request.body for request in subscriber.requests}
-    listed, _ = await listed_events(subscriber.api, subscriber.prefix)
-    before, ids = listed[-len(heard) - 1], [event["id"] for event in listed[-len(heard) :]]
-    _, raw = await listed_events(subscriber.api, subscriber.prefix, after=before["id"])
+    listed: list[str] = []
+    more = True
+    while more:
+        after = {"after": listed[-1]} if listed else {}
+        page, _ = await listed_events(subscriber.api, subscriber.prefix, **after)
+        listed += [event["id"] for event in page]
+        more = bool(page)
+    before, ids = listed[-len(heard) - 1], listed[-len(heard) :]
+    _, raw = await listed_events(subscriber.api, subscriber.prefix, after=before)
 
     assert set(ids) == set(bodies)
     assert are_listed_as([bodies[event_id] for event_id in ids], raw)

@@ -55,7 +55,7 @@ async def attempts_made(live: Live, replica: ServiceProcess) -> float:
 async def polled(api: Api, after: str, count: int) -> list[str]:
     """The ids of the next so many events, as a reader sees them that polls as fast as it can."""
     seen: list[str] = []
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(30):
         while len(seen) < count:
             found, _ = await listed_events(
                 api, PARTNER, after=seen[-1] if seen else after, limit=17

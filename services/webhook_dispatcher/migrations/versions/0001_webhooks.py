@@ -88,8 +88,10 @@ TABLES = (
         autovacuum_vacuum_insert_scale_factor = 0.1, autovacuum_analyze_scale_factor = 0.05)
     """,
     "COMMENT ON TABLE delivery IS 'only those that are not over: what is over is in attempt'",
-    "COMMENT ON COLUMN delivery.subscription_id IS 'no foreign key: it would lock the subscription at each insert,"
-    " against whoever records an event about it'",
+    (
+        "COMMENT ON COLUMN delivery.subscription_id IS 'no foreign key: it would lock the subscription at each insert,"
+        " against whoever records an event about it'"
+    ),
     "COMMENT ON COLUMN delivery.claim IS 'whoever is at it: fences what it records of it'",
     """
     CREATE INDEX delivery_due ON delivery (subscription_id, due_at)

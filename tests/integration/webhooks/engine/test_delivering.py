@@ -6,8 +6,7 @@ import time
 from uuid import UUID
 
 from libs.contracts.events import Event
-from libs.messaging.dead_letters import open_dead_letters
-from libs.messaging.topology import dead_queue, events_queue
+from libs.messaging.dead_letters import dead_queues, open_dead_letters
 from libs.signing.webhook import key_of, verify
 from tests.integration.webhooks.engine.receiver import Received
 from tests.integration.webhooks.engine.rig import Rig, an_event
@@ -155,4 +154,5 @@ async def test_what_cannot_be_understood_reaches_the_dead_queue_and_holds_up_not
 
 async def dead_letters(rig: Rig, count: int) -> bool:
     async with open_dead_letters(rig.amqp_url) as letters:
-        return await letters.count(dead_queue(events_queue("webhook_dispatcher"))) == count
+        [queue] = [name for name in dead_queues() if name.startswith("webhook_dispatcher.events")]
+        return await letters.count(queue) == count

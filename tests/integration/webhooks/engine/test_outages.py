@@ -1,0 +1,75 @@
+"""The engine goes on by itself after an outage, in the same process."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from libs.contracts.events import Event
+from libs.messaging.broker import BROKER_ERRORS
+from libs.messaging.publisher import EventPublisher
+from libs.persistence.engine import open_database
+from libs.persistence.sealing import Keyring
+from tests.integration.webhooks.engine.receiver import receiving
+from tests.integration.webhooks.engine.rig import SERVICE, Rig, an_event
+from tests.support.infrastructure import Environment
+from tests.support.own_servers import own_postgres, own_rabbitmq
+from tests.support.waiting import eventually
+
+
+async def is_over(rig: Rig, subscription_id: UUID) -> bool:
+    return not await rig.deliveries(subscription_id)
+
+
+async def got(rig: Rig, path: str, count: int) -> bool:
+    return len(set(rig.receiver.ids_of(path))) >= count
+
+
+async def test_what_is_published_while_the_database_is_away_is_delivered_when_it_is_back(
+    fresh_environment: Environment,
+) -> None:
+    secrets = fresh_environment.secrets
+    async with own_postgres(secrets) as postgres, receiving() as receiver:
+        database = open_database(postgres.database_urls[SERVICE], SERVICE, pool_size=30)
+        rig = Rig(database, fresh_environment.amqp_url, Keyring(secrets.sealing_keys), receiver)
+        subscription = await rig.subscribe("/a")
+        events = [an_event(n) for n in range(600)]
+
+        async with rig.engine() as publisher:
+            await publisher.publish(events[:200])
+            await eventually("some", lambda: got(rig, "/a", 50))
+            postgres.kill()
+            await publisher.publish(events[200:])
+            await eventually("all of them", lambda: got(rig, "/a", 600), seconds=60)
+            rig.clock.advance(seconds=31)  # leases that were taken as the server died
+            await eventually("nothing left", lambda: is_over(rig, subscription), seconds=60)
+        await database.close()
+
+    assert set(receiver.ids_of("/a")) == {event.event_id for event in events}
+
+
+async def test_what_was_taken_when_the_broker_died_is_delivered_once(
+    rig: Rig, fresh_environment: Environment
+) -> None:
+    subscription = await rig.subscribe("/a")
+    events = [an_event(n) for n in range(400)]
+    async with own_rabbitmq(fresh_environment.secrets) as rabbitmq:
+        rig.amqp_url = rabbitmq.amqp_url
+        async with rig.engine() as publisher:
+            await rabbitmq.settled()
+            await publisher.publish(events[:200])
+            rabbitmq.kill()
+            await eventually("it is back", lambda: published(publisher, events[200:]), seconds=60)
+            await eventually("all of them", lambda: got(rig, "/a", 400), seconds=60)
+            await eventually("nothing left", lambda: is_over(rig, subscription))
+
+    assert sorted(rig.receiver.ids_of("/a")) == sorted(event.event_id for event in events)
+
+
+async def published(publisher: EventPublisher, events: list[Event]) -> bool:
+    done = False
+    try:
+        await publisher.publish(events)
+        done = True
+    except* BROKER_ERRORS:
+        pass  # it is tried again
+    return done
