@@ -535,7 +535,8 @@ async def test_a_crash_at_any_point_leaves_one_effect_and_no_open_command(
     async with processes(fresh_environment, tmp_path, 1) as (replica,):
         await replica.start(BANKSIDE_CRASH_AT=f"onboarding.{point}")
         async with calling(fresh_environment) as caller:
-            reply = asyncio.create_task(caller.command(envelope_of(caller, seconds=4)))
+            seconds = 4 if point == "concluded" else 20  # after that nobody answers
+            reply = asyncio.create_task(caller.command(envelope_of(caller, seconds=seconds)))
             assert await replica.ended() == -9
             await execute(database, "UPDATE inbox SET lease_until = now()")  # as if later
             await replica.start()
