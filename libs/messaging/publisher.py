@@ -11,7 +11,7 @@ from aio_pika.abc import AbstractExchange
 from libs.contracts.events import Event
 from libs.messaging.broker import Session
 from libs.messaging.publishing import publish
-from libs.messaging.topology import EVENTS, declare_exchanges
+from libs.messaging.topology import EVENT_CONSUMERS, EVENTS, declare_events
 
 PUBLISH_SECONDS = 15.0
 
@@ -23,9 +23,10 @@ class EventPublisher:
         self._exchange: AbstractExchange | None = None
 
     async def attach(self, session: Session) -> None:
-        # Events that nobody subscribes to are not returned: having no consumer is not an error.
+        # An event that no queue takes is not returned but gone: the queues are there before the first event is.
         channel = await session.channel(confirms=True)
-        await declare_exchanges(channel)
+        for service in EVENT_CONSUMERS:
+            await declare_events(channel, service)
         self._exchange = await channel.get_exchange(EVENTS, ensure=False)
 
     def detach(self) -> None:
