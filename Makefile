@@ -3,13 +3,14 @@
 PYTHON ?= python3
 RUN := .venv/bin/python
 ARGS ?=
+ONLY ?=
 SERVICE ?=
 
 # With compiled code kept, a service starts in half the time.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help up down status logs demo check format test migrate clean lock environment
+.PHONY: help up down status logs demo check format test bench migrate clean lock environment
 
 help: ## Show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -42,6 +43,10 @@ format: environment ## Put the code into its format
 test: environment ## Run all tests, on servers of their own; choose with ARGS="-k nonce"
 	@$(RUN) -m deploy.local requirements
 	.venv/bin/pytest -n 2 --dist loadgroup $(ARGS)
+
+bench: environment ## Measure, beside the limits; one key with ONLY=read_path, more with ARGS
+	@$(RUN) -m deploy.local requirements
+	@$(RUN) -m tests.benchmarks $(if $(ONLY),--only $(ONLY)) $(ARGS)
 
 migrate: environment ## Bring the running stack's database to the newest revision
 	@$(RUN) -m deploy.local migrate

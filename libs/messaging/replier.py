@@ -42,8 +42,7 @@ class Replier:
     async def reply(self, reply_to: str, reply: Reply) -> None:
         """Send it, or log that it could not be sent."""
         try:
-            async with asyncio.timeout(REPLY_SECONDS):
-                await self._batcher(reply_to).submit(reply)
+            await self._batcher(reply_to).submit(reply)
         except (*BROKER_ERRORS, TooManyWaiting) as error:
             self._log.warning("reply_not_sent", command=reply.id, error=type(error).__name__)
 
@@ -68,7 +67,8 @@ class Replier:
         message = Message(
             body, content_type="application/json", delivery_mode=DeliveryMode.NOT_PERSISTENT
         )
-        await publish(self._exchange, message, reply_to, mandatory=False)
+        async with asyncio.timeout(REPLY_SECONDS):
+            await publish(self._exchange, message, reply_to, mandatory=False)
 
 
 def _bodies(replies: Sequence[Reply]) -> Iterator[bytes]:

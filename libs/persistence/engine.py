@@ -58,6 +58,7 @@ class Database:
 
     def __init__(self, engine: AsyncEngine) -> None:
         self.engine = engine
+        self._autocommit = engine.execution_options(isolation_level="AUTOCOMMIT")
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[AsyncConnection]:
@@ -72,6 +73,21 @@ class Database:
                 text("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
             )
             yield connection
+
+    @asynccontextmanager
+    async def driver(self) -> AsyncIterator[asyncpg.Connection]:
+        """asyncpg's own connection, on which every statement is a transaction by itself.
+
+        For a statement that is executed thousands of times a second: one round trip rather than three, and half of the
+        processor time. What it raises is asyncpg's, and costs the connection, since the engine does not see it.
+        """
+        async with self._autocommit.connect() as connection:
+            driver: asyncpg.Connection = (await connection.get_raw_connection()).driver_connection
+            try:
+                yield driver
+            except BaseException:
+                await connection.invalidate()
+                raise
 
     async def ping(self) -> None:
         """Readiness: raises when no statement can be executed."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import signal
 import sys
 from collections.abc import AsyncIterator, Callable, Coroutine
@@ -29,6 +30,8 @@ SettingsT = TypeVar("SettingsT", bound=ServiceSettings)
 Serve = Callable[[SettingsT, "Process"], AbstractAsyncContextManager[None]]
 
 EXIT_CRASHED = 70
+YOUNG_OBJECTS = 10_000
+"""Between two garbage collections. Few of them are garbage: nearly all is freed as soon as nobody refers to it."""
 
 
 class Misconfigured(Exception):
@@ -106,6 +109,7 @@ async def _serve_until(
 ) -> int:
     """Hold `serve` open until a signal or a failure; the exit code."""
     async with context:
+        _spare_garbage_collection()
         process.readiness.switch(True)
         process.log.info("ready")
         done, _ = await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
@@ -113,6 +117,15 @@ async def _serve_until(
         failed = any(task.exception() is not None for task in done)
         process.log.info("stopping", failed=failed)
     return EXIT_CRASHED if failed else 0
+
+
+def _spare_garbage_collection() -> None:
+    """Take what is there when a service is ready out of the collector's sight: it stays for ever, and looking through
+    it again and again took a tenth of the time of a busy service.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(YOUNG_OBJECTS)
 
 
 def run(settings_type: type[SettingsT], serve: Serve[SettingsT]) -> None:

@@ -9,12 +9,14 @@ import asyncio
 import ipaddress
 import time
 from collections import Counter
+from functools import lru_cache
 
 import structlog
 from sqlalchemy import text
 
 from libs.contracts.errors import RateLimited
 from libs.persistence.engine import Database, is_away
+from services.gateway.requests import ADDRESSES_KEPT
 
 EXCHANGE_SECONDS = 1.0
 ADDRESSES = 50_000
@@ -99,6 +101,7 @@ class Failures:
             self._new -= sent
 
 
+@lru_cache(maxsize=ADDRESSES_KEPT)
 def counted_as(address: str) -> str:
     """The address failures are counted under: an IPv6 host can choose among its /64."""
     try:

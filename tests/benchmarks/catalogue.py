@@ -1,0 +1,24 @@
+"""Every benchmark by its key, in the order in which they run."""
+
+from __future__ import annotations
+
+from tests.benchmarks.bench import Run
+from tests.benchmarks.keys import (
+    footprint,
+    read_latency,
+    read_path,
+    read_path_peer,
+    scale_out,
+    start,
+    write_path,
+)
+
+KEYS: dict[str, Run] = {
+    "read_path": read_path.run,
+    "read_path_peer": read_path_peer.run,
+    "read_latency": read_latency.run,
+    "write_path": write_path.run,
+    "scale_out": scale_out.run,
+    "footprint": footprint.run,
+    "start": start.run,
+}

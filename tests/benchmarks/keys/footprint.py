@@ -1,0 +1,53 @@
+"""Resident memory of each service: idle, and after reads and wires by the ten thousand."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from tests.benchmarks.bench import Bench
+from tests.benchmarks.figures import Figure, Series, limited
+from tests.benchmarks.keys.balance import balance_load
+from tests.benchmarks.keys.write_path import wire_load
+from tests.benchmarks.partner import onboarded_partner
+from tests.support.stack import Stack
+
+AT_MOST_MIB = 100.0
+AT_MOST_GROWTH_PERCENT = 20.0
+SETTLE_SECONDS = 3.0
+
+
+async def run(bench: Bench) -> list[Figure]:
+    async with bench.stack() as stack:
+        partner = await onboarded_partner(stack)
+        await asyncio.sleep(SETTLE_SECONDS)
+        idle = _resident(stack)
+        reads = balance_load(bench, stack, partner)
+        wires = wire_load(bench, stack, partner)
+        for _ in range(bench.plan.rounds):
+            await reads.rate(bench.plan.seconds)
+            await wires.rate(bench.plan.seconds)
+        await asyncio.sleep(SETTLE_SECONDS)
+        loaded = _resident(stack)
+    note = f"after {reads.answered:,} reads and {wires.answered:,} wires"
+    return [figure for name in idle for figure in _figures(name, idle[name], loaded[name], note)]
+
+
+def _figures(name: str, idle: float, loaded: float, note: str) -> list[Figure]:
+    growth = (loaded / idle - 1) * 100
+    told = f"{idle:.0f} MiB idle; {note}"
+    return [
+        limited(f"footprint {name}", Series((loaded,), "MiB"), AT_MOST_MIB, told),
+        limited(f"footprint {name} growth", Series((growth,), "%"), AT_MOST_GROWTH_PERCENT),
+    ]
+
+
+def _resident(stack: Stack) -> dict[str, float]:
+    """MiB, by service."""
+    return {name: _rss(process.pid) for name, process in stack.services.items()}
+
+
+def _rss(pid: int) -> float:
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    line = next(line for line in lines if line.startswith("VmRSS:"))
+    return int(line.split()[1]) / 1024
