@@ -44,7 +44,7 @@ def empty_environment(infrastructure: Infrastructure) -> Iterator[Environment]:
     infrastructure.drop(environment)
 
 
-@pytest_asyncio.fixture(scope="session", loop_scope="session")
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def stack(
     environment: Environment, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[Stack]:

@@ -10,7 +10,7 @@ from tests.e2e.ledger.hands import Account, new_account
 from tests.support.live import Live
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def quiet_accounts() -> dict[str, Account]:
     return {}
 

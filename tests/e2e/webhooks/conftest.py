@@ -30,7 +30,7 @@ class Cast:
     stranger: Api
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def known_customers() -> list[tuple[str, str]]:
     """Customer and account ids, made by the first test that asks."""
     return []

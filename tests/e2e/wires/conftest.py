@@ -13,7 +13,7 @@ from tests.support.live import Live
 FUNDS = Decimal("100000.00")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def onboarded() -> dict[str, Any]:
     return {}
 

@@ -15,7 +15,7 @@ DEADLINE_SECONDS = 7.0
 """Services answer 3 s earlier."""
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def gateway_environment(infrastructure: Infrastructure) -> Iterator[Environment]:
     """Where no service runs but the gateway and what a test puts there."""
     environment = infrastructure.create()
@@ -23,7 +23,7 @@ def gateway_environment(infrastructure: Infrastructure) -> Iterator[Environment]
     infrastructure.drop(environment)
 
 
-@pytest_asyncio.fixture(scope="session", loop_scope="session")
+@pytest_asyncio.fixture(scope="package", loop_scope="session")
 async def gateway(
     gateway_environment: Environment, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[Stack]:

@@ -12,7 +12,7 @@ from tests.support.infrastructure import Infrastructure
 from tests.support.stack import Stack, running_stack
 
 
-@pytest_asyncio.fixture(scope="session", loop_scope="session")
+@pytest_asyncio.fixture(scope="package", loop_scope="session")
 async def onboarding(
     infrastructure: Infrastructure, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[Stack]:

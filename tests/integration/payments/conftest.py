@@ -12,7 +12,7 @@ from tests.integration.payments.office import Office
 from tests.support.infrastructure import Infrastructure
 
 
-@pytest_asyncio.fixture(scope="session", loop_scope="session")
+@pytest_asyncio.fixture(scope="package", loop_scope="session")
 async def office(
     infrastructure: Infrastructure, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[Office]:

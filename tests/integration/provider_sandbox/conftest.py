@@ -16,7 +16,7 @@ from tests.support.stack import Stack, running_stack
 SANDBOX = next(service for service in SERVICES if service.name == "provider_sandbox")
 
 
-@pytest_asyncio.fixture(scope="session", loop_scope="session")
+@pytest_asyncio.fixture(scope="package", loop_scope="session")
 async def sandbox(
     environment: Environment, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[Stack]:

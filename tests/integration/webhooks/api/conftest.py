@@ -15,7 +15,7 @@ from tests.support.stack import Stack
 NAMES = ("webhook_dispatcher", "gateway")
 
 
-@pytest_asyncio.fixture(scope="session", loop_scope="session")
+@pytest_asyncio.fixture(scope="package", loop_scope="session")
 async def office(
     infrastructure: Infrastructure, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[Stack]:
