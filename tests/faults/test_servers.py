@@ -21,7 +21,8 @@ from tests.support.stack import running_stack
 from tests.support.waiting import eventually
 
 CUSTOMERS_AT_ONCE = 20
-BACK_SECONDS = 60.0
+BACK_SECONDS = 150.0
+"""Circuits that opened meanwhile, and commands that wait, come back after pauses of up to 30 s, one after the other."""
 WAITS = SHORT_WAITS | {
     "BANKSIDE_GATEWAY_DEADLINE_SECONDS": "9",
     "BANKSIDE_PROVIDER_TIMEOUT_SECONDS": "3",
