@@ -13,6 +13,7 @@ from aio_pika.abc import AbstractIncomingMessage
 from libs.messaging.broker import BROKER_ERRORS, Session
 from libs.messaging.consumption import Consumption
 from libs.messaging.envelope import Envelope, NotAnEnvelope, decode_command, decode_queries
+from libs.messaging.session_loss import session_loss_as_error
 from libs.messaging.topology import commands_queue, declare_service, queries_queue
 
 COMMAND_PREFETCH = 64
@@ -91,7 +92,8 @@ class CommandConsumer:
             await message.reject(requeue=False)
             return
         try:
-            await message.ack()
+            with session_loss_as_error():
+                await message.ack()
         except BROKER_ERRORS as error:
             self._log.warning("ack_lost", command=envelope.id, error=type(error).__name__)
 
@@ -141,7 +143,8 @@ class QueryConsumer:
             self._tasks.add(task)
             task.add_done_callback(self._answered)
         try:
-            await message.ack()
+            with session_loss_as_error():
+                await message.ack()
         except BROKER_ERRORS as error:
             self._log.warning("ack_lost", error=type(error).__name__)
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
-
 from aio_pika import Message
 from aio_pika.abc import AbstractExchange
+
+from libs.messaging.session_loss import session_loss_as_error
 
 
 async def publish(
@@ -18,12 +18,5 @@ async def publish(
         DeliveryError: refused or returned.
         ChannelInvalidStateError: never written.
     """
-    try:
+    with session_loss_as_error():
         await exchange.publish(message, routing_key, mandatory=mandatory)
-    except asyncio.CancelledError:
-        # aio-pika cancels pending confirms when a session ends. Nobody cancelled us: that must not pass for our end,
-        # which a TaskGroup would take for success.
-        task = asyncio.current_task()
-        if task is None or task.cancelling():
-            raise
-        raise ConnectionError("the session ended before the confirm") from None

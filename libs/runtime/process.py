@@ -64,9 +64,13 @@ class Process:
             await asyncio.wait({task})
 
     def _watch(self, task: asyncio.Task[None]) -> None:
-        if task.cancelled():
+        if task.cancelled() and task.cancelling():
             return
-        error = task.exception() or RuntimeError("a background task ended")
+        error: BaseException
+        if task.cancelled():
+            error = RuntimeError("a background task was cancelled by what it waited for")
+        else:
+            error = task.exception() or RuntimeError("a background task ended")
         self.log.error("task_died", task=task.get_name(), exc_info=error)
         self.fail(error)
 

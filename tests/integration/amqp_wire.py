@@ -21,6 +21,8 @@ class Wire:
         self._tasks: set[asyncio.Task[None]] = set()
         self._heard = asyncio.Event()
         self._heard.set()
+        self._flows = asyncio.Event()
+        self._flows.set()
         self.answers_allowed: int | None = None
         """Cut the connection once the broker has sent this many bytes over it."""
         self.connections = 0
@@ -34,11 +36,17 @@ class Wire:
         """From now on nothing of what the broker says arrives; what is sent to it does."""
         self._heard.clear()
 
+    def stall(self) -> None:
+        """From now on nothing moves, in either direction, as when a network swallows packets."""
+        self._heard.clear()
+        self._flows.clear()
+
     def cut(self) -> None:
         """Break every connection; new ones can be heard again."""
         for writer in list(self._open):
             writer.transport.abort()
         self._heard.set()
+        self._flows.set()
 
     async def _forward(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, to_broker: bool
@@ -47,6 +55,7 @@ class Wire:
         with contextlib.suppress(ConnectionError):
             while data := await reader.read(CHUNK):
                 if to_broker:
+                    await self._flows.wait()
                     self.sent += data
                 else:
                     await self._heard.wait()

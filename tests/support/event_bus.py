@@ -14,6 +14,7 @@ from aio_pika.exceptions import AMQPError
 from libs.contracts.customer_views import PersonEventData
 from libs.contracts.customers import CustomerStatus
 from libs.contracts.events import EVENT_TYPES, Event, new_event
+from libs.messaging.session_loss import session_loss_as_error
 from tests.support.people import new_key
 from tests.support.waiting import eventually
 
@@ -76,23 +77,16 @@ async def published_whatever_happens(
     async def publish() -> bool:
         try:
             connection = await aio_pika.connect(amqp_url, timeout=5)
-            async with connection, asyncio.timeout(10), connection.channel() as channel:
-                exchange = await channel.get_exchange(EXCHANGE)
-                for event in events:
-                    await exchange.publish(_message(event), event.type, mandatory=False)
-        except (OSError, AMQPError, TimeoutError, asyncio.CancelledError) as error:
-            if isinstance(error, asyncio.CancelledError) and _is_cancelled():
-                raise
+            with session_loss_as_error():
+                async with connection, asyncio.timeout(10), connection.channel() as channel:
+                    exchange = await channel.get_exchange(EXCHANGE)
+                    for event in events:
+                        await exchange.publish(_message(event), event.type, mandatory=False)
+        except (OSError, AMQPError, TimeoutError):
             return False
         return True
 
     await eventually("events are published", publish, seconds)
-
-
-def _is_cancelled() -> bool:
-    """The client's own futures are cancelled when a connection breaks; that is not this task being cancelled."""
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0
 
 
 def _message(event: Event) -> aio_pika.Message:
