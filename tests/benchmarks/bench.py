@@ -12,6 +12,7 @@ from deploy.local.services import SERVICES, Service
 from tests.benchmarks.figures import Figure
 from tests.benchmarks.rounds import Plan
 from tests.benchmarks.servers import Servers
+from tests.support.launching import launched
 from tests.support.stack import Stack, running_stack
 
 
@@ -27,7 +28,8 @@ class Bench:
         """All services as processes, on a database and a virtual host of their own."""
         environment = await self.servers.environment()
         with tempfile.TemporaryDirectory(prefix="bankside-bench-") as folder:
-            async with running_stack(environment, Path(folder), services, **settings) as stack:
+            running = running_stack(environment, Path(folder), services, launched, **settings)
+            async with running as stack:
                 yield stack
 
 

@@ -14,8 +14,7 @@ import contextlib
 import json
 import os
 import signal
-import subprocess
-import sys
+import tempfile
 import time
 from collections.abc import AsyncIterator, Iterable, Mapping
 from pathlib import Path
@@ -24,8 +23,8 @@ from typing import Any
 from deploy.local.ports import LOOPBACK, free_ports
 from deploy.local.services import SERVICES, Service, settings_of, stack_settings
 from libs.runtime.probes import http_ready
-from libs.runtime.processes import die_with_parent
 from tests.support.infrastructure import Environment
+from tests.support.launching import Launch, Program, Running, forked
 
 READY_SECONDS = 30.0
 STOP_SECONDS = 20.0
@@ -35,12 +34,15 @@ POLL_SECONDS = 0.05
 class ServiceProcess:
     """One process of a service; it is started, ended and asked by the test, and never restarts by itself."""
 
-    def __init__(self, module: str, settings: Mapping[str, str], log_path: Path) -> None:
+    def __init__(
+        self, module: str, settings: Mapping[str, str], log_path: Path, launch: Launch = forked
+    ) -> None:
         """`settings` are all the BANKSIDE_ variables it gets; it must be told its ADMIN_PORT in them."""
         self.module = module
         self.settings = dict(settings)
         self.log_path = log_path
-        self._process: subprocess.Popen[bytes] | None = None
+        self._launch = launch
+        self._process: Running | None = None
 
     @property
     def log(self) -> str:
@@ -63,17 +65,17 @@ class ServiceProcess:
     def spawn(self, **changes: str) -> None:
         """Start it with some settings changed for this life, without waiting."""
         assert not self.is_running, f"{self.module} runs already"
-        inherited = {k: v for k, v in os.environ.items() if not k.startswith("BANKSIDE_")}
-        with self.log_path.open("ab") as log:
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", self.module],
-                env=inherited | self.settings | changes,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-                preexec_fn=die_with_parent(signal.SIGKILL),  # noqa: PLW1509 - only prctl and getppid
+        log = str(self.log_path)
+        self._process = self._launch(
+            Program(
+                self.module,
+                (),
+                environment_with(self.settings | changes),
+                str(Path.cwd()),
+                log,
+                log,
             )
+        )
 
     async def ready(self, timeout_seconds: float = READY_SECONDS) -> None:
         """Return when it is ready. Fails with its log when it dies or takes too long."""
@@ -128,11 +130,13 @@ class Stack:
         environment: Environment,
         folder: Path,
         services: Iterable[Service] = SERVICES,
+        launch: Launch = forked,
         /,
         **settings: str,
     ) -> None:
         self.environment = environment
         self.folder = folder
+        self._launch = launch
         public, admin = free_ports(len(SERVICES)), free_ports(len(SERVICES))
         self.env: dict[str, str] = {
             **stack_settings(
@@ -152,6 +156,7 @@ class Stack:
                 f"services.{service.name}",
                 settings_of(service, self.env),
                 folder / f"{service.name}.log",
+                launch,
             )
             for service in services
         }
@@ -191,20 +196,32 @@ class Stack:
 
     async def command(self, *arguments: str) -> Any:
         """Run `bankside … --json` on this stack; its answer. Fails with what it said when it fails."""
-        process = await asyncio.create_subprocess_exec(
-            str(Path(sys.executable).with_name("bankside")),
-            *arguments,
-            "--json",
-            env=os.environ | self.env | {"BANKSIDE_BASE_URL": self.base_url},
-            cwd=self.folder,
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-        )
-        async with asyncio.timeout(READY_SECONDS):
-            output, errors = await process.communicate()
-        assert process.returncode == 0, f"bankside {arguments}: {errors.decode()}{output.decode()}"
-        return json.loads(output)
+        with tempfile.TemporaryDirectory() as told:
+            output, errors = Path(told) / "output", Path(told) / "errors"
+            environment = environment_with(self.env | {"BANKSIDE_BASE_URL": self.base_url})
+            process = self._launch(
+                Program(
+                    "libs.client",
+                    (*arguments, "--json"),
+                    environment,
+                    str(self.folder),
+                    str(output),
+                    str(errors),
+                )
+            )
+            deadline = time.monotonic() + READY_SECONDS
+            while (code := process.poll()) is None:
+                assert time.monotonic() < deadline, f"bankside {arguments}: still running"
+                await asyncio.sleep(POLL_SECONDS)
+            said = errors.read_text() + output.read_text()
+            assert code == 0, f"bankside {arguments}: {said}"
+            return json.loads(output.read_text())
+
+
+def environment_with(settings: Mapping[str, str]) -> dict[str, str]:
+    """This process' environment, with these settings rather than its own."""
+    inherited = {k: v for k, v in os.environ.items() if not k.startswith("BANKSIDE_")}
+    return {**inherited, **settings}
 
 
 @contextlib.asynccontextmanager
@@ -212,11 +229,12 @@ async def running_stack(
     environment: Environment,
     folder: Path,
     services: Iterable[Service] = SERVICES,
+    launch: Launch = forked,
     /,
     **settings: str,
 ) -> AsyncIterator[Stack]:
     """A stack that is ready, and stopped afterwards."""
-    stack = Stack(environment, folder, services, **settings)
+    stack = Stack(environment, folder, services, launch, **settings)
     try:
         await stack.start()
         yield stack

@@ -12,6 +12,7 @@ from tests.benchmarks.figures import Figure, ratio
 from tests.benchmarks.keys.balance import balance_load
 from tests.benchmarks.partner import onboarded_partner
 from tests.benchmarks.rounds import alternate
+from tests.support.launching import launched
 from tests.support.stack import ServiceProcess, Stack
 
 AT_LEAST = 1.0
@@ -37,6 +38,7 @@ async def _doubled(bench: Bench) -> AsyncIterator[Stack]:
             first.module,
             first.settings | {port: str(free_ports(1)[0])},
             stack.folder / f"{ledger_read.name}-2.log",
+            launched,
         )
         stack.services[f"{ledger_read.name}-2"] = second
         await second.start()

@@ -1,0 +1,204 @@
+"""Starting the project's programs: each as a process of its own, that may be killed.
+
+`launched` is how anybody starts one: a new interpreter. `forked` gets the same in a fifth of the time, on which most
+of a test run would be spent otherwise: a process that has loaded what all programs use forks, and the child becomes
+the program.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import functools
+import gc
+import importlib
+import json
+import os
+import runpy
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from libs.runtime.processes import die_with_parent
+
+USED_BY_ALL = (
+    "libs.runtime.process",
+    "libs.runtime.commands",
+    "libs.runtime.feeds",
+    "libs.runtime.outbox_relay",
+    "libs.providers.http",
+    "libs.client.cli",
+    "services.gateway.operator",
+    "aiohttp.web",
+    "fpdf",
+    "holidays.countries.united_states",
+    "sqlalchemy.dialects.postgresql.asyncpg",
+    "uvloop",
+)
+"""Nothing in which a service defines metrics: they would show in all the others."""
+
+
+@dataclass(frozen=True)
+class Program:
+    """A module to run, and what with."""
+
+    module: str
+    arguments: Sequence[str]
+    environment: Mapping[str, str]
+    folder: str
+    output: str
+    """A file, to whose end stdout is written."""
+    errors: str
+
+
+class Running(Protocol):
+    """A process that was started here."""
+
+    pid: int
+
+    def poll(self) -> int | None:
+        """Its exit code once it has ended, negative for a signal."""
+
+
+Launch = Callable[[Program], Running]
+
+
+def launched(program: Program) -> Running:
+    """A new interpreter."""
+    with Path(program.output).open("ab") as output, Path(program.errors).open("ab") as errors:
+        return subprocess.Popen(
+            [sys.executable, "-m", program.module, *program.arguments],
+            env=dict(program.environment),
+            cwd=program.folder,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=errors,
+            start_new_session=True,
+            preexec_fn=die_with_parent(signal.SIGKILL),  # noqa: PLW1509 - only prctl and getppid
+        )
+
+
+def forked(program: Program) -> Running:
+    """A child of this process' nursery."""
+    nursery = _nursery()
+    return _Forked(nursery, nursery.ask(asdict(program)))
+
+
+class _Forked:
+    def __init__(self, nursery: _Nursery, pid: int) -> None:
+        self.pid = pid
+        self._nursery = nursery
+        self._code: int | None = None
+
+    def poll(self) -> int | None:
+        if self._code is None:
+            self._code = self._nursery.ask(self.pid)
+        return self._code
+
+
+class _Nursery:
+    """The process that forks. It ends with the one that asks, and its children with it."""
+
+    def __init__(self) -> None:
+        ours, theirs = socket.socketpair()
+        with theirs:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", __name__, str(theirs.fileno())],
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+        with ours:
+            self._connection = ours.makefile("rwb")
+        self._one_at_a_time = threading.Lock()
+        atexit.register(self._end)
+
+    def _end(self) -> None:
+        self._connection.close()
+        self._process.wait(timeout=5)
+
+    def ask(self, request: Any) -> Any:
+        with self._one_at_a_time:
+            self._connection.write(json.dumps(request).encode() + b"\n")
+            self._connection.flush()
+            return json.loads(self._connection.readline())
+
+
+@functools.cache
+def _nursery() -> _Nursery:
+    return _Nursery()
+
+
+def _serve(connection: socket.socket) -> Program | None:
+    """Answer until nobody asks any more: a program with the pid of what became it, a pid with its exit code.
+
+    Returns the program, in the child that is to become it.
+    """
+    codes: dict[int, int] = {}
+    dies_with_us = die_with_parent(signal.SIGKILL)
+    with connection, connection.makefile("rwb") as lines:
+        for line in lines:
+            request = json.loads(line)
+            if isinstance(request, dict):
+                if (pid := os.fork()) == 0:
+                    dies_with_us()
+                    return Program(**request)
+                answer = json.dumps(pid)
+            else:
+                answer = json.dumps(_exit_code(request, codes))
+            lines.write(answer.encode() + b"\n")
+            lines.flush()
+    return None
+
+
+def _exit_code(pid: int, codes: dict[int, int]) -> int | None:
+    if pid not in codes:
+        ended, status = os.waitpid(pid, os.WNOHANG)
+        if ended:
+            codes[pid] = os.waitstatus_to_exitcode(status)
+    return codes.get(pid)
+
+
+def _become(program: Program) -> None:
+    os.setsid()
+    for descriptor, path, flags in (
+        (1, program.output, os.O_WRONLY | os.O_APPEND | os.O_CREAT),
+        (2, program.errors, os.O_WRONLY | os.O_APPEND | os.O_CREAT),
+    ):
+        opened = os.open(path, flags, 0o644)
+        os.dup2(opened, descriptor)
+        os.close(opened)
+    os.chdir(program.folder)
+    os.environ.clear()
+    os.environ.update(program.environment)
+    sys.argv = [program.module, *program.arguments]
+    code: object = 0
+    try:
+        runpy.run_module(program.module, run_name="__main__", alter_sys=True)
+    except SystemExit as ended:
+        code = ended.code
+        if isinstance(code, str):
+            print(code, file=sys.stderr)
+    except BaseException:  # as an interpreter tells of it
+        traceback.print_exc()
+        code = 1
+    sys.stdout.flush()
+    sys.stderr.flush()
+    # Without taking apart what was loaded, of which every page would be copied for it.
+    os._exit(code if isinstance(code, int) else int(code is not None))
+
+
+if __name__ == "__main__":
+    for module in USED_BY_ALL:
+        importlib.import_module(module)
+    gc.freeze()  # a collection in a child would copy all of it
+    with contextlib.suppress(KeyboardInterrupt):
+        if (program := _serve(socket.socket(fileno=int(sys.argv[1])))) is not None:
+            _become(program)
