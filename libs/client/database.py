@@ -41,4 +41,6 @@ def with_database(service: str, work: Callable[[Database], Awaitable[T]]) -> T:
     except Exception as error:
         if not is_away(error):
             raise
-        raise OperatorMistake(f"The database of {service} cannot be reached.") from error
+        raise OperatorMistake(
+            f"The database of {service} cannot be reached: is the stack running (make status)?"
+        ) from error

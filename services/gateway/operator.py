@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 import secrets
 import string
@@ -15,6 +14,7 @@ from uuid import UUID
 from cyclopts import App, Parameter
 
 from libs.client.credentials import Credentials, check_can_save, save
+from libs.client.database import with_database
 from libs.client.mistakes import OperatorMistake
 from libs.client.output import console, print_json
 from libs.contracts.errors import BanksideError, NotFound
@@ -23,11 +23,12 @@ from libs.contracts.ownership import CustomerOwner, FindCustomer
 from libs.contracts.principal import FAMILY_SCOPES, Family, Principal, Scope
 from libs.messaging.broker import Broker
 from libs.messaging.caller import Caller
-from libs.persistence.engine import Database, is_away, open_database
+from libs.persistence.engine import Database
 from services.gateway import repository
 from services.gateway.credentials import secret_context
 from services.gateway.settings import Settings
 
+SERVICE = "gateway"
 READS_PER_MINUTE = 6000
 WRITES_PER_MINUTE = 600
 WIRES_PER_MINUTE = 60
@@ -103,7 +104,7 @@ def create(
             )
         return _made(subscription_key, secret, owner, family.value)
 
-    made = _with_database(settings, work)
+    made = with_database(SERVICE, work)
     if save_as:
         save(save_as, Credentials(made["subscription_key"], made["secret"]))
     _show(made, json)
@@ -117,7 +118,7 @@ def list_keys(*, tenant: str | None = None, json: Json = False) -> None:
         async with database.transaction() as connection:
             return await repository.list_credentials(connection, tenant)
 
-    rows = _with_database(Settings.load(), work)
+    rows = with_database(SERVICE, work)
     if json:
         print_json([asdict(row) for row in rows])
         return
@@ -137,7 +138,7 @@ def revoke(key: str, *, json: Json = False) -> None:
         async with database.transaction() as connection:
             return await repository.revoke(connection, key)
 
-    if not _with_database(Settings.load(), work):
+    if not with_database(SERVICE, work):
         raise OperatorMistake(f"There is no key {key}.")
     if json:
         print_json({"subscription_key": key, "revoked": True})
@@ -172,7 +173,7 @@ def rotate(
         async with database.transaction() as connection:
             return await repository.rotate(connection, key, sealed, overlap_hours)
 
-    rotated = _with_database(settings, work)
+    rotated = with_database(SERVICE, work)
     if rotated is None:
         raise OperatorMistake(f"There is no active key {key}.")
     if save_as:
@@ -283,25 +284,3 @@ async def _find_customer(settings: Settings, customer: UUID) -> CustomerOwner:
                 f"Onboarding could not be asked about the customer ({error.code}): is the stack running?"
             ) from None
     return CustomerOwner.model_validate(payload["data"])
-
-
-def _with_database(settings: Settings, work: Any) -> Any:
-    """Run `work` on the gateway's database; a database that cannot be used is one sentence."""
-
-    async def run() -> Any:
-        database = open_database(
-            settings.database_url.get_secret_value(), settings.service, pool_size=1
-        )
-        try:
-            return await work(database)
-        finally:
-            await database.close()
-
-    try:
-        return asyncio.run(run())
-    except Exception as error:
-        if not is_away(error):
-            raise
-        raise OperatorMistake(
-            "The gateway's database cannot be reached: is the stack running (make status)?"
-        ) from None

@@ -2,30 +2,26 @@
 
 from __future__ import annotations
 
-import asyncio
-import os
-from collections.abc import Awaitable, Callable
 from dataclasses import asdict
 from datetime import UTC, datetime
-from typing import Annotated, TypeVar
+from functools import partial
+from typing import Annotated
 from uuid import UUID
 
 from cyclopts import App, Parameter
 from rich.markup import escape
-from sqlalchemy.exc import ArgumentError
-from sqlalchemy.ext.asyncio import AsyncConnection
 
+from libs.client.database import with_database
 from libs.client.mistakes import OperatorMistake
 from libs.client.output import age, console, print_json
-from libs.persistence.engine import is_away, open_database
+from libs.persistence.engine import Database
 from services.onboarding.repository import open_commands, steps
 from services.onboarding.repository.open_commands import OpenCommand
 from services.onboarding.repository.steps import RefusedCompensation
 
-URL = "BANKSIDE_ONBOARDING_DATABASE_URL"
+SERVICE = "onboarding"
 MAX_SHOWN = 1000
 
-T = TypeVar("T")
 Flag = Annotated[bool, Parameter(negative=())]
 
 app = App(name="sagas", help="Commands of onboarding that are not finished, compensations refused.")
@@ -42,9 +38,7 @@ def list_sagas(*, refused: Flag = False, limit: int = 50, json: Flag = False) ->
     """
     if not 1 <= limit <= MAX_SHOWN:
         raise OperatorMistake(f"--limit is 1 to {MAX_SHOWN}.")
-    unfinished, compensations = asyncio.run(
-        _with_database(lambda connection: _look(connection, limit))
-    )
+    unfinished, compensations = with_database(SERVICE, partial(_look, limit=limit))
     if refused:
         unfinished = []
     if json:
@@ -70,7 +64,12 @@ def settle(saga_id: UUID, step: str, *, json: Flag = False) -> int:
         step: As listed.
         json: Print one JSON document.
     """
-    if not asyncio.run(_with_database(lambda connection: steps.settle(connection, saga_id, step))):
+
+    async def work(database: Database) -> bool:
+        async with database.transaction() as connection:
+            return await steps.settle(connection, saga_id, step)
+
+    if not with_database(SERVICE, work):
         raise OperatorMistake(f"There is no refused compensation {saga_id} {step} to see to.")
     if json:
         print_json({"saga_id": saga_id, "step": step, "settled": True})
@@ -80,36 +79,13 @@ def settle(saga_id: UUID, step: str, *, json: Flag = False) -> int:
 
 
 async def _look(
-    connection: AsyncConnection, limit: int
+    database: Database, limit: int
 ) -> tuple[list[OpenCommand], list[RefusedCompensation]]:
-    return (
-        await open_commands.oldest(connection, limit),
-        await steps.refused_compensations(connection, limit),
-    )
-
-
-async def _with_database(work: Callable[[AsyncConnection], Awaitable[T]]) -> T:
-    """What the work gives, in one transaction.
-
-    Raises:
-        OperatorMistake: there is no database to work in.
-    """
-    url = os.environ.get(URL)
-    if not url:
-        raise OperatorMistake(f"Set {URL}, or start the stack (make up).")
-    try:
-        database = open_database(url, "operator", pool_size=1)
-    except ArgumentError:
-        raise OperatorMistake(f"{URL} is not the URL of a database.") from None
-    try:
-        async with database.transaction() as connection:
-            return await work(connection)
-    except Exception as error:
-        if not is_away(error):
-            raise
-        raise OperatorMistake("Onboarding's database cannot be reached.") from error
-    finally:
-        await database.close()
+    async with database.transaction() as connection:
+        return (
+            await open_commands.oldest(connection, limit),
+            await steps.refused_compensations(connection, limit),
+        )
 
 
 def _show_unfinished(commands: list[OpenCommand]) -> None:
