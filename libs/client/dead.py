@@ -10,6 +10,7 @@ from typing import Annotated, Any, TypeVar
 
 import msgspec
 from cyclopts import App, Parameter
+from rich.markup import escape
 
 from libs.client import settings
 from libs.client.mistakes import OperatorMistake
@@ -156,19 +157,26 @@ def replay(
     return 0
 
 
-_COLUMNS = ("id", "operation", "command", "died because", "dead for", "age")
+_COLUMNS = ("id", "operation or event", "command", "died because", "dead for", "age")
 
 
 def _row(letter: DeadLetter, now: datetime) -> tuple[str, ...]:
     envelope = letter.envelope
     return (
         letter.message_id,
-        envelope.operation if envelope else "cannot be read",
+        _operation(letter),
         envelope.id if envelope else "-",
         letter.reason or "?",
         age(letter.died_at, now),
         age(letter.sent_at, now),
     )
+
+
+def _operation(letter: DeadLetter) -> str:
+    """What a command was to do, or the type of an event."""
+    if letter.envelope is not None:
+        return letter.envelope.operation
+    return letter.event_type or "cannot be read"
 
 
 def _print_aligned(rows: Sequence[Sequence[str]]) -> None:
@@ -224,9 +232,8 @@ def _agreed(letters: list[DeadLetter]) -> bool:
         raise OperatorMistake("There is nobody to ask here: give --yes to send without asking.")
     out, now = console(), datetime.now(UTC)
     for letter in letters:
-        operation = letter.envelope.operation if letter.envelope else "cannot be read"
         out.print(
-            f"  {letter.message_id}  {operation}  sent [bold]{age(letter.sent_at, now)}[/] ago, "
+            f"  {letter.message_id}  {escape(_operation(letter))}  sent [bold]{age(letter.sent_at, now)}[/] ago, "
             f"dead for {age(letter.died_at, now)}"
         )
     answer = out.input("Their callers may have sent anew since. Send these again? [y/N] ")
@@ -240,6 +247,7 @@ def _summary(letter: DeadLetter) -> dict[str, Any]:
         "id": letter.message_id,
         "command_id": envelope.id if envelope else None,
         "operation": envelope.operation if envelope else None,
+        "event_type": letter.event_type,
         "tenant": envelope.principal.tenant if envelope else None,
         "reason": letter.reason,
         "sent_at": letter.sent_at,
@@ -248,7 +256,7 @@ def _summary(letter: DeadLetter) -> dict[str, Any]:
 
 
 def _body(letter: DeadLetter) -> Any:
-    """The envelope as JSON; what cannot be read as text."""
+    """The envelope as JSON; anything else as text."""
     if letter.envelope is None:
         return letter.body.decode("utf-8", "replace")
     return msgspec.Raw(letter.body)

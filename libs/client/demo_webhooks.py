@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 from libs.client.demo_scene import Scene, expect
 from libs.client.demo_wires import send_a_wire
@@ -29,15 +31,16 @@ async def hear_of_a_wire(scene: Scene) -> None:
     endpoint = Endpoint(scene.session, None, tell)
     async with listening(endpoint, 0) as url:
         hooks = Webhooks(scene.customer, Family.CUSTOMER)
-        subscription_id = await _subscribe(scene, hooks, endpoint, url)
-        await send_a_wire(scene)
-        await _show_deliveries(scene, deliveries, all_there)
-        await scene.call(
-            hooks.delete_subscription, DeleteSubscription(subscription_id=subscription_id)
-        )
+        async with _subscribed(scene, hooks, url) as subscription_id:
+            secret = await scene.call(hooks.get_secret, GetSecret(subscription_id=subscription_id))
+            endpoint.key.set_result(key_of(secret.data.secret))
+            await send_a_wire(scene)
+            await _show_deliveries(scene, deliveries, all_there)
 
 
-async def _subscribe(scene: Scene, hooks: Webhooks, endpoint: Endpoint, url: str) -> str:
+@asynccontextmanager
+async def _subscribed(scene: Scene, hooks: Webhooks, url: str) -> AsyncIterator[str]:
+    """The id of a subscription, for the body: also a story that breaks leaves none."""
     scene.title("The business wants to hear of its wires")
 
     made = await scene.call(
@@ -45,12 +48,14 @@ async def _subscribe(scene: Scene, hooks: Webhooks, endpoint: Endpoint, url: str
         CreateSubscription(event_types="wire", callback_url=url, description="make demo"),
     )
     subscription_id = made.data.subscription_id
-    secret = await scene.call(hooks.get_secret, GetSecret(subscription_id=subscription_id))
-
-    endpoint.key.set_result(key_of(secret.data.secret))
-    scene.show("subscription", subscription_id)
-    scene.show("receiver", url)
-    return subscription_id
+    try:
+        scene.show("subscription", subscription_id)
+        scene.show("receiver", url)
+        yield subscription_id
+    finally:
+        await scene.call(
+            hooks.delete_subscription, DeleteSubscription(subscription_id=subscription_id)
+        )
 
 
 async def _show_deliveries(

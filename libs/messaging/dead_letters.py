@@ -43,11 +43,17 @@ class ReplayRefused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """One letter. `body` is as delivered, its sensitive fields sealed; `envelope` is None when it cannot be read."""
+    """One letter. `body` is as delivered, its sensitive fields sealed.
+
+    Args:
+        envelope: of a command; None of an event, and of a command that cannot be read.
+        event_type: of an event, as it says itself.
+    """
 
     queue: str
     message_id: str
     envelope: Envelope | None
+    event_type: str | None
     reason: str | None
     """The broker's: `delivery_limit`, `rejected`."""
     sent_at: datetime | None
@@ -165,6 +171,7 @@ def letter_of(queue: str, message: AbstractIncomingMessage) -> DeadLetter:
         queue,
         message.message_id or f"sha256-{hashlib.sha256(message.body).hexdigest()[:16]}",
         envelope,
+        event_type=message.type if envelope is None else None,
         reason=str(reason) if reason is not None else None,
         sent_at=message.timestamp or _time_within(message.message_id),
         died_at=died_at if isinstance(died_at, datetime) else None,
@@ -179,9 +186,9 @@ def _latest_death(headers: dict[str, Any]) -> dict[str, Any]:
 
 
 def _time_within(message_id: str | None) -> datetime | None:
-    """The millisecond in which a UUIDv7 was made."""
+    """The millisecond in which a UUIDv7 was made; of an event it follows `evt_`."""
     try:
-        made = UUID(message_id or "")
+        made = UUID((message_id or "").removeprefix("evt_"))
     except ValueError:
         return None
     return datetime.fromtimestamp((made.int >> 80) / 1000, UTC) if made.version == 7 else None

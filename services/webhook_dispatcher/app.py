@@ -10,6 +10,7 @@ from typing import Any
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.contracts import webhook_operations as table
+from libs.contracts.ids import parse_id
 from libs.contracts.sensitive import Sealer
 from libs.contracts.webhook_operations import Twin
 from libs.messaging.broker import Broker
@@ -24,7 +25,7 @@ from services.webhook_dispatcher.adapters.callback_urls import Rules as Callback
 from services.webhook_dispatcher.adapters.lookups import Lookups
 from services.webhook_dispatcher.adapters.poster import open_poster
 from services.webhook_dispatcher.engine.rules import Rules
-from services.webhook_dispatcher.engine.run import run_engine
+from services.webhook_dispatcher.engine.run import CONNECTIONS, run_engine
 from services.webhook_dispatcher.handlers.deliveries import (
     DeliveryCommands,
     DeliveryQueries,
@@ -56,10 +57,10 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
     keyring = settings.keyring()
     broker = Broker(settings.amqp_url.get_secret_value(), process.service)
     process.readiness.add("broker", broker.ping)
+    url = settings.database_url.get_secret_value()
+    engine_database = open_database(url, process.service, pool_size=CONNECTIONS)
     database = open_database(
-        settings.database_url.get_secret_value(),
-        process.service,
-        pool_size=settings.database_connections,
+        url, process.service, pool_size=settings.database_connections - CONNECTIONS
     )
     process.readiness.add("database", database.ping)
     retention = timedelta(days=settings.retention_days)
@@ -71,6 +72,7 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
     )
     lookups = Lookups()
     async with AsyncExitStack() as opened:
+        opened.push_async_callback(engine_database.close)
         opened.push_async_callback(database.close)
         opened.push_async_callback(lookups.close)
         poster = await opened.enter_async_context(
@@ -78,7 +80,7 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
         )
         await opened.enter_async_context(broker.open())
         wake = await opened.enter_async_context(
-            run_engine(process, broker, database, poster, keyring, rules)
+            run_engine(process, broker, engine_database, poster, keyring, rules)
         )
         handlers = Handlers(
             keyring,
@@ -97,7 +99,7 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
                 broker,
                 database,
                 handlers.commands,
-                in_no_order,
+                in_order_of_recovery,
                 lease_seconds=settings.lease_seconds,
             )
         )
@@ -116,9 +118,16 @@ def rules_of(settings: Settings) -> CallbackRules:
         raise Misconfigured(f"set BANKSIDE_CALLBACK_ALLOW: {error}.") from None
 
 
-async def in_no_order(_: AsyncConnection, __: Arriving) -> str | None:
-    """Commands do not wait for one another: the row of a subscription is the order of its changes."""
-    return None
+async def in_order_of_recovery(_: AsyncConnection, command: Arriving) -> str | None:
+    """Recoveries of one subscription go one after another: they are long, and each would wait on a connection.
+
+    Other commands do not wait for one another: the row of a subscription is the order of its changes. The key is with
+    whoever asks: a stranger who names the subscription neither waits for its recoveries nor delays them.
+    """
+    if command.operation not in {row.name for row in table.RECOVER_SUBSCRIPTION}:
+        return None
+    who, subscription_id = command.principal, parse_id(command.body["subscription_id"])
+    return f"{who.tenant}/{who.customer_id or ''}/{subscription_id}"
 
 
 class Handlers:

@@ -10,6 +10,7 @@ from pydantic_settings import NoDecode
 from libs.runtime.service_settings import CommandSettings
 from libs.runtime.settings import settings_of
 from services.webhook_dispatcher.engine.rules import POST_SECONDS, RETRY_SECONDS
+from services.webhook_dispatcher.engine.run import CONNECTIONS
 
 
 def _parts(value: Any) -> Any:
@@ -20,8 +21,8 @@ class Settings(CommandSettings):
     service: ClassVar[str] = "webhook_dispatcher"
     model_config = settings_of("WEBHOOK_DISPATCHER")
 
-    database_connections: int = Field(default=20, ge=10, le=200)
-    """The engine has six, the others are for commands and queries."""
+    database_connections: int = Field(default=20, ge=CONNECTIONS + 5, le=200)
+    """The engine has its own among them, the others are for commands and queries."""
     callback_allow: str = ""
     """Where deliveries may go against the rules, for development: `host:port`, `host:*` or networks, separated by
     commas. Refused in production.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter, deque
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from uuid import UUID
 
@@ -79,15 +79,14 @@ class Finisher:
         self._count(batch, endings, recorded)
         now = self._clock()
         gone = {
-            sent.leased.delivery.subscription_id
+            (sent.leased.delivery.subscription_id, sent.leased.to.generation)
             for sent in batch
             if sent.attempt.verdict is Verdict.GONE and sent.leased.delivery.id in recorded
         }
         for subscription_id, health in healths.items():
-            if subscription_id in gone or may_be_dead(health, now):
-                await self._giving_up.consider(
-                    subscription_id, health, wants_nothing=subscription_id in gone
-                )
+            wants_nothing = (subscription_id, health.generation) in gone
+            if wants_nothing or may_be_dead(health, now):
+                await self._giving_up.consider(subscription_id, health, wants_nothing=wants_nothing)
 
     def _ending(self, sent: Sent) -> Ending:
         attempt, delivery = sent.attempt, sent.leased.delivery
@@ -141,12 +140,10 @@ class Finisher:
         ids = {sent.leased.delivery.subscription_id for sent, _ in news}
         before = await endpoints.read(connection, ids)
         after = _heard(before, news)
-        changing = {key for key in ids if after[key] != before.get(key)}
+        changing = {key for key in before if after[key] != before[key]}
         if changing:
             # What was read may have moved on: it is read again under its lock.
-            await endpoints.add_missing(connection, changing - set(before))
-            locked = await endpoints.lock(connection, changing)
-            after |= (moved := _heard(locked, news, only=set(locked)))
+            after |= (moved := _heard(await endpoints.lock(connection, changing), news))
             if moved:
                 await endpoints.save(connection, moved)
         return after
@@ -171,16 +168,14 @@ class Finisher:
 
 
 def _heard(
-    healths: dict[UUID, Health],
-    news: Sequence[tuple[Sent, Ending]],
-    only: Collection[UUID] | None = None,
+    healths: Mapping[UUID, Health], news: Sequence[tuple[Sent, Ending]]
 ) -> dict[UUID, Health]:
-    """The healths after the news, in the order in which they came."""
-    after = {} if only is None else {key: healths[key] for key in only}
+    """These healths after the news, in the order in which they came. News of an endpoint that was replaced are none."""
+    after = dict(healths)
     for sent, ending in news:
         key = sent.leased.delivery.subscription_id
-        if only is None or key in only:
-            health = after.get(key) or healths.get(key) or Health()
+        health = after.get(key)
+        if health is not None and health.generation == sent.leased.to.generation:
             after[key] = after_attempt(
                 health, sent.attempt, failed_for_good=ending.concluded == "failed"
             )

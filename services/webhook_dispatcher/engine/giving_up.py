@@ -5,11 +5,12 @@ What happens from then on is held, so that `recover` has it. An event tells the 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 import structlog
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.persistence.engine import Database
 from libs.runtime.crash import crash_point
@@ -23,7 +24,9 @@ from services.webhook_dispatcher.repository import deliveries, endpoints, record
 from services.webhook_dispatcher.repository.endpoints import Health
 from services.webhook_dispatcher.views import subscription_event
 
-HOLD_BATCH = 5000
+BATCH = 5000
+
+Change = Callable[[AsyncConnection, UUID, int], Awaitable[int]]
 
 
 class GivingUp:
@@ -48,21 +51,26 @@ class GivingUp:
         self._log = structlog.get_logger("webhooks")
 
     async def consider(self, subscription_id: UUID, health: Health, *, wants_nothing: bool) -> None:
-        """Make the subscription unavailable if the rule says so, or without asking it if `wants_nothing`."""
+        """Make the subscription unavailable if the rule says so, or without asking it if `wants_nothing`.
+
+        Nothing happens when the endpoint is not the one any more whose health this is.
+        """
         if await until_done(
             "unavailable",
-            lambda: self._make_unavailable(subscription_id, None if wants_nothing else health),
+            lambda: self._make_unavailable(subscription_id, health, wants_nothing=wants_nothing),
         ):
             self._log.warning("subscription_unavailable", subscription=str(subscription_id))
             MADE_UNAVAILABLE.inc()
             self._wake()
             await self.hold(subscription_id)
 
-    async def _make_unavailable(self, subscription_id: UUID, health: Health | None) -> bool:
+    async def _make_unavailable(
+        self, subscription_id: UUID, health: Health, *, wants_nothing: bool
+    ) -> bool:
         now = self._clock()
         await self._days.ensure("event", {datetime.now(UTC).date()})
         async with self._database.transaction() as connection:
-            if health is not None:
+            if not wants_nothing:
                 standing = await endpoints.standing(
                     connection,
                     subscription_id,
@@ -71,7 +79,9 @@ class GivingUp:
                 )
                 if not is_dead(health, standing, now):
                     return False
-            record = await endpoints.make_unavailable(connection, subscription_id, now)
+            record = await endpoints.make_unavailable(
+                connection, subscription_id, health.generation, now
+            )
             if record is None:
                 return False
             # Recording waits for events that still go by the status before: their deliveries are held with the others.
@@ -83,18 +93,24 @@ class GivingUp:
 
     async def hold(self, subscription_id: UUID) -> None:
         """Hold what is pending of an unavailable subscription. What is in flight is not tried again if it fails."""
-        while await until_done("hold", lambda: self._hold_some(subscription_id)) == HOLD_BATCH:
+        await self._all(subscription_id, "unavailable", deliveries.hold)
+
+    async def go_on(self) -> None:
+        """Hold, or of deleted subscriptions drop, what somebody left who died or gave up while doing so."""
+        async with self._database.transaction() as connection:
+            left = await endpoints.left_over(connection)
+        for subscription_id, status in left:
+            change = deliveries.hold if status == "unavailable" else deliveries.drop
+            await self._all(subscription_id, status, change)
+
+    async def _all(self, subscription_id: UUID, status: str, change: Change) -> None:
+        while (
+            await until_done(status, lambda: self._some(subscription_id, status, change)) == BATCH
+        ):
             pass
 
-    async def _hold_some(self, subscription_id: UUID) -> int:
+    async def _some(self, subscription_id: UUID, status: str, change: Change) -> int:
         async with self._database.transaction() as connection:
-            if not await deliveries.keeps_status(connection, subscription_id, "unavailable"):
+            if not await deliveries.keeps_status(connection, subscription_id, status):
                 return 0
-            return await deliveries.hold(connection, subscription_id, HOLD_BATCH)
-
-    async def hold_left(self) -> None:
-        """Go on where somebody died while holding."""
-        async with self._database.transaction() as connection:
-            left = await endpoints.left_pending(connection)
-        for subscription_id in left:
-            await self.hold(subscription_id)
+            return await change(connection, subscription_id, BATCH)

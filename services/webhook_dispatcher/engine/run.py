@@ -30,6 +30,8 @@ from services.webhook_dispatcher.engine.upkeep import Upkeep
 from services.webhook_dispatcher.metrics import measure_for_ever
 from services.webhook_dispatcher.ports import Poster
 
+CONNECTIONS = 7
+"""Of the database: one for each of the background tasks, and the one that holds the leadership of the upkeep."""
 STOP_SECONDS = 3.0
 DRAIN_SECONDS = 8.0
 
@@ -62,7 +64,7 @@ async def run_engine(
     What is yielded is to be called when something has become due: it spares the wait for the poll.
 
     Args:
-        database: six connections of it are used, one of them always.
+        database: for `CONNECTIONS`, and for nobody else: deliveries wait for no command and no query.
         poster: for as many posts at a time as `rules.slots`.
         sealer: opens the secrets of subscriptions.
     """

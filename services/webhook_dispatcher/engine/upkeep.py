@@ -84,7 +84,7 @@ class Upkeep:
     async def keep(self) -> None:
         """Everything once."""
         await self.make_ahead()
-        await self._giving_up.hold_left()
+        await self._giving_up.go_on()
         first_kept = self._clock().date() - self._retention
         await self._drop_events(first_kept)
         await self._drop_days("attempt", first_kept)

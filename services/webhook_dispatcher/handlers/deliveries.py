@@ -71,6 +71,7 @@ class DeliveryCommands:
             again = [(delivery_id, known.event_day, known.event_id)]
             if not await deliveries.add_again(connection, subscription.id, again):
                 raise NotFound("The event is kept no longer.")
+            await deliveries.note(connection, subscription.id, known)
             return delivery_view(await _find(connection, subscription.id, delivery_id))
 
         done = await self._once.change(drive, Delivery, resend)

@@ -1,15 +1,16 @@
 """Recovering a subscription: what failed or was held in a time is delivered once more, each event once.
 
-Held deliveries become pending. An event that failed for good gets a new delivery, unless it was delivered since or is
-about to be. It may be a lot: it goes in batches, each a transaction under the lock of the subscription's row, so that
-two recoveries at once do not double; how far it came is committed with each.
+Held deliveries become pending, one of each event. An event that failed for good gets a new delivery, or one that is
+held. Neither happens to an event that was delivered since or is about to be. It may be a lot: it goes in batches, each
+a transaction under the lock of the subscription's row, so that two recoveries at once do not double; how far it came is
+committed with each.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Annotated, Literal
 from uuid import UUID
 
@@ -79,7 +80,7 @@ class RecoveryHandler:
         known: _Progress | None,
     ) -> _Progress:
         if known is None:
-            progress = self._begin(command)
+            progress = self._begin(command, await recovery.now(connection))
             subscription = await owned_and_active(
                 connection, drive.principal, command.subscription_id
             )
@@ -99,9 +100,8 @@ class RecoveryHandler:
             case "done":
                 return progress
 
-    def _begin(self, command: RecoverSubscription) -> _Progress:
+    def _begin(self, command: RecoverSubscription, now: datetime) -> _Progress:
         """Raises Invalid."""
-        now = datetime.now(UTC)
         if command.since < now - self._retention:
             message = f"Value error, events are kept for {self._retention.days} days"
             raise Invalid(
@@ -129,7 +129,7 @@ async def _release_held(batch: _Batch) -> _Progress:
     )
     if released.last is None:
         return progress.model_copy(update={"phase": "failed", "after": recovery.BEGINNING})
-    scheduled = progress.scheduled + released.events
+    scheduled = progress.scheduled + released.released
     return progress.model_copy(update={"after": released.last, "scheduled": scheduled})
 
 
@@ -145,16 +145,22 @@ async def _deliver_failed(batch: _Batch) -> _Progress:
     )
     if not failed:
         return progress.model_copy(update={"phase": "done"})
-    scheduled = await recovery.release_redeliveries(connection, subscription_id, failed)
     again = await recovery.still_failed(connection, subscription_id, failed)
-    scheduled += await deliveries.add_again(
+    released = await recovery.release_redeliveries(
+        connection, subscription_id, [event_id for _, event_id in again]
+    )
+    added = await deliveries.add_again(
         connection,
         subscription_id,
-        [(UUID(bytes=uuid7().bytes), day, event_id) for day, event_id in again],
+        [
+            (UUID(bytes=uuid7().bytes), day, event_id)
+            for day, event_id in again
+            if event_id not in released
+        ],
     )
     return progress.model_copy(
         update={
             "after": failed[-1].delivery_id,
-            "scheduled": progress.scheduled + scheduled,
+            "scheduled": progress.scheduled + len(released) + added,
         }
     )

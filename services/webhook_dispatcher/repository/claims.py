@@ -48,7 +48,7 @@ _WITH_WORK = text(
 _CANDIDATES = text(
     """
     SELECT s.id, s.tenant, s.callback_url, s.secret, s.previous_secret, s.previous_secret_expires_at,
-        e.closed_until IS NOT NULL AS is_probed, coalesce(e.is_slow, false) AS is_slow, due.count AS due
+        s.generation, e.closed_until IS NOT NULL AS is_probed, coalesce(e.is_slow, false) AS is_slow, due.count AS due
     FROM unnest(CAST(:ids AS uuid[])) AS w (id)
     JOIN subscription s ON s.id = w.id
     LEFT JOIN endpoint e ON e.subscription_id = s.id
@@ -83,7 +83,13 @@ _TAKE = text(
     SELECT t.*, e.body FROM taken t LEFT JOIN event e ON e.day = t.event_day AND e.id = t.event_id
     """
 )
-_FREE = "UPDATE delivery SET claim = NULL, lease_until = NULL"
+_FREE_EXPIRED = text(
+    """
+    UPDATE delivery SET claim = NULL, lease_until = NULL WHERE id IN (
+        SELECT id FROM delivery WHERE claim IS NOT NULL AND lease_until < :now FOR UPDATE SKIP LOCKED
+    )
+    """
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +98,7 @@ class Candidate:
 
     Args:
         secret: sealed, as is `previous_secret`.
+        generation: of its endpoint; what comes of an attempt is news of this one only.
         is_probed: its breaker let nothing through until now, and lets one through.
         due: how many are due, counted up to what it may have in flight.
     """
@@ -102,6 +109,7 @@ class Candidate:
     secret: bytes = field(repr=False)
     previous_secret: bytes | None = field(repr=False)
     previous_secret_expires_at: datetime | None
+    generation: int
     is_probed: bool
     is_slow: bool
     due: int
@@ -169,22 +177,8 @@ async def take(
 
 async def free_expired(connection: AsyncConnection, now: datetime) -> int:
     """Give back what was claimed by those who did not finish in time; how many. What they tried is not counted."""
-    freed = await connection.execute(
-        text(
-            f"{_FREE} WHERE id IN (SELECT id FROM delivery WHERE claim IS NOT NULL"  # noqa: S608 - constants
-            " AND lease_until < :now FOR UPDATE SKIP LOCKED)"
-        ),
-        {"now": now},
-    )
+    freed = await connection.execute(_FREE_EXPIRED, {"now": now})
     return freed.rowcount
-
-
-async def give_back(connection: AsyncConnection, ids: Sequence[UUID], claim: UUID) -> None:
-    """What was claimed and not begun."""
-    await connection.execute(
-        text(f"{_FREE} WHERE id = ANY(:ids) AND claim = :claim"),
-        {"ids": list(ids), "claim": claim},
-    )
 
 
 async def drop(connection: AsyncConnection, ids: Sequence[UUID], claim: UUID) -> None:

@@ -28,6 +28,8 @@ _OVER = """
     WHERE a.subscription_id = :subscription_id AND a.concluded IS NOT NULL
 """
 _FIND = text(f"{_OPEN} AND d.id = :id UNION ALL {_OVER} AND a.delivery_id = :id")
+RELEASED = "state = 'pending', held_at = NULL, due_at = clock_timestamp()"
+"""What is set of a held delivery that is to be sent now."""
 _ADD = text(
     """
     WITH added AS (
@@ -83,17 +85,20 @@ async def page(
     if status in (None, DeliveryStatus.SUCCEEDED, DeliveryStatus.FAILED):
         which = f" AND a.concluded = '{status}'" if status else ""
         parts.append((_OVER + which, "a.delivery_id"))
-    union = " UNION ALL ".join(f"({part} ORDER BY {key} DESC LIMIT :reach)" for part, key in parts)
     everything = " UNION ALL ".join(part for part, _ in parts)
+    counted = await connection.execute(
+        text(f"SELECT count(*) FROM ({everything}) AS found"),  # noqa: S608 - constants
+        {"subscription_id": subscription_id},
+    )
+    total = int(counted.scalar_one())
+    if offset >= total:
+        return [], total  # a page far beyond the end would read all that is before it
+    union = " UNION ALL ".join(f"({part} ORDER BY {key} DESC LIMIT :reach)" for part, key in parts)
     rows = await connection.execute(
         text(f"SELECT * FROM ({union}) AS found ORDER BY id DESC LIMIT :limit OFFSET :offset"),  # noqa: S608 - constants
         values,
     )
-    total = await connection.execute(
-        text(f"SELECT count(*) FROM ({everything}) AS found"),  # noqa: S608 - constants
-        {"subscription_id": subscription_id},
-    )
-    return [_record(row) for row in rows], int(total.scalar_one())
+    return [_record(row) for row in rows], total
 
 
 async def attempts(connection: AsyncConnection, delivery: DeliveryRecord) -> list[AttemptRecord]:
@@ -132,6 +137,17 @@ async def add_again(
     return int(added.scalar_one())
 
 
+async def note(connection: AsyncConnection, subscription_id: UUID, known: DeliveryRecord) -> None:
+    """Note a delivery whose event gets another one, so that what becomes of either is found by the event."""
+    await connection.execute(
+        text(
+            "INSERT INTO redelivery (subscription_id, event_id, delivery_id, created_at)"
+            " VALUES (:subscription_id, :event_id, :id, clock_timestamp()) ON CONFLICT DO NOTHING"
+        ),
+        {"subscription_id": subscription_id, "event_id": known.event_id, "id": known.id},
+    )
+
+
 async def keeps_status(connection: AsyncConnection, subscription_id: UUID, status: str) -> bool:
     """Whether the subscription has the status; if so, it keeps it until the transaction ends."""
     found = await connection.execute(
@@ -156,7 +172,11 @@ async def are_left(connection: AsyncConnection, subscription_id: UUID, status: s
 async def hold(connection: AsyncConnection, subscription_id: UUID, limit: int) -> int:
     """Hold up to so many that are pending; how many."""
     return await _change(
-        connection, "UPDATE delivery SET state = 'held'", "disabled", subscription_id, limit
+        connection,
+        "UPDATE delivery SET state = 'held', held_at = clock_timestamp()",
+        "disabled",
+        subscription_id,
+        limit,
     )
 
 
@@ -164,7 +184,7 @@ async def release(connection: AsyncConnection, subscription_id: UUID, limit: int
     """Make up to so many that are held pending and due; how many."""
     return await _change(
         connection,
-        "UPDATE delivery SET state = 'pending', due_at = clock_timestamp()",
+        f"UPDATE delivery SET {RELEASED}",  # noqa: S608 - constants
         "active",
         subscription_id,
         limit,
@@ -179,7 +199,8 @@ async def drop(connection: AsyncConnection, subscription_id: UUID, limit: int) -
 async def _change(
     connection: AsyncConnection, change: str, status: str, subscription_id: UUID, limit: int
 ) -> int:
-    # Whoever finishes deliveries locks several at once, in an order of its own: never wait for it.
+    # Whoever finishes deliveries locks several at once, in the order of their ids. These come in another, so that they
+    # are found at once: never wait.
     changed = await connection.execute(
         text(
             f"{change} WHERE id IN (SELECT d.id FROM delivery d"  # noqa: S608 - constants

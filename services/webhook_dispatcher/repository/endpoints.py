@@ -14,7 +14,10 @@ from libs.contracts.webhook_views import SubscriptionStatus
 from services.webhook_dispatcher.models import SubscriptionRecord
 
 _COLUMNS = "unreachable_in_a_row, closed_until, probe_seconds, is_slow, last_success_at, failing_since, failed_events"
-_READ = f"SELECT subscription_id, {_COLUMNS} FROM endpoint WHERE subscription_id = ANY(:ids)"  # noqa: S608 - constants
+_READ = f"""
+    SELECT e.subscription_id, s.generation, {_COLUMNS}
+    FROM endpoint e JOIN subscription s ON s.id = e.subscription_id WHERE e.subscription_id = ANY(:ids)
+"""  # noqa: S608 - constants
 _SAVE = text(
     f"""
     UPDATE endpoint e SET ({_COLUMNS}) = (v.unreachable_in_a_row, v.closed_until, v.probe_seconds, v.is_slow,
@@ -29,7 +32,7 @@ _MAKE_UNAVAILABLE = text(
     """
     UPDATE subscription SET status = 'unavailable', sequence = sequence + 1,
         updated_at = greatest(updated_at, CAST(:now AS timestamptz))
-    WHERE id = :id AND status = 'active'
+    WHERE id = :id AND status = 'active' AND generation = :generation
     RETURNING id, tenant, customer_id, event_type, callback_url, description, status, secret, previous_secret,
         previous_secret_expires_at, sequence, created_at, updated_at
     """
@@ -41,6 +44,7 @@ class Health:
     """How an endpoint has been doing. See `engine/health.py` for what moves it.
 
     Args:
+        generation: which endpoint of its subscription it is: news of an earlier one are not its own.
         unreachable_in_a_row: attempts that had no answer, since the last that had one.
         closed_until: the breaker lets nothing through before then, and one at a time from then on; None: all.
         probe_seconds: how long the breaker was closed the last time.
@@ -48,6 +52,7 @@ class Health:
         failed_events: how many have since.
     """
 
+    generation: int = 0
     unreachable_in_a_row: int = 0
     closed_until: datetime | None = None
     probe_seconds: float | None = None
@@ -78,13 +83,14 @@ async def read(connection: AsyncConnection, ids: Collection[UUID]) -> dict[UUID,
 async def lock(connection: AsyncConnection, ids: Collection[UUID]) -> dict[UUID, Health]:
     """As `read`, locked until the transaction ends, in one order for all. One that is being reset is left out."""
     rows = await connection.execute(
-        text(f"{_READ} ORDER BY subscription_id FOR UPDATE"), {"ids": list(ids)}
+        text(f"{_READ} ORDER BY e.subscription_id FOR UPDATE OF e"), {"ids": list(ids)}
     )
     return {subscription_id: Health(*health) for subscription_id, *health in rows}
 
 
 async def save(connection: AsyncConnection, healths: Mapping[UUID, Health]) -> None:
-    columns = zip(*(astuple(health) for health in healths.values()), strict=True)
+    # All but the first, the generation, which is the subscription's.
+    columns = zip(*(astuple(health)[1:] for health in healths.values()), strict=True)
     names = ("unreachable", "closed", "probes", "slow", "successes", "failing", "failed")
     values = {name: list(column) for name, column in zip(names, columns, strict=True)}
     await connection.execute(_SAVE, {"ids": list(healths), **values})
@@ -106,37 +112,39 @@ async def standing(
 
 
 async def make_unavailable(
-    connection: AsyncConnection, subscription_id: UUID, now: datetime
+    connection: AsyncConnection, subscription_id: UUID, generation: int, now: datetime
 ) -> SubscriptionRecord | None:
     """Give up on an active subscription, its row locked: as it is now, its sequence that of the event that says so.
 
-    None when it is not active.
+    None when it is not active, or its endpoint is another one by now.
     """
-    changed = await connection.execute(_MAKE_UNAVAILABLE, {"id": subscription_id, "now": now})
+    changed = await connection.execute(
+        _MAKE_UNAVAILABLE, {"id": subscription_id, "generation": generation, "now": now}
+    )
     row = changed.first()
     if row is None:
         return None
     return SubscriptionRecord(**{**row._asdict(), "status": SubscriptionStatus(row.status)})
 
 
-async def left_pending(connection: AsyncConnection) -> list[UUID]:
-    """Unavailable subscriptions of which deliveries are still pending: whoever was holding them has died."""
+async def left_over(connection: AsyncConnection) -> list[tuple[UUID, str]]:
+    """Subscriptions, and their status, of which there are deliveries that should be held, or gone: whoever was at it
+    has died or given up.
+
+    What is in flight of an unavailable one is not looked for: it is over soon, or found the next time. So all that is
+    held need not be walked over: those that are not in flight have an index.
+    """
     found = await connection.execute(
         text(
-            "SELECT s.id FROM subscription s WHERE s.status = 'unavailable'"
-            " AND EXISTS (SELECT 1 FROM delivery d WHERE d.subscription_id = s.id AND d.state = 'pending')"
+            """
+            SELECT s.id, s.status FROM subscription s WHERE s.status = 'unavailable' AND EXISTS (
+                SELECT 1 FROM delivery d WHERE d.subscription_id = s.id AND d.state = 'pending' AND d.claim IS NULL
+            )
+            UNION ALL
+            SELECT s.id, s.status FROM subscription s WHERE s.status = 'deleted' AND EXISTS (
+                SELECT 1 FROM delivery d WHERE d.subscription_id = s.id
+            )
+            """
         )
     )
-    return list(found.scalars())
-
-
-async def add_missing(connection: AsyncConnection, ids: Collection[UUID]) -> None:
-    """Have a row for each, of which nothing is known yet."""
-    if ids:
-        await connection.execute(
-            text(
-                "INSERT INTO endpoint (subscription_id) SELECT unnest(CAST(:ids AS uuid[]))"
-                " ON CONFLICT DO NOTHING"
-            ),
-            {"ids": sorted(ids)},
-        )
+    return [(row.id, row.status) for row in found]

@@ -1,4 +1,4 @@
-"""Events as they were recorded, scoped by whose they are: a customer's, or all of the tenant.
+"""Events as they were recorded, scoped by who may see them: a customer its own, a partner those of all its customers.
 
 Positions are in commit order: whoever reads those after the last one it saw misses none.
 """
@@ -18,6 +18,10 @@ from libs.contracts.ids import parse_id
 from libs.contracts.principal import Principal
 
 EVENT_PREFIX = "evt_"
+SEEN_BY_PARTNER = "(e.customer_id IS NULL OR split_part(e.type, '.', 1) <> 'webhook_subscription')"
+"""Of an event `e` of its tenant. What is told of a customer's subscription is that customer's alone: its URL may hold a
+secret.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,5 +94,5 @@ def _viewer(principal: Principal) -> dict[str, Any]:
 
 
 def _seen_by(principal: Principal) -> str:
-    customer = " AND e.customer_id = :customer_id" if principal.customer_id else ""
-    return f"e.tenant = :tenant{customer}"
+    scope = "e.customer_id = :customer_id" if principal.customer_id else SEEN_BY_PARTNER
+    return f"e.tenant = :tenant AND {scope}"

@@ -11,6 +11,8 @@ from uuid import UUID
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+# Whoever else waits for several deliveries does so in this order too.
+_LOCK = text("SELECT id FROM delivery WHERE id = ANY(:ids) ORDER BY id FOR UPDATE")
 _FINISH = text(
     """
     WITH ending AS (
@@ -33,9 +35,10 @@ _FINISH = text(
             d.created_at
     )
     INSERT INTO attempt (day, delivery_id, number, subscription_id, event_day, event_id, event_type,
-        delivery_created_at, concluded, attempted_at, duration_ms, response_status, error, response_body)
+        delivery_created_at, concluded, concluded_at, attempted_at, duration_ms, response_status, error, response_body)
     SELECT e.day, d.id, d.number, d.subscription_id, d.event_day, d.event_id, d.event_type, d.created_at, e.concluded,
-        e.attempted_at, e.duration_ms, e.response_status, e.error, e.response_body
+        CASE WHEN e.concluded IS NOT NULL THEN clock_timestamp() END, e.attempted_at, e.duration_ms, e.response_status,
+        e.error, e.response_body
     FROM (SELECT * FROM over UNION ALL SELECT * FROM again) AS d JOIN ending e ON e.id = d.id
     RETURNING delivery_id
     """
@@ -66,10 +69,12 @@ async def finish(connection: AsyncConnection, endings: Sequence[Ending]) -> set[
 
     The partitions of their days are there.
     """
+    ids = [ending.delivery_id for ending in endings]
+    await connection.execute(_LOCK, {"ids": ids})
     rows = await connection.execute(
         _FINISH,
         {
-            "ids": [ending.delivery_id for ending in endings],
+            "ids": ids,
             "claims": [ending.claim for ending in endings],
             "concluded": [ending.concluded for ending in endings],
             "due": [ending.due_at for ending in endings],

@@ -1,8 +1,8 @@
 """Recording events, each once, with a delivery for every subscription that it matches.
 
 Positions are in commit order: the row of `event_position` is locked until the transaction ends. It is the last lock
-that a transaction takes, after those of subscriptions. Whoever changes the status of a subscription takes it too, so
-that no event is being recorded that still goes by the status before.
+that a transaction waits for: what is locked after it is new, and nobody else's. Whoever changes what a subscription
+gets, or its status, takes it too, so that no event is being recorded that still goes by what was before.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.contracts.events import Event
-from services.webhook_dispatcher.repository.events import parse_event_id
+from services.webhook_dispatcher.repository.events import SEEN_BY_PARTNER, parse_event_id
 
 # A UUIDv7 (RFC 9562): milliseconds, version and variant over random bits.
 _NEW_ID = """
@@ -27,8 +27,7 @@ _NEW_ID = """
 
 _LOCK = text("SELECT last FROM event_position FOR UPDATE")
 
-# Customers' subscriptions and partners' are looked up apart: each has its part of the index. What the partner itself
-# is told of has no customer.
+# Customers' subscriptions and partners' are looked up apart: each has its part of the index.
 _RECORD = text(
     f"""
     WITH fresh AS (
@@ -48,16 +47,18 @@ _RECORD = text(
     ), moved AS (
         UPDATE event_position SET last = (SELECT max(position) FROM stored) WHERE EXISTS (SELECT 1 FROM stored)
     ), added AS (
-        INSERT INTO delivery (id, subscription_id, tenant, event_day, event_id, event_type, state, due_at, created_at)
+        INSERT INTO delivery (id, subscription_id, tenant, event_day, event_id, event_type, state, held_at, due_at,
+            created_at)
         SELECT {_NEW_ID}, s.id, e.tenant, e.day, e.id, e.type,
             CASE s.status WHEN 'active' THEN 'pending' ELSE 'held' END,
+            CASE s.status WHEN 'active' THEN NULL ELSE clock_timestamp() END,
             CAST(:at AS timestamptz), CAST(:at AS timestamptz)
         FROM stored e CROSS JOIN LATERAL (
             SELECT id, status, event_type FROM subscription
             WHERE tenant = e.tenant AND customer_id = e.customer_id AND status <> 'deleted'
             UNION ALL
             SELECT id, status, event_type FROM subscription
-            WHERE tenant = e.tenant AND customer_id IS NULL AND status <> 'deleted'
+            WHERE tenant = e.tenant AND customer_id IS NULL AND status <> 'deleted' AND {SEEN_BY_PARTNER}
         ) AS s
         WHERE CASE
             WHEN CAST(:only_for AS uuid) IS NULL THEN s.event_type IN (e.type, split_part(e.type, '.', 1), '*')

@@ -1,27 +1,36 @@
 """What a recovery finds and changes, a batch at a time. The subscription's row is locked.
 
-An event that failed for good can only be on its way again, or have arrived since, by a redelivery.
+Moments are the database's. An event that failed for good can only be on its way again, or have arrived since, by a
+delivery that `redelivery` has: that has all deliveries of an event of which there are several, but for a first one that
+failed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from uuid import UUID
 
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from services.webhook_dispatcher.repository.deliveries import RELEASED
+
 BEGINNING = UUID(int=0)
+COMMIT = timedelta(seconds=30)
+"""A failure may be seen so long after the moment at which it is placed: the commit comes after it. A recovery begins so
+much earlier than it is asked to, so that one that begins where another ended misses none. What the other had found is
+on its way.
+"""
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class Held:
     """`last` is the id of the last delivery that was looked at, None when there was none after the one before."""
 
     last: UUID | None
-    events: int
+    released: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,59 +41,75 @@ class Failure:
     failed_at: datetime
 
 
-_RELEASE = text(
-    """
-    WITH held AS (
-        SELECT id FROM delivery
-        WHERE subscription_id = :subscription_id AND state = 'held' AND id > :after
-            AND created_at BETWEEN :since AND :until
-        ORDER BY id LIMIT :limit FOR UPDATE
-    ), released AS (
-        UPDATE delivery d SET state = 'pending', due_at = clock_timestamp() FROM held
-        WHERE d.id = held.id RETURNING d.id, d.event_id
+# Whether the event of `x` is on its way, by another delivery, or arrived after a moment.
+_IS_CARED_FOR = """EXISTS (
+    SELECT 1 FROM redelivery r
+    WHERE r.subscription_id = :subscription_id AND r.event_id = x.event_id AND (
+        EXISTS (SELECT 1 FROM delivery d WHERE d.id = r.delivery_id AND d.state = 'pending')
+        OR EXISTS (
+            SELECT 1 FROM attempt a
+            WHERE a.subscription_id = :subscription_id AND a.delivery_id = r.delivery_id
+                AND a.concluded = 'succeeded' AND a.concluded_at > {since}
+        )
     )
-    SELECT (array_agg(id ORDER BY id DESC))[1] AS last, count(DISTINCT event_id) AS events FROM released
-    """
+)"""
+_RELEASE = text(
+    f"""
+    WITH held AS (
+        SELECT id, event_id, held_at FROM delivery
+        WHERE subscription_id = :subscription_id AND state = 'held' AND id > :after
+            AND held_at BETWEEN :since AND :until
+        ORDER BY id LIMIT :limit FOR UPDATE
+    ), wanted AS (
+        SELECT DISTINCT ON (x.event_id) x.id FROM held x
+        WHERE NOT {_IS_CARED_FOR.format(since="x.held_at")} ORDER BY x.event_id, x.id
+    ), released AS (
+        UPDATE delivery d SET {RELEASED} WHERE d.id IN (SELECT id FROM wanted) RETURNING d.id
+    ), dropped AS (
+        DELETE FROM delivery d USING held h WHERE d.id = h.id AND h.id NOT IN (SELECT id FROM wanted)
+    )
+    SELECT (SELECT id FROM held ORDER BY id DESC LIMIT 1) AS last, (SELECT count(*) FROM released) AS released
+    """  # noqa: S608 - constants
 )
 _FAILED = text(
     """
-    SELECT delivery_id, event_day, event_id, attempted_at FROM attempt
+    SELECT delivery_id, event_day, event_id, concluded_at FROM attempt
     WHERE subscription_id = :subscription_id AND concluded = 'failed' AND delivery_id > :after
-        AND day BETWEEN :first AND :last AND attempted_at BETWEEN :since AND :until
+        AND day BETWEEN :first AND :last AND concluded_at BETWEEN :since AND :until
     ORDER BY delivery_id LIMIT :limit
     """
 )
 _RELEASE_AGAIN = text(
-    """
-    WITH released AS (
-        UPDATE delivery d SET state = 'pending', due_at = clock_timestamp()
-        FROM redelivery r
-        WHERE r.subscription_id = :subscription_id AND r.event_id = ANY(:event_ids)
-            AND d.id = r.delivery_id AND d.state = 'held'
-        RETURNING d.event_id
+    f"""
+    WITH held AS (
+        SELECT id, event_id FROM delivery
+        WHERE state = 'held' AND id IN (
+            SELECT delivery_id FROM redelivery
+            WHERE subscription_id = :subscription_id AND event_id = ANY(:event_ids)
+        )
+        ORDER BY id FOR UPDATE
+    ), released AS (
+        UPDATE delivery d SET {RELEASED}
+        WHERE d.id IN (SELECT DISTINCT ON (event_id) id FROM held ORDER BY event_id, id) RETURNING d.event_id
     )
-    SELECT count(DISTINCT event_id) FROM released
-    """
+    SELECT event_id FROM released
+    """  # noqa: S608 - constants
 )
 _STILL_FAILED = text(
-    """
-    SELECT f.event_id, min(f.event_day)
+    f"""
+    SELECT x.event_id, min(x.event_day)
     FROM unnest(CAST(:event_ids AS uuid[]), CAST(:days AS date[]), CAST(:moments AS timestamptz[]))
-        AS f (event_id, event_day, failed_at)
-    WHERE NOT EXISTS (
-        SELECT 1 FROM redelivery r
-        WHERE r.subscription_id = :subscription_id AND r.event_id = f.event_id AND (
-            EXISTS (SELECT 1 FROM delivery d WHERE d.id = r.delivery_id)
-            OR EXISTS (
-                SELECT 1 FROM attempt a
-                WHERE a.subscription_id = :subscription_id AND a.delivery_id = r.delivery_id
-                    AND a.concluded = 'succeeded' AND a.attempted_at > f.failed_at
-            )
-        )
-    )
-    GROUP BY f.event_id
-    """
+        AS x (event_id, event_day, failed_at)
+    WHERE NOT {_IS_CARED_FOR.format(since="x.failed_at")}
+    GROUP BY x.event_id
+    """  # noqa: S608 - constants
 )
+
+
+async def now(connection: AsyncConnection) -> datetime:
+    found = await connection.execute(text("SELECT clock_timestamp()"))
+    moment: datetime = found.scalar_one()
+    return moment
 
 
 async def release_held(
@@ -95,8 +120,10 @@ async def release_held(
     until: datetime,
     after: UUID,
     limit: int,
-) -> Batch:
-    """Make the next deliveries that were held in the time pending and due."""
+) -> Held:
+    """Make the next deliveries that were held in the time pending and due: one of each event, and none of an event that
+    is on its way or arrived since. The others are dropped.
+    """
     released = await connection.execute(
         _RELEASE,
         {
@@ -107,8 +134,8 @@ async def release_held(
             "limit": limit,
         },
     )
-    last, events = released.one()
-    return Batch(last, int(events))
+    last, count = released.one()
+    return Held(last, int(count))
 
 
 async def failures(
@@ -120,14 +147,16 @@ async def failures(
     after: UUID,
     limit: int,
 ) -> list[Failure]:
-    """The next deliveries that failed for good in the time."""
+    """The next deliveries that failed for good in the time, or shortly before it."""
+    since = since - COMMIT
     rows = await connection.execute(
         _FAILED,
         {
             "subscription_id": subscription_id,
             "since": since,
             "until": until,
-            "first": since.astimezone(UTC).date(),
+            # An attempt is of the day on which it began.
+            "first": since.astimezone(UTC).date() - timedelta(days=1),
             "last": until.astimezone(UTC).date(),
             "after": after,
             "limit": limit,
@@ -137,17 +166,14 @@ async def failures(
 
 
 async def release_redeliveries(
-    connection: AsyncConnection, subscription_id: UUID, failed: Sequence[Failure]
-) -> int:
-    """Make those redeliveries of failed events that are held pending and due; of how many events."""
+    connection: AsyncConnection, subscription_id: UUID, event_ids: Sequence[UUID]
+) -> set[UUID]:
+    """Make a redelivery of each of the events, if one is held, pending and due; the events that have one."""
     released = await connection.execute(
         _RELEASE_AGAIN,
-        {
-            "subscription_id": subscription_id,
-            "event_ids": [failure.event_id for failure in failed],
-        },
+        {"subscription_id": subscription_id, "event_ids": list(event_ids)},
     )
-    return int(released.scalar_one())
+    return set(released.scalars())
 
 
 async def still_failed(

@@ -25,8 +25,8 @@ _ADD = text(
     f"""
     INSERT INTO subscription (id, tenant, customer_id, event_type, callback_url, description, status, secret,
         created_at, updated_at)
-    VALUES (:id, :tenant, :customer_id, :event_type, :callback_url, :description, 'active', :secret,
-        clock_timestamp(), clock_timestamp())
+    SELECT :id, :tenant, :customer_id, :event_type, :callback_url, :description, 'active', :secret, at, at
+    FROM clock_timestamp() AS at
     RETURNING {_COLUMNS}
     """  # noqa: S608 - constants
 )
@@ -87,7 +87,7 @@ async def add(
         },
     )
     record = _record(added.one())
-    await reset_endpoint(connection, subscription_id)
+    await _add_endpoint(connection, subscription_id)
     return record
 
 
@@ -151,10 +151,21 @@ async def delete(connection: AsyncConnection, subscription_id: UUID) -> None:
 
 
 async def reset_endpoint(connection: AsyncConnection, subscription_id: UUID) -> None:
-    """Know nothing of how its endpoint has been doing."""
+    """Take its endpoint for new: know nothing of how it has been doing, nor learn it from what is under way. Its row is
+    locked.
+    """
     values = {"id": subscription_id}
+    await connection.execute(
+        text("UPDATE subscription SET generation = generation + 1 WHERE id = :id"), values
+    )
     await connection.execute(text("DELETE FROM endpoint WHERE subscription_id = :id"), values)
-    await connection.execute(text("INSERT INTO endpoint (subscription_id) VALUES (:id)"), values)
+    await _add_endpoint(connection, subscription_id)
+
+
+async def _add_endpoint(connection: AsyncConnection, subscription_id: UUID) -> None:
+    await connection.execute(
+        text("INSERT INTO endpoint (subscription_id) VALUES (:id)"), {"id": subscription_id}
+    )
 
 
 async def rotate_secret(

@@ -180,11 +180,14 @@ async def test_410_makes_unavailable_at_once_and_nothing_that_happens_meanwhile_
         receiver(by_target({"/gone": replies(410)})) as endpoint,
         subscribed(cast.customer, endpoint, "person", prefix=CUSTOMER, target="/gone") as gone,
         subscribed(cast.customer, endpoint, prefix=CUSTOMER, target="/other") as other,
-        subscribed(cast.partner, endpoint, "webhook_subscription", target="/partner") as partners,
+        subscribed(
+            cast.customer, endpoint, "webhook_subscription", prefix=CUSTOMER, target="/told"
+        ) as telling,
+        subscribed(cast.partner, endpoint, target="/partner") as partners,
         subscribed(cast.stranger, endpoint, target="/stranger") as strangers,
     ):
         await bus.publish([refused])
-        (told,) = await partners.heard_types("webhook_subscription.unavailable")
+        (told,) = await telling.heard_types("webhook_subscription.unavailable")
         await bus.publish([meanwhile])
         heard = await other.heard_types(
             *("person.updated", "webhook_subscription.unavailable", "person.updated")
@@ -209,3 +212,4 @@ async def test_410_makes_unavailable_at_once_and_nothing_that_happens_meanwhile_
         }
         assert sorted(gone.ids[1:]) == sorted([refused.event_id, meanwhile.event_id])
         assert strangers.requests == []
+        await partners.heard_types("person.updated", "person.updated")

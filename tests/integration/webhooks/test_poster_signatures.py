@@ -44,6 +44,7 @@ async def test_a_delivery_is_verified_by_each_active_secret_and_by_no_other(
             secret=seal_secret(ring, subscription, new),
             previous_secret=seal_secret(ring, subscription, old),
             previous_secret_expires_at=now + overlap,
+            generation=0,
             is_probed=False,
             is_slow=False,
             due=1,

@@ -7,6 +7,7 @@ import json
 import os
 import sys
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import aio_pika
@@ -18,7 +19,7 @@ from uuid_utils import uuid7
 from libs.contracts.principal import Family, Principal
 from libs.messaging.dead_letters import open_dead_letters
 from libs.messaging.envelope import Envelope, encode
-from libs.messaging.topology import declare_service
+from libs.messaging.topology import declare_events, declare_service, events_queue
 from tests.support.infrastructure import Environment
 
 QUEUE = "onboarding.commands"
@@ -84,6 +85,32 @@ async def test_letters_are_listed_and_shown(broker: str) -> None:
     assert "cannot be read" in table
     assert '"customer_id": "c-1"' in shown
     assert json.loads(document)["letters"][0]["body"] == "\N{REPLACEMENT CHARACTER}"
+
+
+async def test_an_event_is_listed_by_its_type_and_the_time_within_its_id(broker: str) -> None:
+    event_id, queue_name = f"evt_{uuid7()}", events_queue("webhook_dispatcher")
+    connection = await aio_pika.connect(broker)
+    async with connection, connection.channel() as channel:
+        await declare_events(channel, "webhook_dispatcher")
+        await channel.default_exchange.publish(
+            Message(b"{}", message_id=event_id, type="person.updated"), queue_name
+        )
+        queue = await channel.get_queue(queue_name)
+        await (await queue.get(timeout=5)).reject(requeue=False)
+        async with open_dead_letters(broker) as letters, asyncio.timeout(10):
+            while not await letters.count(f"{queue_name}.dead"):
+                await asyncio.sleep(0.02)
+
+    _, document, _ = await dead(broker, "list", "--json", "--queue", queue_name)
+    _, table, _ = await dead(broker, "list", "--queue", queue_name)
+
+    (letter,) = json.loads(document)["queues"][0]["letters"]
+    assert (letter["id"], letter["event_type"]) == (event_id, "person.updated")
+    assert letter["operation"] is None
+    sent_at = datetime.fromisoformat(letter["sent_at"])
+    assert timedelta() <= datetime.now(UTC) - sent_at < timedelta(minutes=1)
+    assert "person.updated" in table
+    assert "cannot be read" not in table
 
 
 async def test_replaying_takes_a_yes_and_what_was_named(broker: str) -> None:

@@ -105,8 +105,10 @@ async def test_each_delivery_is_shown_verified_and_no_subscription_stays(
         (Dispatcher(signed_with=OTHER_SECRET), "3 deliveries were not signed"),
     ],
 )
-async def test_what_is_missing_or_not_genuine_breaks_the_story(
+async def test_what_is_missing_or_not_genuine_breaks_the_story_and_no_subscription_stays(
     monkeypatch: pytest.MonkeyPatch, dispatcher: Dispatcher, sentence: str
 ) -> None:
     with pytest.raises(StoryBroken, match=sentence):
         await told(dispatcher, monkeypatch)
+
+    assert dispatcher.server.received[-1].method == "DELETE"

@@ -18,6 +18,7 @@ def candidate(
         secret=b"",
         previous_secret=None,
         previous_secret_expires_at=None,
+        generation=0,
         is_probed=traits.get("is_probed", False),
         is_slow=traits.get("is_slow", False),
         due=due,

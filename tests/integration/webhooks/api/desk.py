@@ -136,20 +136,35 @@ class Desk:
         return str(row["id"])
 
     async def conclude(
-        self, delivery_id: str, concluded: str = "failed", *, at: datetime | None = None
+        self,
+        delivery_id: str,
+        concluded: str = "failed",
+        *,
+        at: datetime | None = None,
+        began: datetime | None = None,
     ) -> None:
-        """As if an attempt had ended the delivery."""
+        """As if an attempt had ended the delivery; as soon as it began, unless that is given."""
         at = at or datetime.now(UTC)
+        began = began or at
         status, error = (200, None) if concluded == "succeeded" else (500, "It answered 500.")
         await self.database.execute(
             """
             WITH over AS (DELETE FROM delivery WHERE id = $1 RETURNING *)
             INSERT INTO attempt (day, delivery_id, number, subscription_id, event_day, event_id, event_type,
-                delivery_created_at, concluded, attempted_at, duration_ms, response_status, error, response_body)
-            SELECT $2, id, attempts_made + 1, subscription_id, event_day, event_id, event_type, created_at, $3, $4, 12,
-                $5, $6, 'what it said' FROM over
+                delivery_created_at, concluded, concluded_at, attempted_at, duration_ms, response_status, error,
+                response_body)
+            SELECT $2, id, attempts_made + 1, subscription_id, event_day, event_id, event_type, created_at, $3, $4, $5,
+                12, $6, $7, 'what it said' FROM over
             """,
-            *(uuid.UUID(delivery_id), at.date(), concluded, at, status, error),
+            *(uuid.UUID(delivery_id), began.date(), concluded, at, began, status, error),
+        )
+
+    async def hold(self, subscription_id: str) -> None:
+        """As the engine would what is pending of a subscription that becomes unavailable."""
+        await self.database.execute(
+            "UPDATE delivery SET state = 'held', held_at = clock_timestamp()"
+            " WHERE subscription_id = $1 AND state = 'pending'",
+            uuid.UUID(subscription_id),
         )
 
     async def set_status(self, subscription_id: str, status: str) -> None:

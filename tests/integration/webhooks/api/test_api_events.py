@@ -45,6 +45,31 @@ async def test_the_order_is_that_of_recording_and_not_of_the_time_within_the_id(
     assert await listed(desk, desk.customer, after=recorded[1]) == recorded[2:]
 
 
+async def test_what_is_told_of_a_customer_s_subscription_is_not_its_partner_s_to_see(
+    desk: Desk,
+) -> None:
+    asked = {"subscription_id": await desk.subscribe()}
+    of_partner = {"subscription_id": await desk.subscribe(desk.partner)}
+
+    tested = await desk.ask(table.TEST_SUBSCRIPTION, desk.customer, **asked)
+    other = await desk.record("transaction.created")
+    own = await desk.ask(table.TEST_SUBSCRIPTION, desk.partner, **of_partner)
+
+    hidden = tested["event_id"]
+    assert await listed(desk, desk.customer) == [hidden, other]
+    for event_type, expected in {
+        "*": [other, own["event_id"]],
+        "webhook_subscription": [own["event_id"]],
+    }.items():
+        assert await listed(desk, desk.partner, event_type=event_type) == expected
+    with pytest.raises(NotFound):
+        await desk.ask(table.GET_EVENT, desk.partner, event_id=hidden)
+    with pytest.raises(NotFound):
+        await listed(desk, desk.partner, after=hidden)
+    delivered = await desk.deliveries(**of_partner, who=desk.partner)
+    assert [delivery["event_id"] for delivery in delivered] == [own["event_id"], other]
+
+
 async def test_a_customer_sees_its_own_and_a_partner_those_of_all_its_customers(desk: Desk) -> None:
     own = await desk.record()
     other = await desk.record(customer_id=desk.customers[1])

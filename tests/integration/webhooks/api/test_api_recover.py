@@ -118,13 +118,106 @@ async def test_a_redelivery_that_is_held_is_the_one_that_is_sent(desk: Desk) -> 
     subscription_id, now = await desk.subscribe(), datetime.now(UTC)
     event_id = await failed_event(desk, subscription_id, now - 3 * HOUR)
     assert await recovered(desk, subscription_id, now - 4 * HOUR) == 1
-    await desk.database.execute(
-        "UPDATE delivery SET state = 'held' WHERE id = $1::text::uuid",
-        await desk.delivery_of(event_id, subscription_id),
-    )
+    await desk.hold(subscription_id)
 
     window = {"since": now - 4 * HOUR, "until": now - 2 * HOUR}
     assert await recovered(desk, subscription_id, **window) == 1
+    assert await pending(desk, subscription_id) == Counter([event_id])
+
+
+async def resent(desk: Desk, subscription_id: str, delivery_id: str) -> str:
+    """The id of one more delivery of the same event."""
+    again = await desk.ask(
+        table.RESEND_DELIVERY,
+        desk.customer,
+        subscription_id=subscription_id,
+        delivery_id=delivery_id,
+    )
+    return str(again["delivery_id"])
+
+
+async def test_an_event_whose_first_delivery_is_on_its_way_is_not_delivered_again(
+    desk: Desk,
+) -> None:
+    subscription_id, now = await desk.subscribe(), datetime.now(UTC)
+    event_id = await desk.record()
+    first = await desk.delivery_of(event_id, subscription_id)
+    await desk.conclude(await resent(desk, subscription_id, first), "failed")
+
+    assert await recovered(desk, subscription_id, now - HOUR) == 0
+    assert await pending(desk, subscription_id) == Counter([event_id])
+
+
+async def test_an_event_that_arrived_by_its_first_delivery_is_not_delivered_again(
+    desk: Desk,
+) -> None:
+    subscription_id, now = await desk.subscribe(), datetime.now(UTC)
+    first = await desk.delivery_of(await desk.record(), subscription_id)
+    await desk.conclude(await resent(desk, subscription_id, first), "failed")
+    # It began before the other had failed, and ended after.
+    await desk.conclude(first, "succeeded", began=now)
+
+    assert await recovered(desk, subscription_id, now - HOUR) == 0
+    assert await pending(desk, subscription_id) == Counter()
+
+
+async def test_of_several_held_deliveries_of_an_event_one_is_sent(desk: Desk) -> None:
+    subscription_id, now = await desk.subscribe(), datetime.now(UTC)
+    events = [await desk.record() for _ in range(2)]
+    for event_id in events:
+        first = await desk.delivery_of(event_id, subscription_id)
+        await resent(desk, subscription_id, first)
+    await desk.hold(subscription_id)
+
+    assert await recovered(desk, subscription_id, now - HOUR) == 2
+    assert await pending(desk, subscription_id) == Counter(events)
+    assert await desk.deliveries(subscription_id, status="held") == []
+    assert await recovered(desk, subscription_id, now - HOUR) == 0
+
+
+async def test_what_is_held_of_an_event_that_is_on_its_way_is_not_sent_too(desk: Desk) -> None:
+    subscription_id, now = await desk.subscribe(), datetime.now(UTC)
+    event_id = await desk.record()
+    first = await desk.delivery_of(event_id, subscription_id)
+    await desk.hold(subscription_id)
+    await resent(desk, subscription_id, first)
+
+    assert await recovered(desk, subscription_id, now - HOUR) == 0
+    assert await pending(desk, subscription_id) == Counter([event_id])
+    assert await desk.deliveries(subscription_id, status="held") == []
+
+
+async def test_windows_that_follow_one_another_miss_no_failure(desk: Desk) -> None:
+    subscription_id = await desk.subscribe()
+    events = [await desk.record() for _ in range(2)]
+    deliveries = [await desk.delivery_of(event_id, subscription_id) for event_id in events]
+    first, later = deliveries
+    now = datetime.now(UTC)
+
+    assert await recovered(desk, subscription_id, now - 2 * HOUR, until=now) == 0
+    # The last attempt of the one began in the first window, and is recorded in the next. The other is recorded in the
+    # first, and committed after it.
+    await desk.conclude(first, "failed", began=now - HOUR)
+    await desk.conclude(later, "failed", at=now - timedelta(seconds=5))
+
+    assert await recovered(desk, subscription_id, now) == 2
+    assert await pending(desk, subscription_id) == Counter(events)
+
+
+async def test_what_was_on_its_way_when_it_was_held_is_recovered_by_the_time_of_that(
+    desk: Desk,
+) -> None:
+    subscription_id = await desk.subscribe()
+    asked = {"subscription_id": subscription_id}
+    event_id = await desk.record()
+    since = datetime.now(UTC)
+
+    await desk.ask(table.UPDATE_SUBSCRIPTION, desk.customer, **asked, status="disabled")
+    await desk.set_status(subscription_id, "unavailable")
+    await desk.ask(table.UPDATE_SUBSCRIPTION, desk.customer, **asked, status="active")
+
+    assert await recovered(desk, subscription_id, datetime.now(UTC)) == 0
+    assert await recovered(desk, subscription_id, since) == 1
     assert await pending(desk, subscription_id) == Counter([event_id])
 
 
@@ -159,7 +252,7 @@ async def test_more_than_one_batch_is_recovered_whole(desk: Desk) -> None:
             FROM event e, copies c WHERE e.tenant = $1
         )
         INSERT INTO attempt SELECT a.day, c.delivery_id, 1, a.subscription_id, a.event_day, c.event_id, a.event_type,
-            a.delivery_created_at, a.concluded, a.attempted_at, 1, 500, NULL, NULL
+            a.delivery_created_at, a.concluded, a.attempted_at, 1, 500, NULL, NULL, a.concluded_at
         FROM attempt a, copies c WHERE a.subscription_id = $2::text::uuid
         """,
         *(desk.tenant, subscription_id),

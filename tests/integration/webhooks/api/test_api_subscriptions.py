@@ -28,6 +28,7 @@ async def test_a_subscription_is_returned_without_its_secret_and_found_again(des
     assert made["callback_url"] == NOWHERE
     assert made["description"] == ""
     assert made["status"] == "active"
+    assert made["updated_at"] == made["created_at"]
     asked = {"subscription_id": made["subscription_id"]}
     assert await desk.ask(table.GET_SUBSCRIPTION, desk.customer, **asked) == made
     assert await desk.ask(table.LIST_SUBSCRIPTIONS, desk.customer) == [made]

@@ -71,6 +71,7 @@ async def test_410_makes_the_subscription_unavailable_at_once_and_tells_the_othe
 ) -> None:
     gone = await rig.subscribe("/gone", event_type="*")
     await rig.subscribe("/other", event_type="webhook_subscription")
+    partner = await rig.subscribe("/partner", event_type="*", customer_id=None)
     rig.receiver.statuses["/gone"] = 410
 
     async with rig.engine() as publisher:
@@ -86,6 +87,9 @@ async def test_410_makes_the_subscription_unavailable_at_once_and_tells_the_othe
     assert told.event["data"]["status"] == "unavailable"
     assert [row.attempts_made for row in held] == [1, 0, 0]
     assert len(rig.receiver.of("/gone")) == 1
+    # A customer's callback URL is not its partner's to know.
+    of_partner = [*await rig.deliveries(partner), *await rig.attempts(partner)]
+    assert {row.event_type for row in of_partner} == {"person.updated"}
 
 
 async def has_status(rig: Rig, subscription_id: UUID, status: str) -> bool:
@@ -160,7 +164,7 @@ async def test_an_answer_opens_the_breaker_and_everything_that_waited_is_deliver
 
 async def test_an_endpoint_that_has_been_dead_for_days_becomes_unavailable(rig: Rig) -> None:
     subscription = await rig.subscribe("/dead", event_type="*")
-    await rig.subscribe("/partner", customer_id=None, event_type="webhook_subscription")
+    await rig.subscribe("/other", event_type="webhook_subscription")
     rig.receiver.statuses["/dead"] = 500
     rules = Rules(retry_seconds=())
 
@@ -170,7 +174,7 @@ async def test_an_endpoint_that_has_been_dead_for_days_becomes_unavailable(rig: 
         rig.clock.advance(days=6)
         await publisher.publish([an_event(10)])
         await eventually("unavailable", lambda: has_status(rig, subscription, "unavailable"))
-        [news] = await eventually("the event", lambda: received_at(rig, "/partner", 1))
+        [news] = await eventually("the event", lambda: received_at(rig, "/other", 1))
 
     assert {row.concluded for row in await rig.attempts(subscription)} == {"failed"}
     [told] = await rig.query("SELECT * FROM event WHERE type = 'webhook_subscription.unavailable'")

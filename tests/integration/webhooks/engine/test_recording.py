@@ -181,3 +181,15 @@ async def test_what_was_left_pending_of_an_unavailable_subscription_is_held_late
     await upkeep(rig).keep()
 
     assert [row.state for row in await rig.deliveries(subscription)] == ["held"]
+
+
+async def test_what_was_left_of_a_deleted_subscription_is_dropped_later(rig: Rig) -> None:
+    await have_today(rig)
+    subscription, other = await rig.subscribe("/a"), await rig.subscribe("/b")
+    await record_one(rig)
+    await rig.change("UPDATE subscription SET status = 'deleted' WHERE id = :id", id=subscription)
+
+    await upkeep(rig).keep()
+
+    assert await rig.deliveries(subscription) == []
+    assert len(await rig.deliveries(other)) == 1

@@ -1,0 +1,105 @@
+"""Commands of one subscription that wait keep nobody else waiting."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+
+import asyncpg
+
+from libs.contracts import webhook_operations as table
+from tests.integration.webhooks.api.desk import Desk
+from tests.support.waiting import eventually
+
+MANY = 40
+"""More than the dispatcher has connections."""
+PROMPT_SECONDS = 8.0
+"""Shorter than a statement may wait for a lock."""
+
+
+@asynccontextmanager
+async def locked(desk: Desk, subscription_id: str) -> AsyncIterator[None]:
+    """Whoever changes the subscription waits, during the body."""
+    url = desk.stack.environment.database_urls["webhook_dispatcher"]
+    connection = await asyncpg.connect(url)
+    try:
+        async with connection.transaction():
+            await connection.execute(
+                "SELECT 1 FROM subscription WHERE id = $1 FOR UPDATE", uuid.UUID(subscription_id)
+            )
+            yield
+    finally:
+        await connection.close()
+
+
+async def waiting_for_locks(desk: Desk) -> int:
+    (row,) = await desk.rows(
+        "SELECT count(*) AS n FROM pg_stat_activity WHERE application_name = 'bankside-webhook_dispatcher'"
+        " AND datname = current_database() AND wait_event_type = 'Lock'"
+    )
+    return int(row["n"])
+
+
+async def test_deliveries_go_on_while_commands_wait_on_all_their_connections(desk: Desk) -> None:
+    busy, other = await desk.subscribe(), await desk.subscribe(desk.other_customer)
+
+    async def many_wait() -> bool:
+        return await waiting_for_locks(desk) > 10
+
+    async def attempted() -> bool:
+        return bool(
+            await desk.rows(
+                "SELECT 1 FROM attempt WHERE event_id = $1 AND subscription_id = $2",
+                *(uuid.UUID(event_id.removeprefix("evt_")), uuid.UUID(other)),
+            )
+        )
+
+    async with asyncio.TaskGroup() as group, locked(desk, busy):
+        asked = [
+            group.create_task(
+                desk.ask(table.TEST_SUBSCRIPTION, desk.customer, subscription_id=busy)
+            )
+            for _ in range(MANY)
+        ]
+        await eventually("many wait", many_wait)
+        event_id = await desk.record(customer_id=desk.customers[1])
+        await eventually("an attempt for somebody else", attempted, PROMPT_SECONDS)
+
+    assert len({task.result()["delivery_id"] for task in asked}) == MANY
+
+
+async def test_recoveries_of_one_subscription_wait_for_one_another_without_a_connection(
+    desk: Desk,
+) -> None:
+    subscription_id = await desk.subscribe()
+    since = datetime.now(UTC) - timedelta(hours=1)
+
+    async def recorded() -> list[int]:
+        rows = await desk.rows(
+            "SELECT attempts FROM inbox WHERE ordering_key LIKE '%' || $1 ORDER BY sequence",
+            subscription_id,
+        )
+        assert len(rows) == MANY
+        return [row["attempts"] for row in rows]
+
+    async with asyncio.TaskGroup() as group, locked(desk, subscription_id):
+        asked = [
+            group.create_task(
+                desk.ask(
+                    table.RECOVER_SUBSCRIPTION,
+                    desk.customer,
+                    subscription_id=subscription_id,
+                    since=since,
+                )
+            )
+            for _ in range(MANY)
+        ]
+        attempts = await eventually("all recorded", recorded)
+        async with asyncio.timeout(PROMPT_SECONDS):
+            await desk.ask(table.LIST_SUBSCRIPTIONS, desk.stranger)
+
+    assert attempts == [1] + [0] * (MANY - 1)
+    assert [task.result() for task in asked] == [{"scheduled": 0}] * MANY
