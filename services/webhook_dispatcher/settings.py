@@ -21,7 +21,9 @@ class Settings(CommandSettings):
     model_config = settings_of("WEBHOOK_DISPATCHER")
 
     database_connections: int = Field(default=20, ge=10, le=200)
-    """The engine has six, the others are for commands and queries."""
+    """The engine has nine at most, the others are for commands and queries."""
+    shutdown_seconds: float = Field(default=35, gt=0, le=300)
+    """Long enough for what is under way: commands first, then posts."""
     callback_allow: str = ""
     """Where deliveries may go against the rules, for development: `host:port`, `host:*` or networks, separated by
     commas. Refused in production.

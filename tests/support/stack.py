@@ -28,7 +28,7 @@ from libs.runtime.processes import die_with_parent
 from tests.support.infrastructure import Environment
 
 READY_SECONDS = 30.0
-STOP_SECONDS = 20.0
+STOP_SECONDS = 40.0
 POLL_SECONDS = 0.05
 
 
