@@ -9,7 +9,7 @@ from deploy.local.state import LocalState, running
 from libs.runtime.processes import end_processes
 from libs.runtime.supervision_state import end_leftovers
 
-STOP_SECONDS = 90.0
+STOP_SECONDS = 110.0
 """Longer than all parts may take one after the other; what runs then is killed."""
 
 

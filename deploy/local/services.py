@@ -21,6 +21,8 @@ class Service:
     prefix: str
     public_port: int | None = None
     """The default of `BANKSIDE_<prefix>_PORT`; None: it serves nothing but its admin port."""
+    stop_seconds: float = 20.0
+    """Longer than it lets itself take to stop (its `shutdown_seconds`)."""
 
     @property
     def port_setting(self) -> str:
@@ -32,7 +34,7 @@ SERVICES = (
     Service("onboarding", "ONBOARDING"),
     Service("ledger_read", "LEDGER_READ"),
     Service("payments", "PAYMENTS"),
-    Service("webhook_dispatcher", "WEBHOOK_DISPATCHER"),
+    Service("webhook_dispatcher", "WEBHOOK_DISPATCHER", stop_seconds=40.0),
     Service("gateway", "GATEWAY", public_port=8080),
 )
 """In the order in which they start; they stop in the reverse order."""

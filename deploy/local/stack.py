@@ -185,6 +185,7 @@ def _child(service: Service, state: LocalState, settings: Mapping[str, str]) -> 
         ready=http_ready(LOOPBACK, int(settings[f"BANKSIDE_{service.prefix}_ADMIN_PORT"])),
         log_path=state.log(service.name),
         cwd=state.root,
+        stop_seconds=service.stop_seconds,
     )
 
 

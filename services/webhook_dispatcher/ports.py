@@ -22,6 +22,8 @@ class Verdict(StrEnum):
     """No connection, no TLS session, a reset, or no name."""
     FORBIDDEN = "forbidden"
     """The address is not one that deliveries may go to. Nothing was sent."""
+    NOT_TRIED = "not_tried"
+    """Nothing was sent, for a reason of our own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +31,8 @@ class Post:
     """A signed delivery, ready to be sent. `headers` do not name the host or the length."""
 
     url: str
-    headers: Mapping[str, str]
-    body: bytes
+    headers: Mapping[str, str] = field(repr=False)
+    body: bytes = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,6 +23,8 @@ class Settings(CommandSettings):
 
     database_connections: int = Field(default=20, ge=CONNECTIONS + 5, le=200)
     """The engine has its own among them, the others are for commands and queries."""
+    shutdown_seconds: float = Field(default=35, gt=0, le=300)
+    """Long enough for what is under way: commands first, then posts."""
     callback_allow: str = ""
     """Where deliveries may go against the rules, for development: `host:port`, `host:*` or networks, separated by
     commas. Refused in production.

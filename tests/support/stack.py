@@ -27,7 +27,7 @@ from tests.support.infrastructure import Environment
 from tests.support.launching import Launch, Program, Running, forked
 
 READY_SECONDS = 30.0
-STOP_SECONDS = 20.0
+STOP_SECONDS = 40.0
 POLL_SECONDS = 0.05
 
 

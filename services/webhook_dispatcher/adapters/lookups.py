@@ -3,7 +3,8 @@
 `getaddrinfo` knows what this machine knows (its hosts file, its search order) and needs no library; but it cannot be
 interrupted, and a name whose servers are silent holds its thread for as long as the system waits, often 10 s and more.
 So the threads are our own and never those that the rest of the process uses; however many ask for a name at one moment,
-it is looked up once; and names that were slow the last time share a few threads, whatever their number.
+it is looked up once; and names that were slow the last time share a few threads, whatever their number. The others have
+so many that only hundreds of names which fall silent at one moment can take them all, until they are known to be slow.
 """
 
 from __future__ import annotations
@@ -14,10 +15,11 @@ import socket
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
 SECONDS = 5.0
+THREAD_SECONDS = 2.0
 SLOW_SECONDS = 1.0
 SLOW_NAMES = 4096
 
@@ -32,11 +34,30 @@ class NotResolvedInTime(NotResolved):
     """The host name has no address yet."""
 
 
+class NotLookedUp(NotResolved):
+    """No thread was free to look the host name up: it is not the name's fault."""
+
+
+class _Lookup:
+    """A name that is being looked up, or waits for a thread.
+
+    Attributes:
+        begun: it has a thread, or is over.
+        wanted_until: whoever asked last waits until then for it to begin.
+    """
+
+    def __init__(self, look_up: Callable[[_Lookup], Coroutine[Any, Any, list[str]]]) -> None:
+        self.begun = asyncio.Event()
+        self.wanted_until = 0.0
+        self.task = asyncio.create_task(look_up(self), name="lookup")
+
+
 class Lookups:
     """Looks names up. Answers are not kept: a name is looked up whenever it is dialled.
 
     Args:
-        seconds: how long a caller waits.
+        seconds: how long a caller waits for the answer.
+        thread_seconds: how long it waits for a thread before that.
         at_once: threads for names that are not known to be slow.
         slow_at_once: threads for those that took longer than `slow_seconds` the last time.
     """
@@ -45,55 +66,66 @@ class Lookups:
         self,
         *,
         seconds: float = SECONDS,
-        at_once: int = 32,
+        thread_seconds: float = THREAD_SECONDS,
+        at_once: int = 256,
         slow_at_once: int = 8,
         slow_seconds: float = SLOW_SECONDS,
         getaddrinfo: GetAddrInfo = socket.getaddrinfo,
     ) -> None:
         self._seconds = seconds
+        self._thread_seconds = thread_seconds
         self._slow_seconds = slow_seconds
         self._getaddrinfo = getaddrinfo
         self._quick = asyncio.Semaphore(at_once)
         self._slow = asyncio.Semaphore(slow_at_once)
         self._slow_names: OrderedDict[str, None] = OrderedDict()
-        self._under_way: dict[str, asyncio.Task[list[str]]] = {}
-        self._wanted_until: dict[str, float] = {}
+        self._under_way: dict[str, _Lookup] = {}
 
     async def addresses(self, host: str) -> list[str]:
         """Every address of a name, in the system's order of preference; of IPv6 with its scope, if it has one.
 
         Raises:
+            NotLookedUp: there was no thread for it in time.
             NotResolvedInTime: the answer took too long.
             NotResolved: it has none.
         """
-        self._wanted_until[host] = time.monotonic() + self._seconds
-        lookup = self._under_way.get(host)
-        if lookup is None:
-            lookup = asyncio.create_task(self._look_up(host), name="lookup")
-            lookup.add_done_callback(lambda done: self._ended(host, done))
-            self._under_way[host] = lookup
+        lookup = self._under_way.get(host) or self._begin(host)
+        lookup.wanted_until = time.monotonic() + self._thread_seconds
+        try:
+            async with asyncio.timeout(self._thread_seconds):
+                await lookup.begun.wait()
+        except TimeoutError:
+            raise NotLookedUp from None
         try:
             async with asyncio.timeout(self._seconds):
-                return await asyncio.shield(lookup)
+                return await asyncio.shield(lookup.task)
         except TimeoutError:
             raise NotResolvedInTime from None
 
     async def close(self) -> None:
         """Forget what is under way. Threads that still wait end by themselves, and do not keep the process."""
-        lookups = list(self._under_way.values())
+        lookups = [lookup.task for lookup in self._under_way.values()]
         for lookup in lookups:
             lookup.cancel()
         await asyncio.gather(*lookups, return_exceptions=True)
 
-    def _ended(self, host: str, lookup: asyncio.Task[list[str]]) -> None:
-        del self._under_way[host], self._wanted_until[host]
-        if not lookup.cancelled():
-            lookup.exception()  # nobody may be waiting for it any more
+    def _begin(self, host: str) -> _Lookup:
+        lookup = self._under_way[host] = _Lookup(lambda lookup: self._look_up(host, lookup))
 
-    async def _look_up(self, host: str) -> list[str]:
+        def ended(task: asyncio.Task[list[str]]) -> None:
+            del self._under_way[host]
+            lookup.begun.set()
+            if not task.cancelled():
+                task.exception()  # nobody may be waiting for it any more
+
+        lookup.task.add_done_callback(ended)
+        return lookup
+
+    async def _look_up(self, host: str, lookup: _Lookup) -> list[str]:
         async with self._slow if host in self._slow_names else self._quick:
-            if time.monotonic() >= self._wanted_until[host]:
-                raise NotResolvedInTime
+            if time.monotonic() >= lookup.wanted_until:
+                raise NotLookedUp
+            lookup.begun.set()
             started = time.monotonic()
             try:
                 found = await _in_thread(

@@ -22,7 +22,12 @@ import structlog
 from services.webhook_dispatcher.adapters.callback_targets import Unfit, target_of
 from services.webhook_dispatcher.adapters.callback_urls import Rules
 from services.webhook_dispatcher.adapters.dialing import Connections, ForbiddenAddress
-from services.webhook_dispatcher.adapters.lookups import Lookups, NotResolved, NotResolvedInTime
+from services.webhook_dispatcher.adapters.lookups import (
+    Lookups,
+    NotLookedUp,
+    NotResolved,
+    NotResolvedInTime,
+)
 from services.webhook_dispatcher.adapters.retry_after import retry_after
 from services.webhook_dispatcher.ports import Attempt, Post, Verdict
 
@@ -87,6 +92,10 @@ class AiohttpPoster:
         except (Unfit, ForbiddenAddress):
             verdict = Verdict.FORBIDDEN
             error = "The callback URL leads to where deliveries may not go."
+        except Exception as unforeseen:
+            # Whatever it is, it comes of this one endpoint, and must not end the deliveries to all others.
+            self._log.error("post_failed", error=type(unforeseen).__name__)
+            verdict, error = Verdict.UNREACHABLE, "It could not be sent."
         return Attempt(
             verdict=verdict,
             attempted_at=attempted_at,
@@ -123,6 +132,8 @@ class AiohttpPoster:
     def _failed(self, failure: Exception) -> tuple[Verdict, str]:
         """The verdict and a sentence for whoever looks into the delivery, with no address and nothing of ours."""
         match failure:
+            case NotLookedUp():
+                return Verdict.NOT_TRIED, "The host name could not be looked up yet."
             case NotResolvedInTime():
                 return Verdict.TIMED_OUT, "The host name was not resolved in time."
             case NotResolved():

@@ -51,6 +51,17 @@ def allocate(
     return dict(begun)
 
 
+def in_turn(candidates: Sequence[Candidate], served_until: UUID) -> list[Candidate]:
+    """The candidates in order of their ids, beginning after the one that was served last: every one has its turn."""
+    return sorted(
+        candidates,
+        key=lambda candidate: (
+            candidate.subscription_id <= served_until,
+            candidate.subscription_id,
+        ),
+    )
+
+
 def limit_of(candidate: Candidate) -> int:
     """What the subscription may have in flight."""
     if candidate.is_probed:

@@ -26,7 +26,7 @@ def is_dead(health: Health, standing: Standing, now: datetime) -> bool:
     Args:
         standing: `overdue` counts what has been due for as long as a whole schedule, up to `FAILED_EVENTS`.
     """
-    if _succeeded_lately(health.last_success_at or standing.created_at, now):
+    if _succeeded_lately(health.last_success_at or standing.known_since, now):
         return False
     if standing.overdue >= FAILED_EVENTS:
         return True  # each of them for longer than a day

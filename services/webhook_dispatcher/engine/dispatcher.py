@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import date, datetime
 from itertools import islice
 from uuid import UUID, uuid4
 
@@ -25,7 +25,7 @@ from libs.persistence.engine import Database
 from libs.persistence.sealing import CannotOpen
 from libs.runtime.crash import crash_point
 from libs.signing.webhook import WebhookSecretError
-from services.webhook_dispatcher.engine.allocation import IN_FLIGHT, allocate
+from services.webhook_dispatcher.engine.allocation import IN_FLIGHT, allocate, in_turn
 from services.webhook_dispatcher.engine.patience import until_done
 from services.webhook_dispatcher.engine.rules import POST_SECONDS, Rules
 from services.webhook_dispatcher.engine.sent import Leased, Sent
@@ -33,7 +33,7 @@ from services.webhook_dispatcher.engine.signing import Signer
 from services.webhook_dispatcher.metrics import FIRST_ATTEMPT_SECONDS
 from services.webhook_dispatcher.ports import Attempt, Poster, Verdict
 from services.webhook_dispatcher.repository import claims
-from services.webhook_dispatcher.repository.claims import Candidate, Claimed
+from services.webhook_dispatcher.repository.claims import Claimed
 
 POLL_SECONDS = 0.25
 SWEEPING_SHARE = 10
@@ -73,6 +73,7 @@ class Dispatcher:
         self._wake = asyncio.Event()
         self._none_used = asyncio.Event()
         self._none_used.set()
+        self._claiming = asyncio.Lock()
         self._stopping = False
         self._log = structlog.get_logger("webhooks")
 
@@ -95,31 +96,38 @@ class Dispatcher:
         async with asyncio.TaskGroup() as sending:
             while True:
                 self._wake.clear()
-                if not self._stopping and await until_done("claim", lambda: self._claim(sending)):
+                if await until_done("claim", lambda: self._claim(sending)):
                     continue
-                pause = self._next_sweep_at() - asyncio.get_running_loop().time()
                 try:
-                    async with asyncio.timeout(min(max(pause, 0.001), POLL_SECONDS)):
+                    async with asyncio.timeout(self._pause()):
                         await self._wake.wait()
                 except TimeoutError:
                     pass
 
     async def stop(self, seconds: float) -> None:
-        """Begin nothing more; let what is under way be recorded, for so long."""
+        """Begin nothing more; let what is under way be recorded, for so long.
+
+        A claim that is under way too: what it takes is given back.
+        """
         self._stopping = True
         try:
             async with asyncio.timeout(seconds):
+                async with self._claiming:
+                    pass
                 await self._none_used.wait()
         except TimeoutError:
             self._log.warning("deliveries_left_to_their_leases", count=self._used.total())
 
     async def _claim(self, sending: asyncio.TaskGroup) -> bool:
         """Begin what may be begun; true when it is worth looking again at once."""
-        slots, used = self._rules.slots, self._used.total()
-        started = asyncio.get_running_loop().time()
-        sweeping = started >= self._next_sweep_at()
-        if used >= slots or not (sweeping or self._active):
+        sweeping = asyncio.get_running_loop().time() >= self._next_sweep_at()
+        if not self._may_begin() or not (sweeping or self._active):
             return False
+        async with self._claiming:
+            return await self._begin_some(sending, sweeping=sweeping)
+
+    async def _begin_some(self, sending: asyncio.TaskGroup, *, sweeping: bool) -> bool:
+        started = asyncio.get_running_loop().time()
         if sweeping and self._swept_until == claims.FIRST:
             self._sweep_wanted = False
         now, claim = self._clock(), uuid4()
@@ -132,8 +140,13 @@ class Dispatcher:
                 else self._some_active()
             )
             found = await claims.candidates(connection, ids, now, most_due=IN_FLIGHT)
-            turn = _in_turn(found, self._served_until)
-            counts = allocate(turn, in_flight, self._used, slots=slots, used=used)
+            counts = allocate(
+                in_turn(found, self._served_until),
+                in_flight,
+                self._used,
+                slots=self._rules.slots,
+                used=self._used.total(),
+            )
             claimed = await self._take(connection, counts, claim, now) if counts else []
         by_id = {candidate.subscription_id: candidate for candidate in found}
         begin_before = started + self._rules.lease_seconds - POST_SECONDS
@@ -152,13 +165,42 @@ class Dispatcher:
     async def _take(
         self, connection: AsyncConnection, counts: Mapping[UUID, int], claim: UUID, now: datetime
     ) -> list[Claimed]:
-        lease_until = now + timedelta(seconds=self._rules.lease_seconds)
-        claimed = await claims.take(connection, counts, claim, now=now, lease_until=lease_until)
-        lost = [delivery.id for delivery in claimed if delivery.body is None]
-        if lost:
-            self._log.error("deliveries_without_event", count=len(lost))
-            await claims.drop(connection, lost, claim)
+        claimed = await claims.take(
+            connection, counts, claim, now=now, lease_seconds=self._rules.lease_seconds
+        )
+        without_event = [delivery for delivery in claimed if delivery.body is None]
+        if without_event:
+            first_kept = now.date() - self._rules.retention
+            await self._let_go(connection, without_event, claim, first_kept)
         return claimed
+
+    async def _let_go(
+        self,
+        connection: AsyncConnection,
+        without_event: Sequence[Claimed],
+        claim: UUID,
+        first_kept: date,
+    ) -> None:
+        """Drop deliveries whose event is kept no longer.
+
+        The others' events are there: a statement that was planned just before the first event of a day was recorded
+        does not know the partition of that day. The next one does.
+        """
+        lost = [delivery.id for delivery in without_event if delivery.event_day < first_kept]
+        unseen = [delivery.id for delivery in without_event if delivery.event_day >= first_kept]
+        self._log.error("deliveries_without_event", dropped=len(lost), given_back=len(unseen))
+        await claims.drop(connection, lost, claim)
+        await claims.give_back(connection, unseen, claim)
+
+    def _may_begin(self) -> bool:
+        return not self._stopping and self._used.total() < self._rules.slots
+
+    def _pause(self) -> float:
+        """How long to wait for somebody to wake us. When nothing may be begun, that is whoever ends something."""
+        if not self._may_begin():
+            return POLL_SECONDS
+        pause = self._next_sweep_at() - asyncio.get_running_loop().time()
+        return min(max(pause, 0.001), POLL_SECONDS)
 
     def _some_active(self) -> list[UUID]:
         """Those that were looked at longest ago. They are active again once something due is found or said."""
@@ -201,9 +243,9 @@ class Dispatcher:
     async def _send(self, leased: Leased, body: bytes) -> None:
         crash_point("webhook_dispatcher.claimed")
         delivery = leased.delivery
-        if asyncio.get_running_loop().time() > leased.begin_before:
-            # We were held up: the lease will be freed, and whoever claims it next sends it.
-            self._log.warning("begun_too_late", delivery=str(delivery.id))
+        if self._stopping or asyncio.get_running_loop().time() > leased.begin_before:
+            self._log.warning("given_back", delivery=str(delivery.id), stopping=self._stopping)
+            await until_done("give back", lambda: self._give_back(leased))
             self._release(leased)
             return
         attempt = await self._attempt(leased, body)
@@ -212,6 +254,10 @@ class Dispatcher:
             waited = attempt.attempted_at - delivery.created_at
             FIRST_ATTEMPT_SECONDS.observe(max(0.0, waited.total_seconds()))
         self._ended(Sent(leased, attempt))
+
+    async def _give_back(self, leased: Leased) -> None:
+        async with self._database.transaction() as connection:
+            await claims.give_back(connection, [leased.delivery.id], leased.claim)
 
     async def _attempt(self, leased: Leased, body: bytes) -> Attempt:
         now = self._clock()
@@ -222,17 +268,9 @@ class Dispatcher:
                 "cannot_sign", subscription=str(leased.to.subscription_id), exc_info=error
             )
             return Attempt(
-                verdict=Verdict.FORBIDDEN,
+                verdict=Verdict.NOT_TRIED,
                 attempted_at=now,
                 duration_ms=0,
                 error="It could not be signed, and was not sent.",
             )
         return await self._poster.post(post)
-
-
-def _in_turn(candidates: Sequence[Candidate], served_until: UUID) -> list[Candidate]:
-    """The candidates, in turn: those after the last one that was served first."""
-    later = [candidate for candidate in candidates if candidate.subscription_id > served_until]
-    return later + [
-        candidate for candidate in candidates if candidate.subscription_id <= served_until
-    ]

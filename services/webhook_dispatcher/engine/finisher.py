@@ -73,7 +73,7 @@ class Finisher:
             self._done(batch)
 
     async def write(self, batch: Sequence[Sent]) -> None:
-        """Returns when the batch is recorded, and what it means for its subscriptions too."""
+        """Returns when the batch is recorded, and nothing more is sent to those that answered 410."""
         endings = [self._ending(sent) for sent in batch]
         recorded, healths = await until_done("finish", lambda: self._commit(batch, endings))
         self._count(batch, endings, recorded)

@@ -1,12 +1,17 @@
 """A subscription whose endpoint is dead, or wants nothing any more, becomes unavailable.
 
 What happens from then on is held, so that `recover` has it. An event tells the subscriber's other subscriptions.
+
+Whoever records attempts waits only for what has to be at once: that an endpoint which answered 410 is sent nothing
+more. To look whether one is dead, and to hold what is pending, which may be millions, are tasks of their own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+import asyncio
+from collections.abc import Awaitable, Callable, Collection
 from datetime import UTC, datetime, timedelta
+from typing import NoReturn
 from uuid import UUID
 
 import structlog
@@ -15,7 +20,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from libs.persistence.engine import Database
 from libs.runtime.crash import crash_point
 from services.webhook_dispatcher.engine.days import Days
-from services.webhook_dispatcher.engine.death import FAILED_EVENTS, is_dead
+from services.webhook_dispatcher.engine.death import FAILED_EVENTS, is_dead, may_be_dead
 from services.webhook_dispatcher.engine.patience import until_done
 from services.webhook_dispatcher.engine.rules import Rules
 from services.webhook_dispatcher.engine.schedule import whole_seconds
@@ -25,6 +30,8 @@ from services.webhook_dispatcher.repository.endpoints import Health
 from services.webhook_dispatcher.views import subscription_event
 
 BATCH = 5000
+LOOK_SECONDS = 60.0
+"""Between two looks at the same endpoint, or more."""
 
 Change = Callable[[AsyncConnection, UUID, int], Awaitable[int]]
 
@@ -48,13 +55,49 @@ class GivingUp:
         self._whole_schedule = timedelta(seconds=whole_seconds(rules.retry_seconds))
         self._clock = clock
         self._wake = wake
+        self._suspects: set[UUID] = set()
+        self._any_suspect = asyncio.Event()
+        self._any_to_hold = asyncio.Event()
         self._log = structlog.get_logger("webhooks")
 
     async def consider(self, subscription_id: UUID, health: Health, *, wants_nothing: bool) -> None:
-        """Make the subscription unavailable if the rule says so, or without asking it if `wants_nothing`.
+        """Make the subscription unavailable: at once if it `wants_nothing`; if the rule says so, soon.
 
         Nothing happens when the endpoint is not the one any more whose health this is.
         """
+        if wants_nothing:
+            await self._give_up(subscription_id, health, wants_nothing=True)
+        else:
+            self._suspects.add(subscription_id)
+            self._any_suspect.set()
+
+    async def look_for_ever(self) -> NoReturn:
+        """See whether endpoints are dead: at each once in `LOOK_SECONDS` at most, however much fails there."""
+        while True:
+            await self._any_suspect.wait()
+            await self._look()
+            await asyncio.sleep(LOOK_SECONDS)
+
+    async def _look(self) -> None:
+        suspects, self._suspects = self._suspects, set()
+        self._any_suspect.clear()
+        healths = await until_done("look", lambda: self._healths(suspects))
+        for subscription_id, health in healths.items():
+            if may_be_dead(health, self._clock()):
+                await self._give_up(subscription_id, health, wants_nothing=False)
+
+    async def _healths(self, subscriptions: Collection[UUID]) -> dict[UUID, Health]:
+        async with self._database.transaction() as connection:
+            return await endpoints.read(connection, subscriptions)
+
+    async def hold_for_ever(self) -> NoReturn:
+        """Hold what is pending of those that became unavailable."""
+        while True:
+            await self._any_to_hold.wait()
+            self._any_to_hold.clear()
+            await until_done("hold", self.go_on)
+
+    async def _give_up(self, subscription_id: UUID, health: Health, *, wants_nothing: bool) -> None:
         if await until_done(
             "unavailable",
             lambda: self._make_unavailable(subscription_id, health, wants_nothing=wants_nothing),
@@ -62,7 +105,7 @@ class GivingUp:
             self._log.warning("subscription_unavailable", subscription=str(subscription_id))
             MADE_UNAVAILABLE.inc()
             self._wake()
-            await self.hold(subscription_id)
+            self._any_to_hold.set()
 
     async def _make_unavailable(
         self, subscription_id: UUID, health: Health, *, wants_nothing: bool
@@ -91,12 +134,10 @@ class GivingUp:
         crash_point("webhook_dispatcher.given_up")
         return True
 
-    async def hold(self, subscription_id: UUID) -> None:
-        """Hold what is pending of an unavailable subscription. What is in flight is not tried again if it fails."""
-        await self._all(subscription_id, "unavailable", deliveries.hold)
-
     async def go_on(self) -> None:
-        """Hold, or of deleted subscriptions drop, what somebody left who died or gave up while doing so."""
+        """Hold what is pending of unavailable subscriptions, and drop what is there of deleted ones, which somebody may
+        have left who died or gave up while doing so. What is in flight is not tried again if it fails.
+        """
         async with self._database.transaction() as connection:
             left = await endpoints.left_over(connection)
         for subscription_id, status in left:

@@ -6,7 +6,7 @@
   spends no attempts.
 - *Slow* is an endpoint since an attempt took 5 s or more, whether or not it was answered, until one is answered within
   2 s.
-- A forbidden address says nothing about the endpoint: nothing was sent.
+- A forbidden address, and what was not tried for a reason of our own, say nothing about the endpoint.
 """
 
 from __future__ import annotations
@@ -30,15 +30,13 @@ def after_attempt(health: Health, attempt: Attempt, *, failed_for_good: bool) ->
     """The endpoint's health after an attempt, which ended the delivery as failed when `failed_for_good`."""
     match attempt.verdict:
         case Verdict.SUCCEEDED:
-            known = _succeeded(_answered(health), attempt)
+            known = _timed(_succeeded(_answered(health), attempt), attempt)
         case Verdict.REFUSED | Verdict.GONE:
-            known = _answered(health)
+            known = _timed(_answered(health), attempt)
         case Verdict.TIMED_OUT | Verdict.UNREACHABLE:
-            known = _not_reached(health, attempt)
-        case Verdict.FORBIDDEN:
+            known = _timed(_not_reached(health, attempt), attempt)
+        case Verdict.FORBIDDEN | Verdict.NOT_TRIED:
             known = health
-    if attempt.verdict is not Verdict.FORBIDDEN:
-        known = _timed(known, attempt)
     if failed_for_good:
         known = replace(
             known,

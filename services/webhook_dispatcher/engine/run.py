@@ -22,7 +22,7 @@ from services.webhook_dispatcher.engine.dispatcher import Dispatcher
 from services.webhook_dispatcher.engine.finisher import Finisher
 from services.webhook_dispatcher.engine.giving_up import GivingUp
 from services.webhook_dispatcher.engine.ingest import Ingest
-from services.webhook_dispatcher.engine.rules import Rules
+from services.webhook_dispatcher.engine.rules import POST_SECONDS, Rules
 from services.webhook_dispatcher.engine.schedule import Random
 from services.webhook_dispatcher.engine.sent import Sent
 from services.webhook_dispatcher.engine.signing import Signer
@@ -30,10 +30,11 @@ from services.webhook_dispatcher.engine.upkeep import Upkeep
 from services.webhook_dispatcher.metrics import measure_for_ever
 from services.webhook_dispatcher.ports import Poster
 
-CONNECTIONS = 7
+CONNECTIONS = 9
 """Of the database: one for each of the background tasks, and the one that holds the leadership of the upkeep."""
 STOP_SECONDS = 3.0
-DRAIN_SECONDS = 8.0
+DRAIN_SECONDS = POST_SECONDS + 2.0
+"""For whatever was begun to end, and to be recorded."""
 
 
 COLLECTOR = (10_000, 20, 100)
@@ -86,6 +87,8 @@ async def run_engine(
             process.background("webhook-metrics", measure_for_ever(database, clock)),
             process.background("webhook-upkeep", upkeep.keep_for_ever()),
             process.background("webhook-sweeper", upkeep.sweep_for_ever()),
+            process.background("webhook-undertaker", giving_up.look_for_ever()),
+            process.background("webhook-holder", giving_up.hold_for_ever()),
             process.background("webhook-finisher", finisher.run()),
             process.background("webhook-dispatcher", dispatcher.run()),
             process.background("event-ingest", consumer.run()),

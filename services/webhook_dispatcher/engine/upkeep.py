@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable
 from datetime import date, datetime, timedelta
 from typing import NoReturn
+from uuid import UUID
 
 import asyncpg
 import structlog
@@ -64,7 +65,7 @@ class Upkeep:
 
     async def sweep(self) -> int:
         async with self._database.transaction() as connection:
-            return await claims.free_expired(connection, self._clock())
+            return await claims.free_expired(connection)
 
     async def keep_for_ever(self) -> NoReturn:
         """Of several processes one does this."""
@@ -104,12 +105,13 @@ class Upkeep:
         if not any(day < first_kept for day in days):
             return
         dropped = 0
-        while True:
+        last: UUID | None = claims.FIRST
+        while last is not None:
             async with self._database.transaction() as connection:
-                count = await partitions.drop_deliveries(connection, first_kept, DROP_BATCH)
+                count, last = await partitions.drop_deliveries(
+                    connection, first_kept, after=last, most=DROP_BATCH
+                )
             dropped += count
-            if count < DROP_BATCH:
-                break
         if dropped:
             self._log.warning("deliveries_kept_no_longer", count=dropped)
         await self._drop_days("event", first_kept)

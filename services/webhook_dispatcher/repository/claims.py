@@ -76,17 +76,18 @@ _TAKE = text(
             ORDER BY due_at LIMIT w.count FOR UPDATE SKIP LOCKED
         ) AS d
     ), taken AS (
-        UPDATE delivery d SET claim = :claim, lease_until = CAST(:lease_until AS timestamptz)
+        UPDATE delivery d SET claim = :claim, lease_until = clock_timestamp() + make_interval(secs => :lease_seconds)
         WHERE d.id = ANY(ARRAY(SELECT id FROM picked))
         RETURNING d.id, d.subscription_id, d.event_day, d.event_id, d.attempts_made, d.created_at
     )
     SELECT t.*, e.body FROM taken t LEFT JOIN event e ON e.day = t.event_day AND e.id = t.event_id
     """
 )
+# The moment of a statement, unlike that of the clock, is found in an index.
 _FREE_EXPIRED = text(
     """
     UPDATE delivery SET claim = NULL, lease_until = NULL WHERE id IN (
-        SELECT id FROM delivery WHERE claim IS NOT NULL AND lease_until < :now FOR UPDATE SKIP LOCKED
+        SELECT id FROM delivery WHERE claim IS NOT NULL AND lease_until < statement_timestamp() FOR UPDATE SKIP LOCKED
     )
     """
 )
@@ -117,7 +118,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Claimed:
-    """A delivery that is ours until its lease ends. `body` is None when its event is kept no longer."""
+    """A delivery that is ours until its lease ends. `body` is None when its event was not found."""
 
     id: UUID
     subscription_id: UUID
@@ -159,9 +160,12 @@ async def take(
     claim: UUID,
     *,
     now: datetime,
-    lease_until: datetime,
+    lease_seconds: float,
 ) -> list[Claimed]:
-    """Claim so many deliveries of each subscription, those due longest, passing over what is locked."""
+    """Claim so many deliveries of each subscription, those due longest, passing over what is locked.
+
+    Leases go by the database's clock, and begin as this is executed: processes need not agree what time it is.
+    """
     rows = await connection.execute(
         _TAKE,
         {
@@ -169,20 +173,30 @@ async def take(
             "counts": list(counts.values()),
             "claim": claim,
             "now": now,
-            "lease_until": lease_until,
+            "lease_seconds": lease_seconds,
         },
     )
     return [Claimed(*row) for row in rows]
 
 
-async def free_expired(connection: AsyncConnection, now: datetime) -> int:
+async def free_expired(connection: AsyncConnection) -> int:
     """Give back what was claimed by those who did not finish in time; how many. What they tried is not counted."""
-    freed = await connection.execute(_FREE_EXPIRED, {"now": now})
+    freed = await connection.execute(_FREE_EXPIRED)
     return freed.rowcount
 
 
+async def give_back(connection: AsyncConnection, ids: Sequence[UUID], claim: UUID) -> None:
+    """What was claimed and not begun."""
+    await connection.execute(
+        text(
+            "UPDATE delivery SET claim = NULL, lease_until = NULL WHERE id = ANY(:ids) AND claim = :claim"
+        ),
+        {"ids": list(ids), "claim": claim},
+    )
+
+
 async def drop(connection: AsyncConnection, ids: Sequence[UUID], claim: UUID) -> None:
-    """Deliveries that have lost their event."""
+    """Deliveries whose event is kept no longer."""
     await connection.execute(
         text("DELETE FROM delivery WHERE id = ANY(:ids) AND claim = :claim"),
         {"ids": list(ids), "claim": claim},

@@ -67,11 +67,11 @@ class Standing:
     """What the rule of the dead endpoint asks for, besides its health.
 
     Args:
-        created_at: of the subscription.
+        known_since: when the subscription was created, or its endpoint was reset.
         overdue: pending deliveries that were due before a moment asked for, counted up to a number asked for.
     """
 
-    created_at: datetime
+    known_since: datetime
     overdue: int
 
 
@@ -101,10 +101,11 @@ async def standing(
 ) -> Standing:
     rows = await connection.execute(
         text(
-            "SELECT s.created_at, (SELECT count(*) FROM (SELECT 1 FROM delivery d WHERE d.subscription_id = s.id"
+            "SELECT greatest(s.created_at, e.reset_at),"
+            " (SELECT count(*) FROM (SELECT 1 FROM delivery d WHERE d.subscription_id = s.id"
             " AND d.state = 'pending' AND d.claim IS NULL AND d.due_at < :due_before"
             " ORDER BY d.due_at LIMIT :most) AS found)"
-            " FROM subscription s WHERE s.id = :id"
+            " FROM subscription s LEFT JOIN endpoint e ON e.subscription_id = s.id WHERE s.id = :id"
         ),
         {"id": subscription_id, "due_before": due_before, "most": most},
     )

@@ -5,11 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import date, timedelta
 from typing import Literal
+from uuid import UUID
 
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 Partitioned = Literal["event", "attempt"]
+_DROP_DELIVERIES = text(
+    """
+    WITH looked_at AS (
+        SELECT id, event_day FROM delivery WHERE id > :after ORDER BY id LIMIT :most
+    ), dropped AS (
+        DELETE FROM delivery WHERE id = ANY(ARRAY(
+            SELECT id FROM delivery WHERE id = ANY(ARRAY(SELECT id FROM looked_at WHERE event_day < :before))
+            FOR UPDATE SKIP LOCKED
+        ))
+        RETURNING id
+    )
+    SELECT (SELECT count(*) FROM dropped), (SELECT id FROM looked_at ORDER BY id DESC LIMIT 1)
+    """
+)
 LOCK_TIMEOUT = text("SET LOCAL lock_timeout = '2s'")
 
 
@@ -50,16 +65,19 @@ async def drop(connection: AsyncConnection, table: Partitioned, day: date) -> No
     await connection.execute(text(f"DROP TABLE IF EXISTS {_name(table, day)}"))
 
 
-async def drop_deliveries(connection: AsyncConnection, before: date, limit: int) -> int:
-    """Remove up to so many deliveries of events from before a day; how many."""
-    dropped = await connection.execute(
-        text(
-            "DELETE FROM delivery WHERE id IN"
-            " (SELECT id FROM delivery WHERE event_day < :before LIMIT :limit FOR UPDATE SKIP LOCKED)"
-        ),
-        {"before": before, "limit": limit},
+async def drop_deliveries(
+    connection: AsyncConnection, before: date, *, after: UUID, most: int
+) -> tuple[int, UUID | None]:
+    """Look at so many deliveries in order of their ids, and remove those of events from before a day.
+
+    How many, and the id of the last that was looked at, None when there was none. Once a day all of them are looked at,
+    for which an index of the days, to be written with each delivery, would be too dear.
+    """
+    found = await connection.execute(
+        _DROP_DELIVERIES, {"before": before, "after": after, "most": most}
     )
-    return dropped.rowcount
+    count, last = found.one()
+    return int(count), last
 
 
 def _name(table: Partitioned, day: date) -> str:

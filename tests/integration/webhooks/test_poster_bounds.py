@@ -16,9 +16,12 @@ from pathlib import Path
 import pytest
 import uvloop
 
-from services.webhook_dispatcher.adapters.poster import Timeouts
+from services.webhook_dispatcher.adapters.allowance import Allowance
+from services.webhook_dispatcher.adapters.callback_urls import Rules
+from services.webhook_dispatcher.adapters.lookups import Lookups
+from services.webhook_dispatcher.adapters.poster import Timeouts, open_poster
 from services.webhook_dispatcher.ports import Attempt, Verdict
-from tests.integration.webhooks.sending import NAME, SHORT, poster, to
+from tests.integration.webhooks.sending import HERE, NAME, SHORT, poster, to
 from tests.support.names import Names
 from tests.support.receivers import (
     Answer,
@@ -250,3 +253,48 @@ def _is_there(condition: Callable[[], bool]) -> Callable[[], Awaitable[bool]]:
         return condition()
 
     return check
+
+
+async def test_a_post_that_found_no_thread_for_its_name_was_not_tried() -> None:
+    gate = threading.Event()
+    names = Names({NAME: [["127.0.0.1"]], "silent.example.com": [["127.0.0.1"]]})
+
+    def wait_if_silent(host: str) -> None:
+        if host != NAME:
+            gate.wait(20)
+
+    names.before = wait_if_silent
+    lookups = Lookups(seconds=1, thread_seconds=0.2, at_once=1, getaddrinfo=names)
+    async with (
+        receiver() as endpoint,
+        open_poster(Rules(Allowance.parse(HERE)), connections=4, lookups=lookups) as sender,
+    ):
+        hung, unlucky = await asyncio.gather(
+            sender.post(to("https://silent.example.com/")),
+            sender.post(to(endpoint.url(host=NAME))),
+        )
+        gate.set()
+
+    assert hung.verdict is Verdict.TIMED_OUT
+    assert unlucky.verdict is Verdict.NOT_TRIED
+    assert unlucky.error == "The host name could not be looked up yet."
+    assert endpoint.requests == []
+
+
+async def test_what_nobody_foresaw_is_a_failed_attempt_and_no_more() -> None:
+    def stumble(host: str) -> None:
+        raise RuntimeError("secret of ours")
+
+    names = Names({NAME: [["127.0.0.1"]]})
+    names.before = stumble
+    async with poster(names=names) as sender:
+        attempt = await sender.post(to(f"https://{NAME}/"))
+
+    assert (attempt.verdict, attempt.error) == (Verdict.UNREACHABLE, "It could not be sent.")
+
+
+def test_a_post_shows_neither_its_body_nor_its_signature() -> None:
+    post = to(f"https://{NAME}/", b"the body")
+
+    assert "the body" not in repr(post)
+    assert post.headers["webhook-signature"] not in repr(post)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from deploy.local.services import SERVICES
+from libs.runtime import commands
 from libs.runtime.process import Misconfigured
 from services.webhook_dispatcher.app import rules_of
-from services.webhook_dispatcher.engine.rules import RETRY_SECONDS
+from services.webhook_dispatcher.engine import run
+from services.webhook_dispatcher.engine.rules import POST_SECONDS, RETRY_SECONDS
 from services.webhook_dispatcher.settings import Settings
 from tests.unit.persistence.keys import a_key
 
@@ -75,3 +78,13 @@ def test_what_cannot_work_ends_the_start_with_what_to_set(
         Settings.load()
 
     assert f"BANKSIDE_WEBHOOK_DISPATCHER_{name}" in capsys.readouterr().err
+
+
+def test_a_post_may_take_its_whole_time_when_the_process_stops() -> None:
+    settings = Settings.load()
+    [service] = [service for service in SERVICES if service.name == Settings.service]
+
+    assert run.DRAIN_SECONDS > POST_SECONDS
+    before_and_after = 2 * commands.STOP_SECONDS + run.STOP_SECONDS
+    assert settings.shutdown_seconds > run.DRAIN_SECONDS + before_and_after
+    assert service.stop_seconds > settings.shutdown_seconds

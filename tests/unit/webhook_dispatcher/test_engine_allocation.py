@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from random import Random
 from uuid import UUID
 
-from services.webhook_dispatcher.engine.allocation import allocate
+from services.webhook_dispatcher.engine.allocation import allocate, in_turn
 from services.webhook_dispatcher.repository.claims import Candidate
 
 
@@ -78,3 +79,15 @@ def test_the_last_quarter_is_there_for_another_tenant() -> None:
     begun = allocate([candidate(1)], {}, {"crowd": 192}, slots=256, used=192)
 
     assert begun == {UUID(int=1): 16}
+
+
+def test_every_subscription_has_its_turn_when_one_slot_is_free_at_a_time() -> None:
+    found = [candidate(number) for number in range(1, 41)]
+    Random(4).shuffle(found)
+    served, last = [], UUID(int=0)
+
+    for _ in range(120):
+        [last] = allocate(in_turn(found, last), {}, {}, slots=256, used=255)
+        served.append(last)
+
+    assert served == [UUID(int=number) for number in range(1, 41)] * 3

@@ -95,3 +95,9 @@ def test_a_success_forgets_every_failed_event_before_it() -> None:
     health = after(health, attempt(Verdict.SUCCEEDED))
 
     assert (health.failed_events, health.failing_since) == (0, None)
+
+
+def test_what_was_not_tried_for_a_reason_of_our_own_says_nothing_of_the_endpoint() -> None:
+    health = after(Health(), *[attempt(Verdict.NOT_TRIED, duration_ms=7000)] * 10)
+
+    assert health == Health()

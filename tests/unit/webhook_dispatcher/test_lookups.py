@@ -7,7 +7,12 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from services.webhook_dispatcher.adapters.lookups import Lookups, NotResolved, NotResolvedInTime
+from services.webhook_dispatcher.adapters.lookups import (
+    Lookups,
+    NotLookedUp,
+    NotResolved,
+    NotResolvedInTime,
+)
 from tests.support.names import Names
 from tests.support.waiting import eventually
 
@@ -129,3 +134,32 @@ def _none_under_way(lookups: Lookups):  # type: ignore[no-untyped-def]
         return not lookups._under_way
 
     return none
+
+
+async def test_fifty_names_that_fall_silent_at_one_moment_delay_no_other(silent: Silent) -> None:
+    lookups = Lookups(getaddrinfo=silent.names)
+
+    names = [*(f"silent-{number}.example.com" for number in range(50)), QUICK[0]]
+    *hanging, quick = [asyncio.create_task(lookups.addresses(name)) for name in names]
+    answer = await quick
+    was_first = not any(task.done() for task in hanging)
+    silent.gate.set()
+    await asyncio.gather(*hanging, return_exceptions=True)
+    await lookups.close()
+
+    assert answer == ["1.1.1.1"]
+    assert was_first
+
+
+async def test_a_name_for_which_no_thread_is_free_is_told_apart_from_one_that_is_silent(
+    silent: Silent,
+) -> None:
+    lookups = Lookups(seconds=1, thread_seconds=0.2, at_once=1, getaddrinfo=silent.names)
+
+    asked = [lookups.addresses(name) for name in ("silent.example.com", QUICK[0])]
+    hung, unlucky = await asyncio.gather(*asked, return_exceptions=True)
+    silent.gate.set()
+    await lookups.close()
+
+    assert isinstance(hung, NotResolvedInTime)
+    assert isinstance(unlucky, NotLookedUp)

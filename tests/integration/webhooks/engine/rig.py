@@ -160,6 +160,12 @@ class Rig:
             await broker.start(wait_seconds=WAIT_SECONDS)
             yield publisher
 
+    async def leases_end(self) -> None:
+        """As if time passed for the database, by whose clock leases go."""
+        await self.change(
+            "UPDATE delivery SET lease_until = clock_timestamp() WHERE claim IS NOT NULL"
+        )
+
     def later(self, **time: float) -> None:
         """Time passes, and the engine looks at what is due by now."""
         self.clock.advance(**time)

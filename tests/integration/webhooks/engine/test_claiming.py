@@ -95,7 +95,7 @@ async def test_who_has_lost_the_lease_records_nothing(rig: Rig) -> None:
     async with rig.engine(poster=poster) as publisher:
         await publisher.publish([an_event()])
         await eventually("the first post", lambda: posted(poster, 1))
-        rig.clock.advance(seconds=31)
+        await rig.leases_end()
         await eventually("another claim", lambda: posted(poster, 2))
         await eventually("its end", lambda: is_over(rig, subscription))
         [before] = await rig.attempts(subscription)
@@ -127,7 +127,7 @@ async def test_a_claim_that_others_make_at_the_same_moment_never_takes_a_deliver
         async with rig.database.transaction() as connection:
             await claims.lock(connection)
             counts = dict.fromkeys(subscriptions, 3)
-            taken = await claims.take(connection, counts, uuid4(), now=now, lease_until=now)
+            taken = await claims.take(connection, counts, uuid4(), now=now, lease_seconds=30)
         return [delivery.id for delivery in taken]
 
     taken = [one for batch in await asyncio.gather(*(claim() for _ in range(8))) for one in batch]

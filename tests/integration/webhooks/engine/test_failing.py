@@ -7,6 +7,9 @@ from email.utils import format_datetime
 from typing import Any
 from uuid import UUID
 
+import pytest
+
+from services.webhook_dispatcher.engine import giving_up
 from services.webhook_dispatcher.engine.rules import RETRY_SECONDS, Rules
 from tests.integration.webhooks.engine.rig import Rig, an_event
 from tests.support.waiting import eventually
@@ -162,7 +165,10 @@ async def test_an_answer_opens_the_breaker_and_everything_that_waited_is_deliver
     assert (endpoint.closed_until, endpoint.unreachable_in_a_row) == (None, 0)
 
 
-async def test_an_endpoint_that_has_been_dead_for_days_becomes_unavailable(rig: Rig) -> None:
+async def test_an_endpoint_that_has_been_dead_for_days_becomes_unavailable(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(giving_up, "LOOK_SECONDS", 0.1)
     subscription = await rig.subscribe("/dead", event_type="*")
     await rig.subscribe("/other", event_type="webhook_subscription")
     rig.receiver.statuses["/dead"] = 500

@@ -1,0 +1,96 @@
+"""To give up on one subscription costs the others nothing; and a new URL has as much time as a new subscription."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+import pytest
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from services.webhook_dispatcher.engine.death import FAILED_EVENTS, NO_SUCCESS, is_dead
+from services.webhook_dispatcher.engine.rules import Rules
+from services.webhook_dispatcher.repository import deliveries, endpoints, subscriptions
+from services.webhook_dispatcher.repository.endpoints import Health, Standing
+from tests.integration.webhooks.engine.rig import Rig, an_event
+from tests.support.waiting import eventually
+
+
+async def all_held(rig: Rig, subscription_id: UUID) -> bool:
+    return {row.state for row in await rig.deliveries(subscription_id)} == {"held"}
+
+
+async def test_what_is_pending_of_a_subscription_that_is_given_up_holds_up_nobody(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone = await rig.subscribe("/gone", tenant="t_1")
+    well = await rig.subscribe("/well", tenant="t_2")
+    rig.receiver.statuses["/gone"] = 410
+    holding, go_on, hold = asyncio.Event(), asyncio.Event(), deliveries.hold
+
+    async def hold_for_long(connection: AsyncConnection, subscription_id: UUID, most: int) -> int:
+        holding.set()
+        await go_on.wait()
+        return await hold(connection, subscription_id, most)
+
+    monkeypatch.setattr(deliveries, "hold", hold_for_long)
+
+    async with rig.engine() as publisher:
+        await publisher.publish([an_event(tenant="t_1")])
+        async with asyncio.timeout(20):
+            await holding.wait()
+        await publisher.publish([an_event(n, tenant="t_2") for n in range(40)])
+        try:
+            await eventually("the others' are recorded", lambda: made(rig, well, 40))
+        finally:
+            go_on.set()
+        await eventually("held", lambda: all_held(rig, gone))
+
+
+async def made(rig: Rig, subscription_id: UUID, attempts: int) -> bool:
+    return len(await rig.attempts(subscription_id)) == attempts
+
+
+async def test_a_failing_endpoint_is_looked_at_once_however_much_fails_there(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    subscription = await rig.subscribe("/failing")
+    rig.receiver.statuses["/failing"] = 500
+    looks, standing = [], endpoints.standing
+
+    async def noted(connection: AsyncConnection, subscription_id: UUID, **asked: Any) -> Standing:
+        looks.append(subscription_id)
+        return await standing(connection, subscription_id, **asked)
+
+    monkeypatch.setattr(endpoints, "standing", noted)
+
+    async with rig.engine(Rules(retry_seconds=())) as publisher:
+        await publisher.publish([an_event(n) for n in range(100)])
+        await eventually("all have failed", lambda: made(rig, subscription, 100))
+        await eventually("it was looked at", lambda: any_of(looks))
+
+    assert looks == [subscription]
+
+
+async def any_of(found: list[UUID]) -> bool:
+    return bool(found)
+
+
+async def test_a_new_url_of_an_old_subscription_has_five_days_for_its_first_success(
+    rig: Rig,
+) -> None:
+    subscription = await rig.subscribe("/a")
+    await rig.change("UPDATE subscription SET created_at = created_at - interval '90 days'")
+    failing = Health(failing_since=rig.clock(), failed_events=FAILED_EVENTS)
+
+    async with rig.database.transaction() as connection:
+        await subscriptions.reset_endpoint(connection, subscription)
+        known = await endpoints.standing(
+            connection, subscription, due_before=rig.clock(), most=FAILED_EVENTS
+        )
+
+    soon, later = rig.clock() + timedelta(days=2), rig.clock() + NO_SUCCESS
+    assert not is_dead(failing, known, soon)
+    assert is_dead(failing, known, later)

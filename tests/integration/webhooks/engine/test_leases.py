@@ -1,0 +1,165 @@
+"""What was claimed and cannot be sent now: whose it is, and until when."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from uuid import UUID, uuid4
+
+from services.webhook_dispatcher.engine.days import Days
+from services.webhook_dispatcher.engine.dispatcher import Dispatcher
+from services.webhook_dispatcher.engine.giving_up import GivingUp
+from services.webhook_dispatcher.engine.rules import POST_SECONDS, Rules
+from services.webhook_dispatcher.engine.signing import Signer
+from services.webhook_dispatcher.engine.upkeep import Upkeep
+from services.webhook_dispatcher.ports import Attempt, Post
+from services.webhook_dispatcher.repository import claims, recording
+from tests.integration.webhooks.engine.rig import Rig, an_event
+from tests.support.waiting import eventually
+
+
+async def record(rig: Rig) -> None:
+    """An event with its deliveries, due now."""
+    arrival = recording.arrival_of(an_event())
+    assert arrival is not None
+    await Days(rig.database).ensure("event", {arrival.day})
+    async with rig.database.transaction() as connection:
+        await recording.record_batch(connection, [arrival], rig.clock())
+
+
+async def received(rig: Rig, path: str, count: int) -> bool:
+    return len(rig.receiver.of(path)) == count
+
+
+async def test_a_clock_that_is_ahead_ends_nobodys_lease(rig: Rig) -> None:
+    subscription = await rig.subscribe("/a")
+    await record(rig)
+    days, rules = Days(rig.database), Rules()
+    giving_up = GivingUp(rig.database, days, rules, rig.clock, lambda: None)
+    keeper = Upkeep(rig.database, days, giving_up, rules.retention, rig.clock, lambda: None)
+    async with rig.database.transaction() as connection:
+        await claims.lock(connection)
+        counts = {subscription: 1}
+        await claims.take(connection, counts, uuid4(), now=rig.clock(), lease_seconds=30)
+
+    rig.clock.advance(minutes=10)
+    freed_by_a_clock = await keeper.sweep()
+    await rig.leases_end()
+    freed_by_the_database = await keeper.sweep()
+
+    assert (freed_by_a_clock, freed_by_the_database) == (0, 1)
+
+
+async def test_a_clock_that_is_behind_claims_for_as_long_as_others(rig: Rig) -> None:
+    rig.clock.advance(minutes=-10)
+    subscription = await rig.subscribe("/a")
+    await record(rig)
+    async with rig.database.transaction() as connection:
+        await claims.lock(connection)
+        counts = {subscription: 1}
+        await claims.take(connection, counts, uuid4(), now=rig.clock(), lease_seconds=30)
+
+    [lease] = await rig.query(
+        "SELECT lease_until - clock_timestamp() AS left FROM delivery WHERE claim IS NOT NULL"
+    )
+
+    assert 20 < lease.left.total_seconds() <= 30
+
+
+async def test_a_delivery_whose_event_is_not_seen_yet_is_sent_once_it_is(rig: Rig) -> None:
+    subscription = await rig.subscribe("/a")
+
+    async with rig.engine():
+        kept_no_longer = await add_delivery(rig, subscription, days_ago=31)
+        not_seen = await add_delivery(rig, subscription, days_ago=0)
+        rig.wake()
+        await eventually("one is dropped", lambda: left(rig, subscription, [not_seen]))
+        rig.wake()
+        await rig.change(
+            "INSERT INTO event (day, id, position, tenant, customer_id, type, resource_id, sequence, body, recorded_at)"
+            " SELECT event_day, event_id, 1, tenant, 'c_1', event_type, 'p_1', 1, '{}', created_at"
+            " FROM delivery WHERE id = :id",
+            id=not_seen,
+        )
+        await eventually("the other is sent", lambda: left(rig, subscription, []))
+
+    assert kept_no_longer != not_seen
+    assert len(rig.receiver.of("/a")) == 1
+
+
+async def add_delivery(rig: Rig, subscription_id: UUID, *, days_ago: int) -> UUID:
+    """Of an event that is not there."""
+    delivery_id = uuid4()
+    await rig.change(
+        "INSERT INTO delivery (id, subscription_id, tenant, event_day, event_id, event_type, state, due_at, created_at)"
+        " SELECT :id, s.id, s.tenant, CAST(:now AS timestamptz)::date - CAST(:days AS integer), gen_random_uuid(),"
+        " 'person.updated', 'pending', :now, :now FROM subscription s WHERE s.id = :subscription",
+        id=delivery_id,
+        subscription=subscription_id,
+        days=days_ago,
+        now=rig.clock(),
+    )
+    return delivery_id
+
+
+async def left(rig: Rig, subscription_id: UUID, deliveries: list[UUID]) -> bool:
+    return [row.id for row in await rig.deliveries(subscription_id)] == deliveries
+
+
+class NoPoster:
+    async def post(self, post: Post) -> Attempt:
+        raise AssertionError("nothing is begun any more")
+
+
+async def test_a_claim_that_is_under_way_as_the_process_stops_is_waited_for_and_given_back(
+    rig: Rig,
+) -> None:
+    subscription = await rig.subscribe("/a")
+    await record(rig)
+    dispatcher = Dispatcher(
+        rig.database, NoPoster(), Signer(rig.keyring), Rules(), rig.clock, lambda sent: None
+    )
+
+    async with rig.database.transaction() as connection:
+        await claims.lock(connection)
+        running = asyncio.create_task(dispatcher.run())
+        await eventually("a claim that waits", lambda: claim_waits(rig))
+        stopping = asyncio.create_task(dispatcher.stop(20))
+        await rig.query("SELECT 1")
+        was_waited_for = not stopping.done()
+    await stopping
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
+
+    assert was_waited_for
+    [delivery] = await rig.deliveries(subscription)
+    assert delivery.claim is None
+
+
+async def claim_waits(rig: Rig) -> bool:
+    return bool(
+        await rig.query(
+            "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND wait_event = 'advisory'"
+            " AND datname = current_database()"
+        )
+    )
+
+
+async def test_what_was_claimed_too_late_to_end_within_its_lease_is_given_back_at_once(
+    rig: Rig,
+) -> None:
+    subscription = await rig.subscribe("/a")
+
+    async with rig.engine(Rules(lease_seconds=POST_SECONDS + 0.5)):
+        async with rig.database.transaction() as connection:
+            await claims.lock(connection)
+            await record(rig)
+            await eventually("a claim that waits", lambda: claim_waits(rig))
+            since = time.monotonic()
+            await eventually("too late", lambda: passed(since, 0.6))
+        await eventually("a delivery", lambda: received(rig, "/a", 1), seconds=10)
+        await eventually("it is over", lambda: left(rig, subscription, []))
+
+
+async def passed(since: float, seconds: float) -> bool:
+    return time.monotonic() - since > seconds
