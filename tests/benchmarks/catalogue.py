@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from tests.benchmarks.bench import Run
 from tests.benchmarks.keys import (
+    backlog,
+    deliveries,
+    deliveries_slow,
+    events_page,
     footprint,
     read_latency,
     read_path,
@@ -18,6 +22,10 @@ KEYS: dict[str, Run] = {
     "read_path_peer": read_path_peer.run,
     "read_latency": read_latency.run,
     "write_path": write_path.run,
+    "deliveries": deliveries.run,
+    "deliveries_slow": deliveries_slow.run,
+    "backlog": backlog.run,
+    "events_page": events_page.run,
     "scale_out": scale_out.run,
     "footprint": footprint.run,
     "start": start.run,

@@ -12,6 +12,7 @@ from tests.support.bank import Bank
 from tests.support.people import application
 from tests.support.stack import Stack
 
+TENANT = "bench"
 DEPOSIT = Decimal("1000000000.00")
 UNLIMITED = "1000000000"
 RATES = tuple(
@@ -31,7 +32,7 @@ class Partner:
 
 
 async def onboarded_partner(stack: Stack) -> Partner:
-    key = await _key(stack, "--family", "partner", "--tenant", "bench")
+    key = await new_key(stack, "--family", "partner", "--tenant", TENANT)
     async with aiohttp.ClientSession(auto_decompress=False) as session:
         interface = await fetch_interface(session, stack.base_url)
         partner = Api(session, stack.base_url, interface, key)
@@ -41,12 +42,13 @@ async def onboarded_partner(stack: Stack) -> Partner:
     customer_id = onboarded["business"]["customer_id"]
     return Partner(
         key,
-        await _key(stack, "--family", "customer", "--customer", customer_id),
+        await new_key(stack, "--family", "customer", "--customer", customer_id),
         account_id,
         onboarded["external_bank_account"]["external_bank_account_id"],
     )
 
 
-async def _key(stack: Stack, *arguments: str) -> Key:
+async def new_key(stack: Stack, *arguments: str) -> Key:
+    """Made by the operator's command, with rates that are never reached."""
     made = await stack.command("keys", "create", *arguments, *RATES)
     return Key(made["subscription_key"], made["secret"], made["tenant"])

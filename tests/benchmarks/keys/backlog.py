@@ -1,0 +1,151 @@
+"""Claiming deliveries out of a million that are due, beside a thousand.
+
+Measured is what the dispatcher's engine does to claim, transaction and all: its statements, called as it calls them,
+for all subscriptions that had something due, and every 250 ms in a sweep for what else has. Not measured is what
+happens in between: each delivery that was claimed is recorded as an attempt that failed and is due again, so that the
+number due stays. 100 customers of 25 partners subscribe; a few of them have most of what is due.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from uuid import UUID, uuid4
+
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from libs.persistence.engine import Database, open_database
+from libs.persistence.sealing import Keyring
+from services.webhook_dispatcher.engine.allocation import IN_FLIGHT, allocate
+from services.webhook_dispatcher.engine.days import Days
+from services.webhook_dispatcher.engine.dispatcher import POLL_SECONDS
+from services.webhook_dispatcher.engine.rules import Rules
+from services.webhook_dispatcher.repository import claims, finishing
+from services.webhook_dispatcher.repository.claims import Claimed
+from services.webhook_dispatcher.signing_secrets import new_secret
+from tests.benchmarks.bench import Bench
+from tests.benchmarks.dispatching import DISPATCHER
+from tests.benchmarks.figures import Figure, ratio
+from tests.benchmarks.processor_time import ProcessorTime
+from tests.benchmarks.rounds import alternate
+from tests.benchmarks.stored_rows import fill_deliveries, fill_events
+from tests.benchmarks.subscribers import subscribe
+
+AT_LEAST = 0.8
+MANY = 1_000_000
+FEW = 1_000
+SUBSCRIPTIONS = 100
+EVENTS = 20_000
+"""Of which there are deliveries: each has many, as where every customer subscribes."""
+DUE_FOR = timedelta(hours=2)
+AT_ONCE = 32
+"""Claimed at once: about as many as a busy dispatcher finds finished when it claims again."""
+
+
+async def run(bench: Bench) -> list[Figure]:
+    async with _backlog(bench, MANY) as many, _backlog(bench, FEW) as few:
+        ours, beside = await alternate(bench.plan, "/s", many.rate, few.rate)
+    note = f"µs of processor per claimed and recorded: {many.told}; with {FEW:,}: {few.told}"
+    return [ratio("backlog", ours, beside, AT_LEAST, note)]
+
+
+@dataclass
+class _Backlog:
+    database: Database
+    processor_time: ProcessorTime
+    claimed: int = 0
+    _active: Sequence[UUID] = ()
+    _sweep_at: float = 0.0
+    _served_until: UUID = claims.FIRST
+
+    async def rate(self, seconds: int) -> float:
+        """Deliveries claimed in each second of claiming."""
+        self.processor_time.begin()
+        until = time.perf_counter() + seconds
+        before, claiming = self.claimed, 0.0
+        while (began := time.perf_counter()) < until:
+            claim = uuid4()
+            claimed = await self._claim(claim)
+            claiming += time.perf_counter() - began
+            assert len(claimed) == AT_ONCE, "enough is due"
+            self.claimed += len(claimed)
+            await self._record(claimed, claim)
+        self.processor_time.end()
+        return (self.claimed - before) / claiming
+
+    @property
+    def told(self) -> str:
+        return self.processor_time.per(self.claimed)
+
+    async def _claim(self, claim: UUID) -> list[Claimed]:
+        now = datetime.now(UTC)
+        lease_until = now + timedelta(seconds=Rules().lease_seconds)
+        async with self.database.transaction() as connection:
+            await claims.lock(connection)
+            in_flight = await claims.in_flight(connection)
+            found = await claims.candidates(
+                connection, await self._looked_at(connection), now, most_due=IN_FLIGHT
+            )
+            # In turn, those after the last one that was served first.
+            turn = sorted(
+                found, key=lambda c: (c.subscription_id <= self._served_until, c.subscription_id)
+            )
+            counts = allocate(turn, in_flight, {}, slots=AT_ONCE, used=0)
+            claimed = await claims.take(connection, counts, claim, now=now, lease_until=lease_until)
+        self._active = [candidate.subscription_id for candidate in found]
+        self._served_until = next(reversed(counts))
+        return claimed
+
+    async def _looked_at(self, connection: AsyncConnection) -> Sequence[UUID]:
+        now = time.perf_counter()
+        if now < self._sweep_at:
+            return self._active
+        self._sweep_at = now + POLL_SECONDS
+        return await claims.with_work(connection, after=claims.FIRST)
+
+    async def _record(self, claimed: Sequence[Claimed], claim: UUID) -> None:
+        now = datetime.now(UTC)
+        endings = [
+            finishing.Ending(
+                delivery_id=delivery.id,
+                claim=claim,
+                concluded=None,
+                due_at=now,
+                attempted_at=now,
+                duration_ms=1,
+                response_status=500,
+                error=None,
+                response_body="",
+            )
+            for delivery in claimed
+        ]
+        async with self.database.transaction() as connection:
+            recorded = await finishing.finish(connection, endings)
+        assert len(recorded) == len(claimed), "nobody else claims"
+
+
+@contextlib.asynccontextmanager
+async def _backlog(bench: Bench, count: int) -> AsyncIterator[_Backlog]:
+    environment = await bench.servers.environment()
+    url = environment.database_urls[DISPATCHER]
+    keyring = Keyring(environment.secrets.sealing_keys)
+    database = open_database(url, "bench")
+    try:
+        today = datetime.now(UTC).date()
+        await Days(database).ensure("attempt", [today, today + timedelta(days=1)])
+        endpoints = [("https://example.com/", new_secret())] * SUBSCRIPTIONS
+        subscribers = await subscribe(database, keyring, endpoints)
+        await fill_events(
+            *(database, url),
+            tenant="partner",
+            customers=SUBSCRIPTIONS,
+            count=EVENTS,
+            over=DUE_FOR,
+        )
+        await fill_deliveries(url, subscribers, count=count, events=EVENTS, over=DUE_FOR)
+        yield _Backlog(database, ProcessorTime(bench.servers.pids()))
+    finally:
+        await database.close()
