@@ -63,7 +63,7 @@ DDL = (
 )
 
 LEASE_SECONDS = 10.0
-"""The default; a lease is renewed three times in its length while its holder lives."""
+"""The default; a lease is renewed several times in its length while its holder lives."""
 RETENTION_HOURS = 24
 PURGE_BATCH = 1000
 
@@ -164,6 +164,22 @@ _CLAIM = text(
     FROM due WHERE i.command_id = due.command_id
     RETURNING i.command_id, i.operation, i.message_id, i.request_id, i.principal, i.body, i.reply_to, i.deadline,
         i.attempts, i.lease
+    """
+)
+
+
+# Rows are locked in the order of their ids, as by whoever else locks several.
+_RENEW = text(
+    """
+    WITH held AS (
+        SELECT i.command_id FROM inbox i
+        JOIN unnest(CAST(:ids AS uuid[]), CAST(:leases AS uuid[])) AS l (id, lease)
+            ON i.command_id = l.id AND i.lease = l.lease
+        WHERE finished_at IS NULL ORDER BY i.command_id FOR NO KEY UPDATE OF i
+    )
+    UPDATE inbox i SET lease_until = clock_timestamp() + make_interval(secs => :seconds)
+    FROM held WHERE i.command_id = held.command_id
+    RETURNING i.command_id
     """
 )
 
@@ -280,12 +296,7 @@ async def renew(
 ) -> set[UUID]:
     """Renew the leases; the ids of those that are still held."""
     rows = await connection.execute(
-        text(
-            "UPDATE inbox SET lease_until = clock_timestamp() + make_interval(secs => :seconds)"
-            " FROM unnest(CAST(:ids AS uuid[]), CAST(:leases AS uuid[])) AS held (id, lease)"
-            " WHERE inbox.command_id = held.id AND inbox.lease = held.lease AND finished_at IS NULL"
-            " RETURNING inbox.command_id"
-        ),
+        _RENEW,
         {
             "seconds": lease_seconds,
             "ids": [command.command_id for command in held],
@@ -355,7 +366,7 @@ async def postpone(
 
 async def release(connection: AsyncConnection, commands: Iterable[Leased]) -> None:
     """Give leases back at shutdown, so that another process goes on at once."""
-    for command in commands:
+    for command in sorted(commands, key=lambda command: command.command_id):
         await connection.execute(
             text(
                 "UPDATE inbox SET lease = NULL, lease_until = NULL"

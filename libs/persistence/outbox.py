@@ -40,28 +40,32 @@ POLL_SECONDS = 0.25
 Publish = Callable[[Sequence[Event]], Awaitable[None]]
 """Returns when the broker confirmed every row; raises otherwise."""
 
+INSERT = "INSERT INTO outbox (event_id, type, tenant, customer_id, resource_id, sequence, body)"
+"""The beginning of whatever records events; what they tell of is written by the same transaction."""
+
+_RECORD = text(
+    f"{INSERT} SELECT * FROM unnest(CAST(:event_ids AS text[]), CAST(:types AS text[]),"  # noqa: S608 - constants
+    " CAST(:tenants AS text[]),"
+    " CAST(:customer_ids AS text[]), CAST(:resource_ids AS text[]), CAST(:sequences AS bigint[]),"
+    " CAST(:bodies AS bytea[]))"
+)
+
 
 async def record(connection: AsyncConnection, *events: Event) -> None:
-    """Write the events in the caller's transaction."""
+    """Write the events, in their order, in the caller's transaction."""
     if not events:
         return
     await connection.execute(
-        text(
-            "INSERT INTO outbox (event_id, type, tenant, customer_id, resource_id, sequence, body)"
-            " VALUES (:event_id, :type, :tenant, :customer_id, :resource_id, :sequence, :body)"
-        ),
-        [
-            {
-                "event_id": event.event_id,
-                "type": event.type,
-                "tenant": event.tenant,
-                "customer_id": event.customer_id,
-                "resource_id": event.resource_id,
-                "sequence": event.sequence,
-                "body": event.body,
-            }
-            for event in events
-        ],
+        _RECORD,
+        {
+            "event_ids": [event.event_id for event in events],
+            "types": [event.type for event in events],
+            "tenants": [event.tenant for event in events],
+            "customer_ids": [event.customer_id for event in events],
+            "resource_ids": [event.resource_id for event in events],
+            "sequences": [event.sequence for event in events],
+            "bodies": [event.body for event in events],
+        },
     )
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 from uuid import UUID
 
+import asyncpg
 import msgspec
 import structlog
 from sqlalchemy.exc import DataError, DBAPIError, IntegrityError
@@ -17,11 +18,12 @@ from libs.contracts.errors import IdempotencyInProgress, IdempotencyKeyReused
 from libs.contracts.exact_json import decode, encode
 from libs.contracts.principal import Principal
 from libs.messaging.envelope import Envelope, decode_reply
-from libs.persistence import inbox
+from libs.persistence import inbox, inbox_groups
 from libs.persistence.engine import Database, is_away
 from libs.runtime.answers import CommandAnswers, error_reply
 from libs.runtime.crash import crash_point
 from libs.runtime.driving import Driver
+from libs.runtime.group_commit import GroupCommit, Write
 from libs.runtime.metrics import COMMANDS_ACCEPTED
 
 DATABASE_RETRY_SECONDS = 0.5
@@ -39,7 +41,7 @@ class Arriving:
 
 Ordering = Callable[[AsyncConnection, Arriving], Awaitable[str | None]]
 """The ordering key of a command: those with the same key are driven one at a time. Runs in the accepting
-transaction.
+transaction, unless it finds none.
 """
 
 
@@ -50,8 +52,50 @@ def _is_fault_of_command(error: Exception) -> bool:
     return not is_away(error)
 
 
+Known = inbox.Leased | inbox.Existing | None
+"""As `inbox.accept` returns it."""
+
+
+class Room(Protocol):
+    """The part of the driver that decides whether a command is leased as it is recorded."""
+
+    lease_seconds: float
+
+    @property
+    def room(self) -> int:
+        """How many more commands may be driven now."""
+        ...
+
+
+def recording(driver: Room) -> Write[inbox.Accepting, Known]:
+    """Records a command that has no ordering key."""
+
+    async def together(
+        connection: asyncpg.Connection, commands: Sequence[inbox.Accepting]
+    ) -> Mapping[UUID, Known]:
+        return await inbox_groups.accept_together(
+            connection, commands, leases=driver.room, lease_seconds=driver.lease_seconds
+        )
+
+    async def alone(database: Database, command: inbox.Accepting) -> Known:
+        async with database.transaction() as connection:
+            return await inbox.accept(
+                connection,
+                command,
+                None,
+                lease=driver.room > 0,
+                lease_seconds=driver.lease_seconds,
+            )
+
+    return Write("accept", together, alone)
+
+
 class Acceptance:
-    """Records commands of one service and hands them to its driver."""
+    """Records commands of one service and hands them to its driver.
+
+    Args:
+        ordering: None when no command of the service has to wait for another.
+    """
 
     def __init__(
         self,
@@ -59,11 +103,14 @@ class Acceptance:
         database: Database,
         answers: CommandAnswers,
         driver: Driver,
-        ordering: Ordering,
+        group_commit: GroupCommit,
+        ordering: Ordering | None,
         keep_for_ever: frozenset[str],
     ) -> None:
         self._service = service
         self._database = database
+        self._group_commit = group_commit
+        self._recording = recording(driver)
         self._answers = answers
         self._driver = driver
         self._ordering = ordering
@@ -90,9 +137,7 @@ class Acceptance:
         if known is not None:
             self._driver.start(known)
 
-    async def _record(
-        self, envelope: Envelope, reply_to: str | None
-    ) -> inbox.Leased | inbox.Existing | None:
+    async def _record(self, envelope: Envelope, reply_to: str | None) -> Known:
         body = bytes(envelope.body)
         command = inbox.Accepting(
             command_id=UUID(envelope.id),
@@ -106,18 +151,21 @@ class Acceptance:
             deadline=envelope.deadline,
             keep_for_ever=envelope.operation in self._keep_for_ever,
         )
-        arriving = Arriving(
-            command.command_id, envelope.operation, envelope.principal, decode(body)
-        )
-        async with self._database.transaction() as connection:
-            key = await self._ordering(connection, arriving)
-            return await inbox.accept(
-                connection,
-                command,
-                key,
-                lease=self._driver.has_room,
-                lease_seconds=self._driver.lease_seconds,
+        if self._ordering is not None:
+            arriving = Arriving(
+                command.command_id, envelope.operation, envelope.principal, decode(body)
             )
+            async with self._database.transaction() as connection:
+                key = await self._ordering(connection, arriving)
+                if key is not None:
+                    return await inbox.accept(
+                        connection,
+                        command,
+                        key,
+                        lease=self._driver.room > 0,
+                        lease_seconds=self._driver.lease_seconds,
+                    )
+        return await self._group_commit.commit(self._recording, command)
 
     def _answer_again(
         self, envelope: Envelope, reply_to: str | None, known: inbox.Existing

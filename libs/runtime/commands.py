@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 from uuid import UUID
 
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -23,13 +23,18 @@ from libs.messaging.consumers import CommandConsumer
 from libs.messaging.replier import Replier
 from libs.persistence import inbox
 from libs.persistence.engine import Database
+from libs.persistence.inbox_groups import Held
 from libs.runtime.acceptance import Acceptance, Ordering
 from libs.runtime.answers import CommandAnswers
 from libs.runtime.driving import Driver
+from libs.runtime.group_commit import GroupCommit, Write
 from libs.runtime.process import Process
 from libs.runtime.queries import check_handlers
 
 STOP_SECONDS = 5.0
+
+ValueT = TypeVar("ValueT")
+AnswerT = TypeVar("AnswerT")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +53,12 @@ class Drive:
     deadline: float
     attempt: int
     database: Database
+    group_commit: GroupCommit
     lease: inbox.Leased
+
+    async def commit(self, write: Write[Held[ValueT], AnswerT], value: ValueT) -> AnswerT:
+        """Commit a step, together with those that other drives commit at the moment; raises LeaseLost as below."""
+        return await self.group_commit.commit(write, Held(self.lease, value))
 
     def transaction(self) -> AbstractAsyncContextManager[AsyncConnection]:
         """A transaction that commits only while this process drives the command; raises LeaseLost otherwise."""
@@ -73,7 +83,7 @@ async def run_commands(
     broker: Broker,
     database: Database,
     handlers: Mapping[str, CommandHandler],
-    ordering: Ordering,
+    ordering: Ordering | None,
     keep_for_ever: frozenset[str] = frozenset(),
     lease_seconds: float = inbox.LEASE_SECONDS,
 ) -> AsyncIterator[Driver]:
@@ -81,6 +91,7 @@ async def run_commands(
 
     Args:
         handlers: by operation, for every command of the service's rows and for its internal commands.
+        ordering: None when no command has to wait for another.
         keep_for_ever: operations whose replies are never purged.
         lease_seconds: after a crash, another process goes on with a command when so long has passed.
 
@@ -90,6 +101,7 @@ async def run_commands(
     check_handlers(process.service, handlers, queries=False)
     replier = Replier()
     answers = CommandAnswers(replier)
+    group_commit = GroupCommit(database)
 
     async def handle(leased: inbox.Leased, principal: Principal, command: Any) -> Result:
         drive = Drive(
@@ -100,12 +112,15 @@ async def run_commands(
             deadline=leased.deadline,
             attempt=leased.attempts,
             database=database,
+            group_commit=group_commit,
             lease=leased,
         )
         return await handlers[leased.operation](drive, command)
 
-    driver = Driver(process.service, database, sealer, answers, handle, lease_seconds)
-    acceptance = Acceptance(process.service, database, answers, driver, ordering, keep_for_ever)
+    driver = Driver(process.service, database, group_commit, sealer, answers, handle, lease_seconds)
+    acceptance = Acceptance(
+        process.service, database, answers, driver, group_commit, ordering, keep_for_ever
+    )
     consumer = CommandConsumer(process.service, acceptance.accept)
     broker.add(replier)
     broker.add(consumer)

@@ -11,6 +11,7 @@ from uuid import UUID
 
 import msgspec
 import structlog
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.contracts.errors import (
     BanksideError,
@@ -25,15 +26,20 @@ from libs.contracts.result import Result
 from libs.contracts.sensitive import Sealer
 from libs.contracts.table import operations_of
 from libs.messaging.envelope import Reply
-from libs.persistence import inbox
+from libs.persistence import inbox, inbox_groups
 from libs.persistence.engine import Database, is_away
+from libs.persistence.inbox_groups import Held
 from libs.runtime.answers import CommandAnswers, error_reply
 from libs.runtime.crash import crash_point
+from libs.runtime.group_commit import GroupCommit, fenced_write
 from libs.runtime.metrics import COMMANDS_OPEN, HANDLED_SECONDS, OLDEST_COMMAND_SECONDS
 from libs.runtime.queries import open_command, success
 
 DRIVES_AT_ONCE = 64
 SWEEP_SECONDS = 0.5
+SWEEP_PAUSE_SECONDS = 0.02
+RENEWALS = 6
+"""In the length of a lease."""
 HOUSEKEEPING_SECONDS = 15.0
 FIRST_RETRY_SECONDS = 0.25
 LONGEST_RETRY_SECONDS = 30.0
@@ -45,6 +51,13 @@ Handle = Callable[[inbox.Leased, Principal, Any], Awaitable[Result]]
 _principals = msgspec.json.Decoder(Principal)
 
 
+async def _finish(connection: AsyncConnection, answer: Held[bytes]) -> None:
+    await inbox.finish(connection, answer.command, answer.value)
+
+
+FINISHING = fenced_write("finish", inbox_groups.finish_together, _finish)
+
+
 class Driver:
     """Drives what is leased to this process, at most `DRIVES_AT_ONCE` at a time."""
 
@@ -52,6 +65,7 @@ class Driver:
         self,
         service: str,
         database: Database,
+        group_commit: GroupCommit,
         sealer: Sealer,
         answers: CommandAnswers,
         handle: Handle,
@@ -60,18 +74,22 @@ class Driver:
         self._service = service
         self._rows = {row.name: row for row in operations_of(service) if not row.is_query}
         self._database = database
+        self._group_commit = group_commit
         self._sealer = sealer
         self._answers = answers
         self._handle = handle
         self.lease_seconds = lease_seconds
         self._driving: dict[UUID, tuple[inbox.Leased, asyncio.Task[None]]] = {}
+        self._concluding: set[UUID] = set()
+        """Leases of drives that have come to their end."""
         self._wake = asyncio.Event()
         self._stopping = False
         self._log = structlog.get_logger("commands")
 
     @property
-    def has_room(self) -> bool:
-        return not self._stopping and len(self._driving) < DRIVES_AT_ONCE
+    def room(self) -> int:
+        """How many more commands may be driven now."""
+        return 0 if self._stopping else max(0, DRIVES_AT_ONCE - len(self._driving))
 
     def wake(self) -> None:
         """Look for due commands now, rather than at the next sweep."""
@@ -86,6 +104,7 @@ class Driver:
     def _driven(self, leased: inbox.Leased, task: asyncio.Task[None]) -> None:
         if self._driving.get(leased.command_id, (None, None))[1] is task:
             del self._driving[leased.command_id]
+        self._concluding.discard(leased.lease)
         self.wake()
         if not task.cancelled() and (error := task.exception()) is not None:
             # The lease runs out and the sweeper of some process goes on.
@@ -148,12 +167,14 @@ class Driver:
         error = reply.error.to_error() if reply.error else None
         forget = isinstance(error, Unavailable | Invalid) and self._may_forget(leased)
         crash_point(f"{self._service}.concluding")
-        async with inbox.fenced(self._database, leased) as connection:
-            if forget:
+        self._concluding.add(leased.lease)
+        if forget:
+            async with inbox.fenced(self._database, leased) as connection:
                 await inbox.forget(connection, leased)
-            elif error is None or error.status < 500:
-                await inbox.finish(connection, leased, encode(reply))
-            else:
+        elif error is None or error.status < 500:
+            await self._group_commit.commit(FINISHING, Held(leased, encode(reply)))
+        else:
+            async with inbox.fenced(self._database, leased) as connection:
                 await inbox.postpone(
                     connection, leased, seconds=_pause(leased.attempts), error=error.code
                 )
@@ -179,24 +200,31 @@ class Driver:
             except TimeoutError:
                 pass
             self._wake.clear()
-            if not self.has_room:
+            if not self.room:
                 continue
             try:
                 async with self._database.transaction() as connection:
                     # Acceptance may have taken the room while the connection was waited for.
-                    room = max(0, DRIVES_AT_ONCE - len(self._driving))
-                    claimed = await inbox.claim(connection, room, self.lease_seconds)
+                    claimed = await inbox.claim(connection, self.room, self.lease_seconds)
             except Exception as error:
                 self._unless_away(error)
                 continue
             for leased in claimed:
                 self.start(leased)
+            # Commands end hundreds a second, and each wakes this: one look for all that end meanwhile.
+            await asyncio.sleep(SWEEP_PAUSE_SECONDS)
 
     async def renew_leases(self) -> None:
-        """Keep the leases of what is being driven, for ever; stop driving what was lost."""
+        """Keep the leases of what is being driven, for ever; stop driving what was lost.
+
+        What began since the last time has a lease that is good for longer: among a crowd that comes and goes in no
+        time, nothing is renewed, and so nothing waits for that.
+        """
+        before: set[UUID] = set()
         while True:
-            await asyncio.sleep(self.lease_seconds / 3)
-            held = list(self._driving.values())
+            await asyncio.sleep(self.lease_seconds / RENEWALS)
+            held = [(one, task) for one, task in self._driving.values() if one.lease in before]
+            before = {leased.lease for leased, _ in self._driving.values()}
             if not held:
                 continue
             try:
@@ -207,7 +235,8 @@ class Driver:
                 self._unless_away(error)
                 continue
             for leased, task in held:
-                if leased.command_id not in still:
+                # One that concludes may have ended its lease itself, and still owes its caller the answer.
+                if leased.command_id not in still and leased.lease not in self._concluding:
                     task.cancel()
 
     async def keep_house(self) -> None:

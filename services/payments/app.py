@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 
-from sqlalchemy.ext.asyncio import AsyncConnection
-
 from libs.contracts import payments_operations as table
 from libs.messaging.broker import Broker
 from libs.messaging.caller import Caller
 from libs.persistence.engine import Database, open_database
 from libs.providers.http import ProviderClient
 from libs.providers.session import open_session
-from libs.runtime.acceptance import Arriving
 from libs.runtime.asking import Asking
 from libs.runtime.commands import CommandHandler, run_commands
 from libs.runtime.feeds import run_feed
@@ -33,6 +30,8 @@ from services.payments.settings import Settings
 BROKER_WAIT_SECONDS = 5.0
 KEPT_FOR_EVER = frozenset({table.SEND_WIRE.name})
 """The answer to a wire is the same in a year (interface §3)."""
+IN_NO_ORDER = None
+"""Wires do not wait for one another: the bank holds the funds of each, and a wire's row is its order."""
 
 
 @asynccontextmanager
@@ -79,7 +78,7 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
                 broker,
                 database,
                 commands,
-                in_no_order,
+                IN_NO_ORDER,
                 KEPT_FOR_EVER,
                 lease_seconds=settings.lease_seconds,
             )
@@ -98,11 +97,6 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
             ),
         ):
             yield
-
-
-async def in_no_order(_: AsyncConnection, __: Arriving) -> str | None:
-    """Wires do not wait for one another: the bank holds the funds of each, and a wire's row is its order."""
-    return None
 
 
 def command_handlers(

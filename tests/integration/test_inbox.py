@@ -527,6 +527,31 @@ async def test_what_a_killed_replica_was_driving_is_resumed_by_another(
         assert len(effects) == 1
 
 
+async def test_what_takes_longer_than_a_lease_stays_with_whoever_drives_it(
+    fresh_environment: Environment, database: Database, tmp_path: Path
+) -> None:
+    await execute(database, *TRACES, "UPDATE gate SET open = false")
+    async with processes(fresh_environment, tmp_path, 2) as replicas_of_it:
+        for replica in replicas_of_it:
+            await replica.start()
+        async with calling(fresh_environment) as caller:
+            reply = asyncio.create_task(caller.command(envelope_of(caller)))
+            await until(
+                lambda: rows(
+                    database,
+                    "SELECT 1 FROM inbox WHERE accepted_at < clock_timestamp() - make_interval(secs => :age)",
+                    age=2.5 * LEASE_SECONDS,
+                )
+            )
+            await execute(database, "UPDATE gate SET open = true")
+            answer = await reply
+
+        drives = await rows(database, "SELECT attempt FROM drives")
+
+    assert answer.error is None
+    assert [attempt for (attempt,) in drives] == [1]
+
+
 @pytest.mark.parametrize("point", ["accepted", "driving", "concluding", "concluded"])
 async def test_a_crash_at_any_point_leaves_one_effect_and_no_open_command(
     fresh_environment: Environment, database: Database, tmp_path: Path, point: str

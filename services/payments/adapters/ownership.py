@@ -12,6 +12,7 @@ from libs.contracts.errors import ExternalAccountNotLinked, NotFound
 from libs.contracts.principal import Principal
 from libs.runtime.asking import Asking
 from libs.runtime.memory import Memory
+from services.payments.adapters.questions import Questions
 
 Key = tuple[str, str | None, str]
 
@@ -23,19 +24,24 @@ class OnboardingOwnership:
         self._asking = asking
         self._accounts: Memory[Key, str] = Memory(remembered)
         self._external_accounts: Memory[Key, str] = Memory(remembered)
+        self._questions = Questions()
 
     async def require_account(self, principal: Principal, account_id: str, deadline: float) -> None:
         key = (principal.tenant, principal.customer_id, account_id)
         if self._accounts.recall(key) is not None:
             return
-        owner = await self._asking.ask(
-            onboarding.FIND_ACCOUNT_OWNER,
-            principal,
-            contract.FindAccountOwner(account_id=account_id),
-            contract.AccountOwner,
-            deadline,
-        )
-        self._accounts.keep(key, owner.customer_id)
+
+        async def ask() -> None:
+            owner = await self._asking.ask(
+                onboarding.FIND_ACCOUNT_OWNER,
+                principal,
+                contract.FindAccountOwner(account_id=account_id),
+                contract.AccountOwner,
+                deadline,
+            )
+            self._accounts.keep(key, owner.customer_id)
+
+        await self._questions.ask(("account", *key), ask)
 
     async def require_external_account(
         self, principal: Principal, external_account_id: str, deadline: float
@@ -43,7 +49,8 @@ class OnboardingOwnership:
         key = (principal.tenant, principal.customer_id, external_account_id)
         if self._external_accounts.recall(key) is not None:
             return
-        try:
+
+        async def ask() -> None:
             owner = await self._asking.ask(
                 onboarding.FIND_EXTERNAL_ACCOUNT,
                 principal,
@@ -51,6 +58,9 @@ class OnboardingOwnership:
                 contract.ExternalAccountOwner,
                 deadline,
             )
+            self._external_accounts.keep(key, owner.customer_id)
+
+        try:
+            await self._questions.ask(("external_account", *key), ask)
         except NotFound as error:
             raise ExternalAccountNotLinked from error
-        self._external_accounts.keep(key, owner.customer_id)

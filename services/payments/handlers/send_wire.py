@@ -28,7 +28,7 @@ from services.payments.metrics import SENDS
 from services.payments.models import Step, WireRecord
 from services.payments.ports import CoreBanking, Ownership
 from services.payments.reasons import one_line
-from services.payments.repository import wires
+from services.payments.repository import steps, wires
 
 SEND_SECONDS = 10.0
 """The longest one drive may take for calls, the question about an earlier send included. Never longer than its lease:
@@ -106,9 +106,8 @@ class SendWireHandler:
             created_at=now,
             history=(Step(WireState.PENDING_SUBMISSION, now, None),),
         )
-        async with drive.transaction() as connection:
-            await wires.add(connection, wire)
-            crash_point("payments.intending")
+        crash_point("payments.intending")
+        await drive.commit(steps.INTENDING, wire)
         crash_point("payments.intended")
         return Begun(wire, resumed=False)
 
@@ -196,16 +195,14 @@ class SendWireHandler:
         version = states.advance(
             wire, verdict.state, at=datetime.now(UTC), reason=verdict.refusal_code
         )
-        async with drive.transaction() as connection:
-            if not await wires.save(connection, version):
-                version = (await wires.lock(connection, [wire.transaction_id]))[wire.transaction_id]
-                if version.was_accepted != verdict.accepted:
-                    self._log.error(
-                        "provider_contradicts_record",
-                        transaction_id=str(wire.transaction_id),
-                        state=version.state,
-                        accepted=verdict.accepted,
-                    )
-            crash_point("payments.recording")
+        crash_point("payments.recording")
+        standing = await drive.commit(steps.RECORDING, version)
         crash_point("payments.recorded")
-        return version
+        if standing.was_accepted != verdict.accepted:
+            self._log.error(
+                "provider_contradicts_record",
+                transaction_id=str(wire.transaction_id),
+                state=standing.state,
+                accepted=verdict.accepted,
+            )
+        return standing

@@ -44,13 +44,15 @@ _ADD = text(
     """
 )
 
-# One row per wire on top of its last version, and one per step. A wire that has moved on meanwhile gets neither.
+# One row per wire on top of its last version, and one per step. A wire that has moved on meanwhile gets neither. The
+# limit leaves all, and has each found by its key; see `inbox_groups.EACH_BY_ITS_KEY`.
 _SAVE = text(
     """
     WITH saved AS (
         UPDATE wires w SET state = v.state, sequence = v.sequence, canceled_by = v.canceled_by
-        FROM unnest(CAST(:ids AS uuid[]), CAST(:before AS integer[]), CAST(:states AS text[]),
+        FROM (SELECT * FROM unnest(CAST(:ids AS uuid[]), CAST(:before AS integer[]), CAST(:states AS text[]),
             CAST(:sequences AS integer[]), CAST(:cancelers AS uuid[])) AS v (id, before, state, sequence, canceled_by)
+            LIMIT cardinality(CAST(:ids AS uuid[]))) AS v
         WHERE w.transaction_id = v.id AND w.sequence = v.before
         RETURNING w.transaction_id
     ), steps AS (

@@ -12,6 +12,7 @@ from libs.contracts.result import Result
 from libs.persistence import inbox
 from libs.persistence.engine import Database
 from libs.runtime.commands import CommandHandler, Drive
+from libs.runtime.group_commit import GroupCommit
 
 
 async def accept(
@@ -50,6 +51,7 @@ async def drive(
         deadline=leased.deadline,
         attempt=leased.attempts,
         database=database,
+        group_commit=GroupCommit(database),
         lease=leased,
     )
     return await handlers[leased.operation](driven, command)

@@ -29,6 +29,7 @@ from libs.persistence.engine import Database, open_database
 from libs.providers.http import ProviderClient
 from libs.providers.session import open_session
 from libs.runtime.commands import Drive
+from libs.runtime.group_commit import GroupCommit
 from services.payments import states
 from services.payments.adapters.core import CoreFeed, HttpCoreBanking
 from services.payments.handlers import feed
@@ -74,6 +75,7 @@ class Bench:
     core: FakeCore
     bank: CoreBanking
     feed: CoreFeed
+    group_commit: GroupCommit
 
     async def accepted(self, principal: Principal = MINE) -> inbox.Leased:
         """A send that was accepted and is leased to the test; there is no wire yet."""
@@ -216,6 +218,7 @@ class Bench:
             deadline=leased.deadline,
             attempt=attempt,
             database=self.database,
+            group_commit=self.group_commit,
             lease=replace(leased, attempts=attempt),
         )
 
@@ -229,7 +232,9 @@ async def open_bench(environment: Environment) -> AsyncIterator[Bench]:
     try:
         async with serving(core, port), open_session(8) as session:
             client = ProviderClient("core", f"http://{LOOPBACK}:{port}/core", token, session)
-            yield Bench(database, core, HttpCoreBanking(client), CoreFeed(client))
+            yield Bench(
+                database, core, HttpCoreBanking(client), CoreFeed(client), GroupCommit(database)
+            )
             core.heal()
     finally:
         await database.close()

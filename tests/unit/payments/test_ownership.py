@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections import Counter
 from dataclasses import dataclass, field
@@ -24,6 +25,7 @@ from libs.contracts.ownership import FindAccountOwner, FindExternalAccount
 from libs.contracts.principal import Family, Principal
 from libs.runtime.asking import Asking
 from services.payments.adapters.ownership import OnboardingOwnership
+from tests.support.waiting import eventually
 
 MINE = Principal("t_1", "Tenant", Family.CUSTOMER, "sub_1", "c_1")
 OTHER = Principal("t_1", "Tenant", Family.CUSTOMER, "sub_2", "c_2")
@@ -38,13 +40,24 @@ class Onboarding:
     reply: Any = None
     """In place of the right one."""
     asked: Counter[str] = field(default_factory=Counter)
+    may_answer: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def __post_init__(self) -> None:
+        self.may_answer.set()
 
     async def query(
         self, operation: Operation, principal: Principal, command: Command, deadline: float
     ) -> Any:
         self.asked[operation.name] += 1
+        answer = self._answer(operation, principal, command)
+        await self.may_answer.wait()
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    def _answer(self, operation: Operation, principal: Principal, command: Command) -> Any:
         if self.failure is not None:
-            raise self.failure
+            return self.failure
         if self.reply is not None:
             return self.reply
         match command:
@@ -52,7 +65,7 @@ class Onboarding:
                 FindAccountOwner(account_id=found) | FindExternalAccount(external_account_id=found)
             ):
                 if principal != MINE or found not in self.known:
-                    raise NotFound
+                    return NotFound()
                 name = next(iter(type(command).model_fields))
                 return {"data": {name: found, "customer_id": "c_1"}}
             case _:
@@ -77,6 +90,69 @@ async def test_what_is_ones_own_is_asked_once_and_remembered_for_its_owner_alone
         await asked.require_account(OTHER, "acc_1", deadline)
     with pytest.raises(ExternalAccountNotLinked):
         await asked.require_external_account(OTHER, "ext_1", deadline)
+
+
+async def until_asked(onboarding: Onboarding, times: int) -> None:
+    async def asked() -> bool:
+        return onboarding.asked.total() == times
+
+    await eventually(f"onboarding was asked {times} times", asked)
+
+
+async def test_a_crowd_that_wants_to_know_the_same_asks_once() -> None:
+    onboarding = Onboarding()
+    onboarding.may_answer.clear()
+    asked = ownership(onboarding)
+    deadline = time.time() + 5
+    crowd = [asyncio.create_task(asked.require_account(MINE, "acc_1", deadline)) for _ in range(64)]
+    await until_asked(onboarding, 1)
+    crowd[0].cancel()
+    onboarding.may_answer.set()
+
+    outcomes = await asyncio.gather(*crowd, return_exceptions=True)
+    await asked.require_account(MINE, "acc_1", deadline)
+
+    assert isinstance(outcomes[0], asyncio.CancelledError)
+    assert outcomes[1:] == [None] * 63
+    assert onboarding.asked.total() == 1
+
+
+async def test_an_onboarding_that_is_away_is_told_to_all_who_asked_at_once() -> None:
+    onboarding = Onboarding(failure=Unavailable())
+    onboarding.may_answer.clear()
+    asked = ownership(onboarding)
+    crowd = [
+        asyncio.create_task(asked.require_account(MINE, "acc_1", time.time() + 5)) for _ in range(8)
+    ]
+    await until_asked(onboarding, 1)
+    onboarding.may_answer.set()
+
+    outcomes = await asyncio.gather(*crowd, return_exceptions=True)
+
+    assert {type(outcome) for outcome in outcomes} == {Unavailable}
+    assert onboarding.asked.total() == 1
+
+
+async def test_what_is_linked_while_an_earlier_question_is_under_way_is_asked_about_anew() -> None:
+    onboarding = Onboarding(known=set())
+    onboarding.may_answer.clear()
+    asked = ownership(onboarding)
+    deadline = time.time() + 5
+    early = asyncio.create_task(asked.require_external_account(MINE, "ext_1", deadline))
+    await until_asked(onboarding, 1)
+    onboarding.known.add("ext_1")
+    late = [
+        asyncio.create_task(asked.require_external_account(MINE, "ext_1", deadline))
+        for _ in range(8)
+    ]
+    await asyncio.sleep(0)
+    onboarding.may_answer.set()
+
+    outcomes = await asyncio.gather(early, *late, return_exceptions=True)
+
+    assert isinstance(outcomes[0], ExternalAccountNotLinked)
+    assert outcomes[1:] == [None] * 8
+    assert onboarding.asked.total() == 2
 
 
 async def test_what_is_not_linked_now_may_be_in_a_moment() -> None:

@@ -1,0 +1,275 @@
+"""Commands that are recorded and finished together: what becomes of each is what becomes of it alone."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+from uuid import UUID, uuid4
+
+import asyncpg
+import pytest
+import pytest_asyncio
+from sqlalchemy import text
+from sqlalchemy.exc import DBAPIError
+
+from libs.persistence import inbox
+from libs.persistence.engine import Database, is_away, open_database
+from libs.persistence.inbox_groups import Held
+from libs.runtime.acceptance import Known, recording
+from libs.runtime.driving import FINISHING
+from libs.runtime.group_commit import GROUP, GroupCommit, Write
+from tests.integration.test_inbox_forgotten import arriving
+from tests.support.infrastructure import Environment
+from tests.support.waiting import eventually
+
+ROOM = 100
+
+
+@pytest_asyncio.fixture
+async def database(fresh_environment: Environment) -> AsyncIterator[Database]:
+    opened = open_database(fresh_environment.database_urls["onboarding"], "test")
+    yield opened
+    await opened.close()
+
+
+@dataclass
+class Drivers:
+    """See `acceptance.Room`."""
+
+    room: int = ROOM
+    lease_seconds: float = 60.0
+
+
+def of(write: Write[Any, Any], groups: list[int]) -> Write[Any, Any]:
+    """The same write; the sizes of its groups are noted."""
+
+    async def together(connection: asyncpg.Connection, items: Sequence[Any]) -> Mapping[UUID, Any]:
+        groups.append(len(items))
+        return await write.together(connection, items)
+
+    return Write(write.name, together, write.alone)
+
+
+async def record(
+    database: Database, *commands: inbox.Accepting, room: int = ROOM
+) -> tuple[list[Known], list[int]]:
+    """What is known of each, and how many went together."""
+    groups: list[int] = []
+    write = of(recording(Drivers(room)), groups)
+    commit = GroupCommit(database)
+    known = await asyncio.gather(*(commit.commit(write, command) for command in commands))
+    return known, groups
+
+
+async def leased(database: Database, count: int) -> list[inbox.Leased]:
+    known, _ = await record(database, *(arriving(uuid4(), "message") for _ in range(count)))
+    commands = [command for command in known if isinstance(command, inbox.Leased)]
+    assert len(commands) == count
+    return commands
+
+
+async def replies(database: Database) -> dict[UUID, bytes | None]:
+    async with database.transaction() as connection:
+        found = await connection.execute(text("SELECT command_id, reply FROM inbox"))
+        return {row.command_id: row.reply for row in found}
+
+
+async def test_a_crowd_is_recorded_in_few_groups_each_command_under_a_lease_of_its_own(
+    database: Database,
+) -> None:
+    commands = [arriving(uuid4(), f"message {number}") for number in range(GROUP + 8)]
+
+    known, groups = await record(database, *commands)
+
+    taken = [one for one in known if isinstance(one, inbox.Leased)]
+    assert groups == [GROUP, 8]
+    assert [(one.command_id, one.message_id) for one in taken] == [
+        (command.command_id, command.message_id) for command in commands
+    ]
+    async with database.transaction() as connection:
+        assert await inbox.renew(connection, taken) == {c.command_id for c in commands}
+
+
+async def test_only_as_many_are_leased_as_there_is_room_for_and_the_others_are_due(
+    database: Database,
+) -> None:
+    commands = [arriving(uuid4(), "message") for _ in range(5)]
+
+    known, _ = await record(database, *commands, room=2)
+
+    waiting = {c.command_id for c, one in zip(commands, known, strict=True) if one is None}
+    async with database.transaction() as connection:
+        claimed = await inbox.claim(connection, ROOM)
+    assert len(waiting) == 3
+    assert {one.command_id for one in claimed} == waiting
+
+
+async def test_of_one_id_twice_in_a_group_the_first_is_recorded(database: Database) -> None:
+    command_id = uuid4()
+    first, redelivered = arriving(command_id, "first"), arriving(command_id, "first")
+    second = arriving(command_id, "second", body_hash="other")
+
+    known, groups = await record(
+        database, arriving(uuid4(), "x"), first, redelivered, second, arriving(uuid4(), "y")
+    )
+
+    assert groups == [3]
+    assert [type(one) for one in known] == [
+        *(inbox.Leased, inbox.Leased),
+        *(inbox.Existing, inbox.Existing, inbox.Leased),
+    ]
+    assert known[2:4] == [inbox.Existing(True, "hash", None), inbox.Existing(False, "hash", None)]
+
+
+async def test_what_is_there_already_amid_a_group_is_told_as_it_is(database: Database) -> None:
+    open_one, finished, forgotten = await leased(database, 3)
+    async with inbox.fenced(database, finished) as connection:
+        await inbox.finish(connection, finished, b"reply")
+    async with inbox.fenced(database, forgotten) as connection:
+        await inbox.forget(connection, forgotten)
+
+    known, groups = await record(
+        database,
+        arriving(uuid4(), "message"),
+        arriving(open_one.command_id, "message"),
+        arriving(finished.command_id, "another"),
+        arriving(forgotten.command_id, "message"),
+        arriving(uuid4(), "message"),
+    )
+    (begun_anew,), _ = await record(database, arriving(forgotten.command_id, "another"))
+
+    assert groups == [5]
+    assert known[1:4] == [
+        inbox.Existing(True, "hash", None),
+        inbox.Existing(False, "hash", b"reply"),
+        inbox.Existing(True, None, None),
+    ]
+    assert isinstance(known[0], inbox.Leased)
+    assert isinstance(known[4], inbox.Leased)
+    assert isinstance(begun_anew, inbox.Leased)
+    assert (begun_anew.message_id, begun_anew.attempts) == ("another", 1)
+
+
+async def test_a_command_that_cannot_be_recorded_fails_alone(database: Database) -> None:
+    good = [arriving(uuid4(), "message") for _ in range(4)]
+    bad = replace(arriving(uuid4(), "message"), operation="\0")
+    commit, write = GroupCommit(database), recording(Drivers())
+
+    outcomes = await asyncio.gather(
+        *(commit.commit(write, one) for one in (*good[:2], bad, *good[2:])), return_exceptions=True
+    )
+
+    assert [type(outcome) for outcome in outcomes].count(inbox.Leased) == 4
+    assert isinstance(outcomes[2], DBAPIError)
+    assert not is_away(outcomes[2])
+    assert set(await replies(database)) == {command.command_id for command in good}
+
+
+async def test_whoever_gives_up_takes_nobody_along(database: Database) -> None:
+    commit, write = GroupCommit(database), recording(Drivers())
+    waits = [
+        asyncio.create_task(commit.commit(write, arriving(uuid4(), "message"))) for _ in range(3)
+    ]
+    await asyncio.sleep(0)
+    waits[1].cancel()
+
+    outcomes = await asyncio.gather(*waits, return_exceptions=True)
+
+    assert isinstance(outcomes[0], inbox.Leased)
+    assert isinstance(outcomes[1], asyncio.CancelledError)
+    assert isinstance(outcomes[2], inbox.Leased)
+
+
+async def finish(database: Database, *commands: inbox.Leased) -> list[BaseException | None]:
+    commit = GroupCommit(database)
+    return await asyncio.gather(
+        *(commit.commit(FINISHING, Held(command, b"reply")) for command in commands),
+        return_exceptions=True,
+    )
+
+
+async def test_a_lease_that_was_lost_amid_a_group_ends_that_command_alone(
+    database: Database,
+) -> None:
+    commands = await leased(database, 4)
+    stranger = replace(commands[1], lease=uuid4())
+    async with inbox.fenced(database, commands[2]) as connection:
+        await inbox.finish(connection, commands[2], b"earlier")
+
+    outcomes = await finish(database, commands[0], stranger, commands[2], commands[3])
+
+    assert [type(outcome) for outcome in outcomes] == [
+        *(type(None), inbox.LeaseLost),
+        *(inbox.LeaseLost, type(None)),
+    ]
+    assert await replies(database) == {
+        commands[0].command_id: b"reply",
+        commands[1].command_id: None,
+        commands[2].command_id: b"earlier",
+        commands[3].command_id: b"reply",
+    }
+
+
+async def test_a_command_that_somebody_has_locked_is_waited_for_by_itself_alone(
+    database: Database,
+) -> None:
+    commands = await leased(database, 3)
+
+    async with inbox.fenced(database, commands[1]) as connection:
+        ending = asyncio.create_task(finish(database, *commands))
+
+        async def others_are_finished() -> bool:
+            return list((await replies(database)).values()).count(b"reply") == 2
+
+        await eventually("its neighbours are finished", others_are_finished)
+        assert not ending.done()
+        await inbox.postpone(connection, commands[1], seconds=60, error="of the test")
+
+    assert [type(outcome) for outcome in await ending] == [
+        *(type(None), inbox.LeaseLost, type(None)),
+    ]
+
+
+async def test_a_database_that_is_away_is_told_to_all_of_a_group(
+    fresh_environment: Environment, database: Database
+) -> None:
+    commands = await leased(database, 3)
+    onlooker = await asyncpg.connect(fresh_environment.database_urls["onboarding"])
+    try:
+        async with onlooker.transaction():
+            await onlooker.execute("LOCK TABLE inbox IN ACCESS EXCLUSIVE MODE")
+            ending = asyncio.create_task(finish(database, *commands))
+
+            async def ended() -> bool:
+                return bool(
+                    await onlooker.fetchval(
+                        "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity"
+                        " WHERE datname = current_database() AND wait_event_type = 'Lock'"
+                    )
+                )
+
+            await eventually("their connection is ended", ended)
+            outcomes = await ending
+        again = await finish(database, *commands)
+    finally:
+        await onlooker.close()
+
+    assert all(isinstance(outcome, Exception) and is_away(outcome) for outcome in outcomes)
+    assert again == [None] * 3
+
+
+@pytest.mark.parametrize("error", [ValueError("of the body"), asyncpg.DataError("wrong")])
+async def test_a_wrong_statement_does_not_cost_the_connection(
+    database: Database, error: Exception
+) -> None:
+    async with database.driver() as connection:
+        before = connection.get_server_pid()
+
+    with pytest.raises(type(error)):
+        async with database.driver():
+            raise error
+
+    async with database.driver() as connection:
+        assert connection.get_server_pid() == before
