@@ -8,7 +8,7 @@ from typing import Any
 
 import structlog
 from aio_pika import DeliveryMode, Message
-from aio_pika.abc import AbstractExchange, AbstractIncomingMessage
+from aio_pika.abc import AbstractChannel, AbstractIncomingMessage
 from aio_pika.exceptions import ChannelInvalidStateError, DeliveryError
 from uuid_utils import uuid7
 
@@ -47,7 +47,7 @@ class Caller:
     def __init__(self, sealer: Sealer) -> None:
         self._sealer = sealer
         self._waiting: dict[str, asyncio.Future[Reply]] = {}
-        self._exchanges: dict[str, AbstractExchange] = {}
+        self._channel: AbstractChannel | None = None
         self._reply_to: str | None = None
         self._batchers: dict[str, Batcher[Envelope, None]] = {}
         self._log = structlog.get_logger("caller")
@@ -58,12 +58,11 @@ class Caller:
         await queue.consume(self._on_replies, no_ack=True)
         publishing = await session.channel(confirms=True)
         await declare_exchanges(publishing)
-        for name in (COMMANDS, QUERIES):
-            self._exchanges[name] = await publishing.get_exchange(name, ensure=False)
+        self._channel = publishing
         self._reply_to = queue.name
 
     def detach(self) -> None:
-        self._exchanges.clear()
+        self._channel = None
         self._reply_to = None
 
     async def query(
@@ -166,8 +165,8 @@ class Caller:
             Unavailable: the broker refused it, returned it or never got it.
             OutcomePending: it may have been accepted, and there was no reply in time.
         """
-        exchange, reply_to = self._exchanges.get(COMMANDS), self._reply_to
-        if exchange is None or reply_to is None:
+        channel, reply_to = self._channel, self._reply_to
+        if channel is None or reply_to is None:
             raise Unavailable
         future = self._expect(envelope)
         message = Message(
@@ -180,7 +179,7 @@ class Caller:
         try:
             async with asyncio.timeout(_left(envelope)):
                 try:
-                    await publish(exchange, message, envelope.operation, mandatory=True)
+                    await publish(channel, COMMANDS, message, envelope.operation, mandatory=True)
                 except (DeliveryError, ChannelInvalidStateError) as error:
                     raise Unavailable from error  # refused, returned, or never written
                 except BROKER_ERRORS as error:
@@ -211,8 +210,8 @@ class Caller:
         return batcher
 
     async def _publish_queries(self, operation: str, batch: list[Envelope]) -> None:
-        exchange, reply_to = self._exchanges.get(QUERIES), self._reply_to
-        if exchange is None or reply_to is None:
+        channel, reply_to = self._channel, self._reply_to
+        if channel is None or reply_to is None:
             raise ConnectionError("no session with the broker")
         message = Message(
             encode(batch),
@@ -222,7 +221,7 @@ class Caller:
             message_id=batch[0].id,
         )
         async with asyncio.timeout(max(_left(envelope) for envelope in batch)):
-            await publish(exchange, message, operation, mandatory=True)
+            await publish(channel, QUERIES, message, operation, mandatory=True)
 
     async def _on_replies(self, message: AbstractIncomingMessage) -> None:
         try:

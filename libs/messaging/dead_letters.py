@@ -23,7 +23,7 @@ from aio_pika.exceptions import ChannelNotFoundEntity, DeliveryError, PublishErr
 
 from libs.contracts.table import SERVICES, operations_of
 from libs.messaging.envelope import Envelope, NotAnEnvelope, decode_command
-from libs.messaging.publishing import publish
+from libs.messaging.publishing import DEFAULT_EXCHANGE, publish
 from libs.messaging.topology import (
     EVENT_CONSUMERS,
     commands_queue,
@@ -117,7 +117,8 @@ class DeadLetters:
                     continue
                 try:
                     await publish(
-                        publishing.default_exchange,
+                        publishing,
+                        DEFAULT_EXCHANGE,
                         _copy(message),
                         queue.removesuffix(dead_queue("")),
                         mandatory=True,

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Sequence
 
 from aio_pika import DeliveryMode, Message
-from aio_pika.abc import AbstractExchange
+from aio_pika.abc import AbstractChannel
 
 from libs.contracts.events import Event
 from libs.messaging.broker import Session
@@ -20,17 +20,17 @@ class EventPublisher:
     """A part of the broker that publishes events to the topic exchange, routing key = event type."""
 
     def __init__(self) -> None:
-        self._exchange: AbstractExchange | None = None
+        self._channel: AbstractChannel | None = None
 
     async def attach(self, session: Session) -> None:
         # An event that no queue takes is not returned but gone: the queues are there before the first event is.
         channel = await session.channel(confirms=True)
         for service in EVENT_CONSUMERS:
             await declare_events(channel, service)
-        self._exchange = await channel.get_exchange(EVENTS, ensure=False)
+        self._channel = channel
 
     def detach(self) -> None:
-        self._exchange = None
+        self._channel = None
 
     async def publish(self, events: Sequence[Event]) -> None:
         """Returns when the broker confirmed all of them.
@@ -38,15 +38,15 @@ class EventPublisher:
         Raises:
             ConnectionError, AMQPError, TimeoutError: some are not confirmed; publishing them again is safe.
         """
-        exchange = self._exchange
-        if exchange is None:
+        channel = self._channel
+        if channel is None:
             raise ConnectionError("no session with the broker")
         async with asyncio.timeout(PUBLISH_SECONDS), asyncio.TaskGroup() as group:
             for event in events:  # frames are written in the order in which the tasks start
-                group.create_task(_publish(exchange, event), name=f"publish:{event.event_id}")
+                group.create_task(_publish(channel, event), name=f"publish:{event.event_id}")
 
 
-async def _publish(exchange: AbstractExchange, event: Event) -> None:
+async def _publish(channel: AbstractChannel, event: Event) -> None:
     message = Message(
         event.body,
         content_type="application/json",
@@ -60,4 +60,4 @@ async def _publish(exchange: AbstractExchange, event: Event) -> None:
             "sequence": event.sequence,
         },
     )
-    await publish(exchange, message, event.type, mandatory=False)
+    await publish(channel, EVENTS, message, event.type, mandatory=False)

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from typing import cast
+
+import aiormq
 from aio_pika import Message
-from aio_pika.abc import AbstractExchange
+from aio_pika.abc import AbstractChannel
 
 from libs.messaging.session_loss import session_loss_as_error
 
+DEFAULT_EXCHANGE = ""
+"""Its routing keys are names of queues."""
+
 
 async def publish(
-    exchange: AbstractExchange, message: Message, routing_key: str, *, mandatory: bool
+    channel: AbstractChannel, exchange: str, message: Message, routing_key: str, *, mandatory: bool
 ) -> None:
     """Publish; on a channel with confirms, return when the broker confirmed.
 
@@ -19,4 +25,14 @@ async def publish(
         ChannelInvalidStateError: never written.
     """
     with session_loss_as_error():
-        await exchange.publish(message, routing_key, mandatory=mandatory)
+        underlay = cast(aiormq.Channel, await channel.get_underlay_channel())
+        await underlay.basic_publish(
+            message.body,
+            exchange=exchange,
+            routing_key=routing_key,
+            properties=message.properties,
+            mandatory=mandatory,
+            # aio-pika's own publish lets nobody else begin on the channel until the bytes are with the socket. Where a
+            # confirm is waited for anyway, many write together, for 50 µs of processor rather than 82.
+            wait=not underlay.publisher_confirms,
+        )

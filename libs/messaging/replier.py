@@ -8,13 +8,13 @@ from collections.abc import Iterator, Sequence
 
 import structlog
 from aio_pika import DeliveryMode, Message
-from aio_pika.abc import AbstractExchange
+from aio_pika.abc import AbstractChannel
 
 from libs.contracts.errors import InternalError
 from libs.messaging.batching import Batcher, TooManyWaiting
 from libs.messaging.broker import BROKER_ERRORS, Session
 from libs.messaging.envelope import Reply, WireError, encode
-from libs.messaging.publishing import publish
+from libs.messaging.publishing import DEFAULT_EXCHANGE, publish
 
 REPLY_BATCH = 64
 REPLY_SECONDS = 5.0
@@ -28,16 +28,15 @@ class Replier:
     """A part of the broker that answers. A reply is worth sending once: a lost one is what deadlines are for."""
 
     def __init__(self) -> None:
-        self._exchange: AbstractExchange | None = None
+        self._channel: AbstractChannel | None = None
         self._batchers: OrderedDict[str, Batcher[Reply, None]] = OrderedDict()
         self._log = structlog.get_logger("replier")
 
     async def attach(self, session: Session) -> None:
-        channel = await session.channel(confirms=False)
-        self._exchange = channel.default_exchange
+        self._channel = await session.channel(confirms=False)
 
     def detach(self) -> None:
-        self._exchange = None
+        self._channel = None
 
     async def reply(self, reply_to: str, reply: Reply) -> None:
         """Send it, or log that it could not be sent."""
@@ -62,13 +61,13 @@ class Replier:
         return batcher
 
     async def _publish(self, reply_to: str, body: bytes) -> None:
-        if self._exchange is None:
+        if self._channel is None:
             raise ConnectionError("no session with the broker")
         message = Message(
             body, content_type="application/json", delivery_mode=DeliveryMode.NOT_PERSISTENT
         )
         async with asyncio.timeout(REPLY_SECONDS):
-            await publish(self._exchange, message, reply_to, mandatory=False)
+            await publish(self._channel, DEFAULT_EXCHANGE, message, reply_to, mandatory=False)
 
 
 def _bodies(replies: Sequence[Reply]) -> Iterator[bytes]:

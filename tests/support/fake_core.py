@@ -226,4 +226,10 @@ async def serving(core: FakeCore, port: int) -> AsyncIterator[None]:
         await web.TCPSite(runner, LOOPBACK, port, reuse_address=True, backlog=1024).start()
         yield
     finally:
+        server = runner.server
         await runner.cleanup()
+        # Who is still there connects again at once: what was being accepted meanwhile is closed too.
+        for _ in range(5):
+            await asyncio.sleep(0)
+        if server is not None:
+            await server.shutdown(0)
