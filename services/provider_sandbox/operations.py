@@ -6,7 +6,7 @@ A handler returns what becomes the body of a 200; it says no by raising `Refusal
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Literal, TypeAlias, TypeVar
 
@@ -78,6 +78,20 @@ class Read(Generic[QueryT]):
 
 
 @dataclass(frozen=True)
+class GatheredRead:
+    """A GET by `{id}` alone, of which all that wait at the same moment are answered by one statement.
+
+    The handler gets the ids, each once, and gives what becomes the body of a 200 for each that it finds.
+    """
+
+    name: str
+    path: str
+    handle: Callable[[Connection, Sequence[str]], Awaitable[Mapping[str, object]]]
+    what: str
+    """Of what there is none when the id is not found."""
+
+
+@dataclass(frozen=True)
 class Write(Generic[BodyT]):
     """A POST or PATCH. The handler runs inside one transaction, with the path's `{id}` and the body."""
 
@@ -104,7 +118,7 @@ class GatheredWrite(Generic[BodyT]):
     """What its Idempotency-Key looks like."""
 
 
-Operation: TypeAlias = Read[Any] | Write[Any] | GatheredWrite[Any]
+Operation: TypeAlias = Read[Any] | GatheredRead | Write[Any] | GatheredWrite[Any]
 Control: TypeAlias = Read[Any] | Write[Any]
 """An operation for tests: those have no keys."""
 Operations: TypeAlias = Sequence[Operation]

@@ -20,10 +20,12 @@ from libs.runtime.crash import crash_point
 from services.provider_sandbox.database import Database
 from services.provider_sandbox.encoding import encode
 from services.provider_sandbox.faults import Faults
+from services.provider_sandbox.gathered_reads import GatheredReads
 from services.provider_sandbox.gathering import Gathering
 from services.provider_sandbox.idempotency import Answer, Request, answer_once
 from services.provider_sandbox.operations import (
     Api,
+    GatheredRead,
     GatheredWrite,
     NoQuery,
     Operation,
@@ -80,6 +82,12 @@ class Provider:
             if isinstance(operation, GatheredWrite)
         ]
 
+        self._gathered_reads = {
+            operation.name: GatheredReads(database, operation)
+            for operation in operations
+            if isinstance(operation, GatheredRead)
+        }
+
     def routes(self) -> list[web.RouteDef]:
         return [self._route(operation) for operation in self._operations]
 
@@ -113,6 +121,8 @@ class Provider:
         perform = (
             self._reading(operation, request)
             if isinstance(operation, Read)
+            else self._reading_together(operation, request)
+            if isinstance(operation, GatheredRead)
             else await self._writing(operation, request)
         )
         answer = await self._under_faults(operation, perform)
@@ -140,8 +150,16 @@ class Provider:
 
         return perform
 
+    def _reading_together(self, operation: GatheredRead, request: web.Request) -> Perform:
+        target = request.match_info["id"]
+
+        async def perform() -> Answer:
+            return Answer(200, encode(await self._gathered_reads[operation.name].answer(target)))
+
+        return perform
+
     async def _writing(self, operation: Operation, request: web.Request) -> Perform:
-        assert not isinstance(operation, Read)
+        assert not isinstance(operation, Read | GatheredRead)
         target = request.match_info.get("id", "")
         key = _idempotency_key(request)
         content = await read_content(request, malformed)
@@ -192,7 +210,7 @@ class Provider:
 
 def _method(operation: Operation) -> str:
     match operation:
-        case Read():
+        case Read() | GatheredRead():
             return "GET"
         case Write():
             return operation.method

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Annotated
 
@@ -10,7 +11,7 @@ from pydantic import BeforeValidator, Field
 from services.provider_sandbox import accounts
 from services.provider_sandbox.database import Connection
 from services.provider_sandbox.encoding import instant
-from services.provider_sandbox.operations import NoQuery, Query, not_found
+from services.provider_sandbox.operations import NoQuery, Query
 
 CURRENCY = "USD"
 
@@ -37,16 +38,19 @@ async def get_account(connection: Connection, account_id: str, _: NoQuery) -> ob
     return accounts.shape(await accounts.find(connection, account_id))
 
 
-async def get_balance(connection: Connection, account_id: str, _: NoQuery) -> object:
-    account = await connection.fetchrow(
-        "SELECT account_number, total, held FROM account WHERE account_id = $1", account_id
+async def get_balances(connection: Connection, account_ids: Sequence[str]) -> Mapping[str, object]:
+    rows = await connection.fetch(
+        "SELECT account_id, account_number, total, held FROM account WHERE account_id = ANY($1)",
+        account_ids,
     )
-    if account is None:
-        raise not_found("account")
+    as_of = instant(datetime.now(UTC))
     return {
-        "account_id": account_id,
-        "account_number": account["account_number"],
-        **accounts.balances(account),
-        "currency": CURRENCY,
-        "as_of": instant(datetime.now(UTC)),
+        row["account_id"]: {
+            "account_id": row["account_id"],
+            "account_number": row["account_number"],
+            **accounts.balances(row),
+            "currency": CURRENCY,
+            "as_of": as_of,
+        }
+        for row in rows
     }

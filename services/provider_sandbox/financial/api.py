@@ -6,7 +6,7 @@ from services.provider_sandbox.feed import list_events
 from services.provider_sandbox.financial.accounts import (
     AccountIds,
     get_account,
-    get_balance,
+    get_balances,
     list_accounts,
 )
 from services.provider_sandbox.financial.ach import list_ach
@@ -22,7 +22,7 @@ from services.provider_sandbox.financial.settlement_calculations import (
 from services.provider_sandbox.financial.statements import list_statements
 from services.provider_sandbox.financial.transactions import list_transactions
 from services.provider_sandbox.idempotency import get_operation
-from services.provider_sandbox.operations import NoQuery, Operations, Read
+from services.provider_sandbox.operations import GatheredRead, NoQuery, Operations, Read
 from services.provider_sandbox.statements.links import Links
 
 
@@ -30,7 +30,7 @@ def operations(page_limit: int, links: Links) -> Operations:
     return (
         Read("list_accounts", "/accounts", list_accounts, AccountIds),
         Read("get_account", "/accounts/{id}", get_account, NoQuery),
-        Read("get_balance", "/accounts/{id}/balance", get_balance, NoQuery),
+        GatheredRead("get_balance", "/accounts/{id}/balance", get_balances, "account"),
         list_transactions(page_limit),
         list_ach(page_limit),
         list_statements(page_limit, links),
