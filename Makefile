@@ -42,7 +42,7 @@ format: environment ## Put the code into its format
 
 test: environment ## Run all tests, on servers of their own; choose with ARGS="-k nonce"
 	@$(RUN) -m deploy.local requirements
-	.venv/bin/pytest -n 2 --dist loadgroup $(ARGS)
+	.venv/bin/pytest -n 3 --dist loadgroup $(ARGS)
 
 bench: environment ## Measure, beside the limits; one key with ONLY=read_path, more with ARGS
 	@$(RUN) -m deploy.local requirements
