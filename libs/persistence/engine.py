@@ -26,6 +26,7 @@ _AWAY = (
     asyncpg.OperatorInterventionError,
     asyncpg.InsufficientResourcesError,
     asyncpg.InterfaceError,
+    asyncpg.InternalClientError,  # of a connection that breaks while a statement begins
     asyncpg.InvalidAuthorizationSpecificationError,  # logins are being changed
     asyncpg.ReadOnlySQLTransactionError,  # a standby, until the failover is over
     asyncpg.IdleInTransactionSessionTimeoutError,

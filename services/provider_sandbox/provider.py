@@ -193,7 +193,7 @@ class Provider:
         for rule in apply(api, name, "latency"):
             await asyncio.sleep(float(rule.milliseconds or 0) / 1000)
         if apply(api, name, "refuse"):
-            status = 403 if isinstance(operation, Read) else 422
+            status = 403 if isinstance(operation, Read | GatheredRead) else 422
             raise Refusal(status, "refused", "The bank refuses.")
         if apply(api, name, "error"):
             raise _internal_error()
