@@ -12,6 +12,8 @@ from libs.messaging.session_loss import session_loss_as_error
 
 DEFAULT_EXCHANGE = ""
 """Its routing keys are names of queues."""
+UNCONFIRMED = 1024
+"""More than a batch of events, and than the commands that a busy gateway has under way."""
 
 
 async def publish(
@@ -33,6 +35,7 @@ async def publish(
             properties=message.properties,
             mandatory=mandatory,
             # aio-pika's own publish lets nobody else begin on the channel until the bytes are with the socket. Where a
-            # confirm is waited for anyway, many write together, for 50 µs of processor rather than 82.
-            wait=not underlay.publisher_confirms,
+            # confirm is waited for anyway, many write together, for 50 µs of processor rather than 82; until so many
+            # are unconfirmed, those that were given up included, that the broker may have stopped reading.
+            wait=not underlay.publisher_confirms or len(underlay.confirmations) > UNCONFIRMED,
         )

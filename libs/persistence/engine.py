@@ -88,7 +88,8 @@ class Database:
             try:
                 yield driver
             except BaseException as error:
-                if is_away(error) or not isinstance(error, Exception):
+                was_wrong = isinstance(error, asyncpg.PostgresError | ValueError)
+                if is_away(error) or not was_wrong:
                     await connection.invalidate()
                 raise
 

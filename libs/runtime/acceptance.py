@@ -17,6 +17,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from libs.contracts.errors import IdempotencyInProgress, IdempotencyKeyReused
 from libs.contracts.exact_json import decode, encode
 from libs.contracts.principal import Principal
+from libs.messaging.batching import TooManyWaiting
 from libs.messaging.envelope import Envelope, decode_reply
 from libs.persistence import inbox, inbox_groups
 from libs.persistence.engine import Database, is_away
@@ -46,7 +47,9 @@ transaction, unless it finds none.
 
 
 def _is_fault_of_command(error: Exception) -> bool:
-    """Whether recording it would fail for ever. A database that is away or not migrated is waited for."""
+    """Whether recording it would fail for ever. A database that is away, not migrated or behind is waited for."""
+    if isinstance(error, TooManyWaiting):
+        return False
     if isinstance(error, DBAPIError):
         return isinstance(error, DataError | IntegrityError) and not is_away(error)
     return not is_away(error)

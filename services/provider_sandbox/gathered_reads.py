@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 
-from services.provider_sandbox.database import Database
+from services.provider_sandbox.database import UNAVAILABLE, Database
 from services.provider_sandbox.operations import GatheredRead, not_found
 
 AT_ONCE = 200
@@ -37,15 +37,24 @@ class GatheredReads:
         try:
             while self._waiting:
                 together, self._waiting = self._waiting[:AT_ONCE], self._waiting[AT_ONCE:]
-                await self._look_up(together)
+                # Without those whose caller has gone.
+                await self._look_up([one for one in together if not one[1].done()])
         finally:
             self._task = None
 
     async def _look_up(self, together: list[tuple[str, asyncio.Future[object]]]) -> None:
+        if not together:
+            return
         try:
             async with self._database.reading() as connection:
                 found = await self._operation.handle(connection, list({t for t, _ in together}))
-        except Exception as error:  # every caller gets it
+        except (
+            Exception
+        ) as error:  # every caller gets it, but for what may be wrong with one id only
+            if len(together) > 1 and not isinstance(error, UNAVAILABLE):
+                for one in together:
+                    await self._look_up([one])
+                return
             for _, answer in together:
                 if not answer.done():
                     answer.set_exception(error)

@@ -152,6 +152,8 @@ class Provider:
 
     def _reading_together(self, operation: GatheredRead, request: web.Request) -> Perform:
         target = request.match_info["id"]
+        if request.query_string:
+            validated(NoQuery, parameters(request.query), invalid)
 
         async def perform() -> Answer:
             return Answer(200, encode(await self._gathered_reads[operation.name].answer(target)))

@@ -22,6 +22,7 @@ from libs.contracts.wires import SendWire, WireState
 from libs.providers.errors import ProviderNotReached, ProviderRefusal, ProviderUnknown
 from libs.runtime.commands import Drive
 from libs.runtime.crash import crash_point
+from libs.runtime.driving import RENEWALS
 from services.payments import states
 from services.payments.handlers.verdict import Verdict, is_decision, told
 from services.payments.metrics import SENDS
@@ -64,7 +65,8 @@ class SendWireHandler:
     ) -> None:
         self._ownership = ownership
         self._core = core
-        self._send_seconds = min(SEND_SECONDS, lease_seconds)
+        # A lease that was renewed last two turns ago is good for so long.
+        self._send_seconds = min(SEND_SECONDS, lease_seconds * (1 - 2 / RENEWALS))
         self._resend_seconds = key_seconds - self._send_seconds - KEY_MARGIN_SECONDS
         self._log = structlog.get_logger("wires")
 

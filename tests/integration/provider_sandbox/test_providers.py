@@ -393,3 +393,11 @@ async def test_accounts_are_listed_as_they_were_asked_for(bank: Bank) -> None:
     assert rows == [
         {"account_id": first.account_id, "customer_id": first.customer_id, "status": "open"}
     ]
+
+
+async def test_a_balance_takes_no_parameters(bank: Bank) -> None:
+    opened = await bank.open_account()
+
+    reply = await bank.get(f"/financial/accounts/{opened.account_id}/balance?since=2026-01-01")
+
+    assert (reply.status, reply.code) == (400, "invalid")

@@ -74,8 +74,9 @@ async def test_the_calls_of_a_drive_end_with_its_lease(bench: Bench) -> None:
     send = await bench.accepted()
     began = time.time()
 
-    await bench.send(send, attempt=1, lease_seconds=4, bank=bank)
+    await bench.send(send, attempt=1, lease_seconds=6, bank=bank)
 
+    # Of six turns of renewing, two may have passed since the last one.
     assert bank.deadline <= time.time() + 4
     assert bank.deadline >= began + 4, "all of it is used"
 

@@ -29,6 +29,8 @@ class Bank(Database):
     async def find(self, connection: Connection, ids: Sequence[str]) -> Mapping[str, object]:
         assert cast(Any, connection) is self
         self.asked.append(list(ids))
+        if "unreadable" in ids:
+            raise ValueError
         return {one: f"balance of {one}" for one in ids if one}
 
 
@@ -70,6 +72,17 @@ async def test_a_database_that_is_away_is_told_to_all_and_the_next_are_tried_aga
 
     assert [type(error) for error in failed] == [ConnectionRefusedError] * 2
     assert await reads.answer("a") == "balance of a"
+
+
+async def test_one_that_cannot_be_looked_up_harms_no_neighbour() -> None:
+    reads = reads_of(Bank())
+
+    there, unreadable = await asyncio.gather(
+        *map(reads.answer, ["a", "unreadable"]), return_exceptions=True
+    )
+
+    assert there == "balance of a"
+    assert isinstance(unreadable, ValueError)
 
 
 async def test_who_gave_up_is_passed_over() -> None:
