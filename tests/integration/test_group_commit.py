@@ -9,7 +9,6 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import asyncpg
-import pytest
 import pytest_asyncio
 from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
@@ -258,18 +257,3 @@ async def test_a_database_that_is_away_is_told_to_all_of_a_group(
 
     assert all(isinstance(outcome, Exception) and is_away(outcome) for outcome in outcomes)
     assert again == [None] * 3
-
-
-@pytest.mark.parametrize("error", [ValueError("of the body"), asyncpg.DataError("wrong")])
-async def test_a_wrong_statement_does_not_cost_the_connection(
-    database: Database, error: Exception
-) -> None:
-    async with database.driver() as connection:
-        before = connection.get_server_pid()
-
-    with pytest.raises(type(error)):
-        async with database.driver():
-            raise error
-
-    async with database.driver() as connection:
-        assert connection.get_server_pid() == before

@@ -7,6 +7,7 @@ it, only what the other tenants have left over, and never the last quarter, whic
 
 from __future__ import annotations
 
+import math
 from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from uuid import UUID
@@ -22,7 +23,6 @@ KEPT_FREE = 0.25
 
 def allocate(
     candidates: Sequence[Candidate],
-    in_flight: Mapping[UUID, int],
     tenants: Mapping[str, int],
     *,
     slots: int,
@@ -31,14 +31,11 @@ def allocate(
     """How many to begin of each; of what is not named, none.
 
     Args:
-        in_flight: by subscription, over all processes.
         tenants: slots used by each tenant, in this process.
         slots: of this process, of which `used` are used.
     """
     room = {
-        candidate.subscription_id: min(
-            candidate.due, limit_of(candidate) - in_flight.get(candidate.subscription_id, 0)
-        )
+        candidate.subscription_id: min(candidate.due, limit_of(candidate) - candidate.in_flight)
         for candidate in candidates
     }
     begun: Counter[UUID] = Counter()
@@ -49,6 +46,13 @@ def allocate(
     lendable = free - int(slots * KEPT_FREE)
     _go_round(candidates, room, begun, having, lendable, slots)
     return dict(begun)
+
+
+def most_due(subscriptions: int, free: int) -> int:
+    """How many due deliveries of each subscription are worth counting, where so many slots are free: twice its part of
+    them, for where others have less. With a million due, each that is counted is a page that is read.
+    """
+    return min(IN_FLIGHT, 2 * math.ceil(free / max(1, subscriptions)))
 
 
 def in_turn(candidates: Sequence[Candidate], served_until: UUID) -> list[Candidate]:

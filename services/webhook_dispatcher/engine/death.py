@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from services.webhook_dispatcher.repository.endpoints import Health, Standing
+from services.webhook_dispatcher.repository.dead_endpoints import Standing
+from services.webhook_dispatcher.repository.healths import Health
 
 NO_SUCCESS = timedelta(days=5)
 FAILED_EVENTS = 10

@@ -18,14 +18,19 @@ from datetime import date, datetime
 from itertools import islice
 from uuid import UUID, uuid4
 
+import asyncpg
 import structlog
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.persistence.engine import Database
 from libs.persistence.sealing import CannotOpen
 from libs.runtime.crash import crash_point
 from libs.signing.webhook import WebhookSecretError
-from services.webhook_dispatcher.engine.allocation import IN_FLIGHT, allocate, in_turn
+from services.webhook_dispatcher.engine.allocation import (
+    IN_FLIGHT,
+    allocate,
+    in_turn,
+    most_due,
+)
 from services.webhook_dispatcher.engine.patience import until_done
 from services.webhook_dispatcher.engine.rules import POST_SECONDS, Rules
 from services.webhook_dispatcher.engine.sent import Leased, Sent
@@ -36,6 +41,10 @@ from services.webhook_dispatcher.repository import claims
 from services.webhook_dispatcher.repository.claims import Claimed
 
 POLL_SECONDS = 0.25
+BEGUN_AT_ONCE = 16
+"""Then what has come meanwhile has its turn: answers of endpoints, and of the database. Begun all at once, a claim's
+posts held up the next claim and the record of the last ones: a tenth of the rate.
+"""
 SWEEPING_SHARE = 10
 """Sweeping takes at most one part in so many of the time."""
 
@@ -63,7 +72,8 @@ class Dispatcher:
         self._clock = clock
         self._ended = ended
         self._used: Counter[str] = Counter()
-        self._active: dict[UUID, None] = {}
+        self._active: dict[UUID, datetime] = {}
+        """Subscriptions that have something due, and since when."""
         self._swept_until = claims.FIRST
         self._sweep_seconds = 0.0
         self._may_sweep_at = 0.0
@@ -82,9 +92,10 @@ class Dispatcher:
         self._sweep_wanted = True
         self._wake.set()
 
-    def added(self, subscriptions: Sequence[UUID]) -> None:
-        """Say that these have something due."""
-        self._active.update(dict.fromkeys(subscriptions))
+    def added(self, subscriptions: Sequence[UUID], due_at: datetime) -> None:
+        """Say that these have something due since then."""
+        for subscription_id in subscriptions:
+            self._note_due(subscription_id, due_at)
         self._wake.set()
 
     def finished(self, batch: Sequence[Sent]) -> None:
@@ -131,42 +142,53 @@ class Dispatcher:
         if sweeping and self._swept_until == claims.FIRST:
             self._sweep_wanted = False
         now, claim = self._clock(), uuid4()
-        async with self._database.transaction() as connection:
-            await claims.lock(connection)
-            in_flight = await claims.in_flight(connection)
-            ids = (
-                await claims.with_work(connection, after=self._swept_until)
+        async with claims.claiming(self._database) as connection:
+            due_from = (
+                dict.fromkeys(
+                    await claims.with_work(connection, after=self._swept_until), claims.EVER
+                )
                 if sweeping
                 else self._some_active()
             )
-            found = await claims.candidates(connection, ids, now, most_due=IN_FLIGHT)
+            most = most_due(len(due_from), self._rules.slots - self._used.total())
+            found = await claims.candidates(connection, due_from, now, most_due=most)
             counts = allocate(
                 in_turn(found, self._served_until),
-                in_flight,
                 self._used,
                 slots=self._rules.slots,
                 used=self._used.total(),
             )
-            claimed = await self._take(connection, counts, claim, now) if counts else []
+            claimed = await self._take(connection, counts, due_from, claim, now) if counts else []
         by_id = {candidate.subscription_id: candidate for candidate in found}
         begin_before = started + self._rules.lease_seconds - POST_SECONDS
-        for delivery in claimed:
+        for number, delivery in enumerate(claimed):
+            if number % BEGUN_AT_ONCE == BEGUN_AT_ONCE - 1:
+                await asyncio.sleep(0)
             if delivery.body is not None:
                 to = by_id[delivery.subscription_id]
                 self._begin(sending, Leased(delivery, to, claim, begin_before), delivery.body)
         if counts:
             self._served_until = next(reversed(counts))
-        self._active.update(dict.fromkeys(by_id))
-        has_more = len(ids) == claims.MOST_SUBSCRIPTIONS
+        # What became due earlier, or was passed over, and is not taken yet, is found by a sweep.
+        until = {delivery.subscription_id: delivery.due_at for delivery in claimed}
+        for subscription_id in by_id:
+            self._note_due(subscription_id, until.get(subscription_id, due_from[subscription_id]))
+        has_more = len(due_from) == claims.MOST_SUBSCRIPTIONS
         if sweeping:
-            self._note_sweep(started, ids[-1] if has_more else None)
-        return has_more and (sweeping or bool(counts))
+            self._note_sweep(started, next(reversed(due_from)) if has_more else None)
+        counted_short = most < IN_FLIGHT and most in counts.values()
+        return counted_short or (has_more and (sweeping or bool(counts)))
 
     async def _take(
-        self, connection: AsyncConnection, counts: Mapping[UUID, int], claim: UUID, now: datetime
+        self,
+        connection: asyncpg.Connection,
+        counts: Mapping[UUID, int],
+        due_from: Mapping[UUID, datetime],
+        claim: UUID,
+        now: datetime,
     ) -> list[Claimed]:
         claimed = await claims.take(
-            connection, counts, claim, now=now, lease_seconds=self._rules.lease_seconds
+            connection, counts, due_from, claim, now=now, lease_seconds=self._rules.lease_seconds
         )
         without_event = [delivery for delivery in claimed if delivery.body is None]
         if without_event:
@@ -176,7 +198,7 @@ class Dispatcher:
 
     async def _let_go(
         self,
-        connection: AsyncConnection,
+        connection: asyncpg.Connection,
         without_event: Sequence[Claimed],
         claim: UUID,
         first_kept: date,
@@ -202,12 +224,15 @@ class Dispatcher:
         pause = self._next_sweep_at() - asyncio.get_running_loop().time()
         return min(max(pause, 0.001), POLL_SECONDS)
 
-    def _some_active(self) -> list[UUID]:
+    def _some_active(self) -> dict[UUID, datetime]:
         """Those that were looked at longest ago. They are active again once something due is found or said."""
-        ids = list(islice(self._active, claims.MOST_SUBSCRIPTIONS))
-        for subscription_id in ids:
+        some = dict(islice(self._active.items(), claims.MOST_SUBSCRIPTIONS))
+        for subscription_id in some:
             del self._active[subscription_id]
-        return ids
+        return some
+
+    def _note_due(self, subscription_id: UUID, since: datetime) -> None:
+        self._active[subscription_id] = min(since, self._active.get(subscription_id, since))
 
     def _next_sweep_at(self) -> float:
         if self._swept_until != claims.FIRST:
@@ -256,7 +281,7 @@ class Dispatcher:
         self._ended(Sent(leased, attempt))
 
     async def _give_back(self, leased: Leased) -> None:
-        async with self._database.transaction() as connection:
+        async with self._database.driver() as connection:
             await claims.give_back(connection, [leased.delivery.id], leased.claim)
 
     async def _attempt(self, leased: Leased, body: bytes) -> Attempt:

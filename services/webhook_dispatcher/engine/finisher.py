@@ -9,7 +9,6 @@ from datetime import UTC, datetime
 from uuid import UUID
 
 import structlog
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.persistence.engine import Database
 from libs.runtime.crash import crash_point
@@ -23,9 +22,9 @@ from services.webhook_dispatcher.engine.schedule import Random, next_attempt_at
 from services.webhook_dispatcher.engine.sent import Sent
 from services.webhook_dispatcher.metrics import ATTEMPTS, CLAIMS_LOST, CONCLUDED
 from services.webhook_dispatcher.ports import Verdict
-from services.webhook_dispatcher.repository import endpoints, finishing
-from services.webhook_dispatcher.repository.endpoints import Health
+from services.webhook_dispatcher.repository import finishing, healths
 from services.webhook_dispatcher.repository.finishing import Ending
+from services.webhook_dispatcher.repository.healths import Health
 
 BATCH = 256
 
@@ -75,7 +74,7 @@ class Finisher:
     async def write(self, batch: Sequence[Sent]) -> None:
         """Returns when the batch is recorded, and nothing more is sent to those that answered 410."""
         endings = [self._ending(sent) for sent in batch]
-        recorded, healths = await until_done("finish", lambda: self._commit(batch, endings))
+        recorded, known = await until_done("finish", lambda: self._commit(batch, endings))
         self._count(batch, endings, recorded)
         now = self._clock()
         gone = {
@@ -83,7 +82,7 @@ class Finisher:
             for sent in batch
             if sent.attempt.verdict is Verdict.GONE and sent.leased.delivery.id in recorded
         }
-        for subscription_id, health in healths.items():
+        for subscription_id, health in known.items():
             wants_nothing = (subscription_id, health.generation) in gone
             if wants_nothing or may_be_dead(health, now):
                 await self._giving_up.consider(subscription_id, health, wants_nothing=wants_nothing)
@@ -118,35 +117,26 @@ class Finisher:
         """The deliveries that were recorded, and how their endpoints are now."""
         days = {ending.attempted_at.astimezone(UTC).date() for ending in endings}
         await self._days.ensure("attempt", days)
-        async with self._database.transaction() as connection:
-            recorded = await finishing.finish(connection, endings)
-            healths = await self._move_healths(connection, batch, endings, recorded)
-            crash_point("webhook_dispatcher.finishing")
-        crash_point("webhook_dispatcher.finished")
-        return recorded, healths
-
-    async def _move_healths(
-        self,
-        connection: AsyncConnection,
-        batch: Sequence[Sent],
-        endings: Sequence[Ending],
-        recorded: Collection[UUID],
-    ) -> dict[UUID, Health]:
-        news = [
-            (sent, ending)
-            for sent, ending in zip(batch, endings, strict=True)
-            if sent.leased.delivery.id in recorded
-        ]
-        ids = {sent.leased.delivery.subscription_id for sent, _ in news}
-        before = await endpoints.read(connection, ids)
-        after = _heard(before, news)
-        changing = {key for key in before if after[key] != before[key]}
+        news = list(zip(batch, endings, strict=True))
+        ids = {sent.leased.delivery.subscription_id for sent in batch}
+        async with self._database.driver() as connection:
+            known = await healths.read(connection, ids)
+            changing = _changing(known, news)
+            if not changing:
+                crash_point("webhook_dispatcher.finishing")
+                recorded = await finishing.finish(connection, endings)
         if changing:
-            # What was read may have moved on: it is read again under its lock.
-            after |= (moved := _heard(await endpoints.lock(connection, changing), news))
-            if moved:
-                await endpoints.save(connection, moved)
-        return after
+            async with self._database.driver_transaction() as connection:
+                recorded = await finishing.finish(connection, endings)
+                # What was read may have moved on: it is read again under its lock.
+                locked = await healths.lock(connection, changing)
+                moved = _heard(locked, [one for one in news if one[1].delivery_id in recorded])
+                if moved:
+                    await healths.save(connection, moved)
+                crash_point("webhook_dispatcher.finishing")
+            known |= moved
+        crash_point("webhook_dispatcher.finished")
+        return recorded, known
 
     def _count(
         self, batch: Sequence[Sent], endings: Sequence[Ending], recorded: Collection[UUID]
@@ -167,16 +157,28 @@ class Finisher:
             CONCLUDED.labels(how).inc(count)
 
 
-def _heard(
-    healths: Mapping[UUID, Health], news: Sequence[tuple[Sent, Ending]]
-) -> dict[UUID, Health]:
-    """These healths after the news, in the order in which they came. News of an endpoint that was replaced are none."""
-    after = dict(healths)
+def _changing(known: Mapping[UUID, Health], news: Sequence[tuple[Sent, Ending]]) -> set[UUID]:
+    """The endpoints of which some of the news, each by itself, says something that is not known."""
+    return {
+        sent.leased.delivery.subscription_id
+        for sent, ending in news
+        if (health := known.get(sent.leased.delivery.subscription_id)) is not None
+        and _after(health, sent, ending) != health
+    }
+
+
+def _heard(known: Mapping[UUID, Health], news: Sequence[tuple[Sent, Ending]]) -> dict[UUID, Health]:
+    """These healths after the news, in the order in which they came."""
+    after = dict(known)
     for sent, ending in news:
         key = sent.leased.delivery.subscription_id
-        health = after.get(key)
-        if health is not None and health.generation == sent.leased.to.generation:
-            after[key] = after_attempt(
-                health, sent.attempt, failed_for_good=ending.concluded == "failed"
-            )
+        if key in after:
+            after[key] = _after(after[key], sent, ending)
     return after
+
+
+def _after(health: Health, sent: Sent, ending: Ending) -> Health:
+    """News of an endpoint that was replaced are none."""
+    if health.generation != sent.leased.to.generation:
+        return health
+    return after_attempt(health, sent.attempt, failed_for_good=ending.concluded == "failed")

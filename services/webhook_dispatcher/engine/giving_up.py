@@ -25,8 +25,8 @@ from services.webhook_dispatcher.engine.patience import until_done
 from services.webhook_dispatcher.engine.rules import Rules
 from services.webhook_dispatcher.engine.schedule import whole_seconds
 from services.webhook_dispatcher.metrics import MADE_UNAVAILABLE
-from services.webhook_dispatcher.repository import deliveries, endpoints, recording
-from services.webhook_dispatcher.repository.endpoints import Health
+from services.webhook_dispatcher.repository import dead_endpoints, deliveries, healths, recording
+from services.webhook_dispatcher.repository.healths import Health
 from services.webhook_dispatcher.views import subscription_event
 
 BATCH = 5000
@@ -87,8 +87,8 @@ class GivingUp:
                 await self._give_up(subscription_id, health, wants_nothing=False)
 
     async def _healths(self, subscriptions: Collection[UUID]) -> dict[UUID, Health]:
-        async with self._database.transaction() as connection:
-            return await endpoints.read(connection, subscriptions)
+        async with self._database.driver() as connection:
+            return await healths.read(connection, subscriptions)
 
     async def hold_for_ever(self) -> NoReturn:
         """Hold what is pending of those that became unavailable."""
@@ -114,7 +114,7 @@ class GivingUp:
         await self._days.ensure("event", {datetime.now(UTC).date()})
         async with self._database.transaction() as connection:
             if not wants_nothing:
-                standing = await endpoints.standing(
+                standing = await dead_endpoints.standing(
                     connection,
                     subscription_id,
                     due_before=now - self._whole_schedule,
@@ -122,7 +122,7 @@ class GivingUp:
                 )
                 if not is_dead(health, standing, now):
                     return False
-            record = await endpoints.make_unavailable(
+            record = await dead_endpoints.make_unavailable(
                 connection, subscription_id, health.generation, now
             )
             if record is None:
@@ -139,7 +139,7 @@ class GivingUp:
         have left who died or gave up while doing so. What is in flight is not tried again if it fails.
         """
         async with self._database.transaction() as connection:
-            left = await endpoints.left_over(connection)
+            left = await dead_endpoints.left_over(connection)
         for subscription_id, status in left:
             change = deliveries.hold if status == "unavailable" else deliveries.drop
             await self._all(subscription_id, status, change)

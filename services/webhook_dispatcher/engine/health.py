@@ -15,7 +15,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from services.webhook_dispatcher.ports import Attempt, Verdict
-from services.webhook_dispatcher.repository.endpoints import Health
+from services.webhook_dispatcher.repository.healths import Health
 
 BREAKER_ATTEMPTS = 5
 PROBE_SECONDS = 30.0

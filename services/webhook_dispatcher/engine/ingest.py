@@ -34,7 +34,7 @@ class Ingest:
 
     Args:
         retention: events from before are not recorded any more; nor are those that come from the future by over a day.
-        added: told of subscriptions that have something due now.
+        added: told of subscriptions that have something due, and since when.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class Ingest:
         days: Days,
         retention: timedelta,
         clock: Callable[[], datetime],
-        added: Callable[[Sequence[UUID]], None],
+        added: Callable[[Sequence[UUID], datetime], None],
     ) -> None:
         self._database = database
         self._days = days
@@ -102,8 +102,9 @@ class Ingest:
 
     async def _commit(self, arrivals: Sequence[Arrival]) -> None:
         await self._days.ensure("event", {arrival.day for arrival in arrivals})
+        due_at = self._clock()
         async with self._database.transaction() as connection:
-            recorded = await recording.record_batch(connection, arrivals, self._clock())
+            recorded = await recording.record_batch(connection, arrivals, due_at)
             crash_point("webhook_dispatcher.ingesting")
         crash_point("webhook_dispatcher.ingested")
         INGEST_BATCH.observe(len(arrivals))
@@ -111,4 +112,4 @@ class Ingest:
         EVENTS_RECORDED.labels("known").inc(len(arrivals) - recorded.events)
         DELIVERIES_ADDED.inc(recorded.deliveries)
         if recorded.due:
-            self._added(recorded.due)
+            self._added(recorded.due, due_at)

@@ -64,7 +64,7 @@ class Upkeep:
             await asyncio.sleep(SWEEP_SECONDS)
 
     async def sweep(self) -> int:
-        async with self._database.transaction() as connection:
+        async with self._database.driver() as connection:
             return await claims.free_expired(connection)
 
     async def keep_for_ever(self) -> NoReturn:

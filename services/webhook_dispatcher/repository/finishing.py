@@ -8,29 +8,26 @@ from datetime import UTC, datetime
 from typing import Literal
 from uuid import UUID
 
-from sqlalchemy import text
-from sqlalchemy.ext.asyncio import AsyncConnection
+import asyncpg
 
-# Whoever else waits for several deliveries does so in this order too.
-_LOCK = text("SELECT id FROM delivery WHERE id = ANY(:ids) ORDER BY id FOR UPDATE")
-_FINISH = text(
-    """
+# Whoever else waits for several deliveries does so in the order of their ids too.
+_FINISH = """
     WITH ending AS (
-        SELECT * FROM unnest(CAST(:ids AS uuid[]), CAST(:claims AS uuid[]), CAST(:concluded AS text[]),
-            CAST(:due AS timestamptz[]), CAST(:days AS date[]), CAST(:at AS timestamptz[]),
-            CAST(:durations AS integer[]), CAST(:statuses AS integer[]), CAST(:errors AS text[]),
-            CAST(:bodies AS text[]))
+        SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::timestamptz[], $5::date[], $6::timestamptz[],
+            $7::integer[], $8::integer[], $9::text[], $10::text[])
             AS e (id, claim, concluded, due_at, day, attempted_at, duration_ms, response_status, error, response_body)
+    ), locked AS (
+        SELECT id FROM delivery WHERE id = ANY($1) ORDER BY id FOR UPDATE
     ), over AS (
-        DELETE FROM delivery d USING ending e
-        WHERE d.id = ANY(:ids) AND d.id = e.id AND d.claim = e.claim AND e.concluded IS NOT NULL
+        DELETE FROM delivery d USING ending e JOIN locked ON locked.id = e.id
+        WHERE d.id = ANY($1) AND d.id = e.id AND d.claim = e.claim AND e.concluded IS NOT NULL
         RETURNING d.id, d.subscription_id, d.event_day, d.event_id, d.event_type, d.attempts_made + 1 AS number,
             d.created_at
     ), again AS (
         UPDATE delivery d
         SET claim = NULL, lease_until = NULL, attempts_made = d.attempts_made + 1, due_at = e.due_at
-        FROM ending e
-        WHERE d.id = ANY(:ids) AND d.id = e.id AND d.claim = e.claim AND e.concluded IS NULL
+        FROM ending e JOIN locked ON locked.id = e.id
+        WHERE d.id = ANY($1) AND d.id = e.id AND d.claim = e.claim AND e.concluded IS NULL
         RETURNING d.id, d.subscription_id, d.event_day, d.event_id, d.event_type, d.attempts_made AS number,
             d.created_at
     )
@@ -42,7 +39,6 @@ _FINISH = text(
     FROM (SELECT * FROM over UNION ALL SELECT * FROM again) AS d JOIN ending e ON e.id = d.id
     RETURNING delivery_id
     """
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,26 +60,23 @@ class Ending:
     response_body: str | None = field(repr=False)
 
 
-async def finish(connection: AsyncConnection, endings: Sequence[Ending]) -> set[UUID]:
-    """Record them. The ids of the deliveries that were still claimed so; of the others nothing is recorded.
+async def finish(connection: asyncpg.Connection, endings: Sequence[Ending]) -> set[UUID]:
+    """Record them, by one statement. The ids of the deliveries that were still claimed so; of the others nothing is
+    recorded.
 
     The partitions of their days are there.
     """
-    ids = [ending.delivery_id for ending in endings]
-    await connection.execute(_LOCK, {"ids": ids})
-    rows = await connection.execute(
+    rows = await connection.fetch(
         _FINISH,
-        {
-            "ids": ids,
-            "claims": [ending.claim for ending in endings],
-            "concluded": [ending.concluded for ending in endings],
-            "due": [ending.due_at for ending in endings],
-            "days": [ending.attempted_at.astimezone(UTC).date() for ending in endings],
-            "at": [ending.attempted_at for ending in endings],
-            "durations": [ending.duration_ms for ending in endings],
-            "statuses": [ending.response_status for ending in endings],
-            "errors": [ending.error for ending in endings],
-            "bodies": [ending.response_body for ending in endings],
-        },
+        [ending.delivery_id for ending in endings],
+        [ending.claim for ending in endings],
+        [ending.concluded for ending in endings],
+        [ending.due_at for ending in endings],
+        [ending.attempted_at.astimezone(UTC).date() for ending in endings],
+        [ending.attempted_at for ending in endings],
+        [ending.duration_ms for ending in endings],
+        [ending.response_status for ending in endings],
+        [ending.error for ending in endings],
+        [ending.response_body for ending in endings],
     )
-    return set(rows.scalars())
+    return {delivery_id for (delivery_id,) in rows}

@@ -11,16 +11,16 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from uuid import UUID, uuid4
 
-from sqlalchemy.ext.asyncio import AsyncConnection
+import asyncpg
 
 from libs.persistence.engine import Database, open_database
 from libs.persistence.sealing import Keyring
-from services.webhook_dispatcher.engine.allocation import IN_FLIGHT, allocate, in_turn
+from services.webhook_dispatcher.engine.allocation import allocate, in_turn, most_due
 from services.webhook_dispatcher.engine.days import Days
 from services.webhook_dispatcher.engine.dispatcher import POLL_SECONDS
 from services.webhook_dispatcher.engine.rules import Rules
@@ -58,7 +58,7 @@ class _Backlog:
     database: Database
     processor_time: ProcessorTime
     claimed: int = 0
-    _active: Sequence[UUID] = ()
+    _active: Mapping[UUID, datetime] = field(default_factory=dict)
     _sweep_at: float = 0.0
     _served_until: UUID = claims.FIRST
 
@@ -83,28 +83,29 @@ class _Backlog:
 
     async def _claim(self, claim: UUID) -> list[Claimed]:
         now = datetime.now(UTC)
-        async with self.database.transaction() as connection:
-            await claims.lock(connection)
-            in_flight = await claims.in_flight(connection)
+        async with claims.claiming(self.database) as connection:
+            due_from = await self._looked_at(connection)
             found = await claims.candidates(
-                connection, await self._looked_at(connection), now, most_due=IN_FLIGHT
+                connection, due_from, now, most_due=most_due(len(due_from), AT_ONCE)
             )
-            counts = allocate(
-                in_turn(found, self._served_until), in_flight, {}, slots=AT_ONCE, used=0
-            )
+            counts = allocate(in_turn(found, self._served_until), {}, slots=AT_ONCE, used=0)
             claimed = await claims.take(
-                connection, counts, claim, now=now, lease_seconds=Rules().lease_seconds
+                connection, counts, due_from, claim, now=now, lease_seconds=Rules().lease_seconds
             )
-        self._active = [candidate.subscription_id for candidate in found]
+        until = {delivery.subscription_id: delivery.due_at for delivery in claimed}
+        self._active = {
+            key: until.get(key, due_from[key])
+            for key in (candidate.subscription_id for candidate in found)
+        }
         self._served_until = next(reversed(counts))
         return claimed
 
-    async def _looked_at(self, connection: AsyncConnection) -> Sequence[UUID]:
+    async def _looked_at(self, connection: asyncpg.Connection) -> Mapping[UUID, datetime]:
         now = time.perf_counter()
         if now < self._sweep_at:
             return self._active
         self._sweep_at = now + POLL_SECONDS
-        return await claims.with_work(connection, after=claims.FIRST)
+        return dict.fromkeys(await claims.with_work(connection, after=claims.FIRST), claims.EVER)
 
     async def _record(self, claimed: Sequence[Claimed], claim: UUID) -> None:
         now = datetime.now(UTC)
@@ -122,7 +123,7 @@ class _Backlog:
             )
             for delivery in claimed
         ]
-        async with self.database.transaction() as connection:
+        async with self.database.driver() as connection:
             recorded = await finishing.finish(connection, endings)
         assert len(recorded) == len(claimed), "nobody else claims"
 

@@ -60,10 +60,9 @@ class DueDeliveries:
         """The seconds that so many took."""
         await self.where.receiver.begin()
         events = self._events(count)
-        async with self.where.database.transaction() as claiming:
-            # Nothing is claimed until all is stored: we hold what claims are made under.
+        # Nothing is claimed until all is stored: we hold what claims are made under.
+        async with claims.claiming(self.where.database):
             due_at = datetime.now(UTC)
-            await claims.lock(claiming)
             await self.where.store(events, due_at)
             self._processor_time.begin()
             began = time.perf_counter()

@@ -47,6 +47,7 @@ async def test_a_delivery_is_verified_by_each_active_secret_and_by_no_other(
             generation=0,
             is_probed=False,
             is_slow=False,
+            in_flight=0,
             due=1,
         )
         await sender.post(Signer(ring).post(candidate, uuid4(), BODY, now))

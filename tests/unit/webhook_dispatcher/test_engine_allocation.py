@@ -5,12 +5,19 @@ from __future__ import annotations
 from random import Random
 from uuid import UUID
 
-from services.webhook_dispatcher.engine.allocation import allocate, in_turn
+import pytest
+
+from services.webhook_dispatcher.engine.allocation import allocate, in_turn, most_due
 from services.webhook_dispatcher.repository.claims import Candidate
 
 
 def candidate(
-    number: int, *, tenant: str | None = None, due: int = 16, **traits: bool
+    number: int,
+    *,
+    tenant: str | None = None,
+    due: int = 16,
+    in_flight: int = 0,
+    **traits: bool,
 ) -> Candidate:
     return Candidate(
         subscription_id=UUID(int=number),
@@ -22,6 +29,7 @@ def candidate(
         generation=0,
         is_probed=traits.get("is_probed", False),
         is_slow=traits.get("is_slow", False),
+        in_flight=in_flight,
         due=due,
     )
 
@@ -32,26 +40,28 @@ def test_a_subscription_has_sixteen_in_flight_two_when_slow_one_when_probed() ->
         candidate(2, is_slow=True),
         candidate(3, is_slow=True, is_probed=True),
         candidate(4, due=3),
-        candidate(5),
+        candidate(5, in_flight=15),
     ]
-    in_flight = {UUID(int=5): 15}
 
-    begun = allocate(found, in_flight, {}, slots=256, used=0)
+    begun = allocate(found, {}, slots=256, used=0)
 
     assert begun == {UUID(int=n): count for n, count in ((1, 16), (2, 2), (3, 1), (4, 3), (5, 1))}
 
 
 def test_one_that_is_full_gets_none() -> None:
-    in_flight = {UUID(int=1): 16, UUID(int=2): 2, UUID(int=3): 1}
-    found = [candidate(1), candidate(2, is_slow=True), candidate(3, is_probed=True)]
+    found = [
+        candidate(1, in_flight=16),
+        candidate(2, in_flight=2, is_slow=True),
+        candidate(3, in_flight=1, is_probed=True),
+    ]
 
-    assert allocate(found, in_flight, {}, slots=256, used=0) == {}
+    assert allocate(found, {}, slots=256, used=0) == {}
 
 
 def test_slots_go_round_the_subscriptions_in_turn() -> None:
     found = [candidate(n) for n in range(1, 9)]
 
-    begun = allocate(found, {}, {}, slots=100, used=90)
+    begun = allocate(found, {}, slots=100, used=90)
 
     assert list(begun.items()) == [(UUID(int=n), 2 if n <= 2 else 1) for n in range(1, 9)]
 
@@ -60,7 +70,7 @@ def test_a_tenant_gets_a_quarter_of_the_slots_while_others_wait() -> None:
     crowd = [candidate(n, tenant="crowd") for n in range(1, 21)]
     others = [candidate(n) for n in range(21, 33)]
 
-    begun = allocate([*crowd, *others], {}, {"crowd": 10}, slots=256, used=10)
+    begun = allocate([*crowd, *others], {"crowd": 10}, slots=256, used=10)
 
     assert sum(begun.get(one.subscription_id, 0) for one in crowd) == 64 - 10
     assert sum(begun.values()) == 256 - 10
@@ -69,14 +79,14 @@ def test_a_tenant_gets_a_quarter_of_the_slots_while_others_wait() -> None:
 def test_what_others_leave_over_is_lent_but_for_the_last_quarter() -> None:
     crowd = [candidate(n, tenant="crowd") for n in range(1, 21)]
 
-    begun = allocate(crowd, {}, {}, slots=256, used=0)
+    begun = allocate(crowd, {}, slots=256, used=0)
 
     assert sum(begun.values()) == 192
-    assert allocate(crowd, {}, {"crowd": 192}, slots=256, used=192) == {}
+    assert allocate(crowd, {"crowd": 192}, slots=256, used=192) == {}
 
 
 def test_the_last_quarter_is_there_for_another_tenant() -> None:
-    begun = allocate([candidate(1)], {}, {"crowd": 192}, slots=256, used=192)
+    begun = allocate([candidate(1)], {"crowd": 192}, slots=256, used=192)
 
     assert begun == {UUID(int=1): 16}
 
@@ -87,7 +97,17 @@ def test_every_subscription_has_its_turn_when_one_slot_is_free_at_a_time() -> No
     served, last = [], UUID(int=0)
 
     for _ in range(120):
-        [last] = allocate(in_turn(found, last), {}, {}, slots=256, used=255)
+        [last] = allocate(in_turn(found, last), {}, slots=256, used=255)
         served.append(last)
 
     assert served == [UUID(int=number) for number in range(1, 41)] * 3
+
+
+@pytest.mark.parametrize(
+    ("subscriptions", "free", "counted"),
+    [(20, 256, 16), (20, 32, 4), (20, 20, 2), (1000, 1, 2), (1, 8, 16), (1, 3, 6), (0, 256, 16)],
+)
+def test_of_what_is_due_twice_a_part_of_the_free_slots_is_counted(
+    subscriptions: int, free: int, counted: int
+) -> None:
+    assert most_due(subscriptions, free) == counted

@@ -10,7 +10,8 @@ import pytest
 from services.webhook_dispatcher.engine.death import is_dead, may_be_dead
 from services.webhook_dispatcher.engine.rules import RETRY_SECONDS
 from services.webhook_dispatcher.engine.schedule import whole_seconds
-from services.webhook_dispatcher.repository.endpoints import Health, Standing
+from services.webhook_dispatcher.repository.dead_endpoints import Standing
+from services.webhook_dispatcher.repository.healths import Health
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import AsyncExitStack
+from datetime import timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -124,10 +125,16 @@ async def test_a_claim_that_others_make_at_the_same_moment_never_takes_a_deliver
     now = rig.clock()
 
     async def claim() -> list[UUID]:
-        async with rig.database.transaction() as connection:
-            await claims.lock(connection)
+        async with claims.claiming(rig.database) as connection:
             counts = dict.fromkeys(subscriptions, 3)
-            taken = await claims.take(connection, counts, uuid4(), now=now, lease_seconds=30)
+            taken = await claims.take(
+                connection,
+                counts,
+                dict.fromkeys(counts, claims.EVER),
+                uuid4(),
+                now=now,
+                lease_seconds=30,
+            )
         return [delivery.id for delivery in taken]
 
     taken = [one for batch in await asyncio.gather(*(claim() for _ in range(8))) for one in batch]
@@ -160,3 +167,57 @@ async def test_several_processes_deliver_each_once(rig: Rig) -> None:
 
 async def nothing_left_of(rig: Rig, events: int) -> bool:
     return await recorded(rig, events) and await nothing_left(rig)
+
+
+async def test_what_became_due_before_what_was_taken_is_found_by_a_sweep(rig: Rig) -> None:
+    """As by a process whose clock is behind: claims go on from where the last one ended."""
+    subscription = await rig.subscribe("/hang")
+    rig.receiver.hanging.add("/hang")
+
+    async with rig.engine() as publisher:
+        await publisher.publish([an_event(n) for n in range(40)])
+        await eventually("sixteen hanging", lambda: received(rig, "/hang", IN_FLIGHT))
+        await eventually("the others", lambda: due(rig, subscription, 40 - IN_FLIGHT))
+        await rig.change(
+            "UPDATE delivery SET due_at = due_at - interval '1 hour' WHERE id IN"
+            " (SELECT id FROM delivery WHERE claim IS NULL LIMIT 2)"
+        )
+        rig.receiver.hanging.clear()
+        rig.receiver.let_go.set()
+        await eventually("nothing left", lambda: nothing_left(rig))
+
+    assert len(set(rig.receiver.ids_of("/hang"))) == 40
+
+
+async def due(rig: Rig, subscription_id: UUID, count: int) -> bool:
+    unclaimed = [one for one in await rig.deliveries(subscription_id) if one.claim is None]
+    return len(unclaimed) == count
+
+
+async def test_claims_begin_where_they_are_told_to(rig: Rig) -> None:
+    subscription = await rig.subscribe("/a")
+    await rig.change("UPDATE endpoint SET closed_until = clock_timestamp() + interval '1 day'")
+    async with rig.engine() as publisher:
+        await publisher.publish([an_event(n) for n in range(4)])
+        await eventually("all recorded", lambda: due(rig, subscription, 4))
+    await rig.change("UPDATE endpoint SET closed_until = NULL")
+    await rig.change(
+        "UPDATE delivery SET due_at = due_at - interval '1 hour' WHERE id IN (SELECT id FROM delivery LIMIT 3)"
+    )
+    now, claim = rig.clock(), uuid4()
+    since = now - timedelta(minutes=30)
+
+    async with claims.claiming(rig.database) as connection:
+        found = await claims.candidates(connection, {subscription: since}, now, most_due=16)
+        all_found = await claims.candidates(
+            connection, {subscription: claims.EVER}, now, most_due=16
+        )
+        taken = await claims.take(
+            *(connection, {subscription: 4}, {subscription: since}, claim),
+            now=now,
+            lease_seconds=30,
+        )
+
+    assert [one.due for one in found] == [1]
+    assert [one.due for one in all_found] == [4]
+    assert [one.due_at >= since for one in taken] == [True]

@@ -55,7 +55,7 @@ async def finish(
         )
         for delivery_id in ids
     ]
-    async with rig.database.transaction() as connection:
+    async with rig.database.driver() as connection:
         return await finishing.finish(connection, endings)
 
 

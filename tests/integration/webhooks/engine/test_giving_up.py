@@ -12,8 +12,9 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from services.webhook_dispatcher.engine.death import FAILED_EVENTS, NO_SUCCESS, is_dead
 from services.webhook_dispatcher.engine.rules import Rules
-from services.webhook_dispatcher.repository import deliveries, endpoints, subscriptions
-from services.webhook_dispatcher.repository.endpoints import Health, Standing
+from services.webhook_dispatcher.repository import dead_endpoints, deliveries, subscriptions
+from services.webhook_dispatcher.repository.dead_endpoints import Standing
+from services.webhook_dispatcher.repository.healths import Health
 from tests.integration.webhooks.engine.rig import Rig, an_event
 from tests.support.waiting import eventually
 
@@ -58,13 +59,13 @@ async def test_a_failing_endpoint_is_looked_at_once_however_much_fails_there(
 ) -> None:
     subscription = await rig.subscribe("/failing")
     rig.receiver.statuses["/failing"] = 500
-    looks, standing = [], endpoints.standing
+    looks, standing = [], dead_endpoints.standing
 
     async def noted(connection: AsyncConnection, subscription_id: UUID, **asked: Any) -> Standing:
         looks.append(subscription_id)
         return await standing(connection, subscription_id, **asked)
 
-    monkeypatch.setattr(endpoints, "standing", noted)
+    monkeypatch.setattr(dead_endpoints, "standing", noted)
 
     async with rig.engine(Rules(retry_seconds=())) as publisher:
         await publisher.publish([an_event(n) for n in range(100)])
@@ -87,7 +88,7 @@ async def test_a_new_url_of_an_old_subscription_has_five_days_for_its_first_succ
 
     async with rig.database.transaction() as connection:
         await subscriptions.reset_endpoint(connection, subscription)
-        known = await endpoints.standing(
+        known = await dead_endpoints.standing(
             connection, subscription, due_before=rig.clock(), most=FAILED_EVENTS
         )
 

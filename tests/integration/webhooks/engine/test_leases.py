@@ -37,10 +37,16 @@ async def test_a_clock_that_is_ahead_ends_nobodys_lease(rig: Rig) -> None:
     days, rules = Days(rig.database), Rules()
     giving_up = GivingUp(rig.database, days, rules, rig.clock, lambda: None)
     keeper = Upkeep(rig.database, days, giving_up, rules.retention, rig.clock, lambda: None)
-    async with rig.database.transaction() as connection:
-        await claims.lock(connection)
+    async with claims.claiming(rig.database) as connection:
         counts = {subscription: 1}
-        await claims.take(connection, counts, uuid4(), now=rig.clock(), lease_seconds=30)
+        await claims.take(
+            connection,
+            counts,
+            {subscription: claims.EVER},
+            uuid4(),
+            now=rig.clock(),
+            lease_seconds=30,
+        )
 
     rig.clock.advance(minutes=10)
     freed_by_a_clock = await keeper.sweep()
@@ -54,10 +60,16 @@ async def test_a_clock_that_is_behind_claims_for_as_long_as_others(rig: Rig) -> 
     rig.clock.advance(minutes=-10)
     subscription = await rig.subscribe("/a")
     await record(rig)
-    async with rig.database.transaction() as connection:
-        await claims.lock(connection)
+    async with claims.claiming(rig.database) as connection:
         counts = {subscription: 1}
-        await claims.take(connection, counts, uuid4(), now=rig.clock(), lease_seconds=30)
+        await claims.take(
+            connection,
+            counts,
+            {subscription: claims.EVER},
+            uuid4(),
+            now=rig.clock(),
+            lease_seconds=30,
+        )
 
     [lease] = await rig.query(
         "SELECT lease_until - clock_timestamp() AS left FROM delivery WHERE claim IS NOT NULL"
@@ -120,8 +132,7 @@ async def test_a_claim_that_is_under_way_as_the_process_stops_is_waited_for_and_
         rig.database, NoPoster(), Signer(rig.keyring), Rules(), rig.clock, lambda sent: None
     )
 
-    async with rig.database.transaction() as connection:
-        await claims.lock(connection)
+    async with claims.claiming(rig.database):
         running = asyncio.create_task(dispatcher.run())
         await eventually("a claim that waits", lambda: claim_waits(rig))
         stopping = asyncio.create_task(dispatcher.stop(20))
@@ -151,8 +162,7 @@ async def test_what_was_claimed_too_late_to_end_within_its_lease_is_given_back_a
     subscription = await rig.subscribe("/a")
 
     async with rig.engine(Rules(lease_seconds=POST_SECONDS + 0.5)):
-        async with rig.database.transaction() as connection:
-            await claims.lock(connection)
+        async with claims.claiming(rig.database):
             await record(rig)
             await eventually("a claim that waits", lambda: claim_waits(rig))
             since = time.monotonic()

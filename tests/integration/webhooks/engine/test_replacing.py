@@ -15,7 +15,7 @@ from services.webhook_dispatcher.engine.days import Days
 from services.webhook_dispatcher.engine.giving_up import GivingUp
 from services.webhook_dispatcher.engine.health import BREAKER_ATTEMPTS
 from services.webhook_dispatcher.engine.rules import Rules
-from services.webhook_dispatcher.repository import endpoints, recording, subscriptions
+from services.webhook_dispatcher.repository import healths, recording, subscriptions
 from tests.integration.webhooks.engine.rig import Rig, an_event
 from tests.support.waiting import eventually
 
@@ -99,8 +99,8 @@ async def test_what_was_learned_of_the_endpoint_before_gives_up_no_other(
         "UPDATE endpoint SET last_success_at = :at, failing_since = :at, failed_events = 100",
         at=rig.clock() - timedelta(days=6),
     )
-    async with rig.database.transaction() as connection:
-        health = (await endpoints.read(connection, [subscription]))[subscription]
+    async with rig.database.driver() as connection:
+        health = (await healths.read(connection, [subscription]))[subscription]
 
     await another_url(rig, subscription)
     await giving_up.consider(subscription, health, wants_nothing=wants_nothing)

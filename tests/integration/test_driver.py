@@ -1,0 +1,112 @@
+"""asyncpg's own connections: what is committed, and what costs the connection."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager
+
+import asyncpg
+import pytest
+import pytest_asyncio
+
+from libs.persistence.engine import Database, is_away, open_database
+from tests.support.infrastructure import Environment
+
+Opened = Callable[[Database], AbstractAsyncContextManager[asyncpg.Connection]]
+WAYS: list[Opened] = [Database.driver, Database.driver_transaction]
+
+
+@pytest_asyncio.fixture
+async def database(environment: Environment) -> AsyncIterator[Database]:
+    opened = open_database(environment.database_urls["onboarding"], "test", pool_size=1)
+    async with opened.driver() as connection:
+        await connection.execute("CREATE TABLE note (text text)")
+    yield opened
+    async with opened.driver() as connection:
+        await connection.execute("DROP TABLE note")
+    await opened.close()
+
+
+async def pid_and_notes(database: Database) -> tuple[int, list[str]]:
+    async with database.driver() as connection:
+        rows = await connection.fetch("SELECT text FROM note ORDER BY text")
+        return connection.get_server_pid(), [row["text"] for row in rows]
+
+
+@pytest.mark.parametrize("error", [ValueError("of the body"), asyncpg.DataError("wrong")])
+@pytest.mark.parametrize("way", WAYS)
+async def test_a_wrong_statement_does_not_cost_the_connection(
+    database: Database, way: Opened, error: Exception
+) -> None:
+    pid, _ = await pid_and_notes(database)
+
+    with pytest.raises(type(error)):
+        async with way(database):
+            raise error
+
+    assert await pid_and_notes(database) == (pid, [])
+
+
+@pytest.mark.parametrize("error", [OSError("gone"), asyncio.CancelledError(), KeyError("ours")])
+@pytest.mark.parametrize("way", WAYS)
+async def test_anything_else_does(database: Database, way: Opened, error: BaseException) -> None:
+    pid, _ = await pid_and_notes(database)
+
+    with pytest.raises(type(error)):
+        async with way(database):
+            raise error
+
+    other, _ = await pid_and_notes(database)
+    assert other != pid
+
+
+async def test_a_transaction_is_committed_at_its_end(
+    database: Database, environment: Environment
+) -> None:
+    onlooker = open_database(environment.database_urls["onboarding"], "test")
+    try:
+        async with database.driver_transaction("INSERT INTO note VALUES ('opening')") as connection:
+            await connection.execute("INSERT INTO note VALUES ($1)", "body")
+            _, before = await pid_and_notes(onlooker)
+        _, after = await pid_and_notes(onlooker)
+    finally:
+        await onlooker.close()
+
+    assert (before, after) == ([], ["body", "opening"])
+
+
+@pytest.mark.parametrize(
+    "error",
+    [ValueError("of the body"), asyncpg.DataError("wrong"), OSError("gone"), KeyError("ours")],
+)
+async def test_a_transaction_that_fails_leaves_nothing(
+    database: Database, error: Exception
+) -> None:
+    with pytest.raises(type(error)):
+        async with database.driver_transaction("INSERT INTO note VALUES ('opening')") as connection:
+            await connection.execute("INSERT INTO note VALUES ('body')")
+            raise error
+
+    _, notes = await pid_and_notes(database)
+    assert notes == []
+
+
+async def test_a_transaction_whose_opening_is_wrong_leaves_nothing(database: Database) -> None:
+    with pytest.raises(asyncpg.UndefinedTableError):
+        async with database.driver_transaction("INSERT INTO nothing VALUES (1)"):
+            pytest.fail("the body is not run")
+
+    _, notes = await pid_and_notes(database)
+    assert notes == []
+
+
+async def test_a_connection_that_is_ended_by_the_server_means_that_it_is_away(
+    database: Database,
+) -> None:
+    with pytest.raises((asyncpg.AdminShutdownError, asyncpg.PostgresConnectionError)) as caught:
+        async with database.driver_transaction() as connection:
+            await connection.execute("SELECT pg_terminate_backend(pg_backend_pid())")
+
+    assert is_away(caught.value)
+    assert await pid_and_notes(database) is not None
