@@ -11,7 +11,6 @@ from typing import Annotated, Any
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
-import phonenumbers
 from pydantic import (
     AfterValidator,
     AnyHttpUrl,
@@ -144,6 +143,9 @@ def _phone(value: str) -> str:
         candidate = "+1" + "".join(c for c in value if c.isdigit())
     else:
         raise ValueError(rule)
+    # Most services see no phone number, and each has these contracts: loaded here it spares them 0.6 MiB.
+    import phonenumbers  # noqa: PLC0415
+
     try:
         if phonenumbers.is_possible_number(phonenumbers.parse(candidate)):
             return candidate

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Any
 
 from libs.contracts.events import API_VERSION, EVENT_TYPES, EventType
@@ -87,9 +86,8 @@ EVENTS_TAG = "events"
 PATH_VALUE: Schema = {"type": "string", "pattern": "^[A-Za-z0-9._~-]{1,128}$"}
 
 
-@cache
 def openapi_document() -> dict[str, Any]:
-    """The whole document, as plain JSON values. Built once; treat it as read-only."""
+    """The whole document, as plain JSON values."""
     rows = [operation for operation in OPERATIONS if operation.path is not None]
     schemas, definitions = schemas_of(
         [(row.command, "request") for row in rows]

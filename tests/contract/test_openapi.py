@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import Any
 
 import pytest
@@ -20,17 +21,19 @@ from libs.specs.problems import errors_of
 ROWS = [row for row in OPERATIONS if row.path]
 WITH_BODY = [row for row in ROWS if row.takes_body]
 
+document = cache(openapi_document)
+
 each_row = pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
 each_row_with_body = pytest.mark.parametrize("row", WITH_BODY, ids=lambda row: row.name)
 
 
 def described(row: Operation) -> dict[str, Any]:
-    found: dict[str, Any] = openapi_document()["paths"][row.path][str(row.method).lower()]
+    found: dict[str, Any] = document()["paths"][row.path][str(row.method).lower()]
     return found
 
 
 def parameters(row: Operation) -> dict[str, dict[str, Any]]:
-    components = openapi_document()["components"]["parameters"]
+    components = document()["components"]["parameters"]
     resolved = [
         components[item["$ref"].rpartition("/")[2]] if "$ref" in item else item
         for item in described(row)["parameters"]
@@ -39,17 +42,17 @@ def parameters(row: Operation) -> dict[str, dict[str, Any]]:
 
 
 def validator(schema: dict[str, Any]) -> Any:
-    return OAS31Validator({**schema, "components": openapi_document()["components"]})
+    return OAS31Validator({**schema, "components": document()["components"]})
 
 
 def test_the_document_is_valid_openapi() -> None:
-    validate(openapi_document())
+    validate(document())
 
 
 def test_the_document_has_each_row_of_the_table_and_nothing_else() -> None:
     documented = {
         operation["operationId"]
-        for path in openapi_document()["paths"].values()
+        for path in document()["paths"].values()
         for operation in path.values()
     }
 
@@ -57,7 +60,7 @@ def test_the_document_has_each_row_of_the_table_and_nothing_else() -> None:
 
 
 def test_the_document_has_what_is_posted_for_each_type_of_event() -> None:
-    webhooks = openapi_document()["webhooks"]
+    webhooks = document()["webhooks"]
 
     assert set(webhooks) == set(EVENT_TYPES)
     for name, webhook in webhooks.items():
@@ -66,7 +69,7 @@ def test_the_document_has_what_is_posted_for_each_type_of_event() -> None:
 
 
 def test_webhooks_and_events_are_the_same_in_both_families() -> None:
-    paths = openapi_document()["paths"]
+    paths = document()["paths"]
 
     for path in ("/webhooks/subscriptions", "/webhooks/subscriptions/{subscription_id}", "/events"):
         customer, partner = paths[f"/customer{path}"], paths[f"/partner/reseller{path}"]
@@ -79,7 +82,7 @@ def test_internal_queries_are_nobody_elses_business() -> None:
     internal = [row.command.__name__ for row in OPERATIONS if not row.path]
 
     assert internal
-    assert not set(internal) & set(openapi_document()["components"]["schemas"])
+    assert not set(internal) & set(document()["components"]["schemas"])
 
 
 @each_row
@@ -101,7 +104,7 @@ def test_extensions_are_marked(row: Operation) -> None:
 
 @each_row
 def test_what_the_path_holds_is_a_path_parameter_and_not_in_the_body(row: Operation) -> None:
-    body = openapi_document()["components"]["schemas"].get(row.command.__name__, {})
+    body = document()["components"]["schemas"].get(row.command.__name__, {})
 
     for name in row.path_fields:
         assert parameters(row)[name]["in"] == "path"
@@ -113,7 +116,7 @@ def test_what_the_path_holds_is_a_path_parameter_and_not_in_the_body(row: Operat
 def test_each_field_of_a_read_is_a_parameter_and_of_a_write_in_the_body(row: Operation) -> None:
     fields = set(row.command.model_fields) - set(row.path_fields) - {f for f, _ in row.headers}
     in_query = {name for name, item in parameters(row).items() if item["in"] == "query"}
-    schema = openapi_document()["components"]["schemas"].get(row.command.__name__, {})
+    schema = document()["components"]["schemas"].get(row.command.__name__, {})
     in_body = set(schema.get("properties", {})) if "requestBody" in described(row) else set()
 
     assert in_query == (fields if row.is_query else set())
@@ -171,7 +174,7 @@ def test_a_request_with_an_unknown_field_is_invalid_by_the_schema(row: Operation
 
 
 def test_money_is_a_number_and_an_instant_is_a_date_time() -> None:
-    schemas = openapi_document()["components"]["schemas"]
+    schemas = document()["components"]["schemas"]
 
     assert schemas["Money"]["properties"]["amount"] == {"type": "number"}
     assert schemas["Balance"]["properties"]["system_timestamp"] == {
@@ -181,7 +184,7 @@ def test_money_is_a_number_and_an_instant_is_a_date_time() -> None:
 
 
 def test_every_field_of_a_reply_is_required() -> None:
-    schemas = openapi_document()["components"]["schemas"]
+    schemas = document()["components"]["schemas"]
 
     for name in ("Account", "Customer", "OnboardingResult", "PartnerAccountList"):
         assert set(schemas[name]["required"]) == set(schemas[name]["properties"])
