@@ -127,9 +127,14 @@ async def _claim(connection: Connection, requests: Sequence[Request]) -> set[str
 
 
 async def _keep(connection: Connection, api: Api, answers: dict[str, Answer]) -> None:
-    await connection.executemany(
-        "UPDATE idempotency_record SET status = $3, body = $4 WHERE api = $1 AND key = $2",
-        [(api, key, answer.status, answer.body.decode()) for key, answer in answers.items()],
+    await connection.execute(
+        "UPDATE idempotency_record r SET status = a.status, body = a.body"
+        " FROM unnest($2::text[], $3::integer[], $4::text[]) AS a (key, status, body)"
+        " WHERE r.api = $1 AND r.key = a.key AND r.key = ANY($2)",
+        api,
+        list(answers),
+        [answer.status for answer in answers.values()],
+        [answer.body.decode() for answer in answers.values()],
     )
 
 

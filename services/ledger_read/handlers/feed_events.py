@@ -15,7 +15,7 @@ from libs.persistence import outbox
 from libs.runtime.feeds import Record
 from services.ledger_read.models import FeedEntry, News
 from services.ledger_read.ports import Ownership
-from services.ledger_read.repository import next_sequence
+from services.ledger_read.repository import next_sequences
 
 TENANT_SECONDS = 10.0
 
@@ -68,18 +68,18 @@ class FeedEvents:
 
 
 async def _record(connection: AsyncConnection, ours: Sequence[tuple[str, News]]) -> None:
-    events = []
-    for tenant, news in ours:
-        sequence = await next_sequence(connection, news.event_type.kind, news.resource_id)
-        events.append(
-            new_event(
-                news.event_type,
-                news.data,
-                tenant=tenant,
-                customer_id=news.customer_id,
-                resource_id=news.resource_id,
-                sequence=sequence,
-                at=news.occurred_at,
-            )
+    resources = [(news.event_type.kind, news.resource_id) for _, news in ours]
+    sequences = await next_sequences(connection, resources)
+    events = [
+        new_event(
+            news.event_type,
+            news.data,
+            tenant=tenant,
+            customer_id=news.customer_id,
+            resource_id=news.resource_id,
+            sequence=sequence,
+            at=news.occurred_at,
         )
+        for (tenant, news), sequence in zip(ours, sequences, strict=True)
+    ]
     await outbox.record(connection, *events)
