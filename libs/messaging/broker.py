@@ -18,6 +18,8 @@ import structlog
 from aio_pika.abc import AbstractChannel, AbstractConnection
 from aio_pika.exceptions import AMQPError, ChannelInvalidStateError
 
+from libs.messaging.writing import write_together
+
 HEARTBEAT_SECONDS = 10
 CONNECT_SECONDS = 10
 CLOSE_SECONDS = 3
@@ -133,6 +135,7 @@ class Broker:
                 heartbeat=HEARTBEAT_SECONDS,
                 client_properties=_properties(self._name),
             )
+        write_together(connection)
         try:
             session = Session(connection)
             async with asyncio.timeout(CONNECT_SECONDS):
