@@ -135,8 +135,8 @@ class Broker:
                 heartbeat=HEARTBEAT_SECONDS,
                 client_properties=_properties(self._name),
             )
-        write_together(connection)
         try:
+            write_together(connection)
             session = Session(connection)
             async with asyncio.timeout(CONNECT_SECONDS):
                 for part in self._parts:

@@ -85,6 +85,10 @@ class Database:
         """
         async with self._autocommit.connect() as connection:
             driver: asyncpg.Connection = (await connection.get_raw_connection()).driver_connection
+            while driver.is_closed():
+                # The server has ended it, and nobody has noticed yet. The pool makes another one.
+                await connection.invalidate()
+                driver = (await connection.get_raw_connection()).driver_connection
             try:
                 yield driver
             except BaseException as error:
@@ -95,7 +99,7 @@ class Database:
 
     @asynccontextmanager
     async def driver_transaction(self, opening: str = "") -> AsyncIterator[asyncpg.Connection]:
-        """As `transaction`, on asyncpg's own connection. What it raises is asyncpg's.
+        """As `transaction`, on asyncpg's own connection. What it raises is asyncpg's, and the body lets it through.
 
         Args:
             opening: statements without parameters, sent along with BEGIN: one round trip for all.

@@ -110,3 +110,20 @@ async def test_a_connection_that_is_ended_by_the_server_means_that_it_is_away(
 
     assert is_away(caught.value)
     assert await pid_and_notes(database) is not None
+
+
+@pytest.mark.parametrize("way", WAYS)
+async def test_a_connection_that_was_ended_meanwhile_is_not_handed_out(
+    database: Database, environment: Environment, way: Opened
+) -> None:
+    pid, _ = await pid_and_notes(database)
+    onlooker = open_database(environment.database_urls["onboarding"], "test")
+    try:
+        async with onlooker.driver() as connection:
+            await connection.execute("SELECT pg_terminate_backend($1)", pid)
+    finally:
+        await onlooker.close()
+    await asyncio.sleep(0.1)  # the end has come to this process
+
+    async with way(database) as connection:
+        assert await connection.fetchval("SELECT 1") == 1

@@ -38,7 +38,7 @@ from services.webhook_dispatcher.engine.signing import Signer
 from services.webhook_dispatcher.metrics import FIRST_ATTEMPT_SECONDS
 from services.webhook_dispatcher.ports import Attempt, Poster, Verdict
 from services.webhook_dispatcher.repository import claims
-from services.webhook_dispatcher.repository.claims import Claimed
+from services.webhook_dispatcher.repository.claims import Candidate, Claimed
 
 POLL_SECONDS = 0.25
 BEGUN_AT_ONCE = 16
@@ -73,7 +73,7 @@ class Dispatcher:
         self._ended = ended
         self._used: Counter[str] = Counter()
         self._active: dict[UUID, datetime] = {}
-        """Subscriptions that have something due, and since when."""
+        """Subscriptions that may have something due, and since when."""
         self._swept_until = claims.FIRST
         self._sweep_seconds = 0.0
         self._may_sweep_at = 0.0
@@ -159,24 +159,23 @@ class Dispatcher:
                 used=self._used.total(),
             )
             claimed = await self._take(connection, counts, due_from, claim, now) if counts else []
-        by_id = {candidate.subscription_id: candidate for candidate in found}
-        begin_before = started + self._rules.lease_seconds - POST_SECONDS
-        for number, delivery in enumerate(claimed):
-            if number % BEGUN_AT_ONCE == BEGUN_AT_ONCE - 1:
-                await asyncio.sleep(0)
-            if delivery.body is not None:
-                to = by_id[delivery.subscription_id]
-                self._begin(sending, Leased(delivery, to, claim, begin_before), delivery.body)
         if counts:
             self._served_until = next(reversed(counts))
-        # What became due earlier, or was passed over, and is not taken yet, is found by a sweep.
-        until = {delivery.subscription_id: delivery.due_at for delivery in claimed}
-        for subscription_id in by_id:
-            self._note_due(subscription_id, until.get(subscription_id, due_from[subscription_id]))
+        self._note_found(found, claimed)
         has_more = len(due_from) == claims.MOST_SUBSCRIPTIONS
         if sweeping:
             self._note_sweep(started, next(reversed(due_from)) if has_more else None)
-        counted_short = most < IN_FLIGHT and most in counts.values()
+        by_id = {candidate.subscription_id: candidate for candidate in found}
+        begin_before = started + self._rules.lease_seconds - POST_SECONDS
+        begun: Counter[UUID] = Counter()
+        for number, delivery in enumerate(claimed, start=1):
+            if delivery.body is not None:
+                to = by_id[delivery.subscription_id]
+                self._begin(sending, Leased(delivery, to, claim, begin_before), delivery.body)
+                begun[delivery.subscription_id] += 1
+            if number % BEGUN_AT_ONCE == 0:
+                await asyncio.sleep(0)
+        counted_short = most < IN_FLIGHT and most in begun.values()
         return counted_short or (has_more and (sweeping or bool(counts)))
 
     async def _take(
@@ -206,7 +205,7 @@ class Dispatcher:
         """Drop deliveries whose event is kept no longer.
 
         The others' events are there: a statement that was planned just before the first event of a day was recorded
-        does not know the partition of that day. The next one does.
+        does not know the partition of that day. Those of the next sweep do.
         """
         lost = [delivery.id for delivery in without_event if delivery.event_day < first_kept]
         unseen = [delivery.id for delivery in without_event if delivery.event_day >= first_kept]
@@ -230,6 +229,15 @@ class Dispatcher:
         for subscription_id in some:
             del self._active[subscription_id]
         return some
+
+    def _note_found(self, found: Sequence[Candidate], claimed: Sequence[Claimed]) -> None:
+        """More may be due of them, from where their claim ended.
+
+        What became due earlier, or was passed over or given back, is found by the next sweep.
+        """
+        ended = {delivery.subscription_id: delivery.due_at for delivery in claimed}
+        for one in found:
+            self._note_due(one.subscription_id, ended.get(one.subscription_id, one.due_since))
 
     def _note_due(self, subscription_id: UUID, since: datetime) -> None:
         self._active[subscription_id] = min(since, self._active.get(subscription_id, since))

@@ -65,11 +65,21 @@ class Finisher:
         """Work for ever."""
         while True:
             await self._any.wait()
-            batch = [self._waiting.popleft() for _ in range(min(BATCH, len(self._waiting)))]
+            batch = self._next_batch()
             if not self._waiting:
                 self._any.clear()
             await self.write(batch)
             self._done(batch)
+
+    def _next_batch(self) -> list[Sent]:
+        """Each delivery once: one whose lease ended while it waited here may have been claimed and sent again."""
+        batch: dict[UUID, Sent] = {}
+        while self._waiting and len(batch) < BATCH:
+            if self._waiting[0].leased.delivery.id in batch:
+                break
+            sent = self._waiting.popleft()
+            batch[sent.leased.delivery.id] = sent
+        return list(batch.values())
 
     async def write(self, batch: Sequence[Sent]) -> None:
         """Returns when the batch is recorded, and nothing more is sent to those that answered 410."""

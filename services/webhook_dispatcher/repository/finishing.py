@@ -22,21 +22,22 @@ _FINISH = """
         DELETE FROM delivery d USING ending e JOIN locked ON locked.id = e.id
         WHERE d.id = ANY($1) AND d.id = e.id AND d.claim = e.claim AND e.concluded IS NOT NULL
         RETURNING d.id, d.subscription_id, d.event_day, d.event_id, d.event_type, d.attempts_made + 1 AS number,
-            d.created_at
+            d.created_at, e.claim
     ), again AS (
         UPDATE delivery d
         SET claim = NULL, lease_until = NULL, attempts_made = d.attempts_made + 1, due_at = e.due_at
         FROM ending e JOIN locked ON locked.id = e.id
         WHERE d.id = ANY($1) AND d.id = e.id AND d.claim = e.claim AND e.concluded IS NULL
         RETURNING d.id, d.subscription_id, d.event_day, d.event_id, d.event_type, d.attempts_made AS number,
-            d.created_at
+            d.created_at, e.claim
     )
     INSERT INTO attempt (day, delivery_id, number, subscription_id, event_day, event_id, event_type,
         delivery_created_at, concluded, concluded_at, attempted_at, duration_ms, response_status, error, response_body)
     SELECT e.day, d.id, d.number, d.subscription_id, d.event_day, d.event_id, d.event_type, d.created_at, e.concluded,
         CASE WHEN e.concluded IS NOT NULL THEN clock_timestamp() END, e.attempted_at, e.duration_ms, e.response_status,
         e.error, e.response_body
-    FROM (SELECT * FROM over UNION ALL SELECT * FROM again) AS d JOIN ending e ON e.id = d.id
+    FROM (SELECT * FROM over UNION ALL SELECT * FROM again) AS d
+    JOIN ending e ON e.id = d.id AND e.claim = d.claim
     RETURNING delivery_id
     """
 
@@ -61,8 +62,8 @@ class Ending:
 
 
 async def finish(connection: asyncpg.Connection, endings: Sequence[Ending]) -> set[UUID]:
-    """Record them, by one statement. The ids of the deliveries that were still claimed so; of the others nothing is
-    recorded.
+    """Record them, by one statement; each is of another delivery. The ids of the deliveries that were still claimed so;
+    of the others nothing is recorded.
 
     The partitions of their days are there.
     """

@@ -94,8 +94,8 @@ class _Backlog:
             )
         until = {delivery.subscription_id: delivery.due_at for delivery in claimed}
         self._active = {
-            key: until.get(key, due_from[key])
-            for key in (candidate.subscription_id for candidate in found)
+            candidate.subscription_id: until.get(candidate.subscription_id, candidate.due_since)
+            for candidate in found
         }
         self._served_until = next(reversed(counts))
         return claimed

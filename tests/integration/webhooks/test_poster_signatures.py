@@ -49,6 +49,7 @@ async def test_a_delivery_is_verified_by_each_active_secret_and_by_no_other(
             is_slow=False,
             in_flight=0,
             due=1,
+            due_since=now,
         )
         await sender.post(Signer(ring).post(candidate, uuid4(), BODY, now))
 

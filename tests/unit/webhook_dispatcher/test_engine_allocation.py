@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from random import Random
 from uuid import UUID
 
@@ -31,6 +32,7 @@ def candidate(
         is_slow=traits.get("is_slow", False),
         in_flight=in_flight,
         due=due,
+        due_since=datetime(2026, 1, 1, tzinfo=UTC),
     )
 
 

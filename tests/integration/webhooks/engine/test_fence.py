@@ -1,0 +1,114 @@
+"""Who records what became of a delivery: nobody but the one whose claim it is, at the moment of the record."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime
+from typing import Literal
+from uuid import UUID, uuid4
+
+import pytest
+
+from services.webhook_dispatcher.engine.days import Days
+from services.webhook_dispatcher.engine.finisher import Finisher
+from services.webhook_dispatcher.engine.giving_up import GivingUp
+from services.webhook_dispatcher.engine.rules import Rules
+from services.webhook_dispatcher.engine.sent import Leased, Sent
+from services.webhook_dispatcher.ports import Attempt, Verdict
+from services.webhook_dispatcher.repository import finishing
+from services.webhook_dispatcher.repository.claims import Candidate, Claimed
+from services.webhook_dispatcher.repository.finishing import Ending
+from tests.integration.webhooks.engine.rig import Rig
+from tests.integration.webhooks.engine.test_concluding import claimed
+from tests.support.waiting import eventually
+
+
+@pytest.mark.parametrize("concluded", ["succeeded", None])
+@pytest.mark.parametrize("taken_by", ["nobody", "another"])
+async def test_a_record_that_waits_while_its_claim_is_taken_away_records_nothing(
+    rig: Rig, concluded: Literal["succeeded"] | None, taken_by: str
+) -> None:
+    subscription, delivery, claim = await rig.subscribe("/a"), uuid4(), uuid4()
+    await claimed(rig, subscription, [delivery], claim)
+    now = datetime.now(UTC)
+    ending = Ending(
+        delivery_id=delivery,
+        claim=claim,
+        concluded=concluded,
+        due_at=None if concluded else now,
+        attempted_at=now,
+        duration_ms=1,
+        response_status=200,
+        error=None,
+        response_body=None,
+    )
+
+    async def record() -> set[UUID]:
+        async with rig.database.driver() as connection:
+            return await finishing.finish(connection, [ending])
+
+    async with rig.database.driver_transaction() as holder:
+        if taken_by == "nobody":
+            await holder.execute("UPDATE delivery SET claim = NULL, lease_until = NULL")
+        else:
+            await holder.execute("UPDATE delivery SET claim = gen_random_uuid()")
+        recording = asyncio.create_task(record())
+        await eventually("a record that waits", lambda: waits_for_a_row(rig))
+    recorded = await recording
+
+    assert recorded == set()
+    assert await rig.attempts(subscription) == []
+    [left] = await rig.deliveries(subscription)
+    assert (left.id, left.attempts_made) == (delivery, 0)
+
+
+async def waits_for_a_row(rig: Rig) -> bool:
+    return bool(
+        await rig.query(
+            "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+            " AND wait_event IN ('transactionid', 'tuple') AND datname = current_database()"
+        )
+    )
+
+
+async def test_what_was_claimed_anew_while_its_first_attempt_waited_is_recorded_once(
+    rig: Rig,
+) -> None:
+    """Both are there to be recorded: during an outage that is longer than a lease, that comes about."""
+    subscription, delivery, second = await rig.subscribe("/a"), uuid4(), uuid4()
+    await claimed(rig, subscription, [delivery], second)
+    days, rules = Days(rig.database), Rules()
+    giving_up = GivingUp(rig.database, days, rules, rig.clock, lambda: None)
+    done: list[Sent] = []
+    finisher = Finisher(rig.database, days, giving_up, rules, rig.clock, lambda: 0.5, done.extend)
+    finisher.add(sent(rig, subscription, delivery, uuid4(), "of the first claim"))
+    finisher.add(sent(rig, subscription, delivery, second, "of the second"))
+
+    async def all_done() -> bool:
+        assert not running.done(), running.exception()
+        return len(done) == 2
+
+    running = asyncio.create_task(finisher.run())
+    try:
+        await eventually("both are done with", all_done)
+    finally:
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+    [attempt] = await rig.attempts(subscription)
+    assert (attempt.number, attempt.response_body) == (1, "of the second")
+    assert await rig.deliveries(subscription) == []
+
+
+def sent(rig: Rig, subscription: UUID, delivery: UUID, claim: UUID, answer: str) -> Sent:
+    now = rig.clock()
+    to = Candidate(subscription, "t_1", "", b"", None, None, 0, False, False, 0, 1, now)
+    what = Claimed(delivery, subscription, now.date(), uuid4(), 0, now, now, b"{}")
+    attempt = Attempt(
+        verdict=Verdict.SUCCEEDED,
+        attempted_at=now,
+        duration_ms=1,
+        response_status=200,
+        response_body=answer,
+    )
+    return Sent(Leased(what, to, claim, 0.0), attempt)
