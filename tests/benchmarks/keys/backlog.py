@@ -42,7 +42,7 @@ SUBSCRIPTIONS = 20
 EVENTS = 20_000
 """Of which there are deliveries: each has many, as where every customer subscribes."""
 DUE_FOR = timedelta(hours=2)
-AT_ONCE = 32
+AT_ONCE = 96
 """Claimed at once: about as many as a busy dispatcher finds finished when it claims again."""
 
 
