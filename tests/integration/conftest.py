@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 
 import pytest
+import pytest_asyncio
 import structlog
+
+from libs.persistence.engine import Database, open_database
+from tests.support.infrastructure import Environment
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -21,3 +25,11 @@ def plain_logs() -> Iterator[None]:
     )
     yield
     structlog.reset_defaults()
+
+
+@pytest_asyncio.fixture
+async def database(fresh_environment: Environment) -> AsyncIterator[Database]:
+    """Onboarding's, of an environment that nobody else uses."""
+    opened = open_database(fresh_environment.database_urls["onboarding"], "tests")
+    yield opened
+    await opened.close()

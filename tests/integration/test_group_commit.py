@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID, uuid4
 
 import asyncpg
-import pytest_asyncio
 from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 
 from libs.persistence import inbox
-from libs.persistence.engine import Database, is_away, open_database
+from libs.persistence.engine import Database, is_away
 from libs.persistence.inbox_groups import Held
 from libs.runtime.acceptance import Known, recording
 from libs.runtime.driving import FINISHING
@@ -24,13 +23,6 @@ from tests.support.infrastructure import Environment
 from tests.support.waiting import eventually
 
 ROOM = 100
-
-
-@pytest_asyncio.fixture
-async def database(fresh_environment: Environment) -> AsyncIterator[Database]:
-    opened = open_database(fresh_environment.database_urls["onboarding"], "test")
-    yield opened
-    await opened.close()
 
 
 @dataclass

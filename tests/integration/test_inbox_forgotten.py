@@ -2,21 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from uuid import UUID, uuid4
 
-import pytest_asyncio
-
 from libs.persistence import inbox
-from libs.persistence.engine import Database, open_database
-from tests.support.infrastructure import Environment
-
-
-@pytest_asyncio.fixture
-async def database(fresh_environment: Environment) -> AsyncIterator[Database]:
-    opened = open_database(fresh_environment.database_urls["onboarding"], "test")
-    yield opened
-    await opened.close()
+from libs.persistence.engine import Database
 
 
 def arriving(command_id: UUID, message_id: str, body_hash: str = "hash") -> inbox.Accepting:

@@ -23,18 +23,14 @@ from libs.contracts.errors import (
     ProviderTimeout,
     Unavailable,
 )
-from libs.contracts.ledger_read_operations import GET_BALANCE, LIST_CUSTOMER_ACCOUNTS
+from libs.contracts.ledger_read_operations import LIST_CUSTOMER_ACCOUNTS
 from libs.contracts.onboarding_operations import UPDATE_PERSON
 from libs.contracts.principal import Family, Principal
 from libs.contracts.result import Result
-from libs.contracts.table import operations_of
-from libs.messaging.batching import Batcher, TooManyWaiting
 from libs.messaging.broker import Broker, Session
 from libs.messaging.caller import Caller
 from libs.messaging.envelope import decode_queries
 from libs.messaging.topology import QUERIES, declare_service, queries_queue
-from libs.runtime.process import Process
-from libs.runtime.queries import check_handlers
 from tests.integration.amqp_wire import wire_to
 from tests.integration.gateway.desk import answering, calling, carrying_out, until
 from tests.support.infrastructure import Environment
@@ -341,83 +337,3 @@ async def test_a_lost_caller_is_told_at_its_deadline_that_the_command_is_pending
         )
         with pytest.raises(OutcomePending):
             await caller.command(envelope)
-
-
-def test_a_service_without_a_handler_for_a_row_does_not_start() -> None:
-    names = [row.name for row in operations_of("ledger_read") if row.is_query]
-
-    check_handlers("ledger_read", names, queries=True)
-    with pytest.raises(RuntimeError, match=GET_BALANCE.name):
-        check_handlers("ledger_read", set(names) - {GET_BALANCE.name}, queries=True)
-
-
-async def test_a_dead_background_task_ends_the_process() -> None:
-    process = Process("tests")
-
-    async def die() -> None:
-        raise ZeroDivisionError
-
-    async with process.background("mortal", die()), asyncio.timeout(5):
-        with pytest.raises(ZeroDivisionError):
-            await process.until_failure()
-
-
-# Batches
-
-
-async def test_what_arrives_during_a_batch_goes_out_together_in_the_next() -> None:
-    batches: list[list[int]] = []
-    may_end = asyncio.Event()
-
-    async def double(items: list[int]) -> list[int]:
-        batches.append(items)
-        await may_end.wait()
-        return [2 * item for item in items]
-
-    batcher = Batcher(double, name="double", limit=4)
-    tasks = [asyncio.create_task(batcher.submit(n)) for n in range(7)]
-    await until(lambda: nonempty(batches))
-    may_end.set()
-
-    assert await asyncio.gather(*tasks) == [0, 2, 4, 6, 8, 10, 12]
-    assert [len(batch) for batch in batches] in ([1, 4, 2], [4, 3])
-
-
-async def nonempty(items: list[Any]) -> bool:
-    return bool(items)
-
-
-async def test_a_failed_batch_fails_its_items_and_no_later_ones() -> None:
-    async def refuse_odd(items: list[int]) -> list[int]:
-        if items[0] % 2:
-            raise ValueError
-        return items
-
-    batcher = Batcher(refuse_odd, name="even", limit=1)
-
-    outcomes = await asyncio.gather(*(batcher.submit(n) for n in range(4)), return_exceptions=True)
-
-    assert [type(outcome) for outcome in outcomes] == [int, ValueError, int, ValueError]
-
-
-async def test_whoever_gave_up_is_left_out_and_a_full_queue_says_so() -> None:
-    batches: list[list[int]] = []
-    may_end = asyncio.Event()
-
-    async def run(items: list[int]) -> list[int]:
-        batches.append(items)
-        await may_end.wait()
-        return items
-
-    batcher = Batcher(run, name="small", limit=4, waiting=2)
-    first = asyncio.create_task(batcher.submit(1))
-    await until(lambda: nonempty(batches))
-    gives_up, stays = [asyncio.create_task(batcher.submit(n)) for n in (2, 3)]
-    await asyncio.sleep(0)
-    with pytest.raises(TooManyWaiting):
-        await batcher.submit(4)
-    gives_up.cancel()
-    may_end.set()
-
-    assert list(await asyncio.gather(first, stays)) == [1, 3]
-    assert batches == [[1], [3]]

@@ -10,7 +10,6 @@ from datetime import UTC, datetime
 
 import aio_pika
 import pytest
-import pytest_asyncio
 from aio_pika.abc import AbstractIncomingMessage
 from sqlalchemy import text
 
@@ -20,19 +19,12 @@ from libs.contracts.events import EVENT_TYPES, Event, new_event
 from libs.messaging.broker import Broker
 from libs.messaging.topology import EVENTS, declare_exchanges
 from libs.persistence import cursor, outbox
-from libs.persistence.engine import Database, open_database
+from libs.persistence.engine import Database
 from libs.runtime.outbox_relay import run_relay
 from libs.runtime.process import Process
 from tests.integration.amqp_wire import wire_to
 from tests.integration.gateway.desk import WAIT_SECONDS, until
 from tests.support.infrastructure import Environment
-
-
-@pytest_asyncio.fixture
-async def database(fresh_environment: Environment) -> AsyncIterator[Database]:
-    opened = open_database(fresh_environment.database_urls["onboarding"], "tests")
-    yield opened
-    await opened.close()
 
 
 def an_event(resource: str, sequence: int) -> Event:

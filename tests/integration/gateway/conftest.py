@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
 
+import asyncpg
 import pytest
 import pytest_asyncio
 
@@ -43,3 +44,12 @@ async def gateway(
 async def desk(gateway: Stack) -> AsyncIterator[Desk]:
     async with desk_at(gateway) as opened:
         yield opened
+
+
+@pytest_asyncio.fixture
+async def nothing_left(gateway_environment: Environment) -> AsyncIterator[None]:
+    """What a test leaves unfinished is not driven by the next one's service."""
+    yield
+    connection = await asyncpg.connect(gateway_environment.database_urls["onboarding"])
+    await connection.execute("DELETE FROM inbox WHERE finished_at IS NULL")
+    await connection.close()

@@ -83,6 +83,16 @@ class Bank:
         assert reply.status == 200, reply
         return reply.body
 
+    async def events(self, api: str) -> list[dict[str, Any]]:
+        """All that the feed of an API tells."""
+        events: list[dict[str, Any]] = []
+        while True:
+            after = events[-1]["position"] if events else 0
+            page = (await self.get(f"/{api}/events", after=after, limit=500)).body["events"]
+            if not page:
+                return events
+            events += page
+
     async def fault(self, api: str, kind: str, **rest: object) -> Reply:
         rule = {"api": api, "kind": kind, "operation": "*"} | rest
         return await self.call("PUT", "/faults", headers={}, json=rule)

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid4
 
 from sqlalchemy import text
 from uuid_utils import uuid7
@@ -23,9 +23,11 @@ from libs.runtime.process import Process
 from services.webhook_dispatcher.adapters.allowance import Allowance
 from services.webhook_dispatcher.adapters.callback_urls import Rules as UrlRules
 from services.webhook_dispatcher.adapters.poster import Timeouts, open_poster
+from services.webhook_dispatcher.engine.days import Days
 from services.webhook_dispatcher.engine.rules import Rules
 from services.webhook_dispatcher.engine.run import run_engine
 from services.webhook_dispatcher.ports import Poster
+from services.webhook_dispatcher.repository import claims
 from services.webhook_dispatcher.signing_secrets import new_secret, seal_secret
 from tests.integration.webhooks.engine.receiver import Receiver
 
@@ -160,6 +162,25 @@ class Rig:
             await broker.start(wait_seconds=WAIT_SECONDS)
             yield publisher
 
+    async def somebody_waits(self, *for_what: str) -> bool:
+        """Whether a statement in this database waits for such a lock."""
+        return bool(
+            await self.query(
+                "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND wait_event = ANY(:for_what)"
+                " AND datname = current_database()",
+                for_what=list(for_what),
+            )
+        )
+
+    async def take(self, subscription_id: UUID) -> None:
+        """Claim the delivery of a subscription that is due longest, as another process does."""
+        async with claims.claiming(self.database) as connection:
+            await claims.take(
+                *(connection, {subscription_id: 1}, {subscription_id: claims.EVER}, uuid4()),
+                now=self.clock(),
+                lease_seconds=30,
+            )
+
     async def leases_end(self) -> None:
         """As if time passed for the database, by whose clock leases go."""
         await self.change(
@@ -195,3 +216,17 @@ def an_event(
         sequence=sequence,
         at=datetime.now(UTC),
     )
+
+
+async def claimed(rig: Rig, subscription_id: UUID, ids: list[UUID], claim: UUID) -> None:
+    """Held deliveries that are in flight, in the table in this order."""
+    await Days(rig.database).ensure("attempt", [datetime.now(UTC).date()])
+    for delivery_id in ids:
+        await rig.change(
+            "INSERT INTO delivery (id, subscription_id, tenant, event_day, event_id, event_type, state, held_at,"
+            " due_at, lease_until, claim, created_at) VALUES (:id, :subscription_id, 't_1', current_date,"
+            " gen_random_uuid(), 'person.updated', 'held', now(), now(), now() + interval '30 s', :claim, now())",
+            id=delivery_id,
+            subscription_id=subscription_id,
+            claim=claim,
+        )

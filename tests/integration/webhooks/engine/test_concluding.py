@@ -13,24 +13,10 @@ from services.webhook_dispatcher.engine.days import Days
 from services.webhook_dispatcher.repository import finishing, recovery
 from services.webhook_dispatcher.repository.finishing import Ending
 from services.webhook_dispatcher.repository.recovery import BEGINNING, Failure, Held
-from tests.integration.webhooks.engine.rig import Rig
+from tests.integration.webhooks.engine.rig import Rig, claimed
 from tests.support.waiting import eventually
 
 HOUR = timedelta(hours=1)
-
-
-async def claimed(rig: Rig, subscription_id: UUID, ids: list[UUID], claim: UUID) -> None:
-    """Held deliveries that are in flight, in the table in this order."""
-    await Days(rig.database).ensure("attempt", [datetime.now(UTC).date()])
-    for delivery_id in ids:
-        await rig.change(
-            "INSERT INTO delivery (id, subscription_id, tenant, event_day, event_id, event_type, state, held_at,"
-            " due_at, lease_until, claim, created_at) VALUES (:id, :subscription_id, 't_1', current_date,"
-            " gen_random_uuid(), 'person.updated', 'held', now(), now(), now() + interval '30 s', :claim, now())",
-            id=delivery_id,
-            subscription_id=subscription_id,
-            claim=claim,
-        )
 
 
 async def finish(

@@ -18,8 +18,7 @@ from services.webhook_dispatcher.ports import Attempt, Verdict
 from services.webhook_dispatcher.repository import finishing
 from services.webhook_dispatcher.repository.claims import Candidate, Claimed
 from services.webhook_dispatcher.repository.finishing import Ending
-from tests.integration.webhooks.engine.rig import Rig
-from tests.integration.webhooks.engine.test_concluding import claimed
+from tests.integration.webhooks.engine.rig import Rig, claimed
 from tests.support.waiting import eventually
 
 
@@ -53,22 +52,15 @@ async def test_a_record_that_waits_while_its_claim_is_taken_away_records_nothing
         else:
             await holder.execute("UPDATE delivery SET claim = gen_random_uuid()")
         recording = asyncio.create_task(record())
-        await eventually("a record that waits", lambda: waits_for_a_row(rig))
+        await eventually(
+            "a record that waits", lambda: rig.somebody_waits("transactionid", "tuple")
+        )
     recorded = await recording
 
     assert recorded == set()
     assert await rig.attempts(subscription) == []
     [left] = await rig.deliveries(subscription)
     assert (left.id, left.attempts_made) == (delivery, 0)
-
-
-async def waits_for_a_row(rig: Rig) -> bool:
-    return bool(
-        await rig.query(
-            "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
-            " AND wait_event IN ('transactionid', 'tuple') AND datname = current_database()"
-        )
-    )
 
 
 async def test_what_was_claimed_anew_while_its_first_attempt_waited_is_recorded_once(

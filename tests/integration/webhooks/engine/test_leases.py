@@ -37,16 +37,7 @@ async def test_a_clock_that_is_ahead_ends_nobodys_lease(rig: Rig) -> None:
     days, rules = Days(rig.database), Rules()
     giving_up = GivingUp(rig.database, days, rules, rig.clock, lambda: None)
     keeper = Upkeep(rig.database, days, giving_up, rules.retention, rig.clock, lambda: None)
-    async with claims.claiming(rig.database) as connection:
-        counts = {subscription: 1}
-        await claims.take(
-            connection,
-            counts,
-            {subscription: claims.EVER},
-            uuid4(),
-            now=rig.clock(),
-            lease_seconds=30,
-        )
+    await rig.take(subscription)
 
     rig.clock.advance(minutes=10)
     freed_by_a_clock = await keeper.sweep()
@@ -60,16 +51,7 @@ async def test_a_clock_that_is_behind_claims_for_as_long_as_others(rig: Rig) -> 
     rig.clock.advance(minutes=-10)
     subscription = await rig.subscribe("/a")
     await record(rig)
-    async with claims.claiming(rig.database) as connection:
-        counts = {subscription: 1}
-        await claims.take(
-            connection,
-            counts,
-            {subscription: claims.EVER},
-            uuid4(),
-            now=rig.clock(),
-            lease_seconds=30,
-        )
+    await rig.take(subscription)
 
     [lease] = await rig.query(
         "SELECT lease_until - clock_timestamp() AS left FROM delivery WHERE claim IS NOT NULL"
@@ -134,7 +116,7 @@ async def test_a_claim_that_is_under_way_as_the_process_stops_is_waited_for_and_
 
     async with claims.claiming(rig.database):
         running = asyncio.create_task(dispatcher.run())
-        await eventually("a claim that waits", lambda: claim_waits(rig))
+        await eventually("a claim that waits", lambda: rig.somebody_waits("advisory"))
         stopping = asyncio.create_task(dispatcher.stop(20))
         await rig.query("SELECT 1")
         was_waited_for = not stopping.done()
@@ -147,15 +129,6 @@ async def test_a_claim_that_is_under_way_as_the_process_stops_is_waited_for_and_
     assert delivery.claim is None
 
 
-async def claim_waits(rig: Rig) -> bool:
-    return bool(
-        await rig.query(
-            "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND wait_event = 'advisory'"
-            " AND datname = current_database()"
-        )
-    )
-
-
 async def test_what_was_claimed_too_late_to_end_within_its_lease_is_given_back_at_once(
     rig: Rig,
 ) -> None:
@@ -164,7 +137,7 @@ async def test_what_was_claimed_too_late_to_end_within_its_lease_is_given_back_a
     async with rig.engine(Rules(lease_seconds=POST_SECONDS + 0.5)):
         async with claims.claiming(rig.database):
             await record(rig)
-            await eventually("a claim that waits", lambda: claim_waits(rig))
+            await eventually("a claim that waits", lambda: rig.somebody_waits("advisory"))
             since = time.monotonic()
             await eventually("too late", lambda: passed(since, 0.6))
         await eventually("a delivery", lambda: received(rig, "/a", 1), seconds=10)

@@ -1,0 +1,367 @@
+"""A command that was accepted is carried out: once, in order, whoever dies meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import time
+import uuid
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import aio_pika
+import asyncpg
+import pytest
+from aio_pika import Message
+from aio_pika.abc import AbstractIncomingMessage
+from msgspec import structs
+
+from deploy.local.ports import LOOPBACK, free_ports
+from libs.contracts.customers import UpdatePerson
+from libs.contracts.errors import OutcomePending
+from libs.contracts.onboarding_operations import UPDATE_PERSON
+from libs.contracts.principal import Family, Principal
+from libs.contracts.result import Result
+from libs.messaging.caller import Caller
+from libs.messaging.consumers import COMMAND_PREFETCH
+from libs.messaging.envelope import Envelope, Reply, encode
+from libs.messaging.topology import COMMANDS, dead_queue, declare_service
+from libs.persistence.engine import Database
+from libs.runtime.commands import Drive
+from tests.integration.gateway.desk import calling, carrying_out, until
+from tests.integration.replica import LEASE_SECONDS, TRACES, by_person
+from tests.integration.tables import execute, rows
+from tests.support.infrastructure import Environment
+from tests.support.own_servers import own_postgres
+from tests.support.stack import ServiceProcess
+
+PRINCIPAL = Principal("tenant", "Tenant", Family.PARTNER, "sub_test")
+PATIENCE_SECONDS = LEASE_SECONDS + 5
+"""A lease and some: within this time whatever a dead process held is resumed."""
+
+
+class Service:
+    """The person update; each drive is noted when it begins and ends."""
+
+    def __init__(self, pending: int = 0) -> None:
+        self.pending = pending
+        """So many drives of a command end as OutcomePending before one succeeds."""
+        self.log: list[tuple[str, str]] = []
+        self.attempts: list[tuple[int, float]] = []
+        self.may_end = asyncio.Event()
+        self.may_end.set()
+
+    async def __call__(self, drive: Drive, command: UpdatePerson) -> Result:
+        name = f"{command.person_id}/{drive.command_id}"
+        self.log.append(("begin", name))
+        self.attempts.append((drive.attempt, time.monotonic()))
+        await self.may_end.wait()
+        await asyncio.sleep(0)
+        self.log.append(("end", name))
+        if drive.attempt <= self.pending:
+            raise OutcomePending
+        return Result()
+
+    async def has_begun(self) -> bool:
+        return bool(self.log)
+
+
+def envelope_of(caller: Caller, person_id: str = "p1", seconds: float = 20.0) -> Envelope:
+    command_id = str(uuid.uuid4())
+    return caller.envelope(
+        UPDATE_PERSON,
+        PRINCIPAL,
+        UpdatePerson.model_validate({"person_id": person_id, "first_name": "Ada"}),
+        command_id=command_id,
+        request_id=command_id,
+        deadline=time.time() + seconds,
+    )
+
+
+@asynccontextmanager
+async def replicas(
+    environment: Environment, service: Service, count: int = 1
+) -> AsyncIterator[Caller]:
+    """So many replicas with this handler, commands of one person in order; and somebody to ask them."""
+    handlers = {UPDATE_PERSON.name: service}
+    if count == 0:
+        async with calling(environment) as caller:
+            yield caller
+        return
+    async with (
+        carrying_out(environment, handlers, ordering=by_person),
+        replicas(environment, service, count - 1) as caller,
+    ):
+        yield caller
+
+
+async def test_a_message_delivered_often_has_one_effect_and_one_answer(
+    fresh_environment: Environment,
+) -> None:
+    service = Service()
+    async with replicas(fresh_environment, service, 2) as caller:
+        envelope = envelope_of(caller)
+        connection = await aio_pika.connect(fresh_environment.amqp_url)
+        async with connection, connection.channel() as channel:
+            commands = await channel.get_exchange(COMMANDS)
+            answers = await channel.declare_queue(exclusive=True)
+            for _ in range(10):
+                await commands.publish(
+                    Message(encode(envelope), reply_to=answers.name), UPDATE_PERSON.name
+                )
+            first = await until(lambda: answers.get(fail=False))
+            last = await caller.command(envelope_of(caller))  # by now all ten were taken
+            more = await answers.get(fail=False)
+
+    assert [name for _, name in service.log].count(f"p1/{envelope.id}") == 2
+    assert first
+    assert more is None
+    assert last.error is None
+
+
+async def test_commands_of_one_key_never_overlap_and_keep_their_order_over_replicas(
+    fresh_environment: Environment,
+) -> None:
+    service = Service()
+    async with replicas(fresh_environment, service, 2) as caller:
+        sent: list[Envelope] = []
+        waits: list[asyncio.Task[Reply]] = []
+        for number in range(30):
+            sent.append(envelope_of(caller, f"p{number % 3}"))
+            waits.append(asyncio.create_task(caller.command(sent[-1])))
+        replies = await asyncio.gather(*waits)
+
+    assert all(reply.error is None for reply in replies)
+    for person in ("p0", "p1", "p2"):
+        own = [entry for entry in service.log if entry[1].startswith(person)]
+        assert [what for what, _ in own] == ["begin", "end"] * 10
+        assert all(b[1] == e[1] for b, e in zip(own[::2], own[1::2], strict=True))
+    recorded = await recorded_order(fresh_environment)
+    assert [
+        name.partition("/")[2]
+        for what, name in service.log
+        if what == "begin" and name.startswith("p1")
+    ] == recorded["p1"]
+
+
+async def recorded_order(environment: Environment) -> dict[str, list[str]]:
+    connection = await asyncpg.connect(environment.database_urls["onboarding"])
+    found = await connection.fetch("SELECT ordering_key, command_id FROM inbox ORDER BY sequence")
+    await connection.close()
+    order: dict[str, list[str]] = {}
+    for row in found:
+        order.setdefault(row["ordering_key"], []).append(str(row["command_id"]))
+    return order
+
+
+async def test_a_pending_outcome_is_driven_again_with_growing_pauses_until_it_is_final(
+    fresh_environment: Environment,
+) -> None:
+    service = Service(pending=3)
+    async with replicas(fresh_environment, service) as caller:
+        reply = await caller.command(envelope_of(caller))
+
+    numbers, times = zip(*service.attempts, strict=True)
+    pauses = [after - before for before, after in itertools.pairwise(times)]
+    assert reply.error is None
+    assert list(numbers) == [1, 2, 3, 4]
+    assert pauses[0] >= 0.2
+    assert pauses[1] >= 0.4
+    assert pauses[2] >= 0.8
+
+
+async def test_a_later_command_waits_for_a_pending_earlier_one(
+    fresh_environment: Environment,
+) -> None:
+    service = Service(pending=2)
+    async with replicas(fresh_environment, service, 2) as caller:
+        first, second, other = (envelope_of(caller, p) for p in ("p1", "p1", "p2"))
+        early = asyncio.create_task(caller.command(first))
+        await until(service.has_begun)
+        await asyncio.gather(caller.command(second), caller.command(other), early)
+
+    order = [name for what, name in service.log if what == "end"]
+    assert max(i for i, n in enumerate(order) if n.endswith(first.id)) < order.index(
+        f"p1/{second.id}"
+    )
+
+
+async def test_an_orderly_stop_gives_leases_back_so_that_another_goes_on_at_once(
+    fresh_environment: Environment, database: Database
+) -> None:
+    stopping, other = Service(), Service()
+    stopping.may_end.clear()
+    async with calling(fresh_environment) as caller:
+        async with carrying_out(fresh_environment, {UPDATE_PERSON.name: stopping}):
+            reply = asyncio.create_task(caller.command(envelope_of(caller)))
+            await until(stopping.has_begun)
+            # The drain of a stop is 5 s; nothing ends in it.
+        leases = await rows(database, "SELECT lease, finished_at FROM inbox")
+        started = time.monotonic()
+        async with carrying_out(fresh_environment, {UPDATE_PERSON.name: other}):
+            answer = await reply
+
+    assert [tuple(row) for row in leases] == [(None, None)]
+    assert answer.error is None
+    assert [attempt for attempt, _ in other.attempts] == [2]
+    assert time.monotonic() - started < 5
+
+
+async def test_a_message_that_cannot_be_accepted_goes_to_the_dead_queue_and_harms_no_other(
+    fresh_environment: Environment,
+) -> None:
+    service = Service()
+    async with replicas(fresh_environment, service) as caller:
+        good = envelope_of(caller)
+        no_uuid = encode(structs.replace(good, id="no-uuid"))
+        poison = [b"{", b"[]", b"\xff"] + [no_uuid] * COMMAND_PREFETCH
+        connection = await aio_pika.connect(fresh_environment.amqp_url)
+        async with connection, connection.channel() as channel:
+            commands = await channel.get_exchange(COMMANDS)
+            await asyncio.gather(
+                *(commands.publish(Message(body), UPDATE_PERSON.name) for body in poison)
+            )
+            reply = await caller.command(good)
+            dead = await channel.get_queue(dead_queue("onboarding.commands"))
+            bodies: list[bytes] = []
+
+            async def keep(message: AbstractIncomingMessage) -> None:
+                bodies.append(message.body)
+
+            await dead.consume(keep, no_ack=True)
+            await until(lambda: enough(bodies, len(poison)))
+
+    assert reply.error is None
+    assert sorted(bodies) == sorted(poison)
+
+
+async def enough(items: Sequence[object], count: int) -> bool:
+    return len(items) >= count
+
+
+async def test_while_the_database_is_away_nothing_is_lost_and_consuming_goes_on_by_itself(
+    fresh_environment: Environment,
+) -> None:
+    service = Service()
+    async with own_postgres(fresh_environment.secrets) as postgres:
+        environment = replace(fresh_environment, database_urls=postgres.database_urls)
+        async with replicas(environment, service) as caller:
+            await caller.command(envelope_of(caller))
+
+            postgres.kill()
+            replies = await asyncio.gather(
+                *(caller.command(envelope_of(caller, f"p{n}")) for n in range(20))
+            )
+
+    assert [reply.error for reply in replies] == [None] * 20
+    assert len({name for _, name in service.log}) == 21
+
+
+@asynccontextmanager
+async def processes(
+    environment: Environment, folder: Path, count: int
+) -> AsyncIterator[list[ServiceProcess]]:
+    """Replicas as processes, not started yet."""
+    connection = await aio_pika.connect(environment.amqp_url)
+    async with connection, connection.channel() as channel:
+        await declare_service(channel, "onboarding")
+    ports = free_ports(count)
+    made = [
+        ServiceProcess(
+            "tests.integration.replica",
+            {
+                "BANKSIDE_AMQP_URL": environment.amqp_url,
+                "BANKSIDE_ONBOARDING_DATABASE_URL": environment.database_urls["onboarding"],
+                "BANKSIDE_SEALING_KEYS": environment.secrets.sealing_keys,
+                "BANKSIDE_LOOKUP_KEY": environment.secrets.lookup_key,
+                "BANKSIDE_ADMIN_HOST": LOOPBACK,
+                "BANKSIDE_ONBOARDING_ADMIN_PORT": str(port),
+            },
+            folder / f"replica-{number}.log",
+        )
+        for number, port in enumerate(ports)
+    ]
+    try:
+        yield made
+    finally:
+        for process in made:
+            await process.kill()
+
+
+async def test_what_a_killed_replica_was_driving_is_resumed_by_another(
+    fresh_environment: Environment, database: Database, tmp_path: Path
+) -> None:
+    await execute(database, *TRACES, "UPDATE gate SET open = false")
+    async with processes(fresh_environment, tmp_path, 2) as (first, second):
+        await first.start()
+        async with calling(fresh_environment) as caller:
+            reply = asyncio.create_task(caller.command(envelope_of(caller)))
+            await until(lambda: rows(database, "SELECT 1 FROM drives"))
+            await second.start()
+
+            await first.kill()
+            killed = time.monotonic()
+            await execute(database, "UPDATE gate SET open = true")
+            answer = await reply
+
+        drives = await rows(database, "SELECT attempt, pid FROM drives ORDER BY n")
+        effects = await rows(database, "SELECT 1 FROM effects")
+        assert answer.error is None
+        assert time.monotonic() - killed < PATIENCE_SECONDS
+        assert [attempt for attempt, _ in drives] == [1, 2]
+        assert drives[1][1] == second.pid
+        assert len(effects) == 1
+
+
+async def test_what_takes_longer_than_a_lease_stays_with_whoever_drives_it(
+    fresh_environment: Environment, database: Database, tmp_path: Path
+) -> None:
+    await execute(database, *TRACES, "UPDATE gate SET open = false")
+    async with processes(fresh_environment, tmp_path, 2) as replicas_of_it:
+        for replica in replicas_of_it:
+            await replica.start()
+        async with calling(fresh_environment) as caller:
+            reply = asyncio.create_task(caller.command(envelope_of(caller)))
+            await until(
+                lambda: rows(
+                    database,
+                    "SELECT 1 FROM inbox WHERE accepted_at < clock_timestamp() - make_interval(secs => :age)",
+                    age=2.5 * LEASE_SECONDS,
+                )
+            )
+            await execute(database, "UPDATE gate SET open = true")
+            answer = await reply
+
+        drives = await rows(database, "SELECT attempt FROM drives")
+
+    assert answer.error is None
+    assert [attempt for (attempt,) in drives] == [1]
+
+
+@pytest.mark.parametrize("point", ["accepted", "driving", "concluding", "concluded"])
+async def test_a_crash_at_any_point_leaves_one_effect_and_no_open_command(
+    fresh_environment: Environment, database: Database, tmp_path: Path, point: str
+) -> None:
+    await execute(database, *TRACES)
+    async with processes(fresh_environment, tmp_path, 1) as (replica,):
+        await replica.start(BANKSIDE_CRASH_AT=f"onboarding.{point}")
+        async with calling(fresh_environment) as caller:
+            seconds = 4 if point == "concluded" else 20  # after that nobody answers
+            reply = asyncio.create_task(caller.command(envelope_of(caller, seconds=seconds)))
+            assert await replica.ended() == -9
+            await execute(database, "UPDATE inbox SET lease_until = now()")  # as if later
+            await replica.start()
+
+            async def is_final() -> bool:
+                return not await rows(database, "SELECT 1 FROM inbox WHERE finished_at IS NULL")
+
+            await until(is_final)
+            await asyncio.wait({reply})
+            if reply.exception() is not None:  # nobody answered: it died between commit and reply
+                assert isinstance(reply.exception(), OutcomePending)
+                assert point == "concluded"
+        effects = await rows(database, "SELECT 1 FROM effects")
+
+    assert len(effects) == 1
