@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager
 
 import asyncpg
 from sqlalchemy import text
+from sqlalchemy.dialects.postgresql.asyncpg import AsyncAdapt_asyncpg_dbapi
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
@@ -41,12 +42,13 @@ _AWAY = (
 def is_away(error: BaseException) -> bool:
     """Whether the error means that the database cannot be used now, rather than that a statement was wrong."""
     if isinstance(error, DBAPIError):
-        cause = error.orig.__cause__ if error.orig is not None else None
-        return error.connection_invalidated or _means_away(cause or error.orig)
+        return error.connection_invalidated or _means_away(error.orig)
     return _means_away(error)
 
 
 def _means_away(error: BaseException | None) -> bool:
+    if isinstance(error, AsyncAdapt_asyncpg_dbapi.Error):
+        error = error.__cause__ or error  # SQLAlchemy's name for what asyncpg raised
     # asyncpg refuses a value of a statement by an InterfaceError that is a ValueError too.
     return isinstance(error, _AWAY) and not isinstance(error, ValueError)
 
@@ -59,7 +61,6 @@ class Database:
 
     def __init__(self, engine: AsyncEngine) -> None:
         self.engine = engine
-        self._autocommit = engine.execution_options(isolation_level="AUTOCOMMIT")
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[AsyncConnection]:
@@ -79,23 +80,27 @@ class Database:
     async def driver(self) -> AsyncIterator[asyncpg.Connection]:
         """asyncpg's own connection, on which every statement is a transaction by itself.
 
-        For a statement that is executed thousands of times a second: one round trip rather than three, and half of the
-        processor time. What it raises is asyncpg's. Anything but a statement that was wrong costs the connection, since
-        the engine does not see it.
+        For a statement that is executed thousands of times a second: one round trip rather than three, and a third of
+        the processor time. What it raises is asyncpg's. Anything but a statement that was wrong costs the connection,
+        since the engine does not see it.
         """
-        async with self._autocommit.connect() as connection:
-            driver: asyncpg.Connection = (await connection.get_raw_connection()).driver_connection
-            while driver.is_closed():
-                # The server has ended it, and nobody has noticed yet. The pool makes another one.
-                await connection.invalidate()
-                driver = (await connection.get_raw_connection()).driver_connection
-            try:
-                yield driver
-            except BaseException as error:
-                was_wrong = isinstance(error, asyncpg.PostgresError | ValueError)
-                if is_away(error) or not was_wrong:
-                    await connection.invalidate()
-                raise
+        pooled = await self.engine.raw_connection()
+        driver: asyncpg.Connection = pooled.driver_connection
+        while driver.is_closed():
+            # The server has ended it, and nobody has noticed yet. The pool makes another one.
+            pooled.invalidate()
+            pooled = await self.engine.raw_connection()
+            driver = pooled.driver_connection
+        try:
+            yield driver
+        except BaseException as error:
+            was_wrong = isinstance(error, asyncpg.PostgresError | ValueError)
+            if is_away(error) or not was_wrong:
+                pooled.invalidate()
+            else:
+                pooled.close()
+            raise
+        pooled.close()
 
     @asynccontextmanager
     async def driver_transaction(self, opening: str = "") -> AsyncIterator[asyncpg.Connection]:

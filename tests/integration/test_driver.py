@@ -9,6 +9,7 @@ from contextlib import AbstractAsyncContextManager
 import asyncpg
 import pytest
 import pytest_asyncio
+from sqlalchemy.dialects.postgresql.asyncpg import AsyncAdapt_asyncpg_dbapi
 
 from libs.persistence.engine import Database, is_away, open_database
 from tests.support.infrastructure import Environment
@@ -127,3 +128,16 @@ async def test_a_connection_that_was_ended_meanwhile_is_not_handed_out(
 
     async with way(database) as connection:
         assert await connection.fetchval("SELECT 1") == 1
+
+
+@pytest.mark.parametrize(
+    ("cause", "means_away"),
+    [(asyncpg.ConnectionDoesNotExistError(), True), (asyncpg.UndefinedTableError(), False)],
+)
+def test_what_the_pool_raises_as_it_connects_is_known_by_what_asyncpg_raised(
+    cause: Exception, means_away: bool
+) -> None:
+    renamed = AsyncAdapt_asyncpg_dbapi.OperationalError("as it connects")  # type: ignore[no-untyped-call]
+    renamed.__cause__ = cause
+
+    assert is_away(renamed) is means_away

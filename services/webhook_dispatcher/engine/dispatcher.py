@@ -12,7 +12,7 @@ instance-wide lock at the commit of every batch.
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime
 from itertools import islice
@@ -44,6 +44,10 @@ POLL_SECONDS = 0.25
 BEGUN_AT_ONCE = 16
 """Then what has come meanwhile has its turn: answers of endpoints, and of the database. Begun all at once, a claim's
 posts held up the next claim and the record of the last ones: a tenth of the rate.
+"""
+READY_SHARE = 4
+"""The next claim is made while one part in so many of the slots has yet to be begun: there is something to post until
+it is there.
 """
 SWEEPING_SHARE = 10
 """Sweeping takes at most one part in so many of the time."""
@@ -80,6 +84,9 @@ class Dispatcher:
         self._sweep_at = 0.0
         self._sweep_wanted = False
         self._served_until = claims.FIRST
+        self._ready: deque[tuple[Leased, bytes]] = deque()
+        """Claimed, and not begun."""
+        self._any_ready = asyncio.Event()
         self._wake = asyncio.Event()
         self._none_used = asyncio.Event()
         self._none_used.set()
@@ -105,9 +112,10 @@ class Dispatcher:
     async def run(self) -> None:
         """Work for ever."""
         async with asyncio.TaskGroup() as sending:
+            sending.create_task(self._begin_for_ever(sending), name="beginning")
             while True:
                 self._wake.clear()
-                if await until_done("claim", lambda: self._claim(sending)):
+                if await until_done("claim", self._claim):
                     continue
                 try:
                     async with asyncio.timeout(self._pause()):
@@ -129,15 +137,15 @@ class Dispatcher:
         except TimeoutError:
             self._log.warning("deliveries_left_to_their_leases", count=self._used.total())
 
-    async def _claim(self, sending: asyncio.TaskGroup) -> bool:
-        """Begin what may be begun; true when it is worth looking again at once."""
+    async def _claim(self) -> bool:
+        """Claim what may be begun; true when it is worth looking again at once."""
         sweeping = asyncio.get_running_loop().time() >= self._next_sweep_at()
-        if not self._may_begin() or not (sweeping or self._active):
+        if not self._may_claim() or not (sweeping or self._active):
             return False
         async with self._claiming:
-            return await self._begin_some(sending, sweeping=sweeping)
+            return await self._claim_some(sweeping=sweeping)
 
-    async def _begin_some(self, sending: asyncio.TaskGroup, *, sweeping: bool) -> bool:
+    async def _claim_some(self, *, sweeping: bool) -> bool:
         started = asyncio.get_running_loop().time()
         if sweeping and self._swept_until == claims.FIRST:
             self._sweep_wanted = False
@@ -167,15 +175,13 @@ class Dispatcher:
             self._note_sweep(started, next(reversed(due_from)) if has_more else None)
         by_id = {candidate.subscription_id: candidate for candidate in found}
         begin_before = started + self._rules.lease_seconds - POST_SECONDS
-        begun: Counter[UUID] = Counter()
-        for number, delivery in enumerate(claimed, start=1):
+        kept: Counter[UUID] = Counter()
+        for delivery in claimed:
             if delivery.body is not None:
                 to = by_id[delivery.subscription_id]
-                self._begin(sending, Leased(delivery, to, claim, begin_before), delivery.body)
-                begun[delivery.subscription_id] += 1
-            if number % BEGUN_AT_ONCE == 0:
-                await asyncio.sleep(0)
-        counted_short = most < IN_FLIGHT and most in begun.values()
+                self._hold(Leased(delivery, to, claim, begin_before), delivery.body)
+                kept[delivery.subscription_id] += 1
+        counted_short = most < IN_FLIGHT and most in kept.values()
         return counted_short or (has_more and (sweeping or bool(counts)))
 
     async def _take(
@@ -213,12 +219,17 @@ class Dispatcher:
         await claims.drop(connection, lost, claim)
         await claims.give_back(connection, unseen, claim)
 
-    def _may_begin(self) -> bool:
-        return not self._stopping and self._used.total() < self._rules.slots
+    def _may_claim(self) -> bool:
+        may_wait = self._rules.slots // READY_SHARE
+        return (
+            not self._stopping
+            and len(self._ready) <= may_wait
+            and self._used.total() < self._rules.slots
+        )
 
     def _pause(self) -> float:
-        """How long to wait for somebody to wake us. When nothing may be begun, that is whoever ends something."""
-        if not self._may_begin():
+        """How long to wait to be woken. While nothing may be claimed, whoever begins or ends something wakes us."""
+        if not self._may_claim():
             return POLL_SECONDS
         pause = self._next_sweep_at() - asyncio.get_running_loop().time()
         return min(max(pause, 0.001), POLL_SECONDS)
@@ -259,10 +270,24 @@ class Dispatcher:
         self._sweep_at = max(self._may_sweep_at, ended + POLL_SECONDS)
         self._sweep_seconds = 0.0
 
-    def _begin(self, sending: asyncio.TaskGroup, leased: Leased, body: bytes) -> None:
+    def _hold(self, leased: Leased, body: bytes) -> None:
+        """From here on it uses a slot."""
         self._used[leased.to.tenant] += 1
         self._none_used.clear()
-        sending.create_task(self._send(leased, body), name="delivery")
+        self._ready.append((leased, body))
+        self._any_ready.set()
+
+    async def _begin_for_ever(self, sending: asyncio.TaskGroup) -> None:
+        while True:
+            await self._any_ready.wait()
+            for _ in range(min(BEGUN_AT_ONCE, len(self._ready))):
+                leased, body = self._ready.popleft()
+                sending.create_task(self._send(leased, body), name="delivery")
+            if not self._ready:
+                self._any_ready.clear()
+            if self._may_claim():
+                self._wake.set()
+            await asyncio.sleep(0)
 
     def _release(self, leased: Leased) -> None:
         tenant = leased.to.tenant
