@@ -45,9 +45,9 @@ BEGUN_AT_ONCE = 16
 """Then what has come meanwhile has its turn: answers of endpoints, and of the database. Begun all at once, a claim's
 posts held up the next claim and the record of the last ones: a tenth of the rate.
 """
-READY_SHARE = 4
-"""The next claim is made while one part in so many of the slots has yet to be begun: there is something to post until
-it is there.
+READY_SHARE = 2
+"""The next claim is made while one part in so many of the slots has yet to be begun, so that there is something to post
+until it is there: a tenth of the rate.
 """
 SWEEPING_SHARE = 10
 """Sweeping takes at most one part in so many of the time."""
