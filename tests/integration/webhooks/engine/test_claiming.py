@@ -194,6 +194,23 @@ async def due(rig: Rig, subscription_id: UUID, count: int) -> bool:
     return len(unclaimed) == count
 
 
+async def test_a_sweep_that_waited_for_others_claims_is_not_the_last_for_long(rig: Rig) -> None:
+    """Sweeps that take long are rare, ten times as long apart; but not those that had to wait."""
+    subscription = await rig.subscribe("/a")
+    await rig.change("UPDATE endpoint SET closed_until = clock_timestamp() + interval '1 day'")
+
+    async with rig.engine() as publisher:
+        await publisher.publish([an_event()])
+        await eventually("it is recorded", lambda: due(rig, subscription, 1))
+        async with claims.claiming(rig.database):
+            await eventually("a sweep that waits", lambda: rig.somebody_waits("advisory"))
+            await asyncio.sleep(1.5)
+        async with claims.claiming(rig.database):
+            pass  # the sweep is over, since it waited before us
+        await rig.change("UPDATE endpoint SET closed_until = NULL")
+        await eventually("it is found", lambda: received(rig, "/a", 1), seconds=5)
+
+
 async def test_claims_begin_where_they_are_told_to(rig: Rig) -> None:
     subscription = await rig.subscribe("/a")
     await rig.change("UPDATE endpoint SET closed_until = clock_timestamp() + interval '1 day'")
