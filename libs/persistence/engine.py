@@ -16,6 +16,7 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
+from sqlalchemy.util import greenlet_spawn
 
 CONNECT_SECONDS = 5
 STATEMENT_SECONDS = 15
@@ -81,8 +82,8 @@ class Database:
         """asyncpg's own connection, on which every statement is a transaction by itself.
 
         For a statement that is executed thousands of times a second: one round trip rather than three, and a third of
-        the processor time. What it raises is asyncpg's. Anything but a statement that was wrong costs the connection,
-        since the engine does not see it.
+        the processor time. What it raises is asyncpg's; while it connects, SQLAlchemy's too. Anything but a statement
+        that was wrong costs the connection, since the engine does not see it; what was being executed is cancelled.
         """
         pooled = await self.engine.raw_connection()
         driver: asyncpg.Connection = pooled.driver_connection
@@ -94,17 +95,19 @@ class Database:
         try:
             yield driver
         except BaseException as error:
-            was_wrong = isinstance(error, asyncpg.PostgresError | ValueError)
-            if is_away(error) or not was_wrong:
+            if isinstance(error, asyncpg.PostgresError | ValueError) and not is_away(error):
+                pooled.close()
+            elif isinstance(error, GeneratorExit):
                 pooled.invalidate()
             else:
-                pooled.close()
+                # Politely: by itself, the server would go on with the statement, and commit it.
+                await greenlet_spawn(pooled.invalidate)
             raise
         pooled.close()
 
     @asynccontextmanager
     async def driver_transaction(self, opening: str = "") -> AsyncIterator[asyncpg.Connection]:
-        """As `transaction`, on asyncpg's own connection. What it raises is asyncpg's, and the body lets it through.
+        """As `transaction`, on asyncpg's own connection. It raises what `driver` does, and the body lets it through.
 
         Args:
             opening: statements without parameters, sent along with BEGIN: one round trip for all.

@@ -130,6 +130,21 @@ async def test_a_connection_that_was_ended_meanwhile_is_not_handed_out(
         assert await connection.fetchval("SELECT 1") == 1
 
 
+@pytest.mark.parametrize("way", WAYS)
+async def test_a_statement_that_is_given_up_does_not_go_on(database: Database, way: Opened) -> None:
+    async def write_slowly() -> None:
+        async with way(database) as connection:
+            await connection.execute("INSERT INTO note SELECT 'late' FROM pg_sleep(2)")
+
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.5):
+            await write_slowly()
+    await asyncio.sleep(2.5)
+
+    _, notes = await pid_and_notes(database)
+    assert notes == []
+
+
 @pytest.mark.parametrize(
     ("cause", "means_away"),
     [(asyncpg.ConnectionDoesNotExistError(), True), (asyncpg.UndefinedTableError(), False)],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Sequence
+from functools import partial
 
 import aio_pika
 import pytest
@@ -11,6 +12,7 @@ from aio_pika.abc import AbstractChannel
 
 from libs.contracts.events import Event
 from libs.messaging import broker as broker_module
+from libs.messaging import event_consumer
 from libs.messaging.broker import Broker, Session
 from libs.messaging.event_consumer import EventConsumer
 from libs.runtime.process import Process
@@ -89,6 +91,39 @@ async def test_an_ack_that_was_waiting_when_the_connection_died_does_not_end_the
 
             await eventually("what came later is taken", all_taken)
             await asyncio.gather(*talking, return_exceptions=True)
+
+
+async def test_few_events_are_recorded_together_and_a_full_batch_waits_for_nothing(
+    fresh_environment: Environment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(event_consumer, "APART_SECONDS", 3600)
+    batches: list[int] = []
+
+    async def record(events: Sequence[Event]) -> Collection[int]:
+        batches.append(len(events))
+        return ()
+
+    async def recorded(count: int) -> bool:
+        return sum(batches) == count
+
+    broker, process = Broker(fresh_environment.amqp_url, SERVICE), Process(SERVICE)
+    consumer = EventConsumer(SERVICE, record)
+    broker.add(consumer)
+    async with (
+        process.background("events", consumer.run()),
+        broker.open(),
+        event_bus(fresh_environment.amqp_url) as bus,
+    ):
+        await broker.start(wait_seconds=5)
+        await bus.publish(made_up_events(1, "tenant", new_key()))
+        await eventually("the first is recorded at once", partial(recorded, 1))
+        await bus.publish(made_up_events(event_consumer.BATCH - 1, "tenant", new_key()))
+        await asyncio.sleep(0.2)
+        assert batches == [1]
+        await bus.publish(made_up_events(1, "tenant", new_key()))
+        await eventually("a full batch", partial(recorded, 1 + event_consumer.BATCH))
+
+    assert batches == [1, event_consumer.BATCH]
 
 
 async def test_a_background_task_that_is_cancelled_by_what_it_waits_for_ends_the_process() -> None:

@@ -86,6 +86,7 @@ class Dispatcher:
         self._served_until = claims.FIRST
         self._ready: deque[tuple[Leased, bytes]] = deque()
         """Claimed, and not begun."""
+        self._may_wait = rules.slots // READY_SHARE
         self._any_ready = asyncio.Event()
         self._wake = asyncio.Event()
         self._none_used = asyncio.Event()
@@ -222,10 +223,9 @@ class Dispatcher:
         await claims.give_back(connection, unseen, claim)
 
     def _may_claim(self) -> bool:
-        may_wait = self._rules.slots // READY_SHARE
         return (
             not self._stopping
-            and len(self._ready) <= may_wait
+            and len(self._ready) <= self._may_wait
             and self._used.total() < self._rules.slots
         )
 
@@ -282,12 +282,13 @@ class Dispatcher:
     async def _begin_for_ever(self, sending: asyncio.TaskGroup) -> None:
         while True:
             await self._any_ready.wait()
+            were_enough = len(self._ready) > self._may_wait
             for _ in range(min(BEGUN_AT_ONCE, len(self._ready))):
                 leased, body = self._ready.popleft()
                 sending.create_task(self._send(leased, body), name="delivery")
             if not self._ready:
                 self._any_ready.clear()
-            if self._may_claim():
+            if were_enough and len(self._ready) <= self._may_wait:
                 self._wake.set()
             await asyncio.sleep(0)
 
