@@ -24,15 +24,21 @@ def is_free(port: int, host: str = LOOPBACK) -> bool:
         return True
 
 
-def free_ports(count: int) -> list[int]:
-    """Different ports that are free now, and that no outgoing connection can be given in the meantime."""
+def lasting_ports() -> range:
+    """Ports that no outgoing connection can be given."""
     highest = 32767
     with contextlib.suppress(OSError, ValueError):
         highest = max(_LOWEST + 1000, int(_EPHEMERAL_RANGE.read_text().split()[0]) - 1)
-    candidates = random.SystemRandom().sample(range(_LOWEST, highest + 1), 1000)
+    return range(_LOWEST, highest + 1)
+
+
+def free_ports(count: int) -> list[int]:
+    """Different ports that are free now, and that no outgoing connection can be given in the meantime."""
+    ports = lasting_ports()
+    candidates = random.SystemRandom().sample(ports, 1000)
     found = [port for port in candidates[: 50 * count] if is_free(port)][:count]
     if len(found) < count:
-        raise OSError(f"no {count} free TCP ports between {_LOWEST} and {highest}")
+        raise OSError(f"no {count} free TCP ports between {ports[0]} and {ports[-1]}")
     return found
 
 

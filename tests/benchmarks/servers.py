@@ -13,7 +13,6 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from deploy.local.ports import free_ports
 from deploy.local.postgres import SUPERUSER, Postgres
 from deploy.local.rabbitmq import RabbitMQ
 from deploy.local.services import Secrets
@@ -25,6 +24,7 @@ from tests.support.infrastructure import (
     migrate,
     new_rabbitmq,
 )
+from tests.support.ports import free_ports
 
 SERVERS = ("postgres", "rabbitmq")
 

@@ -12,10 +12,11 @@ from typing import Any
 import aiohttp
 import pytest
 
-from deploy.local.ports import LOOPBACK, free_ports
+from deploy.local.ports import LOOPBACK
 from tests.support.api import Answer, Api, Key, canonical_string, sign, signed_headers
 from tests.support.live import ACCOUNTS, CUSTOMERS, Live
 from tests.support.people import application
+from tests.support.ports import free_ports
 from tests.support.stack import ServiceProcess
 from tests.support.waiting import eventually
 

@@ -15,11 +15,12 @@ from pathlib import Path
 
 import pytest
 
-from deploy.local.ports import LOOPBACK, free_ports
+from deploy.local.ports import LOOPBACK
 from libs.runtime.processes import ProcessIdentity, end_processes
 from libs.runtime.supervision_state import SupervisorStatus
 from tests.support.own_servers import until_settled
 from tests.support.people import application
+from tests.support.ports import free_ports
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 COMMAND_SECONDS = 150

@@ -10,12 +10,12 @@ from decimal import Decimal
 
 import pytest
 
-from deploy.local.ports import free_ports
 from tests.e2e.wires.hands import new_sender
 from tests.faults.test_crashes import TAKEN_OVER_SECONDS, killed_at
 from tests.support.api import Answer
 from tests.support.live import Live
 from tests.support.people import new_key
+from tests.support.ports import free_ports
 from tests.support.stack import ServiceProcess
 
 FEED = ["feed.core.before_commit", "feed.core.after_commit"]

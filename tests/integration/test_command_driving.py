@@ -18,7 +18,7 @@ from aio_pika import Message
 from aio_pika.abc import AbstractIncomingMessage
 from msgspec import structs
 
-from deploy.local.ports import LOOPBACK, free_ports
+from deploy.local.ports import LOOPBACK
 from libs.contracts.customers import UpdatePerson
 from libs.contracts.errors import OutcomePending
 from libs.contracts.onboarding_operations import UPDATE_PERSON
@@ -35,6 +35,7 @@ from tests.integration.replica import LEASE_SECONDS, TRACES, by_person
 from tests.integration.tables import execute, rows
 from tests.support.infrastructure import Environment
 from tests.support.own_servers import own_postgres
+from tests.support.ports import free_ports
 from tests.support.stack import ServiceProcess
 
 PRINCIPAL = Principal("tenant", "Tenant", Family.PARTNER, "sub_test")

@@ -24,11 +24,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
-from deploy.local.ports import free_ports
 from deploy.local.postgres import SUPERUSER, Postgres
 from deploy.local.rabbitmq import RabbitMQ, find_server
 from deploy.local.services import ROLES, Secrets
 from libs.runtime.supervision import Supervisor
+from tests.support.ports import free_ports
 
 START_SECONDS = 90.0
 GRACE_SECONDS = 1.0

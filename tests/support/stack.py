@@ -20,11 +20,12 @@ from collections.abc import AsyncIterator, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from deploy.local.ports import LOOPBACK, free_ports
+from deploy.local.ports import LOOPBACK
 from deploy.local.services import SERVICES, Service, settings_of, stack_settings
 from libs.runtime.probes import http_ready
 from tests.support.infrastructure import Environment
 from tests.support.launching import Launch, Program, Running, forked
+from tests.support.ports import free_ports
 
 READY_SECONDS = 30.0
 STOP_SECONDS = 40.0

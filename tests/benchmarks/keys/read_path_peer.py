@@ -12,7 +12,7 @@ from pathlib import Path
 import aiohttp
 import asyncpg
 
-from deploy.local.ports import LOOPBACK, free_ports
+from deploy.local.ports import LOOPBACK
 from libs.runtime.processes import die_with_parent
 from tests.benchmarks import peers
 from tests.benchmarks.bench import Bench
@@ -28,6 +28,7 @@ from tests.benchmarks.requirements import ensure_peers
 from tests.benchmarks.rounds import alternate
 from tests.benchmarks.signed_requests import signed
 from tests.benchmarks.wrk import Load
+from tests.support.ports import free_ports
 from tests.support.stack import Stack
 from tests.support.waiting import eventually
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 from collections.abc import AsyncIterator
 
-from deploy.local.ports import free_ports
 from deploy.local.services import SERVICES
 from tests.benchmarks.bench import Bench
 from tests.benchmarks.figures import Figure, ratio
@@ -13,6 +12,7 @@ from tests.benchmarks.keys.balance import balance_load
 from tests.benchmarks.partner import onboarded_partner
 from tests.benchmarks.rounds import alternate
 from tests.support.launching import launched
+from tests.support.ports import free_ports
 from tests.support.stack import ServiceProcess, Stack
 
 AT_LEAST = 1.0

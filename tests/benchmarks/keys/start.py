@@ -13,10 +13,10 @@ from pathlib import Path
 
 from deploy.local.environment import ENVIRONMENT, ROOT, STAMP
 from deploy.local.mistakes import Mistake
-from deploy.local.ports import free_ports
 from deploy.local.services import SERVICES
 from tests.benchmarks.bench import Bench
 from tests.benchmarks.figures import Figure, Series, limited
+from tests.support.ports import free_ports
 
 AT_MOST_SECONDS = 10.0
 LIMIT_SECONDS = 180.0

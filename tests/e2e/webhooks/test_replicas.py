@@ -11,11 +11,12 @@ from functools import partial
 
 import pytest_asyncio
 
-from deploy.local.ports import LOOPBACK, free_ports
+from deploy.local.ports import LOOPBACK
 from tests.e2e.webhooks.conftest import Cast
 from tests.support.api import Api
 from tests.support.event_bus import EventBus, made_up_events
 from tests.support.live import Live
+from tests.support.ports import free_ports
 from tests.support.receivers import receiver
 from tests.support.stack import ServiceProcess
 from tests.support.subscribers import PARTNER, Subscriber, listed_events, subscribed

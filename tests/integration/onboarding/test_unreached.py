@@ -12,7 +12,6 @@ import pytest
 import pytest_asyncio
 from sqlalchemy import text
 
-from deploy.local.ports import free_ports
 from libs.contracts import onboarding_operations as table
 from libs.contracts.customers import AddExternalBankAccount, UpdateBusiness, UpdatePerson
 from libs.contracts.errors import Unavailable
@@ -31,6 +30,7 @@ from tests.integration.onboarding import driving
 from tests.integration.onboarding.desk import application, bank_account, partner, tax_number
 from tests.integration.onboarding.shelf import add_approved, new_store, open_shelf
 from tests.support.infrastructure import Environment
+from tests.support.ports import free_ports
 
 
 @dataclass

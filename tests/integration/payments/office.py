@@ -9,10 +9,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from deploy.local.ports import LOOPBACK, free_ports
+from deploy.local.ports import LOOPBACK
 from deploy.local.services import SERVICES
 from tests.support.api import Key
 from tests.support.infrastructure import Environment
+from tests.support.ports import free_ports
 from tests.support.stack import ServiceProcess, Stack
 
 PAYMENTS = next(service for service in SERVICES if service.name == "payments")

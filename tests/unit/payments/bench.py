@@ -18,7 +18,7 @@ from uuid import UUID
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from deploy.local.ports import LOOPBACK, free_ports
+from deploy.local.ports import LOOPBACK
 from libs.contracts.exact_json import encode
 from libs.contracts.payments_operations import CANCEL_WIRE, SEND_WIRE
 from libs.contracts.principal import Family, Principal
@@ -40,6 +40,7 @@ from services.payments.ports import CoreBanking
 from services.payments.repository import wires
 from tests.support.fake_core import Account, FakeCore, serving
 from tests.support.infrastructure import Environment
+from tests.support.ports import free_ports
 from tests.support.waiting import eventually
 
 KEY_SECONDS = 24 * 3600.0

@@ -1,0 +1,29 @@
+"""Ports for servers of tests.
+
+Between the choice of a port and its use there are seconds, and many servers start at once: each process of a test run
+has ports of its own, and gives each away once before it begins anew.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import random
+
+from deploy.local.ports import is_free, lasting_ports
+
+_SHARES = 16
+"""Test processes at most; one more shares with the first."""
+
+_worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+_own = lasting_ports()[_worker % _SHARES :: _SHARES]
+_in_turn = itertools.cycle(random.SystemRandom().sample(_own, len(_own)))
+
+
+def free_ports(count: int) -> list[int]:
+    """Different ports that are free now, and that nobody else in this test run is given."""
+    free = (port for port in itertools.islice(_in_turn, len(_own)) if is_free(port))
+    found = list(itertools.islice(free, count))
+    if len(found) < count:
+        raise OSError(f"no {count} free TCP ports")
+    return found
