@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager
+from functools import partial
 
 import asyncpg
 import pytest
@@ -13,6 +14,7 @@ from sqlalchemy.dialects.postgresql.asyncpg import AsyncAdapt_asyncpg_dbapi
 
 from libs.persistence.engine import Database, is_away, open_database
 from tests.support.infrastructure import Environment
+from tests.support.waiting import eventually
 
 Opened = Callable[[Database], AbstractAsyncContextManager[asyncpg.Connection]]
 WAYS: list[Opened] = [Database.driver, Database.driver_transaction]
@@ -139,10 +141,35 @@ async def test_a_statement_that_is_given_up_does_not_go_on(database: Database, w
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.5):
             await write_slowly()
-    await asyncio.sleep(2.5)
+    await eventually("the server is done with it", partial(nobody_writes, database))
 
     _, notes = await pid_and_notes(database)
     assert notes == []
+
+
+async def nobody_writes(database: Database) -> bool:
+    async with database.driver() as connection:
+        return not await connection.fetch(
+            "SELECT 1 FROM pg_stat_activity WHERE query LIKE 'INSERT INTO note%' AND state = 'active'"
+            " AND datname = current_database()"
+        )
+
+
+async def test_whoever_is_cancelled_while_giving_up_keeps_no_connection(database: Database) -> None:
+    async def sleep() -> None:
+        async with database.driver() as connection:
+            await connection.execute("SELECT pg_sleep(20)")
+
+    for moments in range(6):
+        sleeping = asyncio.create_task(sleep())
+        await asyncio.sleep(0.1)  # it has the only connection
+        sleeping.cancel()
+        for _ in range(moments):
+            await asyncio.sleep(0)
+        sleeping.cancel()
+        await asyncio.gather(sleeping, return_exceptions=True)
+
+        assert await pid_and_notes(database) is not None
 
 
 @pytest.mark.parametrize(

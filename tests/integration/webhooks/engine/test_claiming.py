@@ -204,7 +204,7 @@ async def test_a_sweep_that_waited_for_others_claims_is_not_the_last_for_long(ri
         await eventually("it is recorded", lambda: due(rig, subscription, 1))
         async with claims.claiming(rig.database):
             await eventually("a sweep that waits", lambda: rig.somebody_waits("advisory"))
-            await asyncio.sleep(1.5)
+            await asyncio.sleep(1.5)  # charged for it, the next sweep would be 15 s away
         async with claims.claiming(rig.database):
             pass  # the sweep is over, since it waited before us
         await rig.change("UPDATE endpoint SET closed_until = NULL")
