@@ -7,8 +7,8 @@ import time
 from typing import Any
 
 import structlog
-from aio_pika import DeliveryMode, Message
-from aio_pika.abc import AbstractChannel, AbstractIncomingMessage
+from aio_pika import DeliveryMode
+from aio_pika.abc import AbstractChannel
 from aio_pika.exceptions import ChannelInvalidStateError, DeliveryError
 from uuid_utils import uuid7
 
@@ -20,6 +20,7 @@ from libs.contracts.principal import Principal
 from libs.contracts.sensitive import Sealer, open_payload, seal_payload
 from libs.messaging.batching import Batcher, TooManyWaiting
 from libs.messaging.broker import BROKER_ERRORS, Session
+from libs.messaging.delivery import Delivery, consume
 from libs.messaging.envelope import (
     Envelope,
     NotAnEnvelope,
@@ -30,7 +31,7 @@ from libs.messaging.envelope import (
     raw,
     reply_context,
 )
-from libs.messaging.publishing import publish
+from libs.messaging.publishing import Properties, publish
 from libs.messaging.topology import COMMANDS, QUERIES, declare_exchanges
 
 QUERY_BATCH = 64
@@ -55,7 +56,7 @@ class Caller:
     async def attach(self, session: Session) -> None:
         replies = await session.channel(confirms=False)
         queue = await replies.declare_queue(exclusive=True, auto_delete=True)
-        await queue.consume(self._on_replies, no_ack=True)
+        await consume(replies, queue.name, self._on_replies, no_ack=True)
         publishing = await session.channel(confirms=True)
         await declare_exchanges(publishing)
         self._channel = publishing
@@ -169,8 +170,7 @@ class Caller:
         if channel is None or reply_to is None:
             raise Unavailable
         future = self._expect(envelope)
-        message = Message(
-            encode(envelope),
+        properties = Properties(
             content_type="application/json",
             delivery_mode=DeliveryMode.PERSISTENT,
             reply_to=reply_to,
@@ -179,7 +179,14 @@ class Caller:
         try:
             async with asyncio.timeout(_left(envelope)):
                 try:
-                    await publish(channel, COMMANDS, message, envelope.operation, mandatory=True)
+                    await publish(
+                        channel,
+                        COMMANDS,
+                        envelope.operation,
+                        encode(envelope),
+                        properties,
+                        mandatory=True,
+                    )
                 except (DeliveryError, ChannelInvalidStateError) as error:
                     raise Unavailable from error  # refused, returned, or never written
                 except BROKER_ERRORS as error:
@@ -213,17 +220,16 @@ class Caller:
         channel, reply_to = self._channel, self._reply_to
         if channel is None or reply_to is None:
             raise ConnectionError("no session with the broker")
-        message = Message(
-            encode(batch),
+        properties = Properties(
             content_type="application/json",
             delivery_mode=DeliveryMode.NOT_PERSISTENT,
             reply_to=reply_to,
             message_id=batch[0].id,
         )
         async with asyncio.timeout(max(_left(envelope) for envelope in batch)):
-            await publish(channel, QUERIES, message, operation, mandatory=True)
+            await publish(channel, QUERIES, operation, encode(batch), properties, mandatory=True)
 
-    async def _on_replies(self, message: AbstractIncomingMessage) -> None:
+    async def _on_replies(self, message: Delivery) -> None:
         try:
             replies = decode_replies(message.body)
         except NotAnEnvelope as error:

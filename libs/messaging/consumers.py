@@ -8,10 +8,10 @@ from functools import partial
 from typing import Any
 
 import structlog
-from aio_pika.abc import AbstractIncomingMessage
 
 from libs.messaging.broker import BROKER_ERRORS, Session
 from libs.messaging.consumption import Consumption
+from libs.messaging.delivery import Delivery
 from libs.messaging.envelope import Envelope, NotAnEnvelope, decode_command, decode_queries
 from libs.messaging.session_loss import session_loss_as_error
 from libs.messaging.topology import commands_queue, declare_service, queries_queue
@@ -63,7 +63,7 @@ class CommandConsumer:
         except TimeoutError:
             self._log.warning("commands_left_to_the_broker", count=self._taken)
 
-    async def _on_message(self, message: AbstractIncomingMessage) -> None:
+    async def _on_message(self, message: Delivery) -> None:
         self._taken += 1
         self._nothing_taken.clear()
         try:
@@ -73,23 +73,23 @@ class CommandConsumer:
             if not self._taken:
                 self._nothing_taken.set()
 
-    async def _take(self, message: AbstractIncomingMessage) -> None:
+    async def _take(self, message: Delivery) -> None:
         try:
             envelope = decode_command(message.body)
         except NotAnEnvelope as error:
             self._log.error("not_an_envelope", cause=str(error), bytes=len(message.body))
-            await message.reject(requeue=False)
+            await message.reject()
             return
         # Shielded: losing the channel cancels its callbacks, and must not stop a recording half-way.
         accepting = asyncio.create_task(
-            self._accept(envelope, message.reply_to), name=f"accept:{envelope.id}"
+            self._accept(envelope, message.properties.reply_to), name=f"accept:{envelope.id}"
         )
         try:
             await asyncio.shield(accepting)
         except Exception as error:
             # It would fail again, and unanswered it would take up room in the prefetch for ever.
             self._log.error("not_acceptable", command=envelope.id, exc_info=error)
-            await message.reject(requeue=False)
+            await message.reject()
             return
         try:
             with session_loss_as_error():
@@ -129,7 +129,7 @@ class QueryConsumer:
         for task in self._tasks:
             task.cancel()
 
-    async def _on_message(self, message: AbstractIncomingMessage) -> None:
+    async def _on_message(self, message: Delivery) -> None:
         try:
             envelopes = decode_queries(message.body)
         except NotAnEnvelope as error:
@@ -138,13 +138,14 @@ class QueryConsumer:
         for envelope in envelopes:
             await self._room.acquire()
             task = asyncio.create_task(
-                self._answer(envelope, message.reply_to), name=f"query:{envelope.operation}"
+                self._answer(envelope, message.properties.reply_to),
+                name=f"query:{envelope.operation}",
             )
             self._tasks.add(task)
             task.add_done_callback(self._answered)
         try:
             with session_loss_as_error():
-                await message.ack()
+                await message.ack(wait=False)
         except BROKER_ERRORS as error:
             self._log.warning("ack_lost", error=type(error).__name__)
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
-from typing import Any
+from collections.abc import Awaitable, Callable
 
-from aio_pika.abc import AbstractChannel, AbstractIncomingMessage, AbstractQueue
+from aio_pika.abc import AbstractChannel
 
 from libs.messaging.broker import BROKER_ERRORS, Session
+from libs.messaging.delivery import OnDelivery, consume
 
 STOP_SECONDS = 3.0
 
@@ -20,7 +20,7 @@ class Consumption:
     """At most one consumer, and none between sessions."""
 
     def __init__(self) -> None:
-        self._queue: AbstractQueue | None = None
+        self._channel: AbstractChannel | None = None
         self._tag = ""
 
     async def start(
@@ -29,23 +29,24 @@ class Consumption:
         declare: Declare,
         queue: str,
         prefetch: int,
-        on_message: Callable[[AbstractIncomingMessage], Coroutine[Any, Any, None]],
+        on_delivery: OnDelivery,
     ) -> None:
         channel = await session.channel(confirms=False)
         await declare(channel)
         await channel.set_qos(prefetch_count=prefetch)
-        self._queue = await channel.get_queue(queue, ensure=False)
-        self._tag = await self._queue.consume(on_message)
+        self._channel = channel
+        self._tag = await consume(channel, queue, on_delivery)
 
     def forget(self) -> None:
-        self._queue = None
+        self._channel = None
 
     async def stop(self) -> None:
         """Take nothing more from the queue; what was taken can still be acked."""
-        queue, self._queue = self._queue, None
-        if queue is not None:
+        channel, self._channel = self._channel, None
+        if channel is not None:
             try:
                 async with asyncio.timeout(STOP_SECONDS):
-                    await queue.cancel(self._tag)
+                    underlay = await channel.get_underlay_channel()
+                    await underlay.basic_cancel(self._tag)
             except BROKER_ERRORS:
                 pass  # the session is lost, and with it the consumer

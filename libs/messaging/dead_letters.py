@@ -17,13 +17,13 @@ from typing import Any
 from uuid import UUID
 
 import aio_pika
-from aio_pika import DeliveryMode, Message
+from aio_pika import DeliveryMode
 from aio_pika.abc import AbstractConnection, AbstractIncomingMessage
 from aio_pika.exceptions import ChannelNotFoundEntity, DeliveryError, PublishError
 
 from libs.contracts.table import SERVICES, operations_of
 from libs.messaging.envelope import Envelope, NotAnEnvelope, decode_command
-from libs.messaging.publishing import DEFAULT_EXCHANGE, publish
+from libs.messaging.publishing import DEFAULT_EXCHANGE, Properties, publish
 from libs.messaging.topology import (
     EVENT_CONSUMERS,
     commands_queue,
@@ -119,8 +119,9 @@ class DeadLetters:
                     await publish(
                         publishing,
                         DEFAULT_EXCHANGE,
-                        _copy(message),
                         queue.removesuffix(dead_queue("")),
+                        message.body,
+                        _without_death(message),
                         mandatory=True,
                     )
                 except (DeliveryError, PublishError) as error:
@@ -195,15 +196,14 @@ def _time_within(message_id: str | None) -> datetime | None:
     return datetime.fromtimestamp((made.int >> 80) / 1000, UTC) if made.version == 7 else None
 
 
-def _copy(message: AbstractIncomingMessage) -> Message:
-    """As it was sent, without the broker's notes of its death: its deliveries are counted anew."""
+def _without_death(message: AbstractIncomingMessage) -> Properties:
+    """As they were sent, without the broker's notes of its death: its deliveries are counted anew."""
     headers = {
         name: value
         for name, value in message.headers.items()
         if not name.startswith(("x-death", "x-first-death", "x-last-death", "x-delivery-count"))
     }
-    return Message(
-        message.body,
+    return Properties(
         headers=headers,
         content_type=message.content_type,
         delivery_mode=DeliveryMode.PERSISTENT,
@@ -211,5 +211,5 @@ def _copy(message: AbstractIncomingMessage) -> Message:
         reply_to=message.reply_to,
         message_id=message.message_id,
         timestamp=message.timestamp,
-        type=message.type,
+        message_type=message.type,
     )

@@ -9,11 +9,11 @@ from collections.abc import Awaitable, Callable, Collection, Sequence
 from functools import partial
 
 import structlog
-from aio_pika.abc import AbstractIncomingMessage
 
 from libs.contracts.events import Event
 from libs.messaging.broker import BROKER_ERRORS, Session
 from libs.messaging.consumption import Consumption
+from libs.messaging.delivery import Delivery
 from libs.messaging.session_loss import session_loss_as_error
 from libs.messaging.topology import declare_events, events_queue
 
@@ -39,14 +39,15 @@ class NotAnEvent(ValueError):
     """The message cannot be understood; says why, without quoting it."""
 
 
-def decode_event(message: AbstractIncomingMessage) -> Event:
+def decode_event(message: Delivery) -> Event:
     """What `EventPublisher` published. Of a type that this release does not know, too: the emitter may be newer.
 
     Raises:
         NotAnEvent
     """
-    headers = message.headers
-    if message.type is None or not _TYPE.fullmatch(message.type):
+    properties = message.properties
+    headers, event_type = properties.headers or {}, properties.message_type
+    if event_type is None or not _TYPE.fullmatch(event_type):
         raise NotAnEvent("its type is not one of an event")
     sequence = headers.get("sequence")
     if type(sequence) is not int or not 0 <= sequence <= GREATEST_SEQUENCE:
@@ -54,8 +55,8 @@ def decode_event(message: AbstractIncomingMessage) -> Event:
     if not message.body:
         raise NotAnEvent("it is empty")
     return Event(
-        event_id=_text("message_id", message.message_id),
-        type=message.type,
+        event_id=_text("message_id", properties.message_id),
+        type=event_type,
         tenant=_text("tenant", headers.get("tenant")),
         customer_id=_text("customer_id", headers.get("customer_id"), may_be_empty=True),
         resource_id=_text("resource_id", headers.get("resource_id")),
@@ -83,7 +84,7 @@ class EventConsumer:
         self._service = service
         self._record = record
         self._consumption = Consumption()
-        self._arrived: deque[AbstractIncomingMessage] = deque()
+        self._arrived: deque[Delivery] = deque()
         self._any = asyncio.Event()
         self._full = asyncio.Event()
         self._idle = asyncio.Event()
@@ -136,7 +137,7 @@ class EventConsumer:
                 finally:
                     self._idle.set()
 
-    async def _on_message(self, message: AbstractIncomingMessage) -> None:
+    async def _on_message(self, message: Delivery) -> None:
         if not self._stopped:
             self._arrived.append(message)
             self._any.set()
@@ -151,7 +152,7 @@ class EventConsumer:
         except TimeoutError:
             pass
 
-    async def _take(self, batch: Sequence[AbstractIncomingMessage]) -> None:
+    async def _take(self, batch: Sequence[Delivery]) -> None:
         messages, events, refused = [], [], []
         for message in batch:
             try:
@@ -166,7 +167,7 @@ class EventConsumer:
         try:
             with session_loss_as_error():
                 for message in refused:
-                    await message.reject(requeue=False)
+                    await message.reject()
                 if kept:
                     # Everything before it was acked or rejected: batches are taken one after another.
                     await kept[-1].ack(multiple=True)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from aio_pika import DeliveryMode, Message
+from aio_pika import DeliveryMode
 from aio_pika.abc import AbstractChannel
 
 from libs.contracts.events import Event
 from libs.messaging.broker import Session
-from libs.messaging.publishing import publish
+from libs.messaging.publishing import Properties, publish
 from libs.messaging.topology import EVENT_CONSUMERS, EVENTS, declare_events
 
 PUBLISH_SECONDS = 15.0
@@ -47,12 +47,11 @@ class EventPublisher:
 
 
 async def _publish(channel: AbstractChannel, event: Event) -> None:
-    message = Message(
-        event.body,
+    properties = Properties(
         content_type="application/json",
         delivery_mode=DeliveryMode.PERSISTENT,
         message_id=event.event_id,
-        type=event.type,
+        message_type=event.type,
         headers={
             "tenant": event.tenant,
             "customer_id": event.customer_id,
@@ -60,4 +59,4 @@ async def _publish(channel: AbstractChannel, event: Event) -> None:
             "sequence": event.sequence,
         },
     )
-    await publish(channel, EVENTS, message, event.type, mandatory=False)
+    await publish(channel, EVENTS, event.type, event.body, properties, mandatory=False)

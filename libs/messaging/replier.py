@@ -7,14 +7,14 @@ from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 
 import structlog
-from aio_pika import DeliveryMode, Message
+from aio_pika import DeliveryMode
 from aio_pika.abc import AbstractChannel
 
 from libs.contracts.errors import InternalError
 from libs.messaging.batching import Batcher, TooManyWaiting
 from libs.messaging.broker import BROKER_ERRORS, Session
 from libs.messaging.envelope import Reply, WireError, encode
-from libs.messaging.publishing import DEFAULT_EXCHANGE, publish
+from libs.messaging.publishing import DEFAULT_EXCHANGE, Properties, publish
 
 REPLY_BATCH = 64
 REPLY_SECONDS = 5.0
@@ -63,11 +63,13 @@ class Replier:
     async def _publish(self, reply_to: str, body: bytes) -> None:
         if self._channel is None:
             raise ConnectionError("no session with the broker")
-        message = Message(
-            body, content_type="application/json", delivery_mode=DeliveryMode.NOT_PERSISTENT
+        properties = Properties(
+            content_type="application/json", delivery_mode=DeliveryMode.NOT_PERSISTENT
         )
         async with asyncio.timeout(REPLY_SECONDS):
-            await publish(self._channel, DEFAULT_EXCHANGE, message, reply_to, mandatory=False)
+            await publish(
+                self._channel, DEFAULT_EXCHANGE, reply_to, body, properties, mandatory=False
+            )
 
 
 def _bodies(replies: Sequence[Reply]) -> Iterator[bytes]:

@@ -3,10 +3,9 @@ from __future__ import annotations
 from typing import Any, cast
 
 import pytest
-from aio_pika import Message
 from aio_pika.abc import AbstractChannel
 
-from libs.messaging.publishing import UNCONFIRMED, publish
+from libs.messaging.publishing import UNCONFIRMED, Properties, publish
 
 
 class Underlay:
@@ -33,6 +32,7 @@ async def test_the_socket_is_waited_for_unless_a_bounded_number_of_confirms_are(
 ) -> None:
     underlay = Underlay(publisher_confirms=publisher_confirms, unconfirmed=unconfirmed)
 
-    await publish(cast(AbstractChannel, underlay), "exchange", Message(b"x"), "key", mandatory=True)
+    channel = cast(AbstractChannel, underlay)
+    await publish(channel, "exchange", "key", b"x", Properties(), mandatory=True)
 
     assert underlay.waited is waits

@@ -1,0 +1,63 @@
+"""What a queue delivers, as far as this product looks at it.
+
+aio-pika's own message copies each property through checked attributes and is handed over in a task of its own, which
+takes a tenth of what a read costs; this stands on what aio-pika stands on, and copies nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import aiormq
+from aio_pika.abc import AbstractChannel
+from aiormq.abc import DeliveredMessage
+
+
+class Delivery:
+    """One message, to be acked or rejected once unless its consumer said `no_ack`."""
+
+    __slots__ = ("_channel", "_tag", "body", "properties")
+
+    def __init__(self, message: DeliveredMessage) -> None:
+        self.body: bytes = message.body
+        self.properties: aiormq.spec.Basic.Properties = message.header.properties
+        self._channel = message.channel
+        self._tag = message.delivery_tag or 0
+
+    async def ack(self, *, multiple: bool = False, wait: bool = True) -> None:
+        """Done: the broker forgets it.
+
+        Args:
+            multiple: and everything before it on its channel.
+            wait: until the bytes are with the socket. What is not waited for is still written in its order.
+
+        Raises:
+            ChannelInvalidStateError, ConnectionError: it will be delivered again.
+        """
+        await self._channel.basic_ack(self._tag, multiple=multiple, wait=wait)
+
+    async def reject(self) -> None:
+        """It goes to the dead queue. Raises as `ack` does."""
+        await self._channel.basic_reject(self._tag, requeue=False)
+
+
+OnDelivery = Callable[[Delivery], Coroutine[Any, Any, None]]
+
+
+async def consume(
+    channel: AbstractChannel, queue: str, on_delivery: OnDelivery, *, no_ack: bool = False
+) -> str:
+    """Hand over what the queue delivers, each in a task of its own that starts in the order of delivery.
+
+    Returns the consumer's tag. Losing the channel cancels the tasks.
+    """
+
+    async def hand_over(message: DeliveredMessage) -> None:
+        await on_delivery(Delivery(message))
+
+    underlay = await channel.get_underlay_channel()
+    consuming = await underlay.basic_consume(queue, hand_over, no_ack=no_ack)
+    if consuming.consumer_tag is None:
+        raise ConnectionError("the broker gave its consumer no tag")
+    return consuming.consumer_tag
