@@ -1,7 +1,7 @@
 """What a queue delivers, as far as this product looks at it.
 
-aio-pika's own message copies each property through checked attributes and is handed over in a task of its own, which
-takes a tenth of what a read costs; this stands on what aio-pika stands on, and copies nothing.
+aio-pika's own message copies each property through checked attributes and is handed over in a task of its own. Without
+it, a read costs the gateway and ledger_read a thirteenth less of the processor, a wire the dispatcher a seventh less.
 """
 
 from __future__ import annotations
