@@ -20,9 +20,11 @@ Opened = Callable[[Database], AbstractAsyncContextManager[asyncpg.Connection]]
 WAYS: list[Opened] = [Database.driver, Database.driver_transaction]
 
 
-@pytest_asyncio.fixture
-async def database(environment: Environment) -> AsyncIterator[Database]:
-    opened = open_database(environment.database_urls["onboarding"], "test", pool_size=1)
+@pytest_asyncio.fixture(params=[1, 4], ids=["all from the pool", "some kept"])
+async def database(
+    environment: Environment, request: pytest.FixtureRequest
+) -> AsyncIterator[Database]:
+    opened = open_database(environment.database_urls["onboarding"], "test", pool_size=request.param)
     async with opened.driver() as connection:
         await connection.execute("CREATE TABLE note (text text)")
     yield opened
