@@ -14,6 +14,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from deploy.local.ports import LOOPBACK
+from deploy.local.rabbitmq_applications import link_applications
 from libs.runtime.supervision import ChildSpec
 
 SHARED_CONF = Path(__file__).resolve().parents[1] / "rabbitmq" / "rabbitmq.conf"
@@ -76,13 +77,20 @@ class RabbitMQ:
         )
         _write_private(self.home / "rabbitmq.conf", SHARED_CONF.read_text() + "\n" + own)
         _write_private(self.home / "enabled_plugins", "[].\n")
+        link_applications(self.server, self._applications)
         cookie = self.home / ".erlang.cookie"
         if not cookie.exists():
             _write_private(cookie, self.cookie)
             cookie.chmod(0o400)
 
+    @property
+    def _applications(self) -> Path:
+        return self.home / "applications"
+
     def _env(self) -> dict[str, str]:
+        applications = self._applications
         return {
+            **({"RABBITMQ_PLUGINS_DIR": str(applications)} if applications.is_dir() else {}),
             "PATH": os.environ.get("PATH", os.defpath),
             "LC_ALL": "C.UTF-8",
             "HOME": str(self.home),
