@@ -1,7 +1,7 @@
 """The Erlang applications that RabbitMQ itself consists of, without the plugins that come with it.
 
-Erlang looks for each of a thousand modules in one folder after another, in another thread each time: among 20 folders
-rather than 64, a node is ready after 6.7 s rather than 8.2.
+Erlang looks for each of a thousand modules in one folder after another, in another thread each time. With these 20 in
+front of all 70, which stay where they are, a node is ready after 6.7 s rather than 8.2.
 """
 
 from __future__ import annotations

@@ -13,7 +13,6 @@ from libs.messaging.broker import BROKER_ERRORS, Session
 from libs.messaging.consumption import Consumption
 from libs.messaging.delivery import Delivery
 from libs.messaging.envelope import Envelope, NotAnEnvelope, decode_command, decode_queries
-from libs.messaging.session_loss import session_loss_as_error
 from libs.messaging.topology import commands_queue, declare_service, queries_queue
 
 COMMAND_PREFETCH = 64
@@ -92,8 +91,7 @@ class CommandConsumer:
             await message.reject()
             return
         try:
-            with session_loss_as_error():
-                await message.ack()
+            await message.ack()
         except BROKER_ERRORS as error:
             self._log.warning("ack_lost", command=envelope.id, error=type(error).__name__)
 
@@ -144,8 +142,7 @@ class QueryConsumer:
             self._tasks.add(task)
             task.add_done_callback(self._answered)
         try:
-            with session_loss_as_error():
-                await message.ack(wait=False)
+            await message.ack(wait=False)
         except BROKER_ERRORS as error:
             self._log.warning("ack_lost", error=type(error).__name__)
 

@@ -13,9 +13,13 @@ import aiormq
 from aio_pika.abc import AbstractChannel
 from aiormq.abc import DeliveredMessage
 
+from libs.messaging.session_loss import session_loss_as_error
+
 
 class Delivery:
-    """One message, to be acked or rejected once unless its consumer said `no_ack`."""
+    """One message, to be acked or rejected once unless its consumer said `no_ack`: the broker ends a channel on which
+    that is done twice.
+    """
 
     __slots__ = ("_channel", "_tag", "body", "properties")
 
@@ -23,7 +27,9 @@ class Delivery:
         self.body: bytes = message.body
         self.properties: aiormq.spec.Basic.Properties = message.header.properties
         self._channel = message.channel
-        self._tag = message.delivery_tag or 0
+        if not message.delivery_tag:
+            raise ValueError("a delivery has a tag; acking 0 would ack everything")
+        self._tag = message.delivery_tag
 
     async def ack(self, *, multiple: bool = False, wait: bool = True) -> None:
         """Done: the broker forgets it.
@@ -33,13 +39,15 @@ class Delivery:
             wait: until the bytes are with the socket. What is not waited for is still written in its order.
 
         Raises:
-            ChannelInvalidStateError, ConnectionError: it will be delivered again.
+            ChannelInvalidStateError, ConnectionError: it may be delivered again.
         """
-        await self._channel.basic_ack(self._tag, multiple=multiple, wait=wait)
+        with session_loss_as_error():
+            await self._channel.basic_ack(self._tag, multiple=multiple, wait=wait)
 
     async def reject(self) -> None:
         """It goes to the dead queue. Raises as `ack` does."""
-        await self._channel.basic_reject(self._tag, requeue=False)
+        with session_loss_as_error():
+            await self._channel.basic_reject(self._tag, requeue=False)
 
 
 OnDelivery = Callable[[Delivery], Coroutine[Any, Any, None]]

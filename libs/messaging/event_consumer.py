@@ -14,7 +14,6 @@ from libs.contracts.events import Event
 from libs.messaging.broker import BROKER_ERRORS, Session
 from libs.messaging.consumption import Consumption
 from libs.messaging.delivery import Delivery
-from libs.messaging.session_loss import session_loss_as_error
 from libs.messaging.topology import declare_events, events_queue
 
 PREFETCH = 500
@@ -165,11 +164,10 @@ class EventConsumer:
         refused += [messages[place] for place in places]
         kept = [message for place, message in enumerate(messages) if place not in places]
         try:
-            with session_loss_as_error():
-                for message in refused:
-                    await message.reject()
-                if kept:
-                    # Everything before it was acked or rejected: batches are taken one after another.
-                    await kept[-1].ack(multiple=True)
+            for message in refused:
+                await message.reject()
+            if kept:
+                # Everything before it was acked or rejected: batches are taken one after another.
+                await kept[-1].ack(multiple=True)
         except BROKER_ERRORS as error:
             self._log.warning("ack_lost", events=len(kept), error=type(error).__name__)

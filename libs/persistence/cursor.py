@@ -62,8 +62,7 @@ async def leadership(database: Database, name: str) -> AsyncIterator[AsyncConnec
     it fails when leadership is lost.
     """
     key = zlib.crc32(name.encode()) - 2**31
-    async with database.engine.connect() as plain:
-        connection = await plain.execution_options(isolation_level="AUTOCOMMIT")
+    async with database.autocommit() as connection:
         while not await _try_lock(connection, key):  # noqa: ASYNC110 - the other holder is another process
             await asyncio.sleep(ELECTION_SECONDS)
         try:

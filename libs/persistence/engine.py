@@ -7,8 +7,8 @@ carries a schema and no service can read another's.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from typing import NamedTuple
 
 import asyncpg
@@ -18,18 +18,18 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
-from sqlalchemy.pool import PoolProxiedConnection
+from sqlalchemy.pool import PoolProxiedConnection, QueuePool
 from sqlalchemy.util import greenlet_spawn
 
 CONNECT_SECONDS = 5
 STATEMENT_SECONDS = 15
 IDLE_IN_TRANSACTION_SECONDS = 30
 KEPT = 4
-"""Connections that `driver` gives to its next user, past SQLAlchemy's pool: an eighth less of the gateway's processor
-time for a read. At most half of a pool, so that the other half remains for transactions.
+"""Connections that `driver` keeps for its next user, past SQLAlchemy's pool: a tenth less of the gateway's processor
+time for a read. As long as nobody else wants them.
 """
 KEPT_SECONDS = 60
-"""Then the pool has them back, which ends those that are old."""
+"""Then they are used no more before they were in the pool, which ends those that are old."""
 
 
 _AWAY = (
@@ -64,11 +64,14 @@ def _means_away(error: BaseException | None) -> bool:
 
 
 class _Driver(NamedTuple):
-    """asyncpg's own connection, which is out of the pool as `pooled`, and kept until then (the loop's clock)."""
+    """asyncpg's own connection, which is out of the pool as `pooled`; to be used until then (the loop's clock)."""
 
     pooled: PoolProxiedConnection
     connection: asyncpg.Connection
     until: float
+
+    def is_new(self) -> bool:
+        return asyncio.get_running_loop().time() < self.until
 
 
 class Database:
@@ -81,22 +84,29 @@ class Database:
         self.engine = engine
         self._kept_at_most = kept
         self._kept: list[_Driver] = []
+        self._closed = False
         self._asking = 0
-        """Users of `driver` whom the pool has not yet given a connection."""
+        """Those whom the pool has not yet given a connection."""
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[AsyncConnection]:
-        async with self.engine.begin() as connection:
+        async with self._connected() as connection, connection.begin():
             yield connection
 
     @asynccontextmanager
     async def snapshot(self) -> AsyncIterator[AsyncConnection]:
         """Read-only; every statement sees the same committed state, so that what is read together belongs together."""
-        async with self.engine.begin() as connection:
+        async with self.transaction() as connection:
             await connection.execute(
                 text("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
             )
             yield connection
+
+    @asynccontextmanager
+    async def autocommit(self) -> AsyncIterator[AsyncConnection]:
+        """Every statement is a transaction by itself, with nothing sent around it."""
+        async with self._connected() as plain:
+            yield await plain.execution_options(isolation_level="AUTOCOMMIT")
 
     @asynccontextmanager
     async def driver(self) -> AsyncIterator[asyncpg.Connection]:
@@ -123,26 +133,48 @@ class Database:
     async def _driver(self) -> _Driver:
         while True:
             driver = self._kept.pop() if self._kept else await self._from_pool()
-            if not driver.connection.is_closed():
+            if driver.connection.is_closed():
+                # The server has ended it, and nobody has noticed yet. The pool makes another one.
+                driver.pooled.invalidate()
+            elif driver.is_new():
                 return driver
-            # The server has ended it, and nobody has noticed yet. The pool makes another one.
-            driver.pooled.invalidate()
+            else:
+                driver.pooled.close()
 
     async def _from_pool(self) -> _Driver:
-        self._asking += 1
-        try:
+        with self._asking_the_pool():
             pooled = await self.engine.raw_connection()
-        finally:
-            self._asking -= 1
         until = asyncio.get_running_loop().time() + KEPT_SECONDS
         return _Driver(pooled, pooled.driver_connection, until)
 
     def _release(self, driver: _Driver) -> None:
-        is_new = asyncio.get_running_loop().time() < driver.until
-        if is_new and not self._asking and len(self._kept) < self._kept_at_most:
+        if self._closed:
+            driver.pooled.invalidate()
+        elif not self._asking and len(self._kept) < self._kept_at_most:
             self._kept.append(driver)
         else:
             driver.pooled.close()
+
+    @asynccontextmanager
+    async def _connected(self) -> AsyncIterator[AsyncConnection]:
+        async with AsyncExitStack() as stack:
+            with self._asking_the_pool():
+                connection = await stack.enter_async_context(self.engine.connect())
+            yield connection
+
+    @contextmanager
+    def _asking_the_pool(self) -> Iterator[None]:
+        """Nobody waits for what is kept: now one is given back, and later what is released."""
+        pool = self.engine.pool
+        if self._kept and isinstance(pool, QueuePool):
+            free = pool.size() - pool.checkedout()
+            if free <= self._asking:
+                self._kept.pop().pooled.close()
+        self._asking += 1
+        try:
+            yield
+        finally:
+            self._asking -= 1
 
     @asynccontextmanager
     async def driver_transaction(self, opening: str = "") -> AsyncIterator[asyncpg.Connection]:
@@ -164,10 +196,11 @@ class Database:
 
     async def ping(self) -> None:
         """Readiness: raises when no statement can be executed."""
-        async with self.engine.connect() as connection:
+        async with self._connected() as connection:
             await connection.execute(text("SELECT 1"))
 
     async def close(self) -> None:
+        self._closed = True
         while self._kept:
             self._kept.pop().pooled.close()
         await self.engine.dispose()

@@ -164,7 +164,7 @@ async def test_whoever_is_cancelled_while_giving_up_keeps_no_connection(database
 
     for moments in range(6):
         sleeping = asyncio.create_task(sleep())
-        await asyncio.sleep(0.1)  # it has the only connection
+        await asyncio.sleep(0.1)  # it has a connection, in one variant the only one
         sleeping.cancel()
         for _ in range(moments):
             await asyncio.sleep(0)

@@ -1,13 +1,16 @@
-"""asyncpg's connections that go from user to user: nobody waits for one that is kept, and none is kept for ever."""
+"""asyncpg's connections that go from user to user: nobody waits for one that is kept, and none is used for ever."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import AsyncExitStack
+from functools import partial
+from typing import Any
 
 import pytest
 import pytest_asyncio
-from sqlalchemy import text
+from sqlalchemy import event, text
 from sqlalchemy.pool import QueuePool
 
 from libs.persistence import engine
@@ -54,16 +57,37 @@ async def test_the_next_user_has_the_same_connection(database: Database) -> None
     assert out_of_the_pool(database) == 1
 
 
-async def test_half_of_the_pool_remains_for_transactions(database: Database) -> None:
+async def test_at_most_half_of_the_pool_is_kept(database: Database) -> None:
     await use_at_once(database, POOL_SIZE)
+
     assert out_of_the_pool(database) == KEPT
 
-    async with asyncio.timeout(CONNECT_SECONDS / 2):
-        async with database.transaction() as one, database.transaction() as other:
-            assert await one.scalar(text("SELECT 1")) == await other.scalar(text("SELECT 1"))
+
+@pytest.mark.parametrize("askers", [1, KEPT])
+async def test_what_is_kept_is_given_back_to_whoever_asks_the_pool(
+    database: Database, askers: int
+) -> None:
+    all_have_one = asyncio.Barrier(askers)
+
+    async def ask() -> None:
+        async with database.transaction() as connection:
+            await all_have_one.wait()
+            await connection.execute(text("SELECT 1"))
+
+    async with AsyncExitStack() as held:
+        for _ in range(POOL_SIZE - KEPT):  # as leaderships are, for ever
+            await held.enter_async_context(database.autocommit())
+        await use_at_once(database, KEPT)
+        assert out_of_the_pool(database) == POOL_SIZE
+
+        async with asyncio.timeout(CONNECT_SECONDS / 2):
+            await asyncio.gather(*(ask() for _ in range(askers)))
 
 
-async def test_whoever_waits_for_the_pool_gets_what_is_released(database: Database) -> None:
+@pytest.mark.parametrize("wait", [Database.ping, partial(use_at_once, users=1)])
+async def test_whoever_waits_for_the_pool_gets_what_is_released(
+    database: Database, wait: Callable[[Database], Coroutine[Any, Any, object]]
+) -> None:
     one_may_end, all_may_end = asyncio.Event(), asyncio.Event()
     all_are_out = asyncio.Barrier(POOL_SIZE + 1)
 
@@ -75,7 +99,7 @@ async def test_whoever_waits_for_the_pool_gets_what_is_released(database: Databa
     ends = [one_may_end, *[all_may_end] * (POOL_SIZE - 1)]
     holding = [asyncio.create_task(hold(end)) for end in ends]
     await all_are_out.wait()
-    waiting = asyncio.create_task(use_at_once(database, 1))
+    waiting = asyncio.create_task(wait(database))
     await asyncio.sleep(0.1)  # it asks the pool, which has none
     assert not waiting.done()
 
@@ -87,22 +111,31 @@ async def test_whoever_waits_for_the_pool_gets_what_is_released(database: Databa
     await asyncio.gather(*holding)
 
 
-async def test_one_that_was_kept_long_goes_back_to_the_pool(
+async def test_the_pool_is_asked_after_a_while(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """It ends connections that are old."""
+    given = 0
+
+    def count(*_: object) -> None:
+        nonlocal given
+        given += 1
+
+    event.listen(database.engine.sync_engine, "checkout", count)
     monkeypatch.setattr(engine, "KEPT_SECONDS", 0.2)
     await use_at_once(database, 1)
-    assert out_of_the_pool(database) == 1
+    await use_at_once(database, 1)
+    before = given
     await asyncio.sleep(0.2)  # until its time is over
 
     await use_at_once(database, 1)
 
-    assert out_of_the_pool(database) == 0
+    assert (before, given) == (1, 2)
 
 
 async def test_none_outlives_its_database(database: Database, environment: Environment) -> None:
-    pids = await use_at_once(database, KEPT)
     onlooker = open_database(environment.database_urls["onboarding"], "test")
+    pids = await use_at_once(database, KEPT)
 
     async def all_have_ended() -> bool:
         async with onlooker.driver() as connection:
@@ -111,7 +144,9 @@ async def test_none_outlives_its_database(database: Database, environment: Envir
             )
 
     try:
-        await database.close()
+        async with database.driver() as late:
+            pids.add(late.get_server_pid())
+            await database.close()
 
         await eventually("the server has ended them", all_have_ended)
     finally:

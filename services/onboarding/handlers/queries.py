@@ -71,9 +71,8 @@ class Queries:
     async def find_account_owner(
         self, principal: Principal, command: FindAccountOwner, _: float
     ) -> Result:
-        async with self._database.engine.connect() as plain:
-            # One statement needs no transaction around it: this read is asked for with every read of an account.
-            connection = await plain.execution_options(isolation_level="AUTOCOMMIT")
+        # One statement needs no transaction around it: this read is asked for with every read of an account.
+        async with self._database.autocommit() as connection:
             owner = await accounts.find_owner(connection, principal, command.account_id)
         if owner is None:
             raise NotFound
@@ -83,9 +82,8 @@ class Queries:
         self, principal: Principal, command: FindExternalAccount, _: float
     ) -> Result:
         external_account_id = command.external_account_id
-        async with self._database.engine.connect() as plain:
-            # As for the owner of an account: it is asked for with every wire.
-            connection = await plain.execution_options(isolation_level="AUTOCOMMIT")
+        # As for the owner of an account: it is asked for with every wire.
+        async with self._database.autocommit() as connection:
             owner = await self._store.external_accounts.customer_of(
                 connection, principal.tenant, external_account_id
             )
