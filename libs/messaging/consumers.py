@@ -77,7 +77,7 @@ class CommandConsumer:
             envelope = decode_command(message.body)
         except NotAnEnvelope as error:
             self._log.error("not_an_envelope", cause=str(error), bytes=len(message.body))
-            await message.reject()
+            await self._settle(message.reject())
             return
         # Shielded: losing the channel cancels its callbacks, and must not stop a recording half-way.
         accepting = asyncio.create_task(
@@ -88,12 +88,16 @@ class CommandConsumer:
         except Exception as error:
             # It would fail again, and unanswered it would take up room in the prefetch for ever.
             self._log.error("not_acceptable", command=envelope.id, exc_info=error)
-            await message.reject()
+            await self._settle(message.reject(), command=envelope.id)
             return
+        await self._settle(message.ack(), command=envelope.id)
+
+    async def _settle(self, settling: Coroutine[Any, Any, None], **what: str) -> None:
+        """Whatever does not reach the broker is delivered again."""
         try:
-            await message.ack()
+            await settling
         except BROKER_ERRORS as error:
-            self._log.warning("ack_lost", command=envelope.id, error=type(error).__name__)
+            self._log.warning("ack_lost", **what, error=type(error).__name__)
 
 
 class QueryConsumer:
