@@ -10,7 +10,7 @@ SERVICE ?=
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help up down status logs demo check format test bench migrate clean lock environment
+.PHONY: help up down status logs demo check format test faults bench migrate clean lock environment
 
 help: ## Show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -43,6 +43,10 @@ format: environment ## Put the code into its format
 test: environment ## Run all tests, on servers of their own; choose with ARGS="-k nonce"
 	@$(RUN) -m deploy.local requirements
 	.venv/bin/pytest -n 3 --dist loadgroup $(ARGS)
+
+faults: environment ## Run the fault tests that need the machine to themselves
+	@$(RUN) -m deploy.local requirements
+	BANKSIDE_LONG_FAULTS=1 .venv/bin/pytest tests/faults/test_stalled_routes.py tests/faults/test_restored_database.py $(ARGS)
 
 bench: environment ## Measure, beside the limits; one key with ONLY=read_path, more with ARGS
 	@$(RUN) -m deploy.local requirements

@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import secrets
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Self
 
 from deploy.local.ports import LOOPBACK
@@ -35,6 +35,7 @@ SERVICES = (
     Service("ledger_read", "LEDGER_READ"),
     Service("payments", "PAYMENTS"),
     Service("webhook_dispatcher", "WEBHOOK_DISPATCHER", stop_seconds=40.0),
+    Service("reconciliation", "RECONCILIATION"),
     Service("gateway", "GATEWAY", public_port=8080),
 )
 """In the order in which they start; they stop in the reverse order."""
@@ -46,6 +47,7 @@ ROLES = {
     "ledger_read": "LEDGER_READ",
     "payments": "PAYMENTS",
     "webhook_dispatcher": "WEBHOOK_DISPATCHER",
+    "reconciliation": "RECONCILIATION",
     "provider_sandbox": "SANDBOX",
 }
 """Every role that deploy/postgres/schemas.sql makes, and the prefix of its settings."""
@@ -53,7 +55,7 @@ ROLES = {
 
 @dataclass(frozen=True)
 class Secrets:
-    """Made once for a stack and kept as long as its data."""
+    """Made once for a stack and kept as long as its data. A role that is new since then gets its password later."""
 
     superuser_password: str = field(repr=False)
     role_passwords: Mapping[str, str] = field(repr=False)
@@ -74,6 +76,11 @@ class Secrets:
             lookup_key=_key(),
             provider_token=secrets.token_hex(24),
         )
+
+    def with_missing_passwords(self) -> Self:
+        """Passwords that are there stay: the database knows them."""
+        fresh = {role: secrets.token_hex(16) for role in ROLES if role not in self.role_passwords}
+        return replace(self, role_passwords={**self.role_passwords, **fresh})
 
     def to_json(self) -> dict[str, object]:
         return asdict(self)

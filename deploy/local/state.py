@@ -10,7 +10,7 @@ import secrets as random
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -37,6 +37,11 @@ class Remembered:
     @classmethod
     def new(cls) -> Self:
         return cls(random.token_hex(4), Secrets.generate(), {}).with_usable_ports()
+
+    def completed(self) -> Self:
+        """With the passwords and ports of services that are new since the first start."""
+        secrets = self.secrets.with_missing_passwords()
+        return replace(self, secrets=secrets).with_usable_ports()
 
     def with_usable_ports(self) -> Self:
         """Ports that are busy, or missing since a service is new, are chosen anew."""

@@ -12,6 +12,7 @@ SET client_min_messages = warning;
 \getenv ledger_read BANKSIDE_LEDGER_READ_DATABASE_PASSWORD
 \getenv payments BANKSIDE_PAYMENTS_DATABASE_PASSWORD
 \getenv webhook_dispatcher BANKSIDE_WEBHOOK_DISPATCHER_DATABASE_PASSWORD
+\getenv reconciliation BANKSIDE_RECONCILIATION_DATABASE_PASSWORD
 \getenv provider_sandbox BANKSIDE_SANDBOX_DATABASE_PASSWORD
 
 BEGIN;
@@ -26,6 +27,7 @@ INSERT INTO service VALUES
     ('ledger_read', :'ledger_read'),
     ('payments', :'payments'),
     ('webhook_dispatcher', :'webhook_dispatcher'),
+    ('reconciliation', :'reconciliation'),
     ('provider_sandbox', :'provider_sandbox');
 
 SELECT format('CREATE ROLE %I', name) FROM service

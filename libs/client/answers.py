@@ -19,7 +19,6 @@ from libs.contracts.errors import (
     OutcomePending,
     ProviderError,
     RateLimited,
-    Unavailable,
     error_from_wire,
 )
 from libs.contracts.exact_json import NotExactJson, decode
@@ -32,10 +31,10 @@ PROBLEM_MEMBERS = frozenset({"type", "title", "status", "detail", "code"})
 WITHOUT_PROBLEM: dict[int, type[BanksideError]] = {
     429: RateLimited,
     502: ProviderError,
-    503: Unavailable,
     504: OutcomePending,
 }
-"""What an answer means that is not the gateway's own, but of something in between."""
+"""What an answer means that is not the gateway's own, but of a proxy. 503 is not among them: see `is_unknown`."""
+PROBLEM_TYPE = "application/problem+json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +69,21 @@ def success_of(operation: Operation, response: Response) -> Answer[Any]:
         )
     except (NotExactJson, ValidationError, KeyError, AttributeError, ValueError) as error:
         raise InternalError(f"The answer to {operation.name} cannot be read.") from error
+
+
+def is_unknown(response: Response) -> bool:
+    """Whether the answer is a 503 of a proxy: the request may have been passed on before.
+
+    The gateway's own 503, which says that nothing was started, is a problem document with a code.
+    """
+    if response.status != HTTPStatus.SERVICE_UNAVAILABLE:
+        return False
+    media_type = response.headers.get("Content-Type", "").partition(";")[0].strip().lower()
+    match _problem(response):
+        case {"code": str()}:
+            return media_type != PROBLEM_TYPE
+        case _:
+            return True
 
 
 def error_of(response: Response) -> BanksideError:

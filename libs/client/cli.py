@@ -1,7 +1,7 @@
 """The `bankside` command line.
 
 Commands are imported when they are called, so that the command starts quickly. Services add their operators' commands
-under the entry point group `bankside.operator`: the name of the command, and a cyclopts App of that name.
+as entry points: see `operators`.
 """
 
 from __future__ import annotations
@@ -14,9 +14,8 @@ from itertools import takewhile
 from cyclopts import App, CycloptsError
 
 from libs.client.mistakes import OperatorMistake
+from libs.client.operators import OPERATORS
 from libs.client.settings import load_stack_environment
-
-OPERATORS = "bankside.operator"
 
 
 def make_app(arguments: list[str]) -> App:
@@ -32,7 +31,22 @@ def make_app(arguments: list[str]) -> App:
         "libs.client.call:call", name="call", help="Sign a request, send it, show what came back."
     )
     app.command(
+        "libs.client.commands:app",
+        name="commands",
+        help="Commands that are not finished: list, retry, abandon.",
+    )
+    app.command(
         "libs.client.dead:app", name="dead", help="Look at dead letters and send them again."
+    )
+    app.command(
+        "libs.client.restores:app",
+        name="restores",
+        help="See to databases that went back behind what providers hold.",
+    )
+    app.command(
+        "libs.client.feeds:app",
+        name="feeds",
+        help="Provider feeds: where they stand, entries that stop them.",
     )
     app.command(
         "libs.client.listening:listen",

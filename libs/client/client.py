@@ -19,7 +19,7 @@ from uuid import uuid4
 
 import aiohttp
 
-from libs.client.answers import Answer, error_of, success_of
+from libs.client.answers import Answer, error_of, is_unknown, success_of
 from libs.client.credentials import Credentials
 from libs.client.transport import TIMEOUT_SECONDS, NoAnswer, NotSent, Response, Transport
 from libs.contracts import (
@@ -152,8 +152,9 @@ class Client:
         A POST or PATCH without a key of yours gets a fresh one, so that its retries have one effect.
 
         Raises:
-            Unavailable: nothing was started, however often it was tried.
-            OutcomePending, ProviderTimeout: a write or a read whose outcome is not known.
+            Unavailable: nothing was started, however often it was tried: the gateway was not reached, or says so.
+            OutcomePending, ProviderTimeout: a write or a read whose outcome is not known. A proxy's 503 is of these: it
+                may have passed the request on before.
             BanksideError: as the interface answered.
         """
         method, target, headers, body = request_of(operation, command)
@@ -162,6 +163,7 @@ class Client:
         repeatable = operation.is_query or "Idempotency-Key" in headers
         give_up_at = time.monotonic() + self._patience_seconds
         lost: NoAnswer | None = None
+        is_under_way = False
         for attempt in range(1, self._attempts + 1):
             failure: BanksideError
             try:
@@ -173,12 +175,13 @@ class Client:
                 failure.__cause__ = error
             except RETRIED as error:
                 failure = error
+                is_under_way |= isinstance(error, IdempotencyInProgress)
             pause = _pause_seconds(attempt, failure)
             late = time.monotonic() + pause > give_up_at
             if attempt == self._attempts or late or (lost and not repeatable):
                 break
             await asyncio.sleep(pause)
-        if lost is None or isinstance(failure, IdempotencyInProgress):
+        if isinstance(failure, IdempotencyInProgress) or not (lost or is_under_way):
             raise failure
         raise _unknown(operation) from lost  # an earlier send may have been carried out
 
@@ -195,6 +198,8 @@ class Client:
         )
         if response.status == 200:
             return success_of(operation, response)
+        if is_unknown(response):
+            raise NoAnswer("503, which is not the gateway's")
         raise error_of(response)
 
 

@@ -15,13 +15,18 @@ from libs.persistence.engine import Database, is_away, open_database
 T = TypeVar("T")
 
 
+def database_variable(service: str) -> str:
+    """The variable that has the URL of the service's database."""
+    return f"BANKSIDE_{service.upper()}_DATABASE_URL"
+
+
 def with_database(service: str, work: Callable[[Database], Awaitable[T]]) -> T:
     """What `work` makes of the service's database.
 
     Raises:
         OperatorMistake: the database is not known or cannot be reached.
     """
-    variable = f"BANKSIDE_{service.upper()}_DATABASE_URL"
+    variable = database_variable(service)
     url = os.environ.get(variable)
     if not url:
         raise OperatorMistake(f"Set {variable}, or start the stack (make up).")

@@ -15,6 +15,7 @@
     ├── MethodNotAllowed             405  method_not_allowed
     ├── RequestTimeout               408  request_timeout
     ├── Conflict                     409
+    │   ├── Abandoned                     abandoned
     │   ├── AccountClosed                 account_closed
     │   ├── AccountRestricted             account_restricted
     │   ├── AlreadyExists                 already_exists
@@ -155,6 +156,12 @@ class Conflict(BanksideError):
     """The state of the resource does not allow this."""
 
     status, code = 409, "conflict"
+
+
+class Abandoned(Conflict):
+    """An operator ended this request; it may have had its effect. Find out before sending it again."""
+
+    code = "abandoned"
 
 
 class AccountClosed(Conflict):

@@ -10,6 +10,7 @@ from libs.contracts import (
     statements,
     transactions,
 )
+from libs.contracts import reconciliation as r
 from libs.contracts.errors import NotFound, ProviderError, ProviderTimeout
 from libs.contracts.operation import OffsetInfo, Operation, PageInfo
 from libs.contracts.principal import Scope
@@ -144,6 +145,13 @@ LIST_SETTLEMENT_CALCULATIONS = Operation(
     summary="List an account's settlement calculations from a day on; null without a reserve account",
 )
 
+LIST_FEED_POSITIONS = Operation(
+    name="ledger_read.list_feed_positions",
+    command=r.ListFeedPositions,
+    reply=r.FeedPositions,
+    summary="How far each feed was applied",
+)
+
 OPERATIONS = (
     LIST_PARTNER_ACCOUNTS,
     GET_ACCOUNT,
@@ -156,4 +164,5 @@ OPERATIONS = (
     LIST_TRANSACTIONS,
     LIST_DEPOSIT_LOCATIONS,
     LIST_SETTLEMENT_CALCULATIONS,
+    LIST_FEED_POSITIONS,
 )

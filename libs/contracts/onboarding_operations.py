@@ -4,6 +4,7 @@ from http import HTTPMethod
 
 from libs.contracts import customer_views as views
 from libs.contracts import customers, ownership
+from libs.contracts import reconciliation as r
 from libs.contracts.errors import AlreadyExists, InvalidState, NotFound, ProviderRefused
 from libs.contracts.operation import Operation, PageInfo
 from libs.contracts.principal import Scope
@@ -105,6 +106,37 @@ FIND_CUSTOMER = Operation(
     summary="The tenant and name of a customer",
 )
 
+PAGE_HELD_CUSTOMERS = Operation(
+    name="onboarding.page_held_customers",
+    command=r.PageAfter,
+    reply=r.HeldCustomers,
+    summary="Customers of all tenants with all that belongs to them, page by page",
+)
+FIND_HELD_CUSTOMERS = Operation(
+    name="onboarding.find_held_customers",
+    command=r.FindByIds,
+    reply=r.HeldCustomers,
+    summary="Customers of any tenant by their ids",
+)
+PAGE_TOLD_ANSWERS = Operation(
+    name="onboarding.page_told_answers",
+    command=r.PageAfter,
+    reply=r.ToldAnswers,
+    summary="What callers of onboarding were told, page by page",
+)
+FIND_TOLD_ANSWERS = Operation(
+    name="onboarding.find_told_answers",
+    command=r.FindByIds,
+    reply=r.ToldAnswers,
+    summary="What callers were told, by command ids",
+)
+LIST_FEED_POSITIONS = Operation(
+    name="onboarding.list_feed_positions",
+    command=r.ListFeedPositions,
+    reply=r.FeedPositions,
+    summary="How far each feed was applied",
+)
+
 OPERATIONS = (
     ONBOARD_CUSTOMER,
     UPDATE_BUSINESS,
@@ -116,4 +148,9 @@ OPERATIONS = (
     LIST_OWNED_ACCOUNTS,
     FIND_EXTERNAL_ACCOUNT,
     FIND_CUSTOMER,
+    PAGE_HELD_CUSTOMERS,
+    FIND_HELD_CUSTOMERS,
+    PAGE_TOLD_ANSWERS,
+    FIND_TOLD_ANSWERS,
+    LIST_FEED_POSITIONS,
 )

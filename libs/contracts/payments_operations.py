@@ -3,6 +3,7 @@
 from http import HTTPMethod
 
 from libs.contracts import errors as e
+from libs.contracts import reconciliation as r
 from libs.contracts import wires
 from libs.contracts.operation import Operation, PageInfo, RateClass
 from libs.contracts.principal import Scope
@@ -65,4 +66,45 @@ CANCEL_WIRE = Operation(
     extension=True,
 )
 
-OPERATIONS = (SEND_WIRE, LIST_WIRES, GET_WIRE, CANCEL_WIRE)
+PAGE_HELD_WIRES = Operation(
+    name="payments.page_held_wires",
+    command=r.PageAfter,
+    reply=r.HeldWires,
+    summary="Wires of all tenants, page by page",
+)
+FIND_HELD_WIRES = Operation(
+    name="payments.find_held_wires",
+    command=r.FindByIds,
+    reply=r.HeldWires,
+    summary="Wires of any tenant by their ids",
+)
+PAGE_CONTRADICTIONS = Operation(
+    name="payments.page_contradictions",
+    command=r.PageContradictions,
+    reply=r.Contradictions,
+    summary="What core banking reported that the records of wires do not allow",
+)
+FIND_CONTRADICTIONS = Operation(
+    name="payments.find_contradictions",
+    command=r.FindByIds,
+    reply=r.Contradictions,
+    summary="Contradictions by their ids",
+)
+LIST_FEED_POSITIONS = Operation(
+    name="payments.list_feed_positions",
+    command=r.ListFeedPositions,
+    reply=r.FeedPositions,
+    summary="How far each feed was applied",
+)
+
+OPERATIONS = (
+    SEND_WIRE,
+    LIST_WIRES,
+    GET_WIRE,
+    CANCEL_WIRE,
+    PAGE_HELD_WIRES,
+    FIND_HELD_WIRES,
+    PAGE_CONTRADICTIONS,
+    FIND_CONTRADICTIONS,
+    LIST_FEED_POSITIONS,
+)

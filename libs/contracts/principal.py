@@ -50,8 +50,11 @@ FAMILY_SCOPES: dict[Family, frozenset[Scope]] = {
 """What a key of each family may do unless it was made with fewer scopes."""
 
 
-class Principal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class Principal(msgspec.Struct, frozen=True):
     """The tenant, and for a customer key the one customer, that a message acts for.
+
+    Fields that this release does not know are ignored. One that narrows what a message may do must not be: it comes
+    with a later version of the envelope (`libs.messaging.envelope`).
 
     Every query of every service is scoped by `tenant`, and by `customer_id` where it is set.
     """
@@ -61,3 +64,7 @@ class Principal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     family: Family
     subscription_key: str
     customer_id: str | None = None
+
+
+SERVICE = Principal(tenant="", tenant_name="", family=Family.PARTNER, subscription_key="")
+"""A service that asks another one for records of all tenants, or of one whose tenant it does not know."""

@@ -4,6 +4,7 @@ from libs.contracts import (
     ledger_read_operations,
     onboarding_operations,
     payments_operations,
+    reconciliation_operations,
     webhook_operations,
 )
 from libs.contracts.operation import Operation
@@ -13,6 +14,7 @@ OPERATIONS: tuple[Operation, ...] = (
     *ledger_read_operations.OPERATIONS,
     *payments_operations.OPERATIONS,
     *webhook_operations.OPERATIONS,
+    *reconciliation_operations.OPERATIONS,
 )
 
 BY_NAME: dict[str, Operation] = {operation.name: operation for operation in OPERATIONS}

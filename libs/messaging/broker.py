@@ -2,57 +2,30 @@
 
 Parts (callers, consumers) are attached to each new connection from nothing: topology declared, channels opened,
 consumers registered. So there is no state in which a connection is up and a consumer is missing: the loss of a
-channel or of a consumer ends the session, and the next one has all.
+channel or of a consumer ends the session, and the next one has all. No wait on a session outlives it.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any, Protocol
+from typing import Protocol
 
-import aio_pika
 import structlog
-from aio_pika.abc import AbstractChannel, AbstractConnection
-from aio_pika.exceptions import AMQPError, ChannelInvalidStateError
+from aio_pika.exceptions import ChannelPreconditionFailed
 
-from libs.messaging.writing import write_together
+from libs.messaging.broker_errors import BROKER_ERRORS
+from libs.messaging.connection import connect
+from libs.messaging.deadlines import within
+from libs.messaging.session import Session
 
-HEARTBEAT_SECONDS = 10
+__all__ = ["BROKER_ERRORS", "Broker", "Part", "Session"]
+
+HEARTBEAT_SECONDS = 5
+"""The broker gives back what a silent connection holds after two to three of these."""
 CONNECT_SECONDS = 10
-CLOSE_SECONDS = 3
 RECONNECT_SECONDS = (0.1, 0.2, 0.5, 1.0)
-
-BROKER_ERRORS = (AMQPError, ChannelInvalidStateError, OSError, TimeoutError)
-"""What aio-pika raises when the broker or the way to it fails."""
-
-
-class Session:
-    """One connection's life."""
-
-    def __init__(self, connection: AbstractConnection) -> None:
-        self._connection = connection
-        self._lost: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-        connection.close_callbacks.add(lambda *_: self.lose("connection closed"))
-
-    def lose(self, reason: str) -> None:
-        """End the session; the broker then builds another."""
-        if not self._lost.done():
-            self._lost.set_result(reason)
-
-    async def until_lost(self) -> str:
-        return await self._lost
-
-    async def channel(self, *, confirms: bool) -> AbstractChannel:
-        """A channel whose loss, or the loss of a consumer on it, ends the session."""
-        channel = self._connection.channel(publisher_confirms=confirms, on_return_raises=confirms)
-        opened = await channel
-        opened.close_callbacks.add(lambda *_: self.lose("channel closed"))
-        underlay = await opened.get_underlay_channel()
-        underlay.on_consumer_cancel_callbacks.add(lambda *_: self.lose("consumer cancelled"))
-        return opened
 
 
 class Part(Protocol):
@@ -74,6 +47,7 @@ class Broker:
         self._parts: list[Part] = []
         self._started = asyncio.Event()
         self._ready = asyncio.Event()
+        self._session: Session | None = None
         self._log = structlog.get_logger("broker")
 
     def add(self, part: Part) -> None:
@@ -94,9 +68,12 @@ class Broker:
             self._log.warning("broker_not_there_yet")
 
     async def ping(self) -> None:
-        """Readiness: raises while there is no whole session."""
-        if not self._ready.is_set():
+        """Readiness: raises while there is no whole session, the broker does not answer, or a consumer does not
+        consume.
+        """
+        if self._session is None:
             raise ConnectionError("no session with the broker")
+        self._session.check()
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[None]:
@@ -117,6 +94,14 @@ class Broker:
         while True:
             try:
                 failures = 0 if await self._one_session() else failures + 1
+            except ChannelPreconditionFailed as error:
+                failures += 1
+                self._log.error(
+                    "queue_has_other_arguments",
+                    detail="A queue exists with arguments of another release: see"
+                    " “Queues with other arguments” in deploy/README.md.",
+                    refused=str(error),
+                )
             except BROKER_ERRORS as error:
                 failures += 1
                 self._log.warning("broker_unreachable", error=type(error).__name__)
@@ -129,37 +114,31 @@ class Broker:
 
     async def _one_session(self) -> bool:
         """Connect, attach the parts, and stay until something is lost; true when it was whole."""
-        async with asyncio.timeout(CONNECT_SECONDS):
-            connection = await aio_pika.connect(
-                self._url,
-                heartbeat=HEARTBEAT_SECONDS,
-                client_properties=_properties(self._name),
-            )
+        connection = await within(
+            CONNECT_SECONDS,
+            connect(self._url, self._name, heartbeat_seconds=HEARTBEAT_SECONDS),
+            name="broker-connect",
+        )
+        session = Session(connection)
+        watch: asyncio.Task[None] | None = None
         try:
-            write_together(connection)
-            session = Session(connection)
-            async with asyncio.timeout(CONNECT_SECONDS):
-                for part in self._parts:
-                    await part.attach(session)
+            await within(CONNECT_SECONDS, self._attach(session), name="broker-attach")
+            self._session = session
             self._ready.set()
             self._log.info("broker_session")
+            watch = asyncio.create_task(session.watch_until_lost(), name="broker-watch")
             reason = await session.until_lost()
             self._log.warning("broker_session_lost", reason=reason)
-            return True
+            return not session.is_dead
         finally:
+            self._session = None
             self._ready.clear()
+            if watch is not None:
+                watch.cancel()
             for part in self._parts:
                 part.detach()
-            await asyncio.wait(
-                {asyncio.create_task(_close(connection), name="broker-close")},
-                timeout=CLOSE_SECONDS,
-            )
+            await connection.end(politely=not session.is_dead)
 
-
-async def _close(connection: AbstractConnection) -> None:
-    with contextlib.suppress(*BROKER_ERRORS):  # it is gone, which is what was wanted
-        await connection.close()
-
-
-def _properties(name: str) -> dict[str, Any]:
-    return {"connection_name": f"bankside-{name}"}
+    async def _attach(self, session: Session) -> None:
+        for part in self._parts:
+            await part.attach(session)

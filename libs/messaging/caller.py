@@ -19,7 +19,7 @@ from libs.contracts.operation import Operation
 from libs.contracts.principal import Principal
 from libs.contracts.sensitive import Sealer, open_payload, seal_payload
 from libs.messaging.batching import Batcher, TooManyWaiting
-from libs.messaging.broker import BROKER_ERRORS, Session
+from libs.messaging.broker_errors import BROKER_ERRORS
 from libs.messaging.delivery import Delivery, consume
 from libs.messaging.envelope import (
     Envelope,
@@ -32,6 +32,7 @@ from libs.messaging.envelope import (
     reply_context,
 )
 from libs.messaging.publishing import Properties, publish
+from libs.messaging.session import Session
 from libs.messaging.topology import COMMANDS, QUERIES, declare_exchanges
 
 QUERY_BATCH = 64
@@ -169,31 +170,28 @@ class Caller:
         channel, reply_to = self._channel, self._reply_to
         if channel is None or reply_to is None:
             raise Unavailable
-        future = self._expect(envelope)
+        body = encode(envelope)
         properties = Properties(
             content_type="application/json",
             delivery_mode=DeliveryMode.PERSISTENT,
             reply_to=reply_to,
             message_id=envelope.message_id,
         )
+        future = self._expect(envelope)
         try:
             async with asyncio.timeout(_left(envelope)):
-                try:
-                    await publish(
-                        channel,
-                        COMMANDS,
-                        envelope.operation,
-                        encode(envelope),
-                        properties,
-                        mandatory=True,
-                    )
-                except (DeliveryError, ChannelInvalidStateError) as error:
-                    raise Unavailable from error  # refused, returned, or never written
-                except BROKER_ERRORS as error:
-                    raise OutcomePending from error
+                await publish(
+                    channel, COMMANDS, envelope.operation, body, properties, mandatory=True
+                )
                 return await future
+        except (DeliveryError, ChannelInvalidStateError) as error:
+            raise Unavailable from error  # refused, returned, or never written
         except TimeoutError:
             raise OutcomePending from None
+        except Exception as error:
+            # From the first byte on, no error says that the command was not taken.
+            self._log.warning("command_unconfirmed", command=envelope.id, error=repr(error))
+            raise OutcomePending from error
         finally:
             self._waiting.pop(envelope.message_id, None)
 

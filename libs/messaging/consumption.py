@@ -1,52 +1,153 @@
-"""Being a consumer of a queue, on the session at hand."""
+"""Being the consumer of a queue, from session to session: paused and resumed, and looked at for standstill."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable
 
+import structlog
 from aio_pika.abc import AbstractChannel
 
-from libs.messaging.broker import BROKER_ERRORS, Session
-from libs.messaging.delivery import OnDelivery, consume
+from libs.messaging.broker_errors import BROKER_ERRORS
+from libs.messaging.deadlines import within
+from libs.messaging.delivery import Delivery, OnDelivery, consume
+from libs.messaging.metrics import CONSUMER_PAUSED, DEAD_LETTERS
+from libs.messaging.session import Session
+from libs.messaging.topology import dead_queue
 
 STOP_SECONDS = 3.0
+HOLD_SECONDS = 5.0
+"""A recording may take so long before its consumer asks whether it should pause."""
+STALL_SECONDS = 30.0
 
 Declare = Callable[[AbstractChannel], Awaitable[None]]
 """Declares the queue, and what it is bound to."""
 
 
 class Consumption:
-    """At most one consumer, and none between sessions."""
+    """At most one consumer, and none between sessions or while paused.
 
-    def __init__(self) -> None:
-        self._channel: AbstractChannel | None = None
-        self._tag = ""
+    Args:
+        has_dead_queue: its letters are counted for the metric.
+        works: whether the owner works on something that it took, and so legitimately makes no progress.
+        waits: whether something that was taken waits for anything else.
+        tend: called once a second on a live session, to `pause` or `resume`.
+    """
 
-    async def start(
+    def __init__(
         self,
-        session: Session,
-        declare: Declare,
         queue: str,
+        declare: Declare,
         prefetch: int,
         on_delivery: OnDelivery,
+        *,
+        has_dead_queue: bool,
+        works: Callable[[], bool],
+        waits: Callable[[], bool],
+        tend: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
+        self.queue = queue
+        self._declare = declare
+        self._prefetch = prefetch
+        self._on_delivery = on_delivery
+        self._has_dead_queue = has_dead_queue
+        self._works = works
+        self._waits = waits
+        self._tend = tend
+        self._channel: AbstractChannel | None = None
+        self._tag: str | None = None
+        self._paused = False
+        self._stopped = False
+        self._moved = False
+        self._still_since: float | None = None
+        self._log = structlog.get_logger("consumption")
+
+    @property
+    def is_paused(self) -> bool:
+        return self._paused
+
+    async def start(self, session: Session) -> None:
         channel = await session.channel(confirms=False)
-        await declare(channel)
-        await channel.set_qos(prefetch_count=prefetch)
-        self._channel = channel
-        self._tag = await consume(channel, queue, on_delivery)
+        await self._declare(channel)
+        await channel.set_qos(prefetch_count=self._prefetch)
+        self._channel, self._tag, self._still_since = channel, None, None
+        if not self._paused and not self._stopped:
+            await self._consume(channel)
+        session.watch(self)
+
+    async def _consume(self, channel: AbstractChannel) -> None:
+        self._tag = await consume(channel, self.queue, self._deliver)
+
+    async def _deliver(self, message: Delivery) -> None:
+        self._moved = True
+        await self._on_delivery(message)
+
+    def moved(self) -> None:
+        """Note that the owner made progress."""
+        self._moved = True
 
     def forget(self) -> None:
+        """The session is gone."""
         self._channel = None
+
+    async def pause(self) -> None:
+        """Take nothing more, on this session and those that follow, until `resume`."""
+        self._paused = True
+        CONSUMER_PAUSED.labels(self.queue).set(1)
+        self._log.warning("consumer_paused", queue=self.queue)
+        await self._cancel()
+
+    async def resume(self) -> None:
+        self._paused = False
+        CONSUMER_PAUSED.labels(self.queue).set(0)
+        self._log.info("consumer_resumed", queue=self.queue)
+        if self._channel is not None and not self._stopped:
+            await self._consume(self._channel)
 
     async def stop(self) -> None:
         """Take nothing more from the queue; what was taken can still be acked."""
-        channel, self._channel = self._channel, None
-        if channel is not None:
-            try:
-                async with asyncio.timeout(STOP_SECONDS):
-                    underlay = await channel.get_underlay_channel()
-                    await underlay.basic_cancel(self._tag)
-            except BROKER_ERRORS:
-                pass  # the session is lost, and with it the consumer
+        self._stopped = True
+        with contextlib.suppress(*BROKER_ERRORS):  # the session is lost, and with it the consumer
+            await within(STOP_SECONDS, self._cancel(), name=f"cancel:{self.queue}")
+
+    async def _cancel(self) -> None:
+        tag, self._tag = self._tag, None
+        if self._channel is not None and tag is not None:
+            underlay = await self._channel.get_underlay_channel()
+            await underlay.basic_cancel(tag)
+
+    def check(self) -> None:
+        if self._stopped:
+            return
+        if self._paused:
+            raise ConnectionError(f"the consumer of {self.queue} is paused")
+        if self._still_since is not None:
+            raise ConnectionError(f"the consumer of {self.queue} stands still")
+
+    async def tend(self) -> None:
+        if self._tend is not None and not self._stopped:
+            await self._tend()
+
+    async def is_stalled(self, channel: AbstractChannel) -> bool:
+        """No progress for `STALL_SECONDS` although something that was taken waits, or the queue has messages and none
+        of them is delivered to a consumer that has nothing in hand.
+        """
+        if self._has_dead_queue:
+            letters = await _ready(channel, dead_queue(self.queue))
+            DEAD_LETTERS.labels(dead_queue(self.queue)).set(letters)
+        ready = await _ready(channel, self.queue)
+        moved, self._moved = self._moved, False
+        expected = self._waits() or (ready > 0 and not self._works())
+        now = asyncio.get_running_loop().time()
+        if moved or self._paused or self._stopped or not expected:
+            self._still_since = None
+        elif self._still_since is None:
+            self._still_since = now
+        return self._still_since is not None and now - self._still_since >= STALL_SECONDS
+
+
+async def _ready(channel: AbstractChannel, queue: str) -> int:
+    """Messages that wait in the queue itself."""
+    found = await channel.declare_queue(queue, passive=True)
+    return found.declaration_result.message_count or 0

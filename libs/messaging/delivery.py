@@ -17,11 +17,11 @@ from libs.messaging.session_loss import session_loss_as_error
 
 
 class Delivery:
-    """One message, to be acked or rejected once unless its consumer said `no_ack`: the broker ends a channel on which
-    that is done twice.
+    """One message, to be acked, rejected or given back unless its consumer said `no_ack`. The first of these counts:
+    the broker would end a channel on which a message is settled twice.
     """
 
-    __slots__ = ("_channel", "_tag", "body", "properties")
+    __slots__ = ("_channel", "_settled", "_tag", "body", "properties")
 
     def __init__(self, message: DeliveredMessage) -> None:
         self.body: bytes = message.body
@@ -30,9 +30,12 @@ class Delivery:
         if not message.delivery_tag:
             raise ValueError("a delivery has a tag; acking 0 would ack everything")
         self._tag = message.delivery_tag
+        self._settled = False
 
     async def ack(self, *, multiple: bool = False, wait: bool = True) -> None:
         """Done: the broker forgets it.
+
+        Like the others, it waits for no longer than its session lives.
 
         Args:
             multiple: and everything before it on its channel.
@@ -41,13 +44,27 @@ class Delivery:
         Raises:
             ChannelInvalidStateError, ConnectionError: it may be delivered again.
         """
+        if self._settled:
+            return
+        self._settled = True
         with session_loss_as_error():
             await self._channel.basic_ack(self._tag, multiple=multiple, wait=wait)
 
     async def reject(self) -> None:
         """It goes to the dead queue. Raises as `ack` does."""
+        if self._settled:
+            return
+        self._settled = True
         with session_loss_as_error():
             await self._channel.basic_reject(self._tag, requeue=False)
+
+    async def give_back(self) -> None:
+        """It goes back to its queue, for any consumer of it. Raises as `ack` does."""
+        if self._settled:
+            return
+        self._settled = True
+        with session_loss_as_error():
+            await self._channel.basic_nack(self._tag, requeue=True, wait=False)
 
 
 OnDelivery = Callable[[Delivery], Coroutine[Any, Any, None]]

@@ -1,7 +1,17 @@
-"""What travels: envelopes of commands and queries, and replies. JSON, sensitive fields sealed in both directions."""
+"""What travels: envelopes of commands and queries, and replies. JSON, sensitive fields sealed in both directions.
+
+Fields that this release does not know are ignored, so that services of two releases understand each other while one is
+rolled out. A change that must not be ignored raises `VERSION`; an envelope of a later version is refused:
+
+| message | what becomes of it |
+|---|---|
+| command | dead-lettered, logged and counted; replay it once every replica has the later release |
+| query | answered with `unavailable`, logged and counted |
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -11,8 +21,11 @@ from libs.contracts.exact_json import encoder, exact_number
 from libs.contracts.operation import Operation
 from libs.contracts.principal import Principal
 
+VERSION = 1
+"""The latest version of envelopes, and of the headers of events, that this release understands."""
 
-class Envelope(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+
+class Envelope(msgspec.Struct, frozen=True, omit_defaults=True):
     """A command or query.
 
     Args:
@@ -21,6 +34,7 @@ class Envelope(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
             waits for the reply.
         request_id: for logs and the caller; the caller may have chosen it, so it proves nothing.
         deadline: until when somebody waits, in Unix seconds.
+        version: of what a receiver must understand; see above.
     """
 
     id: str
@@ -33,6 +47,15 @@ class Envelope(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
     idempotency_key: str | None = None
     body_hash: str | None = None
     trace: str | None = None
+    version: int = 1
+
+
+class EnvelopeHead(msgspec.Struct, frozen=True):
+    """What the envelopes of every version have."""
+
+    id: str
+    message_id: str
+    version: int = 1
 
 
 class WireError(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -75,35 +98,74 @@ class NotAnEnvelope(Exception):
     """The message cannot be decoded; it belongs in the dead queue."""
 
 
+class NewerEnvelope(NotAnEnvelope):
+    """The envelopes are of a version that only a later release understands."""
+
+    def __init__(self, heads: Sequence[EnvelopeHead]) -> None:
+        super().__init__(f"version {max(head.version for head in heads)}")
+        self.heads = tuple(heads)
+
+
 _envelope = msgspec.json.Decoder(Envelope)
+_head = msgspec.json.Decoder(EnvelopeHead)
+_heads = msgspec.json.Decoder(list[EnvelopeHead])
 _envelopes = msgspec.json.Decoder(list[Envelope])
 _replies = msgspec.json.Decoder(list[Reply], float_hook=exact_number)
 _reply = msgspec.json.Decoder(Reply, float_hook=exact_number)
+
+_UNDECODABLE = (msgspec.MsgspecError, ValueError, RecursionError)
 
 encode = encoder.encode
 
 
 def decode_command(data: bytes) -> Envelope:
-    """Raises NotAnEnvelope."""
+    """Raises NotAnEnvelope, or NewerEnvelope."""
     try:
-        return _envelope.decode(data)
-    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        envelope = _envelope.decode(data)
+    except _UNDECODABLE as error:
+        _refuse_newer(_head_or_none(data))
         raise NotAnEnvelope(type(error).__name__) from error
+    _refuse_newer([envelope])
+    return envelope
 
 
 def decode_queries(data: bytes) -> list[Envelope]:
-    """Raises NotAnEnvelope."""
+    """The envelopes of one message, all from one sender. Raises NotAnEnvelope, or NewerEnvelope."""
     try:
-        return _envelopes.decode(data)
-    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        envelopes = _envelopes.decode(data)
+    except _UNDECODABLE as error:
+        _refuse_newer(_heads_or_none(data))
         raise NotAnEnvelope(type(error).__name__) from error
+    _refuse_newer(envelopes)
+    return envelopes
+
+
+def _refuse_newer(heads: Sequence[EnvelopeHead | Envelope]) -> None:
+    if any(head.version > VERSION for head in heads):
+        raise NewerEnvelope(
+            [EnvelopeHead(head.id, head.message_id, head.version) for head in heads]
+        )
+
+
+def _head_or_none(data: bytes) -> list[EnvelopeHead]:
+    try:
+        return [_head.decode(data)]
+    except _UNDECODABLE:
+        return []
+
+
+def _heads_or_none(data: bytes) -> list[EnvelopeHead]:
+    try:
+        return _heads.decode(data)
+    except _UNDECODABLE:
+        return []
 
 
 def decode_replies(data: bytes) -> list[Reply]:
     """Raises NotAnEnvelope."""
     try:
         return _replies.decode(data)
-    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+    except _UNDECODABLE as error:
         raise NotAnEnvelope(type(error).__name__) from error
 
 

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import random
 import re
 from collections import deque
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Sequence
 from functools import partial
+from typing import Any
 
 import structlog
 
 from libs.contracts.events import Event
-from libs.messaging.broker import BROKER_ERRORS, Session
-from libs.messaging.consumption import Consumption
+from libs.messaging.broker_errors import BROKER_ERRORS
+from libs.messaging.consumption import HOLD_SECONDS, Consumption
 from libs.messaging.delivery import Delivery
+from libs.messaging.envelope import VERSION
+from libs.messaging.metrics import MESSAGES_REFUSED
+from libs.messaging.poison import SUSPECT_RETURNS, Suspects, returns_of
+from libs.messaging.session import Session
 from libs.messaging.topology import declare_events, events_queue
 
 PREFETCH = 500
@@ -37,15 +43,27 @@ Returns the places, in the batch, of events that can never be recorded.
 class NotAnEvent(ValueError):
     """The message cannot be understood; says why, without quoting it."""
 
+    reason = "unreadable"
+
+
+class NewerEvent(NotAnEvent):
+    """Only a later release understands the message: the `version` among its headers is above ours."""
+
+    reason = "newer_version"
+
 
 def decode_event(message: Delivery) -> Event:
-    """What `EventPublisher` published. Of a type that this release does not know, too: the emitter may be newer.
+    """What `EventPublisher` published. Of a type that this release does not know, and with further headers, too: the
+    emitter may be newer.
 
     Raises:
         NotAnEvent
     """
     properties = message.properties
     headers, event_type = properties.headers or {}, properties.message_type
+    version = headers.get("version", 1)
+    if type(version) is not int or version > VERSION:
+        raise NewerEvent("its version is not known")
     if event_type is None or not _TYPE.fullmatch(event_type):
         raise NotAnEvent("its type is not one of an event")
     sequence = headers.get("sequence")
@@ -76,14 +94,28 @@ class EventConsumer:
     """A part of the broker that hands every event to `record`, in their order, one batch at a time.
 
     What cannot be understood is rejected to the dead queue. A lost session forgets what was not begun: it is
-    delivered again, as is what was recorded and not acked.
+    delivered again, as is what was recorded and not acked. While a batch takes longer than `HOLD_SECONDS` to be
+    recorded, as when the database is away, no other event is taken and none but the batch is held. What came back too
+    often is taken alone (`libs.messaging.poison`).
     """
 
     def __init__(self, service: str, record: Record) -> None:
-        self._service = service
         self._record = record
-        self._consumption = Consumption()
+        self._queue = events_queue(service)
+        self._consumption = Consumption(
+            self._queue,
+            partial(declare_events, service=service),
+            PREFETCH,
+            self._on_message,
+            has_dead_queue=True,
+            works=lambda: self._recording_since is not None,
+            waits=lambda: self._recording_since is None and bool(self._arrived or self._settling),
+            tend=self._tend,
+        )
         self._arrived: deque[Delivery] = deque()
+        self._recording_since: float | None = None
+        self._settling = False
+        self._suspects = Suspects()
         self._any = asyncio.Event()
         self._full = asyncio.Event()
         self._idle = asyncio.Event()
@@ -93,13 +125,7 @@ class EventConsumer:
 
     async def attach(self, session: Session) -> None:
         self._arrived.clear()
-        await self._consumption.start(
-            session,
-            partial(declare_events, service=self._service),
-            events_queue(self._service),
-            PREFETCH,
-            self._on_message,
-        )
+        await self._consumption.start(session)
 
     def detach(self) -> None:
         self._consumption.forget()
@@ -136,6 +162,17 @@ class EventConsumer:
                 finally:
                     self._idle.set()
 
+    async def _tend(self) -> None:
+        """Pause while a batch cannot be recorded; resume when it is."""
+        since = self._recording_since
+        if self._consumption.is_paused:
+            if since is None:
+                await self._consumption.resume()
+        elif since is not None and asyncio.get_running_loop().time() - since > HOLD_SECONDS:
+            await self._consumption.pause()
+            while self._arrived:
+                await self._settle(self._arrived.popleft().give_back())
+
     async def _on_message(self, message: Delivery) -> None:
         if not self._stopped:
             self._arrived.append(message)
@@ -152,22 +189,61 @@ class EventConsumer:
             pass
 
     async def _take(self, batch: Sequence[Delivery]) -> None:
-        messages, events, refused = [], [], []
+        suspects = [message for message in batch if returns_of(message) >= SUSPECT_RETURNS]
+        if not suspects:
+            await self._take_together(batch, last_of_all=True)
+            return
+        together = [message for message in batch if returns_of(message) < SUSPECT_RETURNS]
+        if together:
+            await self._take_together(together, last_of_all=False)
+        for message in random.sample(suspects, len(suspects)):
+            if self._suspects.is_poison(message):
+                self._log.error("poison", event=message.properties.message_id)
+                await self._refuse(message, "poison")
+            else:
+                self._suspects.taken(message)
+                await self._take_together([message], last_of_all=False)
+
+    async def _take_together(self, batch: Sequence[Delivery], *, last_of_all: bool) -> None:
+        """Args:
+        last_of_all: everything that was delivered before the last of them is settled, or is among them.
+        """
+        messages, events = [], []
         for message in batch:
             try:
                 events.append(decode_event(message))
                 messages.append(message)
             except NotAnEvent as error:
                 self._log.error("not_an_event", cause=str(error), bytes=len(message.body))
-                refused.append(message)
-        places = await self._record(events) if events else ()
-        refused += [messages[place] for place in places]
-        kept = [message for place, message in enumerate(messages) if place not in places]
+                await self._refuse(message, error.reason)
+        places = await self._recorded(events) if events else ()
+        self._settling = True
         try:
-            for message in refused:
-                await message.reject()
-            if kept:
-                # Everything before it was acked or rejected: batches are taken one after another.
-                await kept[-1].ack(multiple=True)
+            for place in places:
+                await self._refuse(messages[place], "not_recordable")
+            kept = [message for place, message in enumerate(messages) if place not in places]
+            if last_of_all:
+                kept = kept[-1:]
+            for message in kept:
+                await self._settle(message.ack(multiple=last_of_all), events=len(messages))
+        finally:
+            self._settling = False
+            self._consumption.moved()
+
+    async def _recorded(self, events: Sequence[Event]) -> Collection[int]:
+        self._recording_since = asyncio.get_running_loop().time()
+        try:
+            return await self._record(events)
+        finally:
+            self._recording_since = None
+
+    async def _refuse(self, message: Delivery, reason: str) -> None:
+        MESSAGES_REFUSED.labels(self._queue, reason).inc()
+        await self._settle(message.reject())
+
+    async def _settle(self, settling: Coroutine[Any, Any, None], **what: int) -> None:
+        """Whatever does not reach the broker is delivered again."""
+        try:
+            await settling
         except BROKER_ERRORS as error:
-            self._log.warning("ack_lost", events=len(kept), error=type(error).__name__)
+            self._log.warning("ack_lost", **what, error=type(error).__name__)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from aio_pika import DeliveryMode
 from aio_pika.abc import AbstractChannel
+from aio_pika.exceptions import PublishError
 
 from libs.contracts.events import Event
 from libs.messaging.broker import Session
@@ -23,7 +24,7 @@ class EventPublisher:
         self._channel: AbstractChannel | None = None
 
     async def attach(self, session: Session) -> None:
-        # An event that no queue takes is not returned but gone: the queues are there before the first event is.
+        # The queues are there before the first event is.
         channel = await session.channel(confirms=True)
         for service in EVENT_CONSUMERS:
             await declare_events(channel, service)
@@ -32,8 +33,8 @@ class EventPublisher:
     def detach(self) -> None:
         self._channel = None
 
-    async def publish(self, events: Sequence[Event]) -> None:
-        """Returns when the broker confirmed all of them.
+    async def publish(self, events: Sequence[Event]) -> list[Event]:
+        """Returns when the broker has confirmed all of them: those that it returned, since no queue takes them.
 
         Raises:
             ConnectionError, AMQPError, TimeoutError: some are not confirmed; publishing them again is safe.
@@ -42,11 +43,16 @@ class EventPublisher:
         if channel is None:
             raise ConnectionError("no session with the broker")
         async with asyncio.timeout(PUBLISH_SECONDS), asyncio.TaskGroup() as group:
-            for event in events:  # frames are written in the order in which the tasks start
+            # Frames are written in the order in which the tasks start.
+            taken = [
                 group.create_task(_publish(channel, event), name=f"publish:{event.event_id}")
+                for event in events
+            ]
+        return [event for event, task in zip(events, taken, strict=True) if not task.result()]
 
 
-async def _publish(channel: AbstractChannel, event: Event) -> None:
+async def _publish(channel: AbstractChannel, event: Event) -> bool:
+    """Whether a queue has taken it."""
     properties = Properties(
         content_type="application/json",
         delivery_mode=DeliveryMode.PERSISTENT,
@@ -59,4 +65,8 @@ async def _publish(channel: AbstractChannel, event: Event) -> None:
             "sequence": event.sequence,
         },
     )
-    await publish(channel, EVENTS, event.type, event.body, properties, mandatory=False)
+    try:
+        await publish(channel, EVENTS, event.type, event.body, properties, mandatory=True)
+    except PublishError:
+        return False
+    return True

@@ -1,4 +1,4 @@
-"""Sending replies: those for one process that are ready together travel together."""
+"""Sending replies: those for one process that are ready together travel together; one that decides travels alone."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ from collections.abc import Iterator, Sequence
 import structlog
 from aio_pika import DeliveryMode
 from aio_pika.abc import AbstractChannel
+from aio_pika.exceptions import ChannelInvalidStateError, PublishError
 
 from libs.contracts.errors import InternalError
 from libs.messaging.batching import Batcher, TooManyWaiting
-from libs.messaging.broker import BROKER_ERRORS, Session
+from libs.messaging.broker_errors import BROKER_ERRORS
 from libs.messaging.envelope import Reply, WireError, encode
 from libs.messaging.publishing import DEFAULT_EXCHANGE, Properties, publish
+from libs.messaging.session import Session
 
 REPLY_BATCH = 64
 REPLY_SECONDS = 5.0
@@ -24,19 +26,26 @@ LARGEST_REPLY_BYTES = 12 * 1024 * 1024
 """Below RabbitMQ's largest message (16 MiB), since what is beyond ends the session for all."""
 
 
+class NotKnownWhetherRouted(Exception):
+    """The reply was written; whether the queue of its caller took it is not known."""
+
+
 class Replier:
     """A part of the broker that answers. A reply is worth sending once: a lost one is what deadlines are for."""
 
     def __init__(self) -> None:
         self._channel: AbstractChannel | None = None
+        self._confirming: AbstractChannel | None = None
         self._batchers: OrderedDict[str, Batcher[Reply, None]] = OrderedDict()
         self._log = structlog.get_logger("replier")
 
     async def attach(self, session: Session) -> None:
         self._channel = await session.channel(confirms=False)
+        self._confirming = await session.channel(confirms=True)
 
     def detach(self) -> None:
         self._channel = None
+        self._confirming = None
 
     async def reply(self, reply_to: str, reply: Reply) -> None:
         """Send it, or log that it could not be sent."""
@@ -44,6 +53,30 @@ class Replier:
             await self._batcher(reply_to).submit(reply)
         except (*BROKER_ERRORS, TooManyWaiting) as error:
             self._log.warning("reply_not_sent", command=reply.id, error=type(error).__name__)
+
+    async def reply_confirmed(self, reply_to: str, reply: Reply, seconds: float) -> bool:
+        """Send a reply of whose arrival something depends; true when the queue of its caller took it in this time.
+
+        False: certainly not, since there is no such queue or nothing was written.
+
+        Raises:
+            NotKnownWhetherRouted: neither is certain.
+        """
+        channel = self._confirming
+        if channel is None or seconds <= 0:
+            return False
+        try:
+            async with asyncio.timeout(min(seconds, REPLY_SECONDS)):
+                for body in _bodies([reply]):
+                    await publish(
+                        channel, DEFAULT_EXCHANGE, reply_to, body, _properties(), mandatory=True
+                    )
+        except (PublishError, ChannelInvalidStateError):
+            return False  # returned, or never written
+        except Exception as error:
+            # Whatever else goes wrong may have gone wrong after the reply was written.
+            raise NotKnownWhetherRouted(type(error).__name__) from error
+        return True
 
     def _batcher(self, reply_to: str) -> Batcher[Reply, None]:
         batcher = self._batchers.get(reply_to)
@@ -63,13 +96,14 @@ class Replier:
     async def _publish(self, reply_to: str, body: bytes) -> None:
         if self._channel is None:
             raise ConnectionError("no session with the broker")
-        properties = Properties(
-            content_type="application/json", delivery_mode=DeliveryMode.NOT_PERSISTENT
-        )
         async with asyncio.timeout(REPLY_SECONDS):
             await publish(
-                self._channel, DEFAULT_EXCHANGE, reply_to, body, properties, mandatory=False
+                self._channel, DEFAULT_EXCHANGE, reply_to, body, _properties(), mandatory=False
             )
+
+
+def _properties() -> Properties:
+    return Properties(content_type="application/json", delivery_mode=DeliveryMode.NOT_PERSISTENT)
 
 
 def _bodies(replies: Sequence[Reply]) -> Iterator[bytes]:

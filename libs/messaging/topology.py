@@ -18,13 +18,11 @@ EVENT_CONSUMERS = ("webhook_dispatcher",)
 QUERY_TTL_SECONDS = 25
 """A query older than the gateway's longest deadline has nobody waiting for it."""
 QUERY_QUEUE_LENGTH = 10_000
-DELIVERY_LIMIT = 5
-EVENT_DELIVERY_LIMIT = 100
-"""Events are taken in hundreds: one that nobody can take must not bring its innocent neighbours to the dead queue, nor
-must a consumer that is killed over and over.
+NO_DELIVERY_LIMIT = 1_000_000_000
+"""RabbitMQ 4 has a limit of its own (20) unless another is declared. It would count what is no fault of a message: an
+outage in which sessions are lost, and each look at a dead letter. Consumers end poison messages themselves
+(`libs.messaging.poison`).
 """
-DEAD_DELIVERY_LIMIT = 1_000_000_000
-"""Every look at a dead letter is a delivery: under the broker's own limit (20) looking would lose it."""
 
 
 def commands_queue(service: str) -> str:
@@ -50,14 +48,12 @@ async def declare_exchanges(channel: AbstractChannel) -> None:
     await channel.declare_exchange(DEAD, ExchangeType.DIRECT, durable=True)
 
 
-async def declare_durable_queue(
-    channel: AbstractChannel, name: str, *, delivery_limit: int = DELIVERY_LIMIT
-) -> None:
+async def declare_durable_queue(channel: AbstractChannel, name: str) -> None:
     """A quorum queue whose dead letters reach `<name>.dead`, at least once."""
     dead = await channel.declare_queue(
         dead_queue(name),
         durable=True,
-        arguments={"x-queue-type": "quorum", "x-delivery-limit": DEAD_DELIVERY_LIMIT},
+        arguments={"x-queue-type": "quorum", "x-delivery-limit": NO_DELIVERY_LIMIT},
     )
     await dead.bind(DEAD, routing_key=dead_queue(name))
     await channel.declare_queue(
@@ -65,7 +61,7 @@ async def declare_durable_queue(
         durable=True,
         arguments={
             "x-queue-type": "quorum",
-            "x-delivery-limit": delivery_limit,
+            "x-delivery-limit": NO_DELIVERY_LIMIT,
             "x-dead-letter-exchange": DEAD,
             "x-dead-letter-routing-key": dead_queue(name),
             "x-dead-letter-strategy": "at-least-once",
@@ -100,6 +96,6 @@ async def declare_service(channel: AbstractChannel, service: str) -> None:
 async def declare_events(channel: AbstractChannel, service: str) -> None:
     """The queue of a service that takes every event."""
     await declare_exchanges(channel)
-    await declare_durable_queue(channel, events_queue(service), delivery_limit=EVENT_DELIVERY_LIMIT)
+    await declare_durable_queue(channel, events_queue(service))
     queue = await channel.get_queue(events_queue(service), ensure=False)
     await queue.bind(EVENTS, routing_key="#")

@@ -7,6 +7,7 @@ wire in all processes.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -37,17 +38,28 @@ class _Together:
             frame.drain()
 
 
-def write_together(connection: AbstractConnection) -> None:
-    """From now on, what waits to be written is taken at once."""
-    assert connection.transport is not None, "connected"
-    queue = connection.transport.connection.write_queue
-    take = queue.get
+class WriteQueue:
+    """What waits to be written to a connection; from its making on, all of it is taken at once."""
 
-    async def take_all() -> _Together:
-        frames = [await take()]
+    def __init__(self, connection: AbstractConnection) -> None:
+        assert connection.transport is not None, "connected"
+        self._queue: asyncio.Queue[ChannelFrame] = connection.transport.connection.write_queue
+        self._take = self._queue.get
+        self._queue.get = self._take_all  # type: ignore[method-assign,assignment]
+
+    async def _take_all(self) -> _Together:
+        queue = self._queue
+        frames = [await self._take()]
         while not queue.empty() and not frames[-1].should_close:
             frames.append(queue.get_nowait())
             queue.task_done()
         return _Together(frames)
 
-    queue.get = take_all  # type: ignore[method-assign]
+    def is_empty(self) -> bool:
+        return self._queue.empty()
+
+    def release(self) -> None:
+        """Throw away what waits, once nothing writes any more: those who wait for room in the queue go on."""
+        while not self._queue.empty():
+            self._queue.get_nowait()
+            self._queue.task_done()

@@ -12,18 +12,22 @@ from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from typing import NamedTuple
 
 import asyncpg
-from sqlalchemy import text
+from sqlalchemy import event, text
 from sqlalchemy.dialects.postgresql.asyncpg import AsyncAdapt_asyncpg_dbapi
-from sqlalchemy.engine import make_url
+from sqlalchemy.engine import ExceptionContext, make_url
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 from sqlalchemy.pool import PoolProxiedConnection, QueuePool
 from sqlalchemy.util import greenlet_spawn
 
+from libs.persistence.keepalive import KEEPALIVE
+
 CONNECT_SECONDS = 5
 STATEMENT_SECONDS = 15
 IDLE_IN_TRANSACTION_SECONDS = 30
+EVENTS_RECORDED = "bankside.events_recorded"
+"""Key in `AsyncConnection.info`: the transaction under way has recorded events."""
 KEPT = 4
 """Connections that `driver` keeps for its next user, past SQLAlchemy's pool: a tenth less of the gateway's processor
 time for a read. As long as nobody else wants them.
@@ -74,6 +78,9 @@ class _Driver(NamedTuple):
         return asyncio.get_running_loop().time() < self.until
 
 
+_IS_READ_ONLY = text("SELECT current_setting('transaction_read_only') = 'on'")
+
+
 class Database:
     """Transactions on the service's own schema.
 
@@ -87,11 +94,18 @@ class Database:
         self._closed = False
         self._asking = 0
         """Those whom the pool has not yet given a connection."""
+        self.events_recorded = asyncio.Event()
+        """Set after each commit of this process that recorded events; the outbox's relay clears it."""
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[AsyncConnection]:
-        async with self._connected() as connection, connection.begin():
-            yield connection
+        async with self._connected() as connection:
+            # The mark may be there from a transaction that was rolled back.
+            connection.info.pop(EVENTS_RECORDED, None)
+            async with connection.begin():
+                yield connection
+            if EVENTS_RECORDED in connection.info:
+                self.events_recorded.set()
 
     @asynccontextmanager
     async def snapshot(self) -> AsyncIterator[AsyncConnection]:
@@ -195,9 +209,11 @@ class Database:
             await connection.execute("COMMIT")
 
     async def ping(self) -> None:
-        """Readiness: raises when no statement can be executed."""
+        """Readiness: raises when no statement can be executed, or nothing can be written, as on a standby."""
         async with self._connected() as connection:
-            await connection.execute(text("SELECT 1"))
+            found = await connection.execute(_IS_READ_ONLY)
+            if found.scalar_one():
+                raise ConnectionError("the database is read-only")
 
     async def close(self) -> None:
         self._closed = True
@@ -229,7 +245,17 @@ def open_database(url: str, service: str, *, pool_size: int = 10) -> Database:
                 "statement_timeout": str(STATEMENT_SECONDS * 1000),
                 "idle_in_transaction_session_timeout": str(IDLE_IN_TRANSACTION_SECONDS * 1000),
                 "TimeZone": "UTC",
+                **KEEPALIVE,
             },
         },
     )
+    event.listen(engine.sync_engine, "handle_error", _suspect_the_pool)
     return Database(engine, kept=min(KEPT, pool_size // 2))
+
+
+def _suspect_the_pool(context: ExceptionContext) -> None:
+    """A statement that timed out here, rather than being ended by the server, was on a connection whose peer is gone.
+    So may be those of others in the pool, each of which would cost its next user as long again.
+    """
+    if isinstance(context.original_exception, TimeoutError):
+        context.is_disconnect = True

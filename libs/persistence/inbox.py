@@ -1,13 +1,14 @@
 """Commands that were accepted: from the moment its row is committed, PostgreSQL owns a command until it is final.
 
     accept ──▶ open, leased ──drive──▶ finished (reply stored)
-                 │    ▲     ──────────▶ forgotten (nothing was started: another message may begin it anew)
+                 │    ▲     ──────────▶ forgetting ──▶ forgotten (see `forgetting`)
+                 │    │     ──────────▶ parked (see `parking`)
                  ▼    │
           lease ran out or due again: claimed by the sweeper of any replica
 
-Commands with one ordering key are driven one at a time, in the order in which they were recorded. A driver works
-under a lease; what it commits is fenced by the lease, so that a stalled driver that was replaced cannot commit
-anything more.
+Commands with one ordering key are driven one at a time, in the order in which they were recorded; a parked command is
+out of that order, and one that is retried counts as recorded then. A driver works under a lease; what it commits is
+fenced by the lease, so that a stalled driver that was replaced cannot commit anything more.
 """
 
 from __future__ import annotations
@@ -115,6 +116,8 @@ class Leased:
     deadline: float
     attempts: int
     lease: UUID
+    forgetting: bool = False
+    """Nothing was started, and its caller may have been told so: it is not driven (see `forgetting`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,18 +155,18 @@ _CLAIM = text(
     """
     WITH due AS (
         SELECT command_id FROM inbox i
-        WHERE finished_at IS NULL AND due_at <= clock_timestamp()
+        WHERE finished_at IS NULL AND parked_at IS NULL AND due_at <= clock_timestamp()
             AND (lease_until IS NULL OR lease_until < clock_timestamp())
             AND (ordering_key IS NULL OR NOT EXISTS (
                 SELECT 1 FROM inbox e WHERE e.ordering_key = i.ordering_key
-                    AND e.finished_at IS NULL AND e.sequence < i.sequence))
+                    AND e.finished_at IS NULL AND e.parked_at IS NULL AND e.sequence < i.sequence))
         ORDER BY due_at LIMIT :limit FOR UPDATE SKIP LOCKED
     )
     UPDATE inbox i SET attempts = attempts + 1, lease = gen_random_uuid(),
         lease_until = clock_timestamp() + make_interval(secs => :seconds)
     FROM due WHERE i.command_id = due.command_id
     RETURNING i.command_id, i.operation, i.message_id, i.request_id, i.principal, i.body, i.reply_to, i.deadline,
-        i.attempts, i.lease
+        i.attempts, i.lease, i.forgetting
     """
 )
 
@@ -184,6 +187,17 @@ _RENEW = text(
 )
 
 
+_LOCK_ORDER = text("SELECT pg_advisory_xact_lock(hashtext('inbox'), hashtext(:key))")
+_EARLIER = text(
+    "SELECT 1 FROM inbox WHERE ordering_key = :key AND finished_at IS NULL AND parked_at IS NULL LIMIT 1"
+)
+
+
+async def lock_order(connection: AsyncConnection, ordering_key: str) -> None:
+    """Until commit, no other transaction places a command of this key: `sequence` grows in commit order within it."""
+    await connection.execute(_LOCK_ORDER, {"key": ordering_key})
+
+
 async def accept(
     connection: AsyncConnection,
     command: Accepting,
@@ -195,22 +209,15 @@ async def accept(
     """Record a command, or tell what is known of it.
 
     Args:
-        lease: take it at once, unless an earlier one of its key is open.
+        lease: take it at once, unless an earlier one of its key is open and not parked.
 
     Returns:
         Leased when it is new and may be driven now; None when it is new and waits; Existing otherwise.
     """
     may_drive = lease
     if ordering_key is not None:
-        # Holding the key's lock until commit makes `sequence` grow in commit order within the key.
-        await connection.execute(
-            text("SELECT pg_advisory_xact_lock(hashtext('inbox'), hashtext(:key))"),
-            {"key": ordering_key},
-        )
-        earlier = await connection.execute(
-            text("SELECT 1 FROM inbox WHERE ordering_key = :key AND finished_at IS NULL LIMIT 1"),
-            {"key": ordering_key},
-        )
+        await lock_order(connection, ordering_key)
+        earlier = await connection.execute(_EARLIER, {"key": ordering_key})
         may_drive = lease and earlier.first() is None
     lease_id = uuid4() if may_drive else None
     while True:
@@ -283,7 +290,7 @@ async def enqueue(connection: AsyncConnection, command: Enqueued) -> None:
 async def claim(
     connection: AsyncConnection, limit: int, lease_seconds: float = LEASE_SECONDS
 ) -> list[Leased]:
-    """Lease up to `limit` commands that are due, are not leased, and are first of their key."""
+    """Lease up to `limit` commands that are due, neither leased nor parked, and first of their key."""
     rows = await connection.execute(
         _CLAIM,
         {"limit": limit, "seconds": lease_seconds},
@@ -337,27 +344,13 @@ async def finish(connection: AsyncConnection, command: Leased, reply: bytes) -> 
     )
 
 
-async def forget(connection: AsyncConnection, command: Leased) -> None:
-    """Take back a command of which nothing was started: its key is not burned. Called in a fenced transaction.
-
-    What stays is which message it was, for a broker that did not get the ack delivers it again.
-    """
-    await connection.execute(
-        text(
-            "UPDATE inbox SET forgotten = true, finished_at = clock_timestamp(), body = '', body_hash = NULL,"
-            " lease = NULL, lease_until = NULL, last_error = NULL WHERE command_id = :id"
-        ),
-        {"id": command.command_id},
-    )
-
-
 async def postpone(
     connection: AsyncConnection, command: Leased, *, seconds: float, error: str
 ) -> None:
-    """Give the lease back and drive again after `seconds`. Called in a fenced transaction."""
+    """Give the lease back and drive again after `seconds`, for no fault of ours. Called in a fenced transaction."""
     await connection.execute(
         text(
-            "UPDATE inbox SET lease = NULL, lease_until = NULL, last_error = :error,"
+            "UPDATE inbox SET lease = NULL, lease_until = NULL, last_error = :error, faults = 0,"
             " due_at = clock_timestamp() + make_interval(secs => :seconds) WHERE command_id = :id"
         ),
         {"id": command.command_id, "seconds": seconds, "error": error},
@@ -389,13 +382,27 @@ async def purge(connection: AsyncConnection) -> int:
     return deleted.rowcount
 
 
-async def backlog(connection: AsyncConnection) -> tuple[int, float]:
-    """How many commands are open, and the age of the oldest in seconds."""
-    row = await connection.execute(
-        text(
-            "SELECT count(*), coalesce(extract(epoch FROM clock_timestamp() - min(accepted_at)), 0)"
-            " FROM inbox WHERE finished_at IS NULL"
-        )
-    )
-    count, age = row.one()
-    return int(count), float(age)
+@dataclass(frozen=True, slots=True)
+class Backlog:
+    """Commands that are not final, by whether they are still driven. The ages are of the oldest, 0 without any."""
+
+    open: int
+    oldest_open_seconds: float
+    parked: int
+    longest_parked_seconds: float
+
+
+_BACKLOG = text(
+    """
+    SELECT count(*) FILTER (WHERE parked_at IS NULL),
+        coalesce(extract(epoch FROM clock_timestamp() - min(accepted_at) FILTER (WHERE parked_at IS NULL)), 0),
+        count(*) FILTER (WHERE parked_at IS NOT NULL),
+        coalesce(extract(epoch FROM clock_timestamp() - min(parked_at)), 0)
+    FROM inbox WHERE finished_at IS NULL
+    """
+)
+
+
+async def backlog(connection: AsyncConnection) -> Backlog:
+    row = (await connection.execute(_BACKLOG)).one()
+    return Backlog(int(row[0]), float(row[1]), int(row[2]), float(row[3]))

@@ -19,6 +19,8 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import create_async_engine
 
+from libs.persistence.keepalive import KEEPALIVE
+
 LOCK = 0x62616E6B
 """Advisory lock held while one service's history runs, so that two runs cannot interleave."""
 
@@ -45,7 +47,7 @@ async def migrate(service: str, url: str) -> None:
     engine = create_async_engine(
         make_url(url).set(drivername="postgresql+asyncpg"),
         poolclass=pool.NullPool,
-        connect_args={"timeout": 10},
+        connect_args={"timeout": 10, "server_settings": KEEPALIVE},
     )
 
     def upgrade(connection: Connection) -> None:

@@ -1,21 +1,31 @@
 """Events as rows of the transaction that made them true, relayed to the broker afterwards.
 
+    commit ──▶ outbox ──published, confirmed──▶ deleted
+                  └─returned: no queue takes it─▶ outbox_unroutable ──published again every 30 s──▶ deleted
+
 Rows leave in order of `id`. Ids of one aggregate are in commit order, since its sequence is assigned under the lock
-of its row. The relay publishes with confirms and deletes what was confirmed on the connection that holds the lock:
-at least once, in order per aggregate, nothing lost.
+of its row. The relay publishes with confirms and then deletes, fenced by the term of its lease:
+
+- at least once: an event is deleted only after the broker confirmed it; nothing is lost;
+- an event can be published twice when the leader changes between the confirm and the deletion;
+- in order per aggregate (`tenant`, `resource_id`), except that a leader that froze *while* it wrote a batch to its
+  socket can finish writing it after its successor went on: repeated older events, which consumers know by their ids;
+- an event that was returned holds back the later events of its aggregate, and no others. Those of the same batch that
+  were routed have already left.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 
+import asyncpg
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.contracts.events import Event
-from libs.persistence.cursor import leadership
-from libs.persistence.engine import Database
+from libs.persistence.engine import EVENTS_RECORDED, Database
+from libs.persistence.leadership import FENCED_BY_TERM, LeadershipLost, Term, leadership
 
 DDL = (
     """
@@ -33,12 +43,39 @@ DDL = (
     """,
 )
 
+UNROUTABLE_DDL = (
+    """
+    CREATE TABLE outbox_unroutable (
+        id bigint PRIMARY KEY,
+        event_id text NOT NULL UNIQUE,
+        type text NOT NULL,
+        tenant text NOT NULL,
+        customer_id text NOT NULL,
+        resource_id text NOT NULL,
+        sequence bigint NOT NULL,
+        body bytea NOT NULL,
+        recorded_at timestamptz NOT NULL,
+        set_aside_at timestamptz NOT NULL DEFAULT clock_timestamp()
+    )
+    """,
+    "CREATE INDEX outbox_unroutable_aggregate ON outbox_unroutable (tenant, resource_id, id)",
+)
+
+LEASE = "outbox"
 BATCH = 256
 POLL_SECONDS = 0.25
+"""The backstop of the signal after a commit: for events that other processes recorded."""
+APART_SECONDS = 0.1
+"""A batch after one that was not full begins so long after it. An event of an idle service leaves at once; a busy
+service relays ten batches a second, not one for each commit.
+"""
+UNROUTABLE_SECONDS = 30.0
+"""Between two tries to publish what no queue took."""
 
-
-Publish = Callable[[Sequence[Event]], Awaitable[None]]
-"""Returns when the broker confirmed every row; raises otherwise."""
+Publish = Callable[[Sequence[Event]], Awaitable[Collection[str]]]
+"""Returns when the broker has confirmed every event: the ids of those that it returned, since no queue takes them.
+Raises otherwise.
+"""
 
 INSERT = "INSERT INTO outbox (event_id, type, tenant, customer_id, resource_id, sequence, body)"
 """The beginning of whatever records events; what they tell of is written by the same transaction."""
@@ -52,9 +89,10 @@ _RECORD = text(
 
 
 async def record(connection: AsyncConnection, *events: Event) -> None:
-    """Write the events, in their order, in the caller's transaction."""
+    """Write the events, in their order, in the caller's transaction, whose commit wakes the relay of this process."""
     if not events:
         return
+    connection.info[EVENTS_RECORDED] = True
     await connection.execute(
         _RECORD,
         {
@@ -69,45 +107,159 @@ async def record(connection: AsyncConnection, *events: Event) -> None:
     )
 
 
-class Relay:
-    """Publishes the outbox of one service. Of several replicas one relays."""
+_COLUMNS = "id, event_id, type, tenant, customer_id, resource_id, sequence, body"
 
-    def __init__(self, database: Database, publish: Publish) -> None:
+_READ = f"""
+    SELECT {_COLUMNS}, EXISTS (
+        SELECT 1 FROM outbox_unroutable u WHERE u.tenant = o.tenant AND u.resource_id = o.resource_id
+    ) AS held_back
+    FROM outbox o ORDER BY id LIMIT $1
+    """  # noqa: S608 - constants
+
+_DELETE = f"""
+    WITH {FENCED_BY_TERM}
+    DELETE FROM outbox WHERE id = ANY($4::bigint[]) AND EXISTS (SELECT 1 FROM fence)
+    """  # noqa: S608 - constants
+
+_SET_ASIDE = f"""
+    WITH {FENCED_BY_TERM}, taken AS (
+        DELETE FROM outbox WHERE id = ANY($4::bigint[]) AND EXISTS (SELECT 1 FROM fence)
+        RETURNING {_COLUMNS}, recorded_at
+    )
+    INSERT INTO outbox_unroutable ({_COLUMNS}, recorded_at) SELECT * FROM taken
+    """  # noqa: S608 - constants
+
+_READ_UNROUTABLE = f"""
+    SELECT DISTINCT ON (tenant, resource_id) {_COLUMNS} FROM outbox_unroutable
+    WHERE (tenant, resource_id) > ($1::text, $2::text) ORDER BY tenant, resource_id, id LIMIT $3
+    """  # noqa: S608 - constants
+
+_DELETE_UNROUTABLE = f"""
+    WITH {FENCED_BY_TERM}
+    DELETE FROM outbox_unroutable WHERE id = ANY($4::bigint[]) AND EXISTS (SELECT 1 FROM fence)
+    """  # noqa: S608 - constants
+
+_START = ("", "")
+
+
+class Relay:
+    """Publishes the outbox of one service. Of several replicas one relays.
+
+    Args:
+        progress: called after each round, and whenever another process was seen to relay.
+    """
+
+    def __init__(
+        self, database: Database, publish: Publish, progress: Callable[[], None] = lambda: None
+    ) -> None:
         self._database = database
         self._publish = publish
-        self._wake = asyncio.Event()
-
-    def wake(self) -> None:
-        """Say that there is something to publish, so that the poll need not be waited for."""
-        self._wake.set()
+        self._progress = progress
+        self._not_before = 0.0
+        """When the next round begins at the earliest, by the loop's clock."""
+        self._unroutable_at = 0.0
+        self._unroutable_after = _START
+        """The aggregate up to which unroutable events were tried: none keeps others from their turn."""
 
     async def run_while_leading(self) -> None:
         """Relay until cancelled or until an error of the database or broker, which the caller retries."""
-        async with leadership(self._database, "outbox") as connection:
+        loop = asyncio.get_running_loop()
+        async with leadership(self._database, LEASE, standing_by=self._progress) as term:
+            self._unroutable_at = loop.time()
             while True:
-                self._wake.clear()
-                while await self._relay_batch(connection):
-                    pass
-                try:
-                    async with asyncio.timeout(POLL_SECONDS):
-                        await self._wake.wait()
-                except TimeoutError:
-                    pass
+                self._database.events_recorded.clear()
+                full = await self._relay_batch(term)
+                if loop.time() >= self._unroutable_at:
+                    await self._try_unroutable(term)
+                self._progress()
+                if not full:
+                    await self._until_recorded()
 
-    async def _relay_batch(self, connection: AsyncConnection) -> bool:
+    async def _until_recorded(self) -> None:
+        try:
+            async with asyncio.timeout(POLL_SECONDS):
+                await self._database.events_recorded.wait()
+        except TimeoutError:
+            pass
+        await asyncio.sleep(self._not_before - asyncio.get_running_loop().time())
+
+    async def _relay_batch(self, term: Term) -> bool:
         """Publish one batch; true when there may be more."""
-        found = await connection.execute(
-            text(
-                "SELECT id, event_id, type, tenant, customer_id, resource_id, sequence, body"
-                " FROM outbox ORDER BY id LIMIT :batch"
-            ),
-            {"batch": BATCH},
-        )
-        rows = found.all()
+        begun = asyncio.get_running_loop().time()
+        async with self._database.driver() as connection:
+            rows = await connection.fetch(_READ, BATCH)
         if not rows:
             return False
-        await self._publish([Event(*row[1:]) for row in rows])
-        await connection.execute(
-            text("DELETE FROM outbox WHERE id = ANY(:ids)"), {"ids": [row.id for row in rows]}
-        )
+        self._not_before = begun + APART_SECONDS
+        free = [row for row in rows if not row["held_back"]]
+        returned = await self._publish_rows(term, free)
+        gone = [row["id"] for row in free if row["event_id"] not in returned]
+        kept = [row["id"] for row in rows if row["held_back"] or row["event_id"] in returned]
+        async with self._database.driver() as connection:
+            if kept:
+                await _change(connection, _SET_ASIDE, term, kept)
+            if gone:
+                await _change(connection, _DELETE, term, gone)
         return len(rows) == BATCH
+
+    async def _try_unroutable(self, term: Term) -> None:
+        """Publish the first event of some aggregates again. While queues take them, the next ones follow at once."""
+        async with self._database.driver() as connection:
+            rows = await connection.fetch(_READ_UNROUTABLE, *self._unroutable_after, BATCH)
+        returned = await self._publish_rows(term, rows)
+        if gone := [row["id"] for row in rows if row["event_id"] not in returned]:
+            async with self._database.driver() as connection:
+                await _change(connection, _DELETE_UNROUTABLE, term, gone)
+        else:
+            self._unroutable_at = asyncio.get_running_loop().time() + UNROUTABLE_SECONDS
+        more = len(rows) == BATCH
+        self._unroutable_after = (rows[-1]["tenant"], rows[-1]["resource_id"]) if more else _START
+
+    async def _publish_rows(self, term: Term, rows: Sequence[asyncpg.Record]) -> Collection[str]:
+        if not rows:
+            return ()
+        term.require_live()
+        return await self._publish(
+            [
+                Event(
+                    event_id=row["event_id"],
+                    type=row["type"],
+                    tenant=row["tenant"],
+                    customer_id=row["customer_id"],
+                    resource_id=row["resource_id"],
+                    sequence=row["sequence"],
+                    body=row["body"],
+                )
+                for row in rows
+            ]
+        )
+
+
+async def _change(
+    connection: asyncpg.Connection, statement: str, term: Term, ids: Sequence[int]
+) -> None:
+    """Execute a fenced statement.
+
+    Raises:
+        LeadershipLost: it changed nothing, or less: another process has relayed these events.
+    """
+    status: str = await connection.execute(statement, *term.token, ids)
+    if int(status.rpartition(" ")[2]) != len(ids):
+        raise LeadershipLost(term.name)
+
+
+async def count_unroutable(connection: AsyncConnection) -> int:
+    """Events that no queue takes, and those that they hold back."""
+    return int((await connection.execute(_COUNT_UNROUTABLE)).scalar_one())
+
+
+async def oldest_seconds(connection: AsyncConnection) -> float:
+    """Age of the oldest event that waits to be published for the first time; 0 when none does."""
+    return float((await connection.execute(_OLDEST_SECONDS)).scalar_one())
+
+
+_COUNT_UNROUTABLE = text("SELECT count(*) FROM outbox_unroutable")
+_OLDEST_SECONDS = text(
+    "SELECT coalesce((SELECT extract(epoch FROM clock_timestamp() - recorded_at)"
+    " FROM outbox ORDER BY id LIMIT 1), 0)"
+)

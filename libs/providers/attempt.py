@@ -37,8 +37,8 @@ FAIR_SECONDS = 1.0
 """A timeout counts against the provider only when it had this long: a caller's near deadline is not its fault."""
 
 
-class Line:
-    """The way to one provider: its session, credentials, circuit and measurements."""
+class ProviderTransport:
+    """One HTTP exchange after another with one provider: its session, credentials, circuit breaker and metrics."""
 
     def __init__(
         self,

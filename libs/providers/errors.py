@@ -1,8 +1,4 @@
-"""What a provider's adapter has to tell apart: a definite no, certainly not sent, and unknown.
-
-Reads raise contract errors directly (they can be repeated, so the caller may be told at once) and `ProviderRefusal`.
-Writes raise only the three errors below: what to tell the caller depends on what the service had begun.
-"""
+"""A provider's refusal, as its transport tells it. What a refusal of a write means is decided in `keyed_write`."""
 
 from __future__ import annotations
 
@@ -21,11 +17,3 @@ class ProviderRefusal(Exception):
         self.status = status
         self.code = code
         self.message = message
-
-
-class ProviderNotReached(Exception):
-    """Nothing was sent, or the provider said that it did nothing: connection refused, circuit open, no time left."""
-
-
-class ProviderUnknown(Exception):
-    """The write may have had its effect: timeout, 5xx, broken connection, unreadable answer."""

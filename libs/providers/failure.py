@@ -12,7 +12,7 @@ class Failure(StrEnum):
     CIRCUIT_OPEN = "circuit_open"
     NOT_CONNECTED = "not_connected"
     TURNED_AWAY = "turned_away"
-    """401 or 429: the provider did nothing, and it is not the caller's fault."""
+    """401 or 429: it is not the caller's fault. A proxy may answer so to a repetition of what it had passed on."""
     TIMED_OUT = "timed_out"
     BROKEN = "broken"
     SERVER_ERROR = "server_error"
@@ -28,9 +28,7 @@ class Failure(StrEnum):
         return self in _STRIKES
 
 
-_WITHOUT_EFFECT = frozenset(
-    {Failure.NO_TIME, Failure.CIRCUIT_OPEN, Failure.NOT_CONNECTED, Failure.TURNED_AWAY}
-)
+_WITHOUT_EFFECT = frozenset({Failure.NO_TIME, Failure.CIRCUIT_OPEN, Failure.NOT_CONNECTED})
 _STRIKES = frozenset(
     {Failure.NOT_CONNECTED, Failure.TIMED_OUT, Failure.BROKEN, Failure.SERVER_ERROR}
 )

@@ -2,7 +2,7 @@
 
     client = ProviderClient("core", "http://127.0.0.1:8090/core", token, session)
     account = await client.read("get_account", "/accounts/acc_1", deadline=deadline)
-    opened = await client.write("open_account", "POST", "/accounts", body, idempotency_key=key, deadline=deadline)
+    opened = await client.send("open_account", "POST", "/accounts", body, idempotency_key=key, deadline=deadline)
 
 Deadlines are unix seconds. An answer's numbers with a fraction are exact Decimals. Path segments that hold foreign text
 go through `segment`.
@@ -14,6 +14,7 @@ import asyncio
 import random
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal
 from urllib.parse import quote, urlencode
 
@@ -22,14 +23,21 @@ from yarl import URL
 
 from libs.contracts.errors import BanksideError, ProviderError, ProviderTimeout, Unavailable
 from libs.contracts.exact_json import encode
-from libs.providers.attempt import Line, refusal
+from libs.providers.attempt import ProviderTransport, refusal
 from libs.providers.circuit import Circuit
-from libs.providers.errors import ProviderNotReached, ProviderRefusal, ProviderUnknown
+from libs.providers.errors import ProviderRefusal
 from libs.providers.failure import AttemptFailed, Failure
 
 READ_ATTEMPTS = 3
 FIRST_PAUSE_SECONDS = 0.05
 ASK_OPERATION = "get_operation"
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What a provider keeps under an idempotency key: the body of its answer."""
+
+    body: Any
 
 
 def segment(text: str) -> str:
@@ -60,7 +68,7 @@ class ProviderClient:
         if not base_url.startswith(("http://", "https://")):
             raise ValueError(f"the URL of provider {name} must be absolute")
         self._base_url = base_url.rstrip("/")
-        self._line = Line(name, token, session, timeout_seconds, circuit)
+        self._transport = ProviderTransport(name, token, session, timeout_seconds, circuit)
 
     async def read(
         self,
@@ -84,7 +92,7 @@ class ProviderClient:
         except AttemptFailed as error:
             raise _read_error(error.failure) from error
 
-    async def write(
+    async def send(
         self,
         operation: str,
         method: Literal["POST", "PATCH"],
@@ -93,61 +101,39 @@ class ProviderClient:
         *,
         idempotency_key: str,
         deadline: float,
-        resumed: bool = False,
     ) -> Any:
-        """Send `body` once under `idempotency_key`.
-
-        Args:
-            resumed: an earlier send under this key may have happened. The provider is asked for the key first, and the
-                body is sent only if it does not know it.
+        """Send `body` once under `idempotency_key`. Whether it may be sent is decided by `writing.write_once`.
 
         Raises:
-            ProviderRefusal: a definite no, of this send or of the earlier one.
-            ProviderNotReached: certainly nothing was sent. Never when `resumed`: the earlier send may be under way.
-            ProviderUnknown: it may have happened; call again with `resumed=True`.
+            ProviderRefusal: 4xx in the provider's error shape.
+            AttemptFailed: there is no usable answer; its `failure` says whether there may be an effect.
         """
-        try:
-            if resumed:
-                known, answer = await self._ask(idempotency_key, deadline)
-                if known:
-                    return answer
-            return await self._line.attempt(
-                operation,
-                method,
-                self._url(path),
-                deadline=deadline,
-                data=encode(body),
-                headers={"Idempotency-Key": idempotency_key, "Content-Type": "application/json"},
-            )
-        except AttemptFailed as error:
-            if error.failure.is_certainly_without_effect and not resumed:
-                raise ProviderNotReached(str(error)) from error
-            raise ProviderUnknown(str(error)) from error
+        return await self._transport.attempt(
+            operation,
+            method,
+            self._url(path),
+            deadline=deadline,
+            data=encode(body),
+            headers={"Idempotency-Key": idempotency_key, "Content-Type": "application/json"},
+        )
 
-    async def earlier(self, idempotency_key: str, *, deadline: float) -> tuple[bool, Any]:
-        """Whether the provider knows a write under this key, and what it answered. Nothing is sent again.
+    async def held_under(self, idempotency_key: str, *, deadline: float) -> Held | None:
+        """The answer that the provider keeps under the key; None when it knows no such key.
 
         Raises:
-            ProviderRefusal: it knows the key, and its answer was a definite no.
-            ProviderUnknown: it could not be asked.
+            ProviderRefusal: the answer that it keeps is a refusal.
+            AttemptFailed: it could not be asked.
         """
-        try:
-            return await self._ask(idempotency_key, deadline)
-        except AttemptFailed as error:
-            raise ProviderUnknown(str(error)) from error
-
-    async def _ask(self, idempotency_key: str, deadline: float) -> tuple[bool, Any]:
-        """Whether the provider knows the key, and the answer it gave then."""
         path = f"/operations/{segment(idempotency_key)}"
         try:
             earlier = await self._read(ASK_OPERATION, path, (), deadline)
         except ProviderRefusal as refused:
             if refused.status == 404 and refused.code == "unknown_key":
-                return False, None
+                return None
             raise AttemptFailed(Failure.UNREADABLE, refused.status) from refused
         match earlier:
             case {"status": int(status), "body": body} if 200 <= status < 300:
-                return True, body
+                return Held(body)
             case {"status": int(status), "body": body} if 400 <= status < 500:
                 raise refusal(status, body)
             case _:
@@ -165,7 +151,7 @@ class ProviderClient:
         pause_seconds = FIRST_PAUSE_SECONDS
         for attempts_left in range(READ_ATTEMPTS - 1, -1, -1):
             try:
-                return await self._line.attempt(
+                return await self._transport.attempt(
                     operation, "GET", url, deadline=deadline, headers=headers
                 )
             except AttemptFailed as error:

@@ -136,7 +136,9 @@ class Acceptance:
             self._answer_again(envelope, reply_to, known)
             return
         COMMANDS_ACCEPTED.labels(envelope.operation, "new").inc()
-        self._answers.answer_by_deadline(envelope, reply_to)
+        self._answers.answer_by_deadline(
+            envelope.id, envelope.message_id, reply_to, envelope.deadline
+        )
         if known is not None:
             self._driver.start(known)
 

@@ -6,7 +6,7 @@ import asyncio
 import time
 
 from libs.contracts.errors import BanksideError, OutcomePending
-from libs.messaging.envelope import Envelope, Reply, WireError
+from libs.messaging.envelope import Reply, WireError
 from libs.messaging.replier import Replier
 from libs.runtime.queries import ANSWER_MARGIN_SECONDS
 
@@ -19,13 +19,15 @@ class CommandAnswers:
         self._pending: dict[str, asyncio.TimerHandle] = {}
         self._sending: set[asyncio.Task[None]] = set()
 
-    def answer_by_deadline(self, envelope: Envelope, reply_to: str | None) -> None:
+    def answer_by_deadline(
+        self, command_id: str, message_id: str, reply_to: str | None, deadline: float
+    ) -> None:
         """Have the caller told, before its deadline, that the command is pending, unless it is answered before."""
         if reply_to is None:
             return
-        reply = error_reply(envelope.id, envelope.message_id, OutcomePending())
-        left = max(0.0, envelope.deadline - ANSWER_MARGIN_SECONDS - time.time())
-        self._pending[envelope.message_id] = asyncio.get_running_loop().call_later(
+        reply = error_reply(command_id, message_id, OutcomePending())
+        left = max(0.0, deadline - ANSWER_MARGIN_SECONDS - time.time())
+        self._pending[message_id] = asyncio.get_running_loop().call_later(
             left, self.send, reply_to, reply
         )
 
@@ -36,6 +38,14 @@ class CommandAnswers:
             return False
         timer.cancel()
         return True
+
+    async def send_confirmed(self, reply_to: str, reply: Reply, seconds: float) -> bool:
+        """Answer; true when the caller's queue took it, false when it certainly did not.
+
+        Raises:
+            NotKnownWhetherRouted: neither is certain.
+        """
+        return await self._replier.reply_confirmed(reply_to, reply, seconds)
 
     def send(self, reply_to: str, reply: Reply) -> None:
         """Answer now."""

@@ -59,7 +59,7 @@ class Asking:
                 raise Unavailable from error
             raise
         try:
-            return reply.model_validate(payload["data"])
+            return reply.model_validate(payload["data"], extra="ignore")  # of a newer service
         except ValidationError as error:
             raise self.broken(operation) from error
 

@@ -28,8 +28,11 @@ from libs.runtime.acceptance import Acceptance, Ordering
 from libs.runtime.answers import CommandAnswers
 from libs.runtime.driving import Driver
 from libs.runtime.group_commit import GroupCommit, Write
+from libs.runtime.parking import NeedsOperator
 from libs.runtime.process import Process
 from libs.runtime.queries import check_handlers
+
+__all__ = ["CommandHandler", "Drive", "NeedsOperator", "run_commands"]
 
 STOP_SECONDS = 5.0
 
@@ -68,11 +71,17 @@ class Drive:
 CommandHandler = Callable[[Drive, Any], Awaitable[Result]]
 """Takes the validated command of a row, or the plain body of an internal command.
 
-Returns the result, or raises. An error of 4xx is the final answer. `Unavailable` and `Invalid` say that nothing was
-started: the command is forgotten, so long as its caller waits to be told so; a caller that was told that it is pending
-gets what comes of driving it again (`Unavailable`) or the answer stored (`Invalid`). `OutcomePending` has it driven
-again later; so has, as a fault of ours, any other exception: while a command goes on, its caller is only ever told that
-it is pending.
+Returns the result, or raises:
+
+- An error of 4xx is the final answer.
+- `Unavailable` and `Invalid` say that nothing was started: the command is forgotten once its caller is told so (see
+  `forgetting`); a caller that was told that it is pending, or cannot be told, gets what comes of driving it again
+  (`Unavailable`) or the answer stored (`Invalid`).
+- `OutcomePending` and errors of providers (502, 504) have it driven again later.
+- `NeedsOperator` has it parked at once: driving it again cannot help.
+- Any other exception is a fault of ours: it is driven again later, and parked after several such drives in a row.
+
+While a command goes on or is parked, its caller is only ever told that it is pending.
 """
 
 
@@ -121,7 +130,7 @@ async def run_commands(
     acceptance = Acceptance(
         process.service, database, answers, driver, group_commit, ordering, keep_for_ever
     )
-    consumer = CommandConsumer(process.service, acceptance.accept)
+    consumer = CommandConsumer(process.service, acceptance.accept, database.ping)
     broker.add(replier)
     broker.add(consumer)
     async with (

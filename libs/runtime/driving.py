@@ -11,6 +11,7 @@ from uuid import UUID
 
 import msgspec
 import structlog
+from pydantic import ValidationError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.contracts.errors import (
@@ -19,7 +20,7 @@ from libs.contracts.errors import (
     Invalid,
     Unavailable,
 )
-from libs.contracts.exact_json import decode, encode
+from libs.contracts.exact_json import NotExactJson, decode, encode
 from libs.contracts.operation import Operation
 from libs.contracts.principal import Principal
 from libs.contracts.result import Result
@@ -31,8 +32,16 @@ from libs.persistence.engine import Database, is_away
 from libs.persistence.inbox_groups import Held
 from libs.runtime.answers import CommandAnswers, error_reply
 from libs.runtime.crash import crash_point
+from libs.runtime.forgetting import Forgetting
 from libs.runtime.group_commit import GroupCommit, fenced_write
-from libs.runtime.metrics import COMMANDS_OPEN, HANDLED_SECONDS, OLDEST_COMMAND_SECONDS
+from libs.runtime.metrics import (
+    COMMANDS_OPEN,
+    COMMANDS_PARKED,
+    HANDLED_SECONDS,
+    LONGEST_PARKED_SECONDS,
+    OLDEST_COMMAND_SECONDS,
+)
+from libs.runtime.parking import Fault, NeedsOperator, Parking
 from libs.runtime.queries import open_command, success
 
 DRIVES_AT_ONCE = 64
@@ -43,10 +52,10 @@ RENEWALS = 6
 HOUSEKEEPING_SECONDS = 15.0
 FIRST_RETRY_SECONDS = 0.25
 LONGEST_RETRY_SECONDS = 30.0
-FORGETTING_SECONDS = 1.0
-"""What is left of the caller's patience at least when a command is forgotten: time for the commit and the reply."""
 
 Handle = Callable[[inbox.Leased, Principal, Any], Awaitable[Result]]
+Ending = Reply | Fault | NeedsOperator
+"""What came of a drive."""
 
 _principals = msgspec.json.Decoder(Principal)
 
@@ -77,6 +86,8 @@ class Driver:
         self._group_commit = group_commit
         self._sealer = sealer
         self._answers = answers
+        self._parking = Parking(database)
+        self._forgetting = Forgetting(service, database, answers, self._parking)
         self._handle = handle
         self.lease_seconds = lease_seconds
         self._driving: dict[UUID, tuple[inbox.Leased, asyncio.Task[None]]] = {}
@@ -114,9 +125,14 @@ class Driver:
         started = time.perf_counter()
         crash_point(f"{self._service}.driving")
         try:
-            reply = await self._once(leased)
-            outcome = reply.error.code if reply.error else "ok"
-            await self._conclude(leased, reply)
+            if leased.forgetting:
+                self._concluding.add(leased.lease)
+                await self._forgetting.resume(leased)
+                outcome = Unavailable.code
+            else:
+                ending = await self._once(leased)
+                outcome = _outcome(ending)
+                await self._conclude(leased, ending)
         except inbox.LeaseLost:
             self._log.warning("lease_lost", command=str(leased.command_id))
             outcome = "lease_lost"
@@ -127,69 +143,90 @@ class Driver:
             outcome = "database_away"
         HANDLED_SECONDS.labels(leased.operation, outcome).observe(time.perf_counter() - started)
 
-    async def _once(self, leased: inbox.Leased) -> Reply:
-        """Run the handler once; what came of it."""
+    async def _once(self, leased: inbox.Leased) -> Ending:
+        """Run the handler once."""
         command_id = str(leased.command_id)
         row = self._rows.get(leased.operation)
         try:
-            principal = _principals.decode(leased.principal)
-            command = (
-                open_command(row, command_id, leased.body, self._sealer)
-                if row
-                else decode(leased.body)
-            )
+            try:
+                principal = _principals.decode(leased.principal)
+                command = (
+                    open_command(row, command_id, leased.body, self._sealer)
+                    if row
+                    else decode(leased.body)
+                )
+            except (ValidationError, NotExactJson, msgspec.MsgspecError) as error:
+                # Driving it again cannot help; a release that reads what was stored can.
+                self._log_failure(leased, error)
+                return NeedsOperator(
+                    f"This release cannot read the stored command ({type(error).__name__})."
+                )
             result = await self._handle(leased, principal, command)
             return self._success(row, leased, result)
         except inbox.LeaseLost:
             raise
+        except NeedsOperator as decision:
+            return decision
+        except InternalError as error:
+            self._log_failure(leased, error)
+            return Fault(type(error).__name__)
         except BanksideError as error:
             return error_reply(command_id, leased.message_id, error, leased.request_id)
         except Exception as error:
             if is_away(error):
                 raise
-            self._log.error(
-                "command_failed",
-                command=command_id,
-                operation=leased.operation,
-                request_id=leased.request_id,
-                attempts=leased.attempts,
-                exc_info=error,
-            )
-            return error_reply(command_id, leased.message_id, InternalError(), leased.request_id)
+            self._log_failure(leased, error)
+            return Fault(type(error).__name__)
+
+    def _log_failure(self, leased: inbox.Leased, error: Exception) -> None:
+        self._log.error(
+            "command_failed",
+            command=str(leased.command_id),
+            operation=leased.operation,
+            request_id=leased.request_id,
+            attempts=leased.attempts,
+            exc_info=error,
+        )
 
     def _success(self, row: Operation | None, leased: inbox.Leased, result: Result) -> Reply:
         if row is None:
             return Reply(id=str(leased.command_id), to=leased.message_id)
         return success(row, str(leased.command_id), leased.message_id, result, self._sealer)
 
-    async def _conclude(self, leased: inbox.Leased, reply: Reply) -> None:
-        """Commit what came of a drive, then tell the caller."""
-        error = reply.error.to_error() if reply.error else None
-        forget = isinstance(error, Unavailable | Invalid) and self._may_forget(leased)
+    async def _conclude(self, leased: inbox.Leased, ending: Ending) -> None:
+        """Commit what came of a drive, and tell the caller what is final.
+
+        While a command goes on or is parked, it may still become final: told of a fault, its caller would take that for
+        the end, and send again what is carried out later. So it is told in time that it is pending, and nothing else.
+        """
         crash_point(f"{self._service}.concluding")
         self._concluding.add(leased.lease)
-        if forget:
-            async with inbox.fenced(self._database, leased) as connection:
-                await inbox.forget(connection, leased)
-        elif error is None or error.status < 500:
-            await self._group_commit.commit(FINISHING, Held(leased, encode(reply)))
-        else:
-            async with inbox.fenced(self._database, leased) as connection:
-                await inbox.postpone(
-                    connection, leased, seconds=_pause(leased.attempts), error=error.code
-                )
+        final: Reply | None = None
+        match ending:
+            case NeedsOperator():
+                await self._parking.park(leased, str(ending))
+            case Fault():
+                pause = _pause(leased.attempts)
+                await self._parking.count(leased, ending, error=InternalError.code, pause=pause)
+            case Reply():
+                final = await self._conclude_reply(leased, ending)
         crash_point(f"{self._service}.concluded")
-        # A command that goes on may still become final while its caller waits. Told of a fault instead, the caller
-        # would take it for the end, and send again what is carried out later.
-        goes_on = error is not None and error.status >= 500 and not forget
-        waits = leased.reply_to is not None and leased.deadline > time.time()
-        if waits and leased.reply_to and not goes_on:
-            self._answers.send(leased.reply_to, reply)
+        if final is not None and leased.reply_to is not None and leased.deadline > time.time():
+            self._answers.send(leased.reply_to, final)
 
-    def _may_forget(self, leased: inbox.Leased) -> bool:
-        """A command is only forgotten while its caller waits to be told so: told that it is pending, it must go on."""
-        in_time = time.time() < leased.deadline - FORGETTING_SECONDS
-        return in_time and self._answers.take_over(leased.message_id)
+    async def _conclude_reply(self, leased: inbox.Leased, reply: Reply) -> Reply | None:
+        """The reply if it is final and its caller is still to be told."""
+        error = reply.error.to_error() if reply.error else None
+        nothing_started = isinstance(error, Unavailable | Invalid)
+        if nothing_started and await self._forgetting.forget(leased, reply):
+            return None
+        if error is None or error.status < 500:
+            await self._group_commit.commit(FINISHING, Held(leased, encode(reply)))
+            return reply
+        async with inbox.fenced(self._database, leased) as connection:
+            pause = _pause(leased.attempts)
+            await inbox.postpone(connection, leased, seconds=pause, error=error.code)
+        return None
 
     async def sweep(self) -> None:
         """Claim and drive what is due, for ever: resumed, postponed, or waiting for an earlier one of its key."""
@@ -246,9 +283,11 @@ class Driver:
                 while await self._purged() == inbox.PURGE_BATCH:
                     pass
                 async with self._database.transaction() as connection:
-                    count, age = await inbox.backlog(connection)
-                COMMANDS_OPEN.set(count)
-                OLDEST_COMMAND_SECONDS.set(age)
+                    backlog = await inbox.backlog(connection)
+                COMMANDS_OPEN.set(backlog.open)
+                OLDEST_COMMAND_SECONDS.set(backlog.oldest_open_seconds)
+                COMMANDS_PARKED.set(backlog.parked)
+                LONGEST_PARKED_SECONDS.set(backlog.longest_parked_seconds)
             except Exception as error:
                 self._unless_away(error)
             await asyncio.sleep(HOUSEKEEPING_SECONDS)
@@ -278,6 +317,16 @@ class Driver:
                     await inbox.release(connection, [leased for leased, _ in left])
             except Exception as error:
                 self._unless_away(error)
+
+
+def _outcome(ending: Ending) -> str:
+    match ending:
+        case NeedsOperator():
+            return "parked"
+        case Fault():
+            return InternalError.code
+        case Reply():
+            return ending.error.code if ending.error else "ok"
 
 
 def _pause(attempts: int) -> float:

@@ -51,11 +51,14 @@ class Write(Generic[ItemT, AnswerT]):
     Args:
         together: writes what it can of a group in one statement; the answers by command, without those left undone.
         alone: writes one, whatever it has to wait for; raises what is wrong with it.
+        records_events: `together` inserts into the outbox, whose relay is woken after the commit. `alone` is a
+            transaction of `Database`, which sees to that by itself.
     """
 
     name: str
     together: Callable[[asyncpg.Connection, Sequence[ItemT]], Awaitable[Mapping[UUID, AnswerT]]]
     alone: Callable[[Database, ItemT], Awaitable[AnswerT]]
+    records_events: bool = False
 
 
 def fenced_write(
@@ -64,19 +67,22 @@ def fenced_write(
         [asyncpg.Connection, Sequence[Held[ValueT]]], Awaitable[Mapping[UUID, AnswerT]]
     ],
     alone: Callable[[AsyncConnection, Held[ValueT]], Awaitable[AnswerT]],
+    *,
+    records_events: bool = False,
 ) -> Write[Held[ValueT], AnswerT]:
     """A write of a command's driver, which fails with LeaseLost when it is not the driver any more.
 
     Args:
         together: its statement is fenced by `inbox_groups.HELD`.
         alone: runs in a fenced transaction.
+        records_events: see `Write`.
     """
 
     async def fenced(database: Database, held: Held[ValueT]) -> AnswerT:
         async with inbox.fenced(database, held.command) as connection:
             return await alone(connection, held)
 
-    return Write(name, together, fenced)
+    return Write(name, together, fenced, records_events)
 
 
 class _Undone:
@@ -128,6 +134,8 @@ class GroupCommit:
                 raise
             self._log.warning("group_undone", write=write.name, count=len(group), exc_info=error)
             return [_UNDONE] * len(group)
+        if write.records_events and answers:
+            self._database.events_recorded.set()
         return [
             answers.get(item.command_id, _UNDONE) if first[item.command_id] is item else _UNDONE
             for item in group

@@ -17,8 +17,27 @@ COMMANDS_ACCEPTED = Counter(
     "Commands recorded, by operation and whether new, redelivered or repeated.",
     ["operation", "how"],
 )
-COMMANDS_OPEN = Gauge("bankside_commands_open", "Commands accepted and not final.")
+COMMANDS_OPEN = Gauge("bankside_commands_open", "Commands accepted, neither final nor parked.")
 OLDEST_COMMAND_SECONDS = Gauge(
-    "bankside_oldest_open_command_seconds", "Age of the oldest command that is not final."
+    "bankside_oldest_open_command_seconds",
+    "Age of the oldest command that is neither final nor parked.",
+)
+COMMANDS_PARKED = Gauge(
+    "bankside_commands_parked", "Commands that wait for an operator to retry or abandon them."
+)
+LONGEST_PARKED_SECONDS = Gauge(
+    "bankside_longest_parked_command_seconds",
+    "How long the command has been parked that was parked first; 0 without any.",
 )
 EVENTS_RELAYED = Counter("bankside_events_relayed_total", "Events confirmed by the broker.")
+EVENTS_RETURNED = Counter(
+    "bankside_events_returned_total", "Events that the broker returned, since no queue takes them."
+)
+EVENTS_UNROUTABLE = Gauge(
+    "bankside_events_unroutable",
+    "Events set aside because no queue takes them or an earlier one of their aggregate, of all replicas.",
+)
+OLDEST_EVENT_SECONDS = Gauge(
+    "bankside_oldest_outbox_event_seconds",
+    "Age of the oldest event that waits to be published for the first time, of all replicas.",
+)

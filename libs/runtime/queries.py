@@ -22,6 +22,7 @@ from libs.messaging.broker import Broker
 from libs.messaging.consumers import QueryConsumer
 from libs.messaging.envelope import (
     Envelope,
+    EnvelopeHead,
     Reply,
     WireError,
     command_context,
@@ -53,12 +54,12 @@ def success(
 
 
 def open_command(operation: Operation, command_id: str, body: bytes, sealer: Sealer) -> Command:
-    """The command of an envelope's body, opened and validated."""
+    """The command of an envelope's body, opened and validated; fields of a newer sender are ignored."""
     payload = decode(body)
     opened = open_payload(
         operation.command_shape, payload, sealer, command_context(operation, command_id)
     )
-    return operation.command.model_validate(opened)
+    return operation.command.model_validate(opened, extra="ignore")
 
 
 def check_handlers(service: str, names: Iterable[str], *, queries: bool) -> None:
@@ -91,6 +92,12 @@ class QueryAnswerer:
         if reply_to is None or envelope.deadline <= time.time():
             return
         await self._replier.reply(reply_to, await self._reply(envelope))
+
+    async def refuse(self, head: EnvelopeHead, reply_to: str | None) -> None:
+        """Answer an envelope that only a later release understands: nothing was started."""
+        if reply_to is not None:
+            error = WireError.of(Unavailable())
+            await self._replier.reply(reply_to, Reply(head.id, head.message_id, error=error))
 
     async def _reply(self, envelope: Envelope) -> Reply:
         started = time.perf_counter()
@@ -140,7 +147,7 @@ async def run_queries(
     """Answer the service's queries during the body, once the broker is started."""
     replier = Replier()
     answerer = QueryAnswerer(process.service, handlers, sealer, replier)
-    consumer = QueryConsumer(process.service, answerer.answer)
+    consumer = QueryConsumer(process.service, answerer.answer, answerer.refuse)
     broker.add(replier)
     broker.add(consumer)
     yield

@@ -107,7 +107,7 @@ def errors_of(operation: Operation) -> list[type[e.BanksideError]]:
     if operation.takes_body:
         found += WITH_BODY
     if operation.method in IDEMPOTENT_METHODS:
-        found += (e.IdempotencyKeyReused, e.IdempotencyInProgress)
+        found += (e.IdempotencyKeyReused, e.IdempotencyInProgress, e.Abandoned)
     found.append(e.ProviderTimeout if operation.is_query else e.OutcomePending)
     if operation.path_fields:
         found.append(e.NotFound)

@@ -1,17 +1,24 @@
 """Letting a verified request in once: its nonce is recorded and its rate counted, for many requests in one statement.
 
 The statement is one transaction over all gateway processes' table, so of two equal requests that race on two
-processes exactly one passes, and rates are exact. GCRA with a burst of one minute's amount.
+processes exactly one passes, and rates are exact. GCRA with a burst of one minute's amount. A timestamp that has no
+partition of nonces (`nonce_partitions.py`) is refused, since a replay could not be told from the first request.
 """
 
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from libs.contracts.errors import NonceReused, RateLimited, UnknownSubscriptionKey
+from libs.contracts.errors import (
+    NonceReused,
+    RateLimited,
+    TimestampOutOfWindow,
+    UnknownSubscriptionKey,
+)
 from libs.contracts.operation import RateClass
 from libs.messaging.batching import Batcher
 from libs.persistence.engine import Database
@@ -22,7 +29,9 @@ ADMITTED_TOGETHER = 128
 # Rows are written in a fixed order, so that two batches cannot wait for each other.
 _ADMIT = """
     WITH asked AS (
-        SELECT a.*, c.revoked_at IS NULL AND (c.expires_at IS NULL OR c.expires_at > clock_timestamp()) AS active,
+        SELECT a.*, a.timestamp >= (SELECT floor FROM nonce_bounds)
+                AND a.timestamp < (SELECT ceiling FROM nonce_bounds) AS in_bounds,
+            c.revoked_at IS NULL AND (c.expires_at IS NULL OR c.expires_at > clock_timestamp()) AS active,
             CASE a.class WHEN 'read' THEN c.reads_per_minute WHEN 'write' THEN c.writes_per_minute
                 ELSE c.wires_per_minute END AS quota
         FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::text[])
@@ -30,7 +39,7 @@ _ADMIT = """
         JOIN credentials c ON c.id = a.id
     ), recorded AS (
         INSERT INTO nonces (credential_id, timestamp, nonce)
-        SELECT id, timestamp, nonce FROM asked WHERE active ORDER BY id, timestamp, nonce
+        SELECT id, timestamp, nonce FROM asked WHERE active AND in_bounds ORDER BY id, timestamp, nonce
         ON CONFLICT DO NOTHING RETURNING credential_id, timestamp, nonce
     ), fresh AS (
         SELECT asked.*, row_number() OVER (PARTITION BY id, class ORDER BY n) AS place
@@ -50,7 +59,7 @@ _ADMIT = """
             WHERE w.id = r.credential_id AND w.class = r.class)
         RETURNING credential_id, class, due, granted
     )
-    SELECT asked.n, asked.active, asked.quota, f.place, g.granted, g.due - w.at AS ahead
+    SELECT asked.n, asked.active, asked.in_bounds, asked.quota, f.place, g.granted, g.due - w.at AS ahead
     FROM asked
     LEFT JOIN fresh f ON f.n = asked.n
     LEFT JOIN granted g ON g.credential_id = asked.id AND g.class = asked.class
@@ -86,6 +95,7 @@ class Rate:
 @dataclass(frozen=True, slots=True)
 class _Answer:
     active: bool
+    in_bounds: bool
     fresh: bool
     allowed: bool
     rate: Rate | None
@@ -105,6 +115,7 @@ class Admission:
 
         Raises:
             UnknownSubscriptionKey: the key was revoked or ran out in the meantime.
+            TimestampOutOfWindow: the nonces of that time are not kept any more, or not yet.
             NonceReused: the nonce was there already.
             RateLimited: too many, with Retry-After.
         """
@@ -113,6 +124,8 @@ class Admission:
         )
         if not answer.active:
             raise UnknownSubscriptionKey
+        if not answer.in_bounds:
+            raise TimestampOutOfWindow(extra={"server_time": int(time.time())})
         if not answer.fresh or answer.rate is None:
             raise NonceReused
         if not answer.allowed:
@@ -134,13 +147,13 @@ class Admission:
                 [ask.rate_class.value for ask in sent],
             )
         answers = {id(sent[row["n"] - 1]): _answer(row) for row in rows}
-        reused = _Answer(active=True, fresh=False, allowed=False, rate=None)
+        reused = _Answer(active=True, in_bounds=True, fresh=False, allowed=False, rate=None)
         return [answers.get(id(ask), reused) for ask in asks]
 
 
 def _answer(row: Mapping[str, Any]) -> _Answer:
     if row["place"] is None:
-        return _Answer(active=row["active"], fresh=False, allowed=False, rate=None)
+        return _Answer(row["active"], row["in_bounds"], fresh=False, allowed=False, rate=None)
     step = 60.0 / row["quota"]
     left = max(0, math.floor((60.0 - row["ahead"]) / step + 1e-6))
     allowed = row["place"] <= row["granted"]
@@ -150,4 +163,4 @@ def _answer(row: Mapping[str, Any]) -> _Answer:
         reset_seconds=max(1, math.ceil(row["ahead"])),
     )
     wait = max(1, math.ceil(row["ahead"] + step - 60.0))
-    return _Answer(True, True, allowed, rate, wait)
+    return _Answer(True, True, True, allowed, rate, wait)

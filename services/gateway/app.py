@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -58,7 +57,7 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
         shutdown_timeout=settings.shutdown_seconds,
     )
     try:
-        await maintain(database, settings.timestamp_window_seconds, time.time())
+        await maintain(database, settings.timestamp_window_seconds)
         async with (
             broker.open(),
             process.background(

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import secrets
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -74,15 +75,22 @@ class Authentication:
     """Verifies signatures.
 
     Args:
+        clock: seconds since 1970; the window is around it.
         show_canonical: tell the caller what was signed here when a signature does not match; not in production.
     """
 
     def __init__(
-        self, credentials: Credentials, *, window_seconds: int, show_canonical: bool
+        self,
+        credentials: Credentials,
+        *,
+        window_seconds: int,
+        show_canonical: bool,
+        clock: Callable[[], float] = time.time,
     ) -> None:
         self._credentials = credentials
         self._window_seconds = window_seconds
         self._show_canonical = show_canonical
+        self._clock = clock
 
     async def verify(
         self, method: str, target: str, headers: CIMultiDictProxy[str], body: bytes
@@ -97,7 +105,7 @@ class Authentication:
         canonical = canonical_string(
             timestamp, nonce, subscription_key, method, target, body_digest(body)
         )
-        now = time.time()
+        now = self._clock()
         at = datetime.fromtimestamp(now, UTC)
         if credential is None or not credential.is_active(at):
             matches(_NOBODYS_SECRET, canonical, signature)

@@ -31,7 +31,7 @@ from libs.contracts.model import Command
 from libs.contracts.operation import Operation
 from libs.messaging.batching import TooManyWaiting
 from libs.messaging.caller import Caller
-from libs.messaging.envelope import Reply
+from libs.messaging.envelope import Envelope, Reply
 from libs.persistence.engine import is_away
 from libs.persistence.sealing import LookupKey
 from libs.runtime.metrics import HANDLED_SECONDS
@@ -179,13 +179,39 @@ class Endpoints:
             body_hash=self._body_hash(command_id, body) if idempotency_key else None,
             trace=trace_of(request),
         )
-        send = self._caller.ask if operation.is_query else self._caller.command
+        if operation.is_query:
+            return self._response(operation, await self._caller.ask(envelope))
         try:
-            return self._response(operation, await send(envelope))
+            return await self._write(operation, envelope)
         except OutcomePending as pending:
             if operation.pending_id is not None:
                 pending.extra[operation.pending_id] = envelope.id
             raise
+
+    async def _write(self, operation: Operation, envelope: Envelope) -> web.Response:
+        """Send a command and make the answer of its reply.
+
+        Raises:
+            OutcomePending: from the first byte on, for all that is neither a result nor an error of 4xx or 503 that a
+                service decided: a fault of ours would have the caller send again what may have been carried out.
+        """
+        reply = await self._caller.command(envelope)
+        try:
+            return self._response(operation, reply)
+        except BanksideError as error:
+            if error.status < 500 or isinstance(error, Unavailable | OutcomePending):
+                raise
+            reason: Exception = error
+        except Exception as error:
+            reason = error
+        _log.error(
+            "reply_unusable",
+            operation=operation.name,
+            request_id=envelope.request_id,
+            code=reply.error.code if reply.error else None,
+            exc_info=reason,
+        )
+        raise OutcomePending from reason
 
     def _body_hash(self, command_id: UUID, body: bytes) -> str:
         return self._lookup.digest(f"body/{command_id}", body).hex()

@@ -1,5 +1,9 @@
 """Partitions of the nonces by signed timestamp: made ahead of time, dropped when no timestamp in them can pass any
 more.
+
+They go by the database's clock, so a gateway whose clock is wrong neither drops nor lacks one. `nonce_bounds` says
+which timestamps have a partition. Its floor only rises: a partition that was dropped is not made again, and a timestamp
+below the floor is refused when its nonce would be recorded, whatever the clock and the window of a gateway.
 """
 
 from __future__ import annotations
@@ -10,6 +14,7 @@ from collections.abc import Sequence
 
 import asyncpg
 import structlog
+from prometheus_client import Gauge
 from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 
@@ -20,24 +25,47 @@ AHEAD_SECONDS = 3600
 MARGIN_SECONDS = 120
 MAINTENANCE_SECONDS = 60.0
 LOCK = 0x6E6F6E63
+CLOCK_TOLERANCE_SECONDS = 30.0
+
+CLOCK_AHEAD_SECONDS = Gauge(
+    "bankside_gateway_clock_ahead_seconds", "This process's clock less the database's."
+)
+
+_NOW = text("SELECT CAST(extract(epoch FROM clock_timestamp()) AS float8)")
+_FLOOR = text("SELECT floor FROM nonce_bounds FOR UPDATE")
+_PARTITIONS = text(
+    "SELECT inhrelid::regclass::text FROM pg_inherits WHERE inhparent = 'nonces'::regclass"
+)
+_MOVE = text(
+    "UPDATE nonce_bounds SET floor = greatest(floor, :floor), ceiling = greatest(ceiling, :ceiling)"
+    " WHERE floor < :floor OR ceiling < :ceiling"
+)
 
 
-async def maintain(database: Database, window_seconds: int, now: float) -> None:
-    """Make the partitions that timestamps may fall into from now on for an hour; drop those that have left the
+async def maintain(database: Database, window_seconds: int) -> None:
+    """Make and drop partitions as of now, by the database's clock."""
+    async with database.transaction() as connection:
+        now = float((await connection.execute(_NOW)).scalar_one())
+    ahead = time.time() - now
+    CLOCK_AHEAD_SECONDS.set(ahead)
+    if abs(ahead) > CLOCK_TOLERANCE_SECONDS:
+        structlog.get_logger("nonces").warning("clock_differs", ahead_seconds=round(ahead))
+    await maintain_as_of(database, window_seconds, now)
+
+
+async def maintain_as_of(database: Database, window_seconds: int, now: float) -> None:
+    """Make the partitions that timestamps may fall into from `now` on for an hour; drop those that have left the
     window.
     """
-    first = _start(now - window_seconds - MARGIN_SECONDS)
-    last = _start(now + window_seconds + AHEAD_SECONDS)
+    ceiling = _start(now + window_seconds + AHEAD_SECONDS) + PARTITION_SECONDS
     async with database.transaction() as connection:
         await connection.execute(text("SET LOCAL lock_timeout = '2s'"))
         await connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": LOCK})
-        found = await connection.execute(
-            text(
-                "SELECT inhrelid::regclass::text FROM pg_inherits WHERE inhparent = 'nonces'::regclass"
-            )
-        )
+        recorded_floor = int((await connection.execute(_FLOOR)).scalar_one())
+        floor = max(recorded_floor, _start(now - window_seconds - MARGIN_SECONDS))
+        found = await connection.execute(_PARTITIONS)
         there = {int(name.rpartition("_")[2]) for name in found.scalars()}
-        for start in range(first, last + 1, PARTITION_SECONDS):
+        for start in range(floor, ceiling, PARTITION_SECONDS):
             if start not in there:
                 # Attaching an existing table, unlike creating one in place, lets inserts go on.
                 await connection.execute(text(f"CREATE TABLE nonces_{start} (LIKE nonces)"))
@@ -47,13 +75,18 @@ async def maintain(database: Database, window_seconds: int, now: float) -> None:
                         f" FOR VALUES FROM ({start}) TO ({start + PARTITION_SECONDS})"
                     )
                 )
-    outdated = sorted(start for start in there if start < first)
+        await connection.execute(_MOVE, {"floor": floor, "ceiling": max(floor, ceiling)})
+    outdated = sorted(start for start in there if start < floor)
     if outdated:
         await _drop(database, outdated)
 
 
 async def _drop(database: Database, starts: Sequence[int]) -> None:
-    """Dropping waits for every reader of the table, such as a backup: if that takes long, it is left for next time."""
+    """Dropping waits for every reader of the table, such as a backup: if that takes long, it is left for next time.
+
+    The floor is above them already, in a transaction that has committed: a request that is admitted after they are gone
+    sees it.
+    """
     try:
         async with database.transaction() as connection:
             await connection.execute(text("SET LOCAL lock_timeout = '2s'"))
@@ -70,7 +103,7 @@ async def maintain_for_ever(database: Database, window_seconds: int) -> None:
     while True:
         await asyncio.sleep(MAINTENANCE_SECONDS)
         try:
-            await maintain(database, window_seconds, time.time())
+            await maintain(database, window_seconds)
         except Exception as error:
             if not is_away(error):
                 raise

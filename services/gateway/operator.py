@@ -283,4 +283,4 @@ async def _find_customer(settings: Settings, customer: UUID) -> CustomerOwner:
             raise OperatorMistake(
                 f"Onboarding could not be asked about the customer ({error.code}): is the stack running?"
             ) from None
-    return CustomerOwner.model_validate(payload["data"])
+    return CustomerOwner.model_validate(payload["data"], extra="ignore")

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 
+from libs.contracts import ledger_read_operations as table
 from libs.messaging.broker import Broker
 from libs.messaging.caller import Caller
 from libs.persistence.engine import open_database
 from libs.providers.http import ProviderClient
 from libs.providers.session import open_session
+from libs.runtime.feed_positions import feed_positions
 from libs.runtime.feeds import run_feed
 from libs.runtime.outbox_relay import run_relay
 from libs.runtime.process import Process
@@ -57,6 +59,7 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
         queries = {
             **AccountQueries(ownership, FinancialProvider(client)).by_operation(),
             **LedgerQueries(ownership, FinancialLedger(client)).by_operation(),
+            table.LIST_FEED_POSITIONS.name: feed_positions(database),
         }
         await opened.enter_async_context(broker.open())
         await opened.enter_async_context(run_relay(process, broker, database))

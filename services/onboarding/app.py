@@ -1,22 +1,26 @@
-"""Composition: commands and queries of the table, the providers, the tails of their feeds, the outbox."""
+"""Composition: commands and queries of the table, the providers, the tails of their feeds, the outbox, continuity."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 
 import aiohttp
 
 from libs.contracts import onboarding_operations as table
 from libs.messaging.broker import Broker
+from libs.messaging.caller import Caller
+from libs.persistence.continuity import Continuity
 from libs.persistence.engine import Database, open_database
 from libs.providers.http import ProviderClient
 from libs.providers.session import open_session
 from libs.runtime.commands import CommandHandler, run_commands
 from libs.runtime.feeds import run_feed
+from libs.runtime.newest_records import ListedRecords
 from libs.runtime.outbox_relay import run_relay
 from libs.runtime.process import Process
 from libs.runtime.queries import QueryHandler, run_queries
+from libs.runtime.requested_reconciliation import RequestedReconciliation
 from services.onboarding.adapters.core import HttpCoreBanking
 from services.onboarding.adapters.feeds import FinancialFeed, IdentityFeed
 from services.onboarding.adapters.identity import HttpIdentityProvider
@@ -35,12 +39,15 @@ from services.onboarding.handlers.onboard_customer import OnboardCustomerHandler
 from services.onboarding.handlers.opening import Opening
 from services.onboarding.handlers.parts import Parts
 from services.onboarding.handlers.queries import Queries
+from services.onboarding.handlers.reconcile_queries import ReconcileQueries
 from services.onboarding.handlers.update_business import UpdateBusinessHandler
 from services.onboarding.handlers.update_person import UpdatePersonHandler
 from services.onboarding.housekeeping import keep_house
 from services.onboarding.ordering import CustomerOrdering
+from services.onboarding.repository.missing import compare_at_core, compare_at_identity
 from services.onboarding.repository.store import Store
 from services.onboarding.repository.vault import Vault
+from services.onboarding.saga import STEP_SECONDS
 from services.onboarding.settings import Settings
 
 BROKER_WAIT_SECONDS = 5.0
@@ -51,6 +58,8 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
     keyring = settings.keyring()
     store = Store(Vault(keyring, settings.lookup()))
     broker = Broker(settings.amqp_url.get_secret_value(), process.service)
+    caller = Caller(keyring)
+    broker.add(caller)
     process.readiness.add("broker", broker.ping)
     database = open_database(
         settings.database_url.get_secret_value(),
@@ -64,7 +73,12 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
         identity = _client("identity", settings.identity_url, settings, session)
         core = _client("core", settings.core_url, settings, session)
         financial = _client("financial", settings.financial_url, settings, session)
-        parts = Parts(HttpIdentityProvider(identity), HttpCoreBanking(core), store, Events(store))
+        parts = Parts(
+            HttpIdentityProvider(identity, settings.identity_capabilities()),
+            HttpCoreBanking(core, settings.core_capabilities()),
+            store,
+            Events(store),
+        )
         await opened.enter_async_context(broker.open())
         await opened.enter_async_context(run_relay(process, broker, database))
         await opened.enter_async_context(
@@ -84,6 +98,18 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
         await opened.enter_async_context(
             process.background(
                 "saga-housekeeping", keep_house(database, step_days=settings.saga_step_days)
+            )
+        )
+        await opened.enter_async_context(
+            process.background(
+                "continuity",
+                continuity_of(
+                    database,
+                    identity,
+                    core,
+                    transit_seconds=settings.provider_transit_seconds + STEP_SECONDS,
+                    went_back=RequestedReconciliation(caller, process.service),
+                ).watch(),
             )
         )
         await broker.start(wait_seconds=BROKER_WAIT_SECONDS)
@@ -131,7 +157,34 @@ def query_handlers(database: Database, store: Store) -> Mapping[str, QueryHandle
         table.FIND_EXTERNAL_ACCOUNT.name: queries.find_external_account,
         table.LIST_OWNED_ACCOUNTS.name: queries.list_owned_accounts,
         table.FIND_CUSTOMER.name: queries.find_customer,
+        **ReconcileQueries(database, store.vault).by_operation(),
     }
+
+
+def continuity_of(
+    database: Database,
+    identity: ProviderClient,
+    core: ProviderClient,
+    *,
+    transit_seconds: float,
+    went_back: Callable[[], Awaitable[None]] | None = None,
+) -> Continuity:
+    sources = [
+        ListedRecords(
+            provider=name,
+            client=client,
+            operation="list_customers",
+            path="/customers",
+            rows="customers",
+            our_id="customer_id",
+            compare=compare,
+        )
+        for name, client, compare in (
+            ("identity", identity, compare_at_identity),
+            ("core", core, compare_at_core),
+        )
+    ]
+    return Continuity(database, sources, transit_seconds=transit_seconds, went_back=went_back)
 
 
 def _client(

@@ -1,26 +1,37 @@
-"""`bankside sagas …`: what is not finished, and what could not be taken back."""
+"""`bankside sagas …`: what is not finished, what could not be taken back, steps of unknown outcome."""
 
 from __future__ import annotations
 
-from dataclasses import asdict
+import os
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Any
 from uuid import UUID
 
 from cyclopts import App, Parameter
 from rich.markup import escape
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.client.database import with_database
 from libs.client.mistakes import OperatorMistake
 from libs.client.output import age, console, print_json
+from libs.contracts.exact_json import NotExactJson, decode
+from libs.contracts.onboarding_operations import ONBOARD_CUSTOMER
 from libs.persistence.engine import Database
-from services.onboarding.repository import open_commands, steps
+from services.onboarding.repository import open_commands, step_cases
 from services.onboarding.repository.open_commands import OpenCommand
-from services.onboarding.repository.steps import RefusedCompensation
+from services.onboarding.repository.step_cases import (
+    RefusedCompensation,
+    Resolution,
+    UnknownStep,
+)
+from services.onboarding.resolving import CannotResolve, Resolved, resolve_step
 
 SERVICE = "onboarding"
 MAX_SHOWN = 1000
+LONGEST_NAME = 100
+LONGEST_REASON = 500
 
 Flag = Annotated[bool, Parameter(negative=())]
 
@@ -28,30 +39,94 @@ app = App(name="sagas", help="Commands of onboarding that are not finished, comp
 
 
 @app.command(name="list")
-def list_sagas(*, refused: Flag = False, limit: int = 50, json: Flag = False) -> int:
-    """List unfinished commands, the oldest first, and refused compensations, the newest first.
+def list_sagas(
+    *, refused: Flag = False, unknown: Flag = False, limit: int = 50, json: Flag = False
+) -> int:
+    """List unfinished commands and steps of unknown outcome, the oldest first; refused compensations, the newest first.
 
     Args:
-        refused: Only the compensations that a provider refused; until somebody has seen to them, providers disagree.
+        refused: Only the compensations that a provider refused; until an operator has seen to them, providers disagree.
+        unknown: Only the steps that were sent and of which it is not known whether they happened.
         limit: Show at most so many of each.
         json: Print one JSON document.
     """
     if not 1 <= limit <= MAX_SHOWN:
         raise OperatorMistake(f"--limit is 1 to {MAX_SHOWN}.")
-    unfinished, compensations = with_database(SERVICE, partial(_look, limit=limit))
-    if refused:
-        unfinished = []
+    found = with_database(SERVICE, partial(_look, limit=limit))
+    shown = found.only(refused=refused, unknown=unknown)
     if json:
         print_json(
             {
-                "unfinished": [asdict(command) for command in unfinished],
-                "refused_compensations": [asdict(step) for step in compensations],
+                "unfinished": [asdict(command) for command in shown.unfinished],
+                "unknown_steps": [asdict(step) for step in shown.unknown],
+                "refused_compensations": [asdict(step) for step in shown.compensations],
             }
         )
         return 0
-    if not refused:
-        _show_unfinished(unfinished)
-    _show_compensations(compensations)
+    everything = not (refused or unknown)
+    if everything:
+        _show_unfinished(shown.unfinished)
+    if unknown or everything:
+        _show_unknown(shown.unknown)
+    if refused or everything:
+        _show_compensations(shown.compensations)
+    return 0
+
+
+@app.command
+def resolve(
+    saga_id: UUID,
+    step: str,
+    /,
+    *,
+    decision: Annotated[Resolution, Parameter(name="--as")],
+    reason: str,
+    result: str | None = None,
+    by: str | None = None,
+    json: Flag = False,
+) -> int:
+    """Say what became of a step of unknown outcome, after the provider was asked by other means.
+
+    The decision is kept with the step. Its command is driven again and acts on it.
+
+    Args:
+        saga_id: As listed.
+        step: As listed.
+        decision: absent: the provider holds nothing of it, so that it is sent as if for the first time. done: it
+            happened. refused: the provider refused it.
+        reason: Whence this is known.
+        result: With done, the provider's answer to the step as a JSON object.
+        by: Who decides; the user of this shell unless given.
+        json: Print one JSON document.
+    """
+    operator = (by or os.environ.get("USER") or "").strip()
+    if not 0 < len(operator) <= LONGEST_NAME:
+        raise OperatorMistake(f"--by is 1 to {LONGEST_NAME} characters.")
+    if not 0 < len(reason.strip()) <= LONGEST_REASON:
+        raise OperatorMistake(f"--reason is 1 to {LONGEST_REASON} characters.")
+    answer = _decoded(result)
+
+    async def work(database: Database) -> Resolved:
+        return await resolve_step(
+            database, saga_id, step, decision, by=operator, reason=reason.strip(), result=answer
+        )
+
+    try:
+        resolved = with_database(SERVICE, work)
+    except CannotResolve as error:
+        raise OperatorMistake(str(error)) from None
+    if json:
+        print_json({**asdict(resolved.step), "resolution": decision, "is_open": resolved.is_open})
+        return 0
+    out, command_id = console(), resolved.step.command_id
+    out.print(f"Resolved as {decision}: {saga_id}  {escape(step)}")
+    if resolved.is_open:
+        out.print(
+            "Its command is driven again now. One that is parked goes on by:"
+            f" bankside commands retry {command_id}"
+        )
+    else:
+        out.print(f"Its command {command_id} is not open any more: the decision is only recorded.")
     return 0
 
 
@@ -67,7 +142,7 @@ def settle(saga_id: UUID, step: str, *, json: Flag = False) -> int:
 
     async def work(database: Database) -> bool:
         async with database.transaction() as connection:
-            return await steps.settle(connection, saga_id, step)
+            return await step_cases.settle(connection, saga_id, step)
 
     if not with_database(SERVICE, work):
         raise OperatorMistake(f"There is no refused compensation {saga_id} {step} to see to.")
@@ -78,13 +153,34 @@ def settle(saga_id: UUID, step: str, *, json: Flag = False) -> int:
     return 0
 
 
-async def _look(
-    database: Database, limit: int
-) -> tuple[list[OpenCommand], list[RefusedCompensation]]:
+def _decoded(result: str | None) -> Any:
+    if result is None:
+        return None
+    try:
+        return decode(result)
+    except NotExactJson as error:
+        raise OperatorMistake(f"--result is not JSON: {error}.") from None
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    unfinished: list[OpenCommand]
+    unknown: list[UnknownStep]
+    compensations: list[RefusedCompensation]
+
+    def only(self, *, refused: bool, unknown: bool) -> _Found:
+        """Those kinds that are asked for; all of them when none is."""
+        if not (refused or unknown):
+            return self
+        return _Found([], self.unknown if unknown else [], self.compensations if refused else [])
+
+
+async def _look(database: Database, limit: int) -> _Found:
     async with database.transaction() as connection:
-        return (
+        return _Found(
             await open_commands.oldest(connection, limit),
-            await steps.refused_compensations(connection, limit),
+            await step_cases.unknown(connection, limit),
+            await step_cases.refused_compensations(connection, limit),
         )
 
 
@@ -98,10 +194,37 @@ def _show_unfinished(commands: list[OpenCommand]) -> None:
         out.print(f"    for {waited}, attempts {command.attempts}, last error {error}")
 
 
+def _show_unknown(steps: list[UnknownStep]) -> None:
+    out, now = console(), datetime.now(UTC)
+    out.print(f"[bold]Steps of unknown outcome[/]: {len(steps) or 'none'}")
+    for step in steps:
+        out.print(
+            f"{step.saga_id}  [bold]{step.step}[/]  {step.operation}  {step.tenant}/{step.customer_id}"
+        )
+        out.print(
+            f"    first sent {step.first_sent_at:%Y-%m-%d %H:%M:%S}Z, {age(step.first_sent_at, now)} ago,"
+            f" last asked {step.last_asked_at:%Y-%m-%d %H:%M:%S}Z, command {step.command_id or '?'}"
+        )
+
+
 def _show_compensations(compensations: list[RefusedCompensation]) -> None:
     out, now = console(), datetime.now(UTC)
     out.print(f"[bold]Refused compensations[/]: {len(compensations) or 'none'}")
     for step in compensations:
         out.print(f"{step.saga_id}  {step.operation}  {step.tenant}/{step.customer_id}")
-        refusal = f"[red]{step.refusal_status} {escape(step.refusal_code)}[/]"
+        refusal = f"[red]{step.refusal_reason} ({escape(step.refusal_code)})[/]"
         out.print(f"    {step.step} refused with {refusal}, {age(step.refused_at, now)} ago")
+
+
+async def why_not_abandoned(
+    connection: AsyncConnection, operation: str, command_id: UUID
+) -> str | None:
+    """See `libs.client.commands.WhyNotAbandoned`: a customer that is pending would stay so, and keep its EIN."""
+    if operation != ONBOARD_CUSTOMER.name:
+        return None
+    if not await open_commands.has_pending_customer(connection, command_id):
+        return None
+    return (
+        "Its customer is pending, and would stay so: resolve its steps (`bankside sagas list --unknown`),"
+        f" then `bankside commands retry {command_id}`."
+    )

@@ -1,7 +1,7 @@
-"""Calls that change something at a provider, each in three commits' worth of safety: intent, call, result.
+"""Writes at providers, each in three commits' worth of safety: the send's beginning, the write, its outcome.
 
 A saga is run from its start as often as it takes. A step that is done gives its stored answer, one that was refused its
-stored refusal; one that was only intended is asked about at the provider before it is sent again, under the same key.
+stored refusal. Any other step is attempted by the rule of `libs.providers.writing`, under the same key each time.
 
 Crash points of every step: `onboarding.<step>.intended`, `.called`, `.recorded` (a step's number, as in
 `verify_person.2`, is left off).
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable
+from datetime import datetime
 from typing import TypeVar
 
 import msgspec
@@ -19,13 +20,14 @@ from prometheus_client import Counter
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.contracts.errors import OutcomePending
-from libs.providers.errors import NO_DECISION, ProviderNotReached, ProviderRefusal, ProviderUnknown
-from libs.runtime.commands import Drive
+from libs.providers.outcomes import Accepted, NotSent, Outcome, Reason, Refused, Unknown
+from libs.providers.writing import Attempt, ProviderWrite, write_once
+from libs.runtime.commands import Drive, NeedsOperator
 from libs.runtime.crash import crash_point
 from services.onboarding.ids import derived
-from services.onboarding.ports import Attempt
 from services.onboarding.repository import steps
-from services.onboarding.repository.steps import SagaName
+from services.onboarding.repository.steps import Begun, Done, SagaName, StepRefusal
+from services.onboarding.step_answers import ANSWERS, without_number
 
 STEP_SECONDS = 10.0
 """The longest one attempt at a step may take, the question about an earlier attempt included."""
@@ -38,7 +40,6 @@ COMPENSATIONS_REFUSED = Counter(
 )
 
 AnswerT = TypeVar("AnswerT", bound=msgspec.Struct)
-Call = Callable[[Attempt], Awaitable[AnswerT]]
 Then = Callable[[AsyncConnection, AnswerT], Awaitable[None]]
 """What else to write in the transaction that records the answer."""
 
@@ -46,10 +47,11 @@ _log = structlog.get_logger("saga")
 
 
 class StepRefused(Exception):
-    """The provider's definite no to a step."""
+    """The provider's definite no to a step. `code` is the provider's own, for operators."""
 
-    def __init__(self, step: str, status: int, code: str) -> None:
-        super().__init__(f"{step}: {status} {code}")
+    def __init__(self, step: str, reason: Reason, code: str) -> None:
+        super().__init__(f"{step}: {reason} ({code})")
+        self.reason = reason
         self.code = code
 
 
@@ -68,7 +70,7 @@ class Saga:
         self,
         step: str,
         answer: type[AnswerT],
-        call: Call[AnswerT],
+        write: ProviderWrite[AnswerT],
         *,
         then: Then[AnswerT] | None = None,
     ) -> AnswerT:
@@ -76,15 +78,15 @@ class Saga:
 
         Raises:
             NothingSent: it certainly did not reach the provider.
-            StepRefused, OutcomePending: as `step`.
+            StepRefused, OutcomePending, NeedsOperator: as `step`.
         """
-        return await self._step(step, answer, call, then, compensation=False)
+        return await self._step(step, answer, write, then, compensation=False)
 
     async def step(
         self,
         step: str,
         answer: type[AnswerT],
-        call: Call[AnswerT],
+        write: ProviderWrite[AnswerT],
         *,
         then: Then[AnswerT] | None = None,
     ) -> AnswerT:
@@ -93,24 +95,27 @@ class Saga:
         Raises:
             StepRefused: the provider's definite no, of now or of an earlier run.
             OutcomePending: not known, or not reached: run the saga again.
+            NeedsOperator: not known, and neither sending it again nor asking can tell.
         """
         try:
-            return await self._step(step, answer, call, then, compensation=False)
+            return await self._step(step, answer, write, then, compensation=False)
         except NothingSent as error:
             raise OutcomePending from error
 
-    async def compensate(self, step: str, answer: type[AnswerT], call: Call[AnswerT]) -> None:
+    async def compensate(
+        self, step: str, answer: type[AnswerT], write: ProviderWrite[AnswerT]
+    ) -> None:
         """Take something back. A refusal is kept, counted and logged, and does not stop what else is to be taken back.
 
         Raises:
-            OutcomePending: not known, or not reached: run the saga again.
+            OutcomePending, NeedsOperator: as `step`.
         """
         try:
-            await self._step(step, answer, call, None, compensation=True)
+            await self._step(step, answer, write, None, compensation=True)
         except NothingSent as error:
             raise OutcomePending from error
         except StepRefused as refused:
-            COMPENSATIONS_REFUSED.labels(_point(step)).inc()
+            COMPENSATIONS_REFUSED.labels(without_number(step)).inc()
             _log.error(
                 "compensation_refused",
                 saga=str(self.name.saga_id),
@@ -123,73 +128,86 @@ class Saga:
         self,
         step: str,
         answer: type[AnswerT],
-        call: Call[AnswerT],
+        write: ProviderWrite[AnswerT],
         then: Then[AnswerT] | None,
         *,
         compensation: bool,
     ) -> AnswerT:
-        point = _point(step)
+        assert ANSWERS[without_number(step)] is answer
         key = derived(self.name.saga_id, step)
         async with self.drive.transaction() as connection:
-            recorded, is_new = await steps.intend(
-                connection, self.name, step, key, compensation=compensation
+            known = await steps.begin(
+                connection,
+                self.name,
+                step,
+                key,
+                compensation=compensation,
+                command_id=self.drive.command_id,
             )
-        match recorded.state:
-            case "done":
-                return msgspec.convert(recorded.result, answer)
-            case "refused":
-                raise StepRefused(step, recorded.refusal_status or 0, recorded.refusal_code or "")
-            case "intended":
-                crash_point(f"onboarding.{point}.intended")
-        attempt = Attempt(key, time.time() + STEP_SECONDS, resumed=not is_new)
-        try:
-            result = await call(attempt)
-        except ProviderRefusal as refusal:
-            await self._refused(step, refusal, is_new)
-            raise StepRefused(step, refusal.status, refusal.code) from refusal
-        except ProviderNotReached as error:
-            STEPS.labels(point, "not_reached").inc()
-            await self._withdraw(step)
-            raise NothingSent(step) from error
-        except ProviderUnknown as error:
-            STEPS.labels(point, "unknown").inc()
-            raise OutcomePending from error
-        crash_point(f"onboarding.{point}.called")
-        async with self.drive.transaction() as connection:
-            await steps.set_done(connection, self.name, step, msgspec.to_builtins(result))
-            if then is not None:
-                await then(connection, result)
-        STEPS.labels(point, "done").inc()
-        crash_point(f"onboarding.{point}.recorded")
-        return result
+        last_sent_at: datetime | None = None
+        outcome: Outcome[AnswerT]
+        match known:
+            case Done(result, is_recorded):
+                outcome = Accepted(msgspec.convert(result, answer))
+                if is_recorded:
+                    return outcome.answer
+            case StepRefusal(reason, code, is_recorded):
+                outcome = Refused(reason, code)
+                if is_recorded:
+                    raise StepRefused(step, reason, code)
+            case Begun(earlier, last_sent_at):
+                crash_point(f"onboarding.{without_number(step)}.intended")
+                deadline = time.time() + STEP_SECONDS
+                outcome = await write_once(write, Attempt(key, deadline, STEP_SECONDS, earlier))
+        return await self._conclude(step, outcome, then, last_sent_at)
 
-    async def _refused(self, step: str, refusal: ProviderRefusal, is_new: bool) -> None:
-        """Store the refusal, unless it is no decision."""
-        point = _point(step)
-        if refusal.status in NO_DECISION:
-            STEPS.labels(point, "turned_away").inc()
-            _log.error("provider_turns_away", step=step, status=refusal.status, code=refusal.code)
-            if is_new:
-                await self._withdraw(step)
-                raise NothingSent(step) from refusal
-            raise OutcomePending from refusal
-        STEPS.labels(point, "refused").inc()
-        _log.warning(
-            "step_refused",
-            saga=str(self.name.saga_id),
-            step=step,
-            status=refusal.status,
-            code=refusal.code,
-        )
-        crash_point(f"onboarding.{point}.called")
-        async with self.drive.transaction() as connection:
-            await steps.set_refused(connection, self.name, step, refusal.status, refusal.code)
-        crash_point(f"onboarding.{point}.recorded")
-
-    async def _withdraw(self, step: str) -> None:
-        async with self.drive.transaction() as connection:
-            await steps.withdraw(connection, self.name, step)
-
-
-def _point(step: str) -> str:
-    return step.partition(".")[0]
+    async def _conclude(
+        self,
+        step: str,
+        outcome: Outcome[AnswerT],
+        then: Then[AnswerT] | None,
+        last_sent_at: datetime | None,
+    ) -> AnswerT:
+        """Commit what came of an attempt; the answer, or raise."""
+        point = without_number(step)
+        match outcome:
+            case Accepted(answer):
+                crash_point(f"onboarding.{point}.called")
+                async with self.drive.transaction() as connection:
+                    await steps.set_done(connection, self.name, step, msgspec.to_builtins(answer))
+                    if then is not None:
+                        await then(connection, answer)
+                STEPS.labels(point, "done").inc()
+                crash_point(f"onboarding.{point}.recorded")
+                return answer
+            case Refused(reason, code):
+                crash_point(f"onboarding.{point}.called")
+                async with self.drive.transaction() as connection:
+                    await steps.set_refused(connection, self.name, step, reason, code)
+                STEPS.labels(point, "refused").inc()
+                _log.warning(
+                    "step_refused",
+                    saga=str(self.name.saga_id),
+                    step=step,
+                    reason=reason.value,
+                    code=code,
+                )
+                crash_point(f"onboarding.{point}.recorded")
+                raise StepRefused(step, reason, code)
+            case NotSent():
+                STEPS.labels(point, "not_sent").inc()
+                async with self.drive.transaction() as connection:
+                    await steps.withdraw(connection, self.name, step)
+                raise NothingSent(step)
+            case Unknown():
+                STEPS.labels(point, "unknown").inc()
+                if not outcome.sent:
+                    async with self.drive.transaction() as connection:
+                        await steps.not_sent_again(connection, self.name, step, last_sent_at)
+                if outcome.needs_operator:
+                    _log.error("write_needs_an_operator", saga=str(self.name.saga_id), step=step)
+                    raise NeedsOperator(
+                        f"Whether the step {step} of saga {self.name.saga_id} happened is not known:"
+                        f" {outcome.why}."
+                    )
+                raise OutcomePending

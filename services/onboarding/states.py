@@ -43,6 +43,19 @@ def may_follow(current: Status, following: Status) -> bool:
     return following in TRANSITIONS[current]
 
 
+def following(current: Status, verdict: Status) -> Status | None:
+    """Where a verdict takes a customer; None: it stays.
+
+    A customer whose verification the identity provider cancels is denied where the interface has no way to `canceled`.
+    Nothing arrives in `pending`, by which the provider says that it has not decided.
+    """
+    if may_follow(current, verdict):
+        return verdict
+    if verdict is Status.CANCELED and may_follow(current, Status.DENIED):
+        return Status.DENIED
+    return None
+
+
 def overall(verifications: Iterable[Status]) -> Status:
     """What the verifications of a business and its persons make together: the worst of them."""
     given = set(verifications)

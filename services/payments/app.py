@@ -8,23 +8,29 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from libs.contracts import payments_operations as table
 from libs.messaging.broker import Broker
 from libs.messaging.caller import Caller
+from libs.persistence.continuity import Continuity
 from libs.persistence.engine import Database, open_database
 from libs.providers.http import ProviderClient
 from libs.providers.session import open_session
+from libs.providers.writing import Capabilities
 from libs.runtime.asking import Asking
 from libs.runtime.commands import CommandHandler, run_commands
 from libs.runtime.feeds import run_feed
+from libs.runtime.newest_records import ListedRecords
 from libs.runtime.outbox_relay import run_relay
 from libs.runtime.process import Process
 from libs.runtime.queries import QueryHandler, run_queries
+from libs.runtime.requested_reconciliation import RequestedReconciliation
 from services.payments.adapters.core import CoreFeed, HttpCoreBanking
 from services.payments.adapters.ownership import OnboardingOwnership
 from services.payments.handlers import feed
 from services.payments.handlers.cancel_wire import CancelWireHandler
 from services.payments.handlers.queries import Queries
-from services.payments.handlers.send_wire import SendWireHandler
+from services.payments.handlers.reconcile_queries import ReconcileQueries
+from services.payments.handlers.send_wire import SEND_SECONDS, SendWireHandler
 from services.payments.metrics import measure_for_ever
 from services.payments.ports import CoreBanking, Ownership
+from services.payments.repository import wires
 from services.payments.settings import Settings
 
 BROKER_WAIT_SECONDS = 5.0
@@ -60,10 +66,29 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
             await opened.enter_async_context(open_session(settings.provider_connections)),
             timeout_seconds=settings.provider_timeout_seconds,
         )
+        core = HttpCoreBanking(
+            client,
+            Capabilities(settings.provider_key_hours * 3600, settings.provider_transit_seconds),
+        )
+        continuity = Continuity(
+            database,
+            [
+                ListedRecords(
+                    provider="core",
+                    client=client,
+                    operation="list_wires",
+                    path="/wires",
+                    rows="wires",
+                    our_id="transaction_id",
+                    compare=wires.compare,
+                )
+            ],
+            transit_seconds=settings.provider_transit_seconds + SEND_SECONDS,
+            went_back=RequestedReconciliation(caller, process.service),
+        )
         commands = command_handlers(
             ownership,
-            HttpCoreBanking(client),
-            key_seconds=settings.provider_key_hours * 3600,
+            core,
             lease_seconds=settings.lease_seconds,
         )
         await opened.enter_async_context(broker.open())
@@ -86,6 +111,7 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
         await broker.start(wait_seconds=BROKER_WAIT_SECONDS)
         async with (
             process.background("metrics", measure_for_ever(database)),
+            process.background("continuity", continuity.watch()),
             run_feed(
                 process,
                 database,
@@ -100,12 +126,10 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
 
 
 def command_handlers(
-    ownership: Ownership, core: CoreBanking, *, key_seconds: float, lease_seconds: float
+    ownership: Ownership, core: CoreBanking, *, lease_seconds: float
 ) -> Mapping[str, CommandHandler]:
     return {
-        table.SEND_WIRE.name: SendWireHandler(
-            ownership, core, key_seconds=key_seconds, lease_seconds=lease_seconds
-        ),
+        table.SEND_WIRE.name: SendWireHandler(ownership, core, lease_seconds=lease_seconds),
         table.CANCEL_WIRE.name: CancelWireHandler(),
     }
 
@@ -115,4 +139,5 @@ def query_handlers(database: Database) -> Mapping[str, QueryHandler]:
     return {
         table.GET_WIRE.name: queries.get_wire,
         table.LIST_WIRES.name: queries.list_wires,
+        **ReconcileQueries(database).by_operation(),
     }

@@ -10,6 +10,7 @@ from uuid import UUID
 import msgspec
 
 from libs.contracts.wires import WireState
+from libs.providers.writing import Earlier
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +31,8 @@ class WireRecord:
         sequence: how many steps its history has, which is how many events it has had.
         send_age_seconds: how long ago its first send began, by the database's clock at the time of reading; None while
             certainly nothing was sent.
+        last_sent_at: when the last send began whose outcome is not known, by the database's clock; None as above.
+        last_send_age_seconds: how long ago that was, as `send_age_seconds`.
         canceled_by: the command that canceled it.
     """
 
@@ -41,6 +44,8 @@ class WireRecord:
     amount: Decimal
     purpose: str
     send_age_seconds: float | None
+    last_sent_at: datetime | None
+    last_send_age_seconds: float | None
     canceled_by: UUID | None
     created_at: datetime
     history: tuple[Step, ...]
@@ -69,6 +74,14 @@ class WireRecord:
     def is_unknown(self) -> bool:
         """A send has begun, and what came of it is not known."""
         return self.is_pending and self.send_age_seconds is not None
+
+    @property
+    def earlier_sends(self) -> Earlier | None:
+        """What was sent of it before it was read; None when certainly nothing was."""
+        if self.send_age_seconds is None:
+            return None
+        # A send that does not say when it was made may have been made right now.
+        return Earlier(self.send_age_seconds, self.last_send_age_seconds or 0.0)
 
     @property
     def was_accepted(self) -> bool:

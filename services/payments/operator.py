@@ -9,10 +9,12 @@ from uuid import UUID
 
 from cyclopts import App, Parameter
 from rich.markup import escape
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.client.database import with_database
 from libs.client.mistakes import OperatorMistake
 from libs.client.output import age, console, print_json
+from libs.contracts.payments_operations import SEND_WIRE
 from libs.contracts.wires import WireState
 from libs.persistence.engine import Database
 from services.payments.models import WireRecord
@@ -79,9 +81,13 @@ def show(transaction_id: UUID, /, *, json: Flag = False) -> int:
         reason = f"  {escape(step.reason)}" if step.reason else ""
         out.print(f"  {step.at:%Y-%m-%d %H:%M:%S}Z  {step.state}{reason}")
     if send is not None:
+        following = (
+            f"[red]parked[/]: {escape(send.parked_because)}"
+            if send.parked_because
+            else f"next at {send.next_attempt_at:%Y-%m-%d %H:%M:%S}Z"
+        )
         out.print(
-            f"  its send: attempts {send.attempts}, last error {send.last_error or 'none'},"
-            f" next at {send.next_attempt_at:%Y-%m-%d %H:%M:%S}Z"
+            f"  its send: attempts {send.attempts}, last error {send.last_error or 'none'}, {following}"
         )
     return 0
 
@@ -134,6 +140,23 @@ def resolve(
     if decision is None:
         console().print("The provider is being asked; `bankside wires show` tells what it says.")
     return 0
+
+
+async def why_not_abandoned(
+    connection: AsyncConnection, operation: str, command_id: UUID
+) -> str | None:
+    """See `libs.client.commands.WhyNotAbandoned`: a pending wire would stay so, since no command would find it out."""
+    if operation != SEND_WIRE.name:
+        return None
+    wire = (await wires.lock(connection, [command_id])).get(command_id)
+    if wire is None or not wire.is_pending:
+        return None
+    if wire.is_unknown:
+        return (
+            "It is not known whether the bank has the wire: find out, and say so with"
+            f" `bankside wires resolve {command_id} --as submitted|rejected --reason TEXT`."
+        )
+    return "Its wire is pending and was not sent: retry it, or have its customer cancel the wire."
 
 
 def _look_up(transaction_id: UUID) -> tuple[WireRecord, OpenSend | None]:
@@ -194,6 +217,7 @@ def _send_document(send: OpenSend | None) -> dict[str, Any] | None:
     return {
         "attempts": send.attempts,
         "last_error": send.last_error,
-        "next_attempt_at": send.next_attempt_at,
+        "next_attempt_at": None if send.parked_because else send.next_attempt_at,
         "is_driven": send.is_driven,
+        "parked_because": send.parked_because,
     }

@@ -6,9 +6,9 @@ Deadlines are Unix seconds.
 from __future__ import annotations
 
 from typing import Protocol
-from uuid import UUID
 
 from libs.contracts.principal import Principal
+from libs.providers.writing import ProviderWrite
 from services.payments.models import WireRecord
 
 
@@ -26,20 +26,14 @@ class Ownership(Protocol):
         ...
 
 
+class Acceptance(Protocol):
+    """What core banking says of a wire that it accepted."""
+
+    @property
+    def transaction_id(self) -> str: ...
+
+
 class CoreBanking(Protocol):
-    """Every method raises ProviderRefusal, a definite no, and ProviderUnknown."""
-
-    async def send_wire(self, wire: WireRecord, deadline: float, *, resumed: bool) -> None:
-        """Return when the provider has accepted the wire, which it carries out once, however often it is sent.
-
-        Args:
-            resumed: an earlier send may have happened. It is asked about first.
-
-        Raises:
-            ProviderNotReached: certainly nothing was sent; never when `resumed`.
-        """
-        ...
-
-    async def has_wire(self, transaction_id: UUID, deadline: float) -> bool:
-        """Whether the provider has accepted the wire; nothing is sent. False says only that it does not know of it."""
+    def send_wire(self, wire: WireRecord) -> ProviderWrite[Acceptance]:
+        """The write that has the wire carried out. Its idempotency key is the wire's transaction id."""
         ...

@@ -19,9 +19,13 @@ class Settings(CommandSettings):
     provider_timeout_seconds: float = Field(default=5.0, gt=0, le=60)
     provider_connections: int = Field(default=128, ge=1, le=1000)
     """One for each command that is driven, and one for the feed."""
-    provider_key_hours: float = Field(default=24.0, ge=1, le=24 * 365)
+    provider_key_hours: float = Field(default=24.0, gt=0, le=24 * 365)
     """How long core banking remembers idempotency keys, at least. No wire is sent again later than a little before
     this time has passed since its first send.
+    """
+    provider_transit_seconds: float = Field(default=60.0, gt=0, le=24 * 3600)
+    """A wire takes effect at core banking no later than so long after it was sent: then the refusal of a later send
+    counts, when the bank does not know the earlier one.
     """
     database_connections: int = Field(default=20, ge=5, le=200)
     """One relays the outbox, one leads the feed, the others work."""

@@ -39,9 +39,10 @@ def application(
     links = Links(settings.public_url, token, settings.statement_url_seconds)
     sweep = SweepTerms(settings.sweep_floor, settings.sweep_bank_limit)
     remembered = timedelta(hours=settings.key_hours)
+    wire_takes = timedelta(seconds=settings.wire_seconds)
     providers: Mapping[Api, Operations] = {
         "identity": identity.OPERATIONS,
-        "core": core.operations(timedelta(seconds=settings.wire_seconds), remembered),
+        "core": core.operations(wire_takes, remembered),
         "financial": financial.operations(settings.page_limit, links),
     }
     faults = Faults({api: frozenset(o.name for o in rows) for api, rows in providers.items()})
@@ -52,7 +53,7 @@ def application(
         provider = Provider(api, operations, database, faults, token, keys)
         app.add_routes(provider.routes())
         gatherings += provider.gatherings
-    controls = (*simulate.operations(links, sweep), *truth.OPERATIONS)
+    controls = (*simulate.operations(links, sweep, wire_takes), *truth.OPERATIONS)
     app.add_routes([control_route(row, database) for row in controls])
     app.add_routes([*fault_routes(faults), download_route(database, links)])
     return app, gatherings

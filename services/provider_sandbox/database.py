@@ -12,6 +12,8 @@ from typing import Any, Protocol
 
 import asyncpg
 
+from libs.persistence.keepalive import KEEPALIVE
+
 CONNECT_SECONDS = 5
 QUEUE_SECONDS = 15
 """How long a request waits for one of the connections: a busy bank is slow before it says no."""
@@ -98,6 +100,7 @@ async def open_database(url: str, *, connections: int) -> AsyncIterator[Database
             # A plan lives as long as its session: one made while a table was small would read all of it for ever.
             "enable_seqscan": "off",
             "jit": "off",
+            **KEEPALIVE,
         },
     )
     await pool

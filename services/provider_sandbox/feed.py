@@ -2,26 +2,19 @@
 
 The counter's row is locked from the first entry to the commit, so a reader never sees a position before a lower one.
 Publish last in a transaction: others who publish wait. After the counter nothing may be locked but the counter of an
-API that comes after it in the alphabet, and what nobody locks without having locked its account first.
+API that comes after it in the alphabet, and what nobody locks without having locked its account first. One more lock is
+held from an insert to the commit: that of the order of a list (migration 0004). It comes before the counters, that of
+postings after core banking's and before the financial provider's.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated
-
-from pydantic import Field
 
 from services.provider_sandbox.database import Connection
 from services.provider_sandbox.encoding import decode_object, encode, instant
-from services.provider_sandbox.operations import Api, Query, Read
-
-LARGEST_POSITION = 2**63 - 1
-
-
-class FeedQuery(Query):
-    after: Annotated[int, Field(ge=0, le=LARGEST_POSITION)] = 0
-    limit: Annotated[int, Field(ge=1, le=500)] = 100
+from services.provider_sandbox.operations import Api, NoQuery, Read
+from services.provider_sandbox.pages import PositionedPage
 
 
 async def publish(
@@ -50,8 +43,8 @@ async def publish_all(
     assert written == f"INSERT 0 {len(entries)}", f"{api} has no feed"
 
 
-def list_events(api: Api) -> Read[FeedQuery]:
-    async def handle(connection: Connection, _: str, query: FeedQuery) -> object:
+def list_events(api: Api) -> Read[PositionedPage]:
+    async def handle(connection: Connection, _: str, query: PositionedPage) -> object:
         rows = await connection.fetch(
             "SELECT position, type, occurred_at, content FROM feed_event"
             " WHERE api = $1 AND position > $2 ORDER BY position LIMIT $3",
@@ -71,4 +64,14 @@ def list_events(api: Api) -> Read[FeedQuery]:
             ]
         }
 
-    return Read("list_events", "/events", handle, FeedQuery)
+    return Read("list_events", "/events", handle, PositionedPage)
+
+
+def get_newest_event(api: Api) -> Read[NoQuery]:
+    """The position of the newest entry, 0 when there is none."""
+
+    async def handle(connection: Connection, _: str, __: NoQuery) -> object:
+        position = await connection.fetchval("SELECT position FROM feed WHERE api = $1", api)
+        return {"position": position}
+
+    return Read("get_newest_event", "/events/newest", handle, NoQuery)

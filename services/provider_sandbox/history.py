@@ -32,7 +32,8 @@ CREDITS: dict[ledger.EntryType, float] = {
     "return": 2,
     "interest": 1,
 }
-DEBITS: dict[ledger.EntryType, float] = {"withdrawal": 40, "ach": 38, "wire": 12, "fee": 10}
+DEBITS: dict[ledger.EntryType, float] = {"withdrawal": 52, "ach": 38, "fee": 10}
+"""No wires: the bank debits one only for a wire that it holds, and reconciliation lists any other."""
 COUNTERPARTIES = {
     "deposit": (
         "Brightlane Payments", "Cornerstone Cards", "Harbor Coffee Roasters", "Lakeside Dental Group",

@@ -5,14 +5,23 @@ from __future__ import annotations
 import re
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from services.provider_sandbox.operations import Query, Refusal
 
 LARGEST_LIMIT = 200
+LARGEST_POSITION = 2**63 - 1
 
 Limit = Annotated[int, Field(ge=1, le=LARGEST_LIMIT)]
 PageNumber = Annotated[int, Field(ge=1, le=10**9)]
+
+
+def _listed(value: object) -> object:
+    return value if isinstance(value, list) else [value]
+
+
+Ids = Annotated[list[str], BeforeValidator(_listed), Field(min_length=1, max_length=100)]
+"""A parameter that may be repeated."""
 
 
 class CursorPage(Query):
@@ -29,6 +38,13 @@ class NumberedPage(Query):
     def skipped(self, limit: int) -> int:
         """How many come before the page, if pages have this many."""
         return (self.page - 1) * limit
+
+
+class PositionedPage(Query):
+    """A list that is read from the oldest row to the newest. The cursor is the position of the last row read."""
+
+    after: Annotated[int, Field(ge=0, le=LARGEST_POSITION)] = 0
+    limit: Annotated[int, Field(ge=1, le=500)] = 100
 
 
 def read_cursor(cursor: str | None, pattern: str) -> tuple[str, ...] | None:

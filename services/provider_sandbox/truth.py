@@ -57,7 +57,8 @@ async def external_accounts(connection: Connection, _: str, query: OfCustomer) -
     rows = await connection.fetch(
         "SELECT external_account_id, customer_id, is_primary AS primary"
         " FROM external_account AS link JOIN core_customer USING (core_id)"
-        " WHERE link.status = 'open' AND ($1::text IS NULL OR customer_id = $1) ORDER BY sequence",
+        " WHERE link.status = 'open' AND ($1::text IS NULL OR customer_id = $1)"
+        " ORDER BY link.sequence",
         query.customer_id,
     )
     return [dict(row) for row in rows]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import NoReturn
 
 import structlog
@@ -21,8 +21,7 @@ async def keep_house(database: Database, retention: timedelta) -> NoReturn:
     while True:
         try:
             async with database.transaction() as connection:
-                before = datetime.now(UTC) - retention
-                forgotten = await recovery.forget_redeliveries(connection, before, BATCH)
+                forgotten = await recovery.forget_redeliveries(connection, retention, BATCH)
         except Exception as error:
             if not is_away(error):
                 raise

@@ -51,6 +51,11 @@ LEASES_EXPIRED = Counter("bankside_webhook_leases_expired", "Leases that ended u
 MADE_UNAVAILABLE = Counter(
     "bankside_webhook_made_unavailable", "Subscriptions given up on, by dead endpoints or 410."
 )
+EVENT_DAYS_KEPT = Counter(
+    "bankside_webhook_event_days_kept",
+    "Days of events beyond the retention that were not dropped, since deliveries of theirs are pending or the table was"
+    " in use; counted at each look, every ten minutes.",
+)
 
 
 async def measure_for_ever(database: Database, clock: Callable[[], datetime]) -> NoReturn:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from typing import Annotated, Any, ClassVar
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, ValidationInfo, field_validator
 from pydantic_settings import NoDecode
 
 from libs.runtime.service_settings import CommandSettings
 from libs.runtime.settings import settings_of
 from services.webhook_dispatcher.engine.rules import POST_SECONDS, RETRY_SECONDS
 from services.webhook_dispatcher.engine.run import CONNECTIONS
+from services.webhook_dispatcher.engine.schedule import longest_seconds
+
+DAY_SECONDS = 86400.0
 
 
 def _parts(value: Any) -> Any:
@@ -31,8 +35,6 @@ class Settings(CommandSettings):
     """
     secret_overlap_hours: float = Field(default=24.0, ge=0, le=24 * 7)
     """How long the previous secret of a subscription goes on signing after a rotation."""
-    retention_days: int = Field(default=30, ge=1, le=365)
-    """How long events, deliveries and attempts are kept."""
     retry_seconds: Annotated[
         tuple[Annotated[float, Field(ge=0, le=7 * 86400)], ...],
         NoDecode,
@@ -40,7 +42,22 @@ class Settings(CommandSettings):
         Field(min_length=1, max_length=30),
     ] = RETRY_SECONDS
     """The pauses between the attempts of a delivery, separated by commas; each is varied by a fifth."""
+    retention_days: int = Field(default=30, ge=1, le=365, validate_default=True)
+    """How long events, deliveries and attempts are kept: longer than a delivery is tried."""
     slots: int = Field(default=256, ge=1, le=4096)
     """Attempts that one process has under way at most."""
     delivery_lease_seconds: float = Field(default=30.0, gt=POST_SECONDS, le=300)
     """After a crash, another process goes on with a delivery when so long has passed."""
+
+    @field_validator("retention_days")
+    @classmethod
+    def _outlasts_the_schedule(cls, retention_days: int, known: ValidationInfo) -> int:
+        if "retry_seconds" not in known.data:
+            return retention_days
+        needed = math.ceil(longest_seconds(known.data["retry_seconds"]) / DAY_SECONDS)
+        if retention_days < needed:
+            raise ValueError(
+                "with the retry schedule that is set,"
+                f" BANKSIDE_WEBHOOK_DISPATCHER_RETENTION_DAYS has to be at least {needed}"
+            )
+        return retention_days

@@ -1,4 +1,7 @@
-"""The broker or the database dies in the middle of work: everybody is answered, and everything is done once."""
+"""The broker or the database dies in the middle of work: everybody is answered, and everything is done once.
+
+Books that agree with the bank's afterwards are part of it.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +19,7 @@ from tests.support.infrastructure import Environment
 from tests.support.live import ACCOUNTS, CUSTOMERS, SHORT_WAITS, Deployment, Live, hands_on
 from tests.support.own_servers import own_postgres, own_rabbitmq
 from tests.support.people import application, new_key
+from tests.support.reconciling import assert_reconciled
 from tests.support.recorded_events import RecordedEvents
 from tests.support.stack import running_stack
 from tests.support.waiting import eventually
@@ -47,6 +51,7 @@ async def mortal(
         ):
             await rabbitmq.settled()
             yield live, {"postgres": postgres.kill, "rabbitmq": rabbitmq.kill}
+            await assert_reconciled(stack)
 
 
 async def test_broker_and_database_die_in_the_middle_of_onboardings(

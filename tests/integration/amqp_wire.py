@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+import struct
+from collections.abc import AsyncIterator, Iterator
 from urllib.parse import urlsplit
 
 from deploy.local.ports import LOOPBACK
 
 CHUNK = 65536
+METHOD = 1
 
 
 class Wire:
@@ -28,6 +30,8 @@ class Wire:
         self.connections = 0
         self.sent = b""
         """All that was sent to the broker."""
+        self._holds_answers = False
+        self._held: dict[asyncio.StreamWriter, bytearray] = {}
         self.url = ""
         self.is_open = True
         """False: who connects is refused."""
@@ -40,6 +44,23 @@ class Wire:
         """From now on nothing moves, in either direction, as when a network swallows packets."""
         self._heard.clear()
         self._flows.clear()
+
+    def hold_answers(self) -> None:
+        """From now on what the broker says is kept back, until `end_without_confirms`."""
+        self._holds_answers = True
+
+    def end_without_confirms(self) -> None:
+        """Pass on what was held, but for publisher confirms, and end each connection by FIN right behind it."""
+        self._holds_answers = False
+        for writer, data in self._held.items():
+            writer.write(b"".join(frame for frame in _frames(bytes(data)) if not _confirms(frame)))
+            writer.close()
+        self._held.clear()
+
+    def heal(self) -> None:
+        """Let everything move again."""
+        self._heard.set()
+        self._flows.set()
 
     def cut(self) -> None:
         """Break every connection; new ones can be heard again."""
@@ -57,6 +78,9 @@ class Wire:
                 if to_broker:
                     await self._flows.wait()
                     self.sent += data
+                elif self._holds_answers:
+                    self._held.setdefault(writer, bytearray()).extend(data)
+                    continue
                 else:
                     await self._heard.wait()
                     allowed = self.answers_allowed
@@ -98,6 +122,22 @@ class Wire:
             for end in both:
                 end.transport.abort()
             self._open -= both
+
+
+def _frames(data: bytes) -> Iterator[bytes]:
+    """The whole frames of AMQP 0-9-1 in `data`: type, channel, size, payload, end."""
+    at = 0
+    while at + 7 <= len(data):
+        (size,) = struct.unpack_from(">L", data, at + 3)
+        if at + 8 + size > len(data):
+            return
+        yield data[at : at + 8 + size]
+        at += 8 + size
+
+
+def _confirms(frame: bytes) -> bool:
+    """Whether it is Basic.Ack or Basic.Nack."""
+    return frame[0] == METHOD and struct.unpack_from(">HH", frame, 7) in {(60, 80), (60, 120)}
 
 
 @contextlib.asynccontextmanager

@@ -1,6 +1,7 @@
 """A replica of onboarding whose person update leaves traces in tables: `python -m tests.integration.replica`.
 
-Made to be killed. The handler records each drive, waits while `gate` is closed, and then has its one effect.
+Made to be killed. The handler records each drive, waits while `gate` is closed, raises the error that `ending` names if
+it names one, and else has its one effect.
 """
 
 from __future__ import annotations
@@ -14,13 +15,14 @@ from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.contracts.customers import UpdatePerson
+from libs.contracts.errors import Unavailable
 from libs.contracts.onboarding_operations import UPDATE_PERSON
 from libs.contracts.result import Result
 from libs.contracts.table import operations_of
 from libs.messaging.broker import Broker
 from libs.persistence.engine import open_database
 from libs.runtime.acceptance import Arriving
-from libs.runtime.commands import Drive, run_commands
+from libs.runtime.commands import Drive, NeedsOperator, run_commands
 from libs.runtime.process import Process, run
 from libs.runtime.service_settings import MessagingSettings
 from libs.runtime.settings import settings_of
@@ -28,9 +30,16 @@ from libs.runtime.settings import settings_of
 TRACES = (
     "CREATE TABLE gate (open boolean NOT NULL)",
     "INSERT INTO gate VALUES (true)",
+    "CREATE TABLE ending (error text)",
+    "INSERT INTO ending VALUES (NULL)",
     "CREATE TABLE drives (n serial, command_id uuid, attempt int, pid int)",
     "CREATE TABLE effects (n serial, command_id uuid, person_id text)",
 )
+ENDINGS: dict[str, Exception] = {
+    "unavailable": Unavailable(),
+    "fault": AssertionError("of the test"),
+    "needs_operator": NeedsOperator("The test decides."),
+}
 BROKER_WAIT_SECONDS = 10.0
 POLL_SECONDS = 0.02
 LEASE_SECONDS = 3.0
@@ -53,6 +62,10 @@ async def update_person(drive: Drive, command: UpdatePerson) -> Result:
         )
     while not await _is_open(drive):
         await asyncio.sleep(POLL_SECONDS)
+    async with drive.database.transaction() as connection:
+        error = (await connection.execute(text("SELECT error FROM ending"))).scalar_one()
+    if error is not None:
+        raise ENDINGS[error]
     async with drive.transaction() as connection:
         await connection.execute(
             text(

@@ -12,11 +12,13 @@ from aio_pika.abc import AbstractChannel
 
 from libs.contracts.events import Event
 from libs.messaging import broker as broker_module
-from libs.messaging import event_consumer
+from libs.messaging import consumption, event_consumer, session
 from libs.messaging.broker import Broker, Session
 from libs.messaging.event_consumer import EventConsumer
+from libs.messaging.metrics import CONSUMER_RESTARTS
+from libs.messaging.topology import events_queue
 from libs.runtime.process import Process
-from tests.integration.amqp_wire import wire_to
+from tests.integration.amqp_wire import Wire, wire_to
 from tests.support.event_bus import event_bus, made_up_events
 from tests.support.infrastructure import Environment
 from tests.support.people import new_key
@@ -42,6 +44,10 @@ class Talkative:
         assert self._channel is not None
         message = aio_pika.Message(b"x" * KILOBYTES_64)
         await self._channel.default_exchange.publish(message, "nobody", mandatory=False)
+
+    async def talk_for_ever(self) -> None:
+        while True:
+            await self.talk()
 
 
 async def test_an_ack_that_was_waiting_when_the_connection_died_does_not_end_the_consumer(
@@ -91,6 +97,176 @@ async def test_an_ack_that_was_waiting_when_the_connection_died_does_not_end_the
 
             await eventually("what came later is taken", all_taken)
             await asyncio.gather(*talking, return_exceptions=True)
+
+
+@pytest.fixture
+def quickly_watched(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sessions that are probed ten times a second, and standstill that is noticed after one."""
+    monkeypatch.setattr(session, "TEND_SECONDS", 0.1)
+    monkeypatch.setattr(session, "TENDS_PER_PROBE", 1)
+    monkeypatch.setattr(session, "ANSWER_SECONDS", 2.0)
+    monkeypatch.setattr(session, "UNHEARD_SECONDS", 1.0)
+    monkeypatch.setattr(consumption, "STALL_SECONDS", 1.0)
+
+
+async def is_ready(broker: Broker) -> bool:
+    try:
+        await broker.ping()
+    except ConnectionError:
+        return False
+    return True
+
+
+async def is_not_ready(broker: Broker) -> bool:
+    return not await is_ready(broker)
+
+
+@pytest.mark.usefixtures("quickly_watched")
+async def test_an_ack_behind_a_full_write_queue_does_not_outlive_a_connection_that_died_in_silence(
+    fresh_environment: Environment,
+) -> None:
+    """More writers than the write queue has places: the ack waits for one, and no FIN or RST ever comes."""
+    seen: set[str] = set()
+    begun, may_end = asyncio.Event(), asyncio.Event()
+
+    async def record(events: Sequence[Event]) -> Collection[int]:
+        begun.set()
+        await may_end.wait()
+        seen.update(event.event_id for event in events)
+        return ()
+
+    async with wire_to(fresh_environment.amqp_url) as wire:
+        broker, process = Broker(wire.url, SERVICE), Process(SERVICE)
+        consumer = EventConsumer(SERVICE, record)
+        broker.add(consumer)
+        talkers = [Talkative() for _ in range(16)]
+        for talker in talkers:
+            broker.add(talker)
+        async with (
+            process.background("events", consumer.run()),
+            broker.open(),
+            event_bus(fresh_environment.amqp_url) as bus,
+        ):
+            await broker.start(wait_seconds=5)
+            first = made_up_events(1, "tenant", new_key())
+            later = made_up_events(3, "tenant", new_key())
+            await bus.publish(first)
+            await asyncio.wait_for(begun.wait(), 5)
+
+            wire.stall()
+            talking = [
+                asyncio.create_task(talker.talk_for_ever(), name="talk") for talker in talkers
+            ]
+            may_end.set()
+            await eventually("it is not ready", partial(is_not_ready, broker))
+            await asyncio.wait(talking, timeout=20)
+            assert all(task.done() for task in talking), "no wait outlives its session"
+            wire.heal()
+            await bus.publish(later)
+
+            async def all_taken() -> bool:
+                return seen >= {event.event_id for event in (*first, *later)}
+
+            await eventually("what came later is taken", all_taken)
+            await asyncio.gather(*talking, return_exceptions=True)
+
+
+@pytest.mark.usefixtures("quickly_watched")
+async def test_a_consumer_that_gets_nothing_although_events_wait_is_restarted_and_counted(
+    fresh_environment: Environment,
+) -> None:
+    seen: list[str] = []
+
+    async def record(events: Sequence[Event]) -> Collection[int]:
+        seen.extend(event.event_id for event in events)
+        return ()
+
+    broker, process = Broker(fresh_environment.amqp_url, SERVICE), Process(SERVICE)
+    consumer = EventConsumer(SERVICE, record)
+    broker.add(consumer)
+    before = restarts()
+    async with (
+        process.background("events", consumer.run()),
+        broker.open(),
+        event_bus(fresh_environment.amqp_url) as bus,
+    ):
+        await broker.start(wait_seconds=5)
+        await consumer._consumption._cancel()  # unnoticed, as a consumer that the broker forgot
+        event = made_up_events(1, "tenant", new_key())
+        await bus.publish(event)
+
+        await eventually("it says so", partial(is_not_ready, broker))
+        await eventually("the event is taken", partial(is_in, seen, event[0].event_id))
+        await eventually("it is ready again", partial(is_ready, broker))
+
+    assert restarts() == before + 1
+
+
+@pytest.mark.usefixtures("quickly_watched")
+async def test_a_batch_that_is_recorded_slowly_pauses_the_consumer_and_restarts_nothing(
+    fresh_environment: Environment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(event_consumer, "HOLD_SECONDS", 0.2)
+    seen: list[str] = []
+    begun, may_end = asyncio.Event(), asyncio.Event()
+
+    async def record(events: Sequence[Event]) -> Collection[int]:
+        begun.set()
+        await may_end.wait()
+        seen.extend(event.event_id for event in events)
+        return ()
+
+    async with wire_to(fresh_environment.amqp_url) as wire:
+        broker, process = Broker(wire.url, SERVICE), Process(SERVICE)
+        consumer = EventConsumer(SERVICE, record)
+        broker.add(consumer)
+        before = restarts()
+        async with (
+            process.background("events", consumer.run()),
+            broker.open(),
+            event_bus(fresh_environment.amqp_url) as bus,
+        ):
+            await broker.start(wait_seconds=5)
+            first, later = (made_up_events(n, "tenant", new_key()) for n in (1, 20))
+            await bus.publish(first)
+            await asyncio.wait_for(begun.wait(), 5)
+            await bus.publish(later)
+            await eventually("it says that it is paused", partial(is_not_ready, broker))
+            for _ in range(4):  # sessions lost meanwhile take nothing
+                connections = wire.connections
+                wire.cut()
+                await eventually("it is back", partial(more_connections, wire, connections))
+            await asyncio.sleep(2 * consumption.STALL_SECONDS)
+            waiting = await ready_in(fresh_environment, events_queue(SERVICE))
+            may_end.set()
+            ids = {event.event_id for event in (*first, *later)}
+            await eventually("all are taken", partial(are_in, seen, ids))
+
+    assert waiting == 21
+    assert restarts() == before
+
+
+def restarts() -> float:
+    return float(CONSUMER_RESTARTS.labels(events_queue(SERVICE))._value.get())
+
+
+async def is_in(seen: list[str], event_id: str) -> bool:
+    return event_id in seen
+
+
+async def are_in(seen: list[str], event_ids: set[str]) -> bool:
+    return set(seen) >= event_ids
+
+
+async def more_connections(wire: Wire, than: int) -> bool:
+    return wire.connections > than
+
+
+async def ready_in(environment: Environment, queue: str) -> int:
+    connection = await aio_pika.connect(environment.amqp_url)
+    async with connection, connection.channel() as channel:
+        found = await channel.declare_queue(queue, passive=True)
+        return found.declaration_result.message_count or 0
 
 
 async def test_few_events_are_recorded_together_and_a_full_batch_waits_for_nothing(

@@ -12,7 +12,7 @@ import asyncpg
 from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 
-from libs.persistence import inbox
+from libs.persistence import forgetting, inbox
 from libs.persistence.engine import Database, is_away
 from libs.persistence.inbox_groups import Held
 from libs.runtime.acceptance import Known, recording
@@ -119,7 +119,7 @@ async def test_what_is_there_already_amid_a_group_is_told_as_it_is(database: Dat
     async with inbox.fenced(database, finished) as connection:
         await inbox.finish(connection, finished, b"reply")
     async with inbox.fenced(database, forgotten) as connection:
-        await inbox.forget(connection, forgotten)
+        await forgetting.forget(connection, forgotten)
 
     known, groups = await record(
         database,

@@ -12,7 +12,7 @@ from sqlalchemy.exc import DBAPIError
 from libs.contracts.onboarding_operations import UPDATE_PERSON
 from libs.contracts.principal import Family, Principal
 from libs.messaging.envelope import encode
-from libs.persistence import inbox
+from libs.persistence import forgetting, inbox
 from libs.persistence.engine import Database, is_away
 from tests.integration.gateway.desk import until
 from tests.integration.tables import execute, rows
@@ -132,7 +132,7 @@ async def test_an_internal_command_is_recorded_once_however_often_it_is_enqueued
 
 async def forget(database: Database, command: inbox.Leased) -> None:
     async with inbox.fenced(database, command) as connection:
-        await inbox.forget(connection, command)
+        await forgetting.forget(connection, command)
 
 
 async def test_a_forgotten_command_begins_anew_by_another_message_and_not_by_a_redelivery(
@@ -163,7 +163,7 @@ async def test_a_command_that_is_forgotten_while_it_arrives_again_is_new(
             return await inbox.accept(connection, accepting(first.command_id), None, lease=True)
 
     async with inbox.fenced(database, first) as connection:
-        await inbox.forget(connection, first)
+        await forgetting.forget(connection, first)
         arriving = asyncio.create_task(arrive())
         await until(
             lambda: rows(database, "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from uuid import UUID, uuid4
 
-from libs.persistence import inbox
+from libs.persistence import forgetting, inbox
 from libs.persistence.engine import Database
 
 
@@ -33,7 +33,7 @@ async def accept(
 async def forget(database: Database, leased: inbox.Leased | inbox.Existing | None) -> None:
     assert isinstance(leased, inbox.Leased)
     async with inbox.fenced(database, leased) as connection:
-        await inbox.forget(connection, leased)
+        await forgetting.forget(connection, leased)
 
 
 async def test_a_forgotten_command_is_begun_anew_by_another_message(database: Database) -> None:

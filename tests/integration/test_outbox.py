@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import aio_pika
@@ -16,10 +17,13 @@ from sqlalchemy import text
 from libs.contracts.customer_views import PersonEventData
 from libs.contracts.customers import CustomerStatus
 from libs.contracts.events import EVENT_TYPES, Event, new_event
+from libs.messaging import publisher
 from libs.messaging.broker import Broker
-from libs.messaging.topology import EVENTS, declare_exchanges
+from libs.messaging.topology import EVENTS, declare_exchanges, events_queue
 from libs.persistence import cursor, outbox
 from libs.persistence.engine import Database
+from libs.runtime import outbox_relay
+from libs.runtime.metrics import EVENTS_RETURNED
 from libs.runtime.outbox_relay import run_relay
 from libs.runtime.process import Process
 from tests.integration.amqp_wire import wire_to
@@ -155,12 +159,13 @@ async def test_what_was_published_and_not_deleted_is_published_again(database: D
     class Killed(Exception):
         pass
 
-    async def publish_and_die(events: Sequence[Event]) -> None:
+    async def publish_and_die(events: Sequence[Event]) -> Collection[str]:
         published.extend(event.event_id for event in events)
         raise Killed
 
-    async def publish(events: Sequence[Event]) -> None:
+    async def publish(events: Sequence[Event]) -> Collection[str]:
         published.extend(event.event_id for event in events)
+        return ()
 
     events = [an_event("p1", n) for n in range(3)]
     await record(database, *events)
@@ -177,12 +182,14 @@ async def test_what_was_published_and_not_deleted_is_published_again(database: D
 async def test_a_relay_that_dies_is_replaced_by_another(database: Database) -> None:
     led, took_over = asyncio.Event(), asyncio.Event()
 
-    async def never(_events: Sequence[Event]) -> None:
+    async def never(_events: Sequence[Event]) -> Collection[str]:
         led.set()
         await asyncio.Event().wait()
+        return ()
 
-    async def publish(_events: Sequence[Event]) -> None:
+    async def publish(_events: Sequence[Event]) -> Collection[str]:
         took_over.set()
+        return ()
 
     await record(database, an_event("p1", 1))
     leader = asyncio.create_task(outbox.Relay(database, never).run_while_leading())
@@ -222,6 +229,156 @@ async def test_a_broken_way_to_the_broker_loses_no_event_and_keeps_the_order(
 
 async def last_is(received: Sequence[AbstractIncomingMessage], sequence: int) -> bool:
     return bool(received) and sequences(received, "p1")[-1] == sequence
+
+
+async def test_an_event_is_relayed_after_its_commit_without_waiting_for_the_poll(
+    fresh_environment: Environment, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(outbox, "POLL_SECONDS", 3600.0)
+    async with (
+        subscribed(fresh_environment.amqp_url) as received,
+        relays(fresh_environment.amqp_url, database),
+    ):
+        for count in range(1, 4):
+            await record(database, an_event("p1", count))
+
+            await until(lambda count=count: enough(received, count))  # type: ignore[misc]
+
+    assert sequences(received, "p1") == [1, 2, 3]
+
+
+async def test_a_commit_wakes_the_relay_only_if_it_recorded_events(database: Database) -> None:
+    with pytest.raises(ZeroDivisionError):
+        async with database.transaction() as connection:
+            await outbox.record(connection, an_event("p1", 1))
+            raise ZeroDivisionError
+    async with database.transaction() as connection:
+        await connection.execute(text("SELECT 1"))
+    assert not database.events_recorded.is_set()
+
+    await record(database, an_event("p1", 1))
+
+    assert database.events_recorded.is_set()
+
+
+# Events that no queue takes
+
+
+@asynccontextmanager
+async def routing(amqp_url: str, *patterns: str) -> AsyncIterator[None]:
+    """Only events of these types have a queue: the one of the dispatcher is bound to them instead of to all."""
+    connection = await aio_pika.connect(amqp_url)
+    async with connection, connection.channel() as channel:
+        queue = await channel.get_queue(events_queue("webhook_dispatcher"), ensure=False)
+        await queue.unbind(EVENTS, "#")
+        for pattern in patterns:
+            await queue.bind(EVENTS, pattern)
+        yield
+        await queue.bind(EVENTS, "#")
+
+
+async def set_aside(database: Database) -> list[tuple[str, int]]:
+    async with database.transaction() as connection:
+        rows = await connection.execute(
+            text("SELECT resource_id, sequence FROM outbox_unroutable ORDER BY id")
+        )
+        return [(row.resource_id, row.sequence) for row in rows]
+
+
+def renamed(event: Event, kind: str) -> Event:
+    return replace(event, type=kind)
+
+
+async def test_an_event_that_no_queue_takes_is_kept_holds_back_its_aggregate_and_no_other(
+    fresh_environment: Environment, database: Database
+) -> None:
+    amqp_url = fresh_environment.amqp_url
+    returned = EVENTS_RETURNED._value.get()
+    async with relays(amqp_url, database), routing(amqp_url, "person.*"):
+        await record(database, renamed(an_event("lost", 1), "nobody.listens"))
+        await until(lambda: set_aside(database))
+
+        await record(database, an_event("lost", 2), an_event("p1", 1))
+        await until(lambda: is_empty(database))
+
+        assert await set_aside(database) == [("lost", 1), ("lost", 2)]
+        assert EVENTS_RETURNED._value.get() == returned + 1
+        async with database.transaction() as connection:
+            assert await outbox.count_unroutable(connection) == 2
+
+
+async def test_an_event_that_no_queue_took_is_published_once_one_does_in_its_order(
+    fresh_environment: Environment, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(outbox, "UNROUTABLE_SECONDS", 0.2)
+    amqp_url = fresh_environment.amqp_url
+    async with relays(amqp_url, database):
+        async with routing(amqp_url):
+            await record(database, an_event("p1", 1))
+            await until(lambda: set_aside(database))
+            await record(database, *(an_event("p1", n) for n in (2, 3, 4)), an_event("p2", 1))
+            await until(lambda: is_empty(database))
+            assert len(await set_aside(database)) == 5
+
+        async with subscribed(amqp_url) as received:
+            await until(lambda: enough(received, 5))
+
+        assert sequences(received, "p1") == [1, 2, 3, 4]
+        assert await set_aside(database) == []
+
+
+# Readiness
+
+
+async def readiness_of_a_relay(
+    amqp_url: str, database: Database, opened: AsyncExitStack
+) -> Process:
+    process, broker = Process("onboarding"), Broker(amqp_url, "onboarding")
+    await opened.enter_async_context(broker.open())
+    await opened.enter_async_context(run_relay(process, broker, database))
+    await broker.start(wait_seconds=WAIT_SECONDS)
+    process.readiness.switch(True)
+    return process
+
+
+async def test_who_relays_and_who_stands_by_are_ready(
+    fresh_environment: Environment, database: Database
+) -> None:
+    async with AsyncExitStack() as opened:
+        processes = [
+            await readiness_of_a_relay(fresh_environment.amqp_url, database, opened)
+            for _ in range(2)
+        ]
+
+        for process in processes:
+            await until(lambda process=process: is_ready(process))  # type: ignore[misc]
+
+
+async def is_ready(process: Process) -> bool:
+    return not await process.readiness.failures()
+
+
+async def test_a_relay_with_events_that_the_broker_does_not_confirm_is_not_ready(
+    fresh_environment: Environment, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(outbox_relay, "PROGRESS_SECONDS", 2.0)
+    monkeypatch.setattr(publisher, "PUBLISH_SECONDS", 1.0)
+    async with AsyncExitStack() as opened:
+        wire = await opened.enter_async_context(wire_to(fresh_environment.amqp_url))
+        process = await readiness_of_a_relay(wire.url, database, opened)
+        await until(lambda: is_ready(process))
+
+        wire.silence()
+        await record(database, an_event("p1", 1))
+
+        await until(lambda: is_not_relaying(process))
+        wire.cut()
+        await until(lambda: is_ready(process))
+        await until(lambda: is_empty(database))
+
+
+async def is_not_relaying(process: Process) -> bool:
+    return "outbox-relay" in await process.readiness.failures()
 
 
 # The feed cursor

@@ -72,6 +72,10 @@ class Bank:
         """`POST /simulate/<what>`; what it answers."""
         return await self._done("POST", f"/simulate/{what}", body or None, seconds)
 
+    async def patch(self, what: str, /, **body: Any) -> Any:
+        """`PATCH /simulate/<what>`; what it answers."""
+        return await self._done("PATCH", f"/simulate/{what}", body)
+
     async def customers(self, *customer_ids: str) -> list[Row]:
         """All records at both providers of these customers or persons; of everybody when none is named."""
         return await self._truth("customers", customer_ids)

@@ -21,10 +21,15 @@ from typing import Any
 from aiohttp import web
 
 from deploy.local.ports import LOOPBACK
+from libs.contracts.wires import SendWire
 
 Answer = tuple[int, dict[str, Any]]
 
 FAULTS = ("latency", "refuse", "error", "duplicate_reply", "fail_after_success", "accept_then_drop")
+
+
+FEEDS = ("list_events", "list_wires")
+"""What is read all the time, whatever a test does: no fault strikes it."""
 
 
 class Dropped(Exception):
@@ -50,6 +55,8 @@ class FakeCore:
     faults: dict[str, float] = field(default_factory=dict)
     only: str | None = None
     latency_seconds: float = 0.0
+    finds_wires: bool = True
+    """Wires can be found by their id, also when their keys are forgotten."""
     silent: bool = False
     """Tell the feed nothing."""
     completes_at_once: bool = False
@@ -89,6 +96,17 @@ class FakeCore:
         self._healed.set()
         self._healed = asyncio.Event()
 
+    def carry_out_before(self, transaction_id: str, wire: SendWire) -> None:
+        """As if it had carried out the wire in a past of which we know nothing any more."""
+        body = {
+            "account_id": wire.sending_account_id,
+            "external_account_id": wire.external_account_id,
+            "amount": f"{wire.amount:.2f}",
+            "purpose": wire.purpose,
+        }
+        status, _ = self._carry_out(transaction_id, body)
+        assert status == 200
+
     def forget_keys(self) -> None:
         self.keys.clear()
 
@@ -110,6 +128,10 @@ class FakeCore:
     def application(self) -> web.Application:
         application = web.Application()
         application.router.add_post("/core/wires", self._endpoint("send_wire", self._send))
+        application.router.add_get("/core/wires", self._endpoint("list_wires", self._newest))
+        application.router.add_get(
+            "/core/wires/{transaction_id}", self._endpoint("get_wire", self._wire)
+        )
         application.router.add_get(
             "/core/operations/{key}", self._endpoint("get_operation", self._operation)
         )
@@ -122,7 +144,7 @@ class FakeCore:
         async def handle(request: web.Request) -> web.Response:
             assert request.headers["Authorization"] == f"Bearer {self.token}"
             self.received[name] += 1
-            self.unanswered += name != "list_events"
+            self.unanswered += name not in FEEDS
             try:
                 await request.read()
                 status, body = await self._under_faults(name, lambda: perform(request))
@@ -131,13 +153,13 @@ class FakeCore:
                     request.transport.abort()
                 return web.Response()
             finally:
-                self.unanswered -= name != "list_events"
+                self.unanswered -= name not in FEEDS
             return web.json_response(body, status=status)
 
         return handle
 
     def _strikes(self, name: str, kind: str) -> bool:
-        if name == "list_events" or self.only not in (None, name):
+        if name in FEEDS or self.only not in (None, name):
             return False
         return random.random() < self.faults.get(kind, 0)
 
@@ -206,6 +228,18 @@ class FakeCore:
             return refusal(404, "unknown_key")
         status, body = known[1]
         return 200, {"operation": "send_wire", "status": status, "body": body}
+
+    async def _wire(self, request: web.Request) -> Answer:
+        transaction_id = request.match_info["transaction_id"]
+        wire = self.wires.get(transaction_id)
+        if wire is None or not self.finds_wires:
+            return refusal(404, "not_found")
+        return 200, {"transaction_id": transaction_id, "state": wire["state"]}
+
+    async def _newest(self, request: web.Request) -> Answer:
+        assert request.query["order"] == "newest"
+        newest = list(reversed(self.wires))[: int(request.query["limit"])]
+        return 200, {"wires": [{"transaction_id": each} for each in newest], "next": None}
 
     async def _events(self, request: web.Request) -> Answer:
         after, limit = int(request.query["after"]), int(request.query["limit"])

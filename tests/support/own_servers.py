@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
+import shutil
+import subprocess
 import tempfile
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from deploy.local.ports import LOOPBACK
+from deploy.local.postgres import SUPERUSER, Postgres
 from deploy.local.services import DATABASE, Secrets
-from libs.runtime.supervision import Supervisor
+from libs.runtime.supervision import ChildSpec, Supervisor
 from tests.support.infrastructure import (
     START_SECONDS,
     environment_urls,
@@ -25,8 +30,49 @@ from tests.support.waiting import eventually
 class OwnPostgres:
     database_urls: Mapping[str, str] = field(repr=False)
     """By role, as in Environment."""
-    kill: Callable[[], None]
-    """`kill -9` of the server; it is started again after half a second."""
+    postgres: Postgres
+    supervisor: Supervisor = field(repr=False)
+    log_path: Path
+
+    def kill(self) -> None:
+        """`kill -9` of the server; it is started again after half a second."""
+        self.supervisor.kill("postgres")
+
+    async def back_up(self) -> None:
+        """Take a base backup of the running server, with the WAL that makes it consistent."""
+        server = self.postgres.child(None)
+        self._backup.mkdir(mode=0o700)
+        if server.user is not None and server.group is not None:
+            os.chown(self._backup, server.user, server.group)
+        await asyncio.to_thread(
+            subprocess.run,
+            [
+                str(Path(server.command[0]).with_name("pg_basebackup")),
+                *("--pgdata", str(self._backup), "--wal-method", "stream"),
+                *("--checkpoint", "fast", "--no-sync", "--no-password"),
+                *("--host", LOOPBACK, "--port", str(self.postgres.port), "--username", SUPERUSER),
+            ],
+            env={**server.env, "PGPASSWORD": self.postgres.password},
+            cwd=self.postgres.home,
+            user=server.user,
+            group=server.group,
+            extra_groups=None if server.user is None else [],
+            timeout=START_SECONDS,
+            check=True,
+        )
+
+    async def restore(self) -> None:
+        """`kill -9` of the server, and start it on the data of the backup: what came later is forgotten."""
+        self.supervisor.kill("postgres")
+        await self.supervisor.stop("postgres")
+        shutil.rmtree(self.postgres.data)
+        self._backup.rename(self.postgres.data)
+        self.supervisor.start(self.postgres.child(self.log_path))
+        await self.supervisor.until_ready(["postgres"], START_SECONDS)
+
+    @property
+    def _backup(self) -> Path:
+        return self.postgres.home / "backup"
 
 
 @dataclass(frozen=True)
@@ -34,10 +80,28 @@ class OwnRabbitMQ:
     amqp_url: str = field(repr=False)
     home: Path
     kill: Callable[[], None]
+    node: ChildSpec = field(repr=False)
 
     async def settled(self) -> None:
         """Wait until a kill finds nothing but what the node has on disk."""
         await until_settled(self.home)
+
+    async def block_publishers(self) -> None:
+        """Raise the alarm of memory: from now on the node reads nothing from connections that have published.
+
+        A node that is started anew begins with the configured limit, and without the alarm.
+        """
+        server, *_ = self.node.command
+        tool = Path(server).with_name("rabbitmqctl")
+        await asyncio.to_thread(
+            subprocess.run,
+            [str(tool), "set_vm_memory_high_watermark", "absolute", "1"],
+            env=dict(self.node.env),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            timeout=START_SECONDS,
+            check=True,
+        )
 
 
 async def until_settled(home: Path) -> None:
@@ -65,15 +129,16 @@ async def own_postgres(secrets: Secrets, *, migrated: bool = True) -> AsyncItera
     with _own_folder() as home:
         postgres = new_postgres(home / "postgres", secrets)
         await asyncio.to_thread(postgres.initialise)
+        log_path = home / "postgres.log"
         async with Supervisor() as supervisor:
-            supervisor.start(postgres.child(home / "postgres.log"))
+            supervisor.start(postgres.child(log_path))
             await supervisor.until_ready(["postgres"], START_SECONDS)
             await postgres.create_database(DATABASE)
             await asyncio.to_thread(postgres.create_schemas, DATABASE, secrets.schema_passwords())
             urls = environment_urls(postgres, secrets, DATABASE)
             if migrated:
                 await asyncio.to_thread(migrate, urls)
-            yield OwnPostgres(urls, kill=lambda: supervisor.kill("postgres"))
+            yield OwnPostgres(urls, postgres, supervisor, log_path)
 
 
 @contextlib.asynccontextmanager
@@ -83,11 +148,12 @@ async def own_rabbitmq(secrets: Secrets) -> AsyncIterator[OwnRabbitMQ]:
         rabbitmq = new_rabbitmq(home / "rabbitmq", secrets)
         rabbitmq.prepare()
         async with Supervisor() as supervisor:
-            for spec in rabbitmq.children(home / "epmd.log", home / "rabbitmq.log"):
+            port_mapper, node = rabbitmq.children(home / "epmd.log", home / "rabbitmq.log")
+            for spec in (port_mapper, node):
                 supervisor.start(spec)
             await supervisor.until_ready(["rabbitmq"], START_SECONDS)
             yield OwnRabbitMQ(
-                rabbitmq.url(), rabbitmq.home, kill=lambda: supervisor.kill("rabbitmq")
+                rabbitmq.url(), rabbitmq.home, lambda: supervisor.kill("rabbitmq"), node
             )
 
 

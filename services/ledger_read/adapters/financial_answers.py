@@ -160,7 +160,8 @@ def read_answer(operation: str, shape: type[AnswerT], answer: Any) -> AnswerT:
     """`answer` as `shape`.
 
     Raises:
-        ProviderError: it is not of that shape. What is wrong with it is logged by place and kind, never its content.
+        ProviderError: it is not of that shape. What is wrong with it is logged, and noted on the error, by place and
+            kind, never its content.
     """
     try:
         return shape.model_validate(answer)
@@ -172,7 +173,10 @@ def read_answer(operation: str, shape: type[AnswerT], answer: Any) -> AnswerT:
             count=len(mistakes),
             mistakes=[{"loc": m["loc"], "type": m["type"]} for m in mistakes[:LOGGED_MISTAKES]],
         )
-        raise ProviderError from None
+        broken = ProviderError()
+        for mistake in mistakes[:LOGGED_MISTAKES]:
+            broken.add_note(f"{'.'.join(map(str, mistake['loc']))} {mistake['type']}")
+        raise broken from None
 
 
 def last_four(account_number: str) -> str:

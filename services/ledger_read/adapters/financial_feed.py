@@ -7,6 +7,7 @@ from typing import Any
 
 from libs.contracts.errors import ProviderError
 from libs.providers.errors import ProviderRefusal
+from libs.providers.feed import decode_entries
 from libs.providers.http import ProviderClient
 from services.ledger_read.adapters.feed_translations import (
     OPERATION,
@@ -32,6 +33,7 @@ class FinancialFeed:
 
         Raises:
             ProviderTimeout, ProviderError, Unavailable: there is no usable answer.
+            UndecodableEntry: the next entry is not of a shape that is known.
         """
         try:
             answer = await self._client.read(
@@ -43,7 +45,7 @@ class FinancialFeed:
         except ProviderRefusal as refusal:
             raise ProviderError from refusal
         page = read_answer(OPERATION, FeedPageAnswer, answer)
-        return [_translate(entry) for entry in page.events]
+        return decode_entries(page.events, after, _translate)
 
 
 def _translate(entry: Any) -> FeedEntry:

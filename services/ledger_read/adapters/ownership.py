@@ -15,13 +15,11 @@ from libs.contracts.ownership import (
     ListOwnedAccounts,
     OwnedAccounts,
 )
-from libs.contracts.principal import Family, Principal
+from libs.contracts.principal import SERVICE, Principal
 from libs.runtime.asking import Asking, Asks
 from libs.runtime.memory import Memory
 
 PAGE = 1000
-SERVICE = Principal(tenant="", tenant_name="", family=Family.PARTNER, subscription_key="")
-"""Who asks for a customer of any tenant: the service itself."""
 
 
 class OnboardingOwnership:

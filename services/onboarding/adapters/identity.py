@@ -6,33 +6,27 @@ from uuid import UUID
 
 from libs.contracts.customers import Business
 from libs.providers.http import ProviderClient, segment
-from services.onboarding.adapters.writes import create_business, create_person, write
+from libs.providers.writing import Capabilities, ProviderWrite
+from services.onboarding.adapters.writes import Writes
 from services.onboarding.models import PersonDetails, Verification
-from services.onboarding.ports import Attempt, Changes
+from services.onboarding.ports import Changes
 
 
 class HttpIdentityProvider:
-    def __init__(self, client: ProviderClient) -> None:
-        self._client = client
+    def __init__(self, client: ProviderClient, capabilities: Capabilities) -> None:
+        self._writes = Writes(client, capabilities)
 
-    async def verify_business(
-        self, customer_id: UUID, business: Business, attempt: Attempt
-    ) -> Verification:
-        return await create_business(self._client, customer_id, business, attempt, Verification)
+    def verify_business(self, customer_id: UUID, business: Business) -> ProviderWrite[Verification]:
+        return self._writes.create_business(customer_id, business, Verification)
 
-    async def verify_person(
-        self, person_id: UUID, customer_id: UUID, person: PersonDetails, attempt: Attempt
-    ) -> Verification:
-        return await create_person(
-            self._client, person_id, customer_id, person, attempt, Verification
-        )
+    def verify_person(
+        self, person_id: UUID, customer_id: UUID, person: PersonDetails
+    ) -> ProviderWrite[Verification]:
+        return self._writes.create_person(person_id, customer_id, person, Verification)
 
-    async def update(self, identity_id: str, changes: Changes, attempt: Attempt) -> Verification:
-        path, body = f"/customers/{segment(identity_id)}", {"fields": changes}
-        return await write(
-            self._client, "update_customer", "PATCH", path, body, attempt, Verification
-        )
+    def update(self, identity_id: str, changes: Changes) -> ProviderWrite[Verification]:
+        return self._writes.update_customer(identity_id, changes, Verification)
 
-    async def cancel(self, identity_id: str, attempt: Attempt) -> Verification:
+    def cancel(self, identity_id: str) -> ProviderWrite[Verification]:
         path = f"/customers/{segment(identity_id)}/cancel"
-        return await write(self._client, "cancel_customer", "POST", path, {}, attempt, Verification)
+        return self._writes.post("cancel_customer", path, {}, Verification)

@@ -1,78 +1,80 @@
-"""A provider's writes: sent under the attempt's key and deadline, their answers read."""
+"""Writes that the identity provider and core banking take alike."""
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypeVar
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
 from uuid import UUID
 
 import msgspec
 
 from libs.contracts.customers import Business
-from libs.providers.answers import read_answer
-from libs.providers.http import ProviderClient
+from libs.providers.http import ProviderClient, segment
+from libs.providers.keyed_write import KeyedWrite
+from libs.providers.outcomes import Reason
+from libs.providers.writing import Capabilities
 from services.onboarding.models import PersonDetails
-from services.onboarding.ports import Attempt
+from services.onboarding.ports import Changes
 
 AnswerT = TypeVar("AnswerT", bound=msgspec.Struct)
 
 
-async def write(
-    client: ProviderClient,
-    operation: str,
-    method: Literal["POST", "PATCH"],
-    path: str,
-    body: dict[str, Any],
-    attempt: Attempt,
-    model: type[AnswerT],
-) -> AnswerT:
-    """The parts of the answer that `model` names; others are left aside.
+@dataclass(frozen=True)
+class Writes:
+    """Makes the writes of one provider.
 
-    Raises:
-        ProviderRefusal, ProviderNotReached: as the client does.
-        ProviderUnknown: as the client does, or the answer is of another shape, so what happened is not known.
+    Args:
+        reasons: our reasons by the provider's codes; any other code is PROVIDER_REFUSED.
     """
-    answer = await client.write(
-        operation,
-        method,
-        path,
-        body,
-        idempotency_key=str(attempt.key),
-        deadline=attempt.deadline,
-        resumed=attempt.resumed,
-    )
-    return read_answer(answer, model)
 
+    client: ProviderClient
+    capabilities: Capabilities
+    reasons: Mapping[str, Reason] = field(default_factory=dict)
 
-async def create_business(
-    client: ProviderClient,
-    customer_id: UUID,
-    business: Business,
-    attempt: Attempt,
-    model: type[AnswerT],
-) -> AnswerT:
-    """A business's record, which both providers take alike."""
-    body = {
-        "customer_id": str(customer_id),
-        "kind": "business",
-        "business_customer_id": None,
-        "fields": business.model_dump(),
-    }
-    return await write(client, "create_customer", "POST", "/customers", body, attempt, model)
+    def post(
+        self, operation: str, path: str, body: dict[str, Any], answer: type[AnswerT]
+    ) -> KeyedWrite[AnswerT]:
+        return KeyedWrite(
+            self.client, self.capabilities, operation, "POST", path, body, answer, self.reasons
+        )
 
+    def create_business(
+        self, customer_id: UUID, business: Business, answer: type[AnswerT]
+    ) -> KeyedWrite[AnswerT]:
+        body = {
+            "customer_id": str(customer_id),
+            "kind": "business",
+            "business_customer_id": None,
+            "fields": business.model_dump(),
+        }
+        return self.post("create_customer", "/customers", body, answer)
 
-async def create_person(
-    client: ProviderClient,
-    person_id: UUID,
-    customer_id: UUID,
-    person: PersonDetails,
-    attempt: Attempt,
-    model: type[AnswerT],
-) -> AnswerT:
-    """A person's record, which both providers take alike."""
-    body = {
-        "customer_id": str(person_id),
-        "kind": "person",
-        "business_customer_id": str(customer_id),
-        "fields": person.model_dump(),
-    }
-    return await write(client, "create_customer", "POST", "/customers", body, attempt, model)
+    def create_person(
+        self, person_id: UUID, customer_id: UUID, person: PersonDetails, answer: type[AnswerT]
+    ) -> KeyedWrite[AnswerT]:
+        body = {
+            "customer_id": str(person_id),
+            "kind": "person",
+            "business_customer_id": str(customer_id),
+            "fields": person.model_dump(),
+        }
+        return self.post("create_customer", "/customers", body, answer)
+
+    def update_customer(
+        self, provider_id: str, changes: Changes, answer: type[AnswerT]
+    ) -> KeyedWrite[AnswerT]:
+        """Args:
+        provider_id: the provider's own id of the customer.
+        """
+        path, body = f"/customers/{segment(provider_id)}", {"fields": changes}
+        return KeyedWrite(
+            self.client,
+            self.capabilities,
+            "update_customer",
+            "PATCH",
+            path,
+            body,
+            answer,
+            self.reasons,
+        )

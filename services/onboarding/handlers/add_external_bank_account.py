@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from uuid import UUID
 
 from libs.contracts.customer_views import ExternalBankAccountAdded
@@ -15,18 +14,17 @@ from libs.contracts.errors import (
     Unavailable,
 )
 from libs.contracts.result import Result
+from libs.providers.outcomes import Reason
 from libs.runtime.commands import Drive
 from libs.runtime.crash import crash_point
-from services.onboarding.handlers.amendment import refuse_when_final
+from services.onboarding.handlers.amendment import refuse_to_overtake, refuse_when_final
 from services.onboarding.handlers.parts import Parts
-from services.onboarding.ids import derived, saga_id_of
+from services.onboarding.ids import derived
 from services.onboarding.models import CustomerRecord
 from services.onboarding.ports import LinkedAccount
+from services.onboarding.repository.sagas import saga_id_of
 from services.onboarding.repository.steps import SagaName
 from services.onboarding.saga import NothingSent, Saga, StepRefused
-
-ALREADY_LINKED = "already_linked"
-"""The code by which core banking says that it has this routing and account number already."""
 
 
 class AddExternalBankAccountHandler:
@@ -36,9 +34,9 @@ class AddExternalBankAccountHandler:
         self._parts = parts
 
     async def __call__(self, drive: Drive, command: AddExternalBankAccount) -> Result:
-        saga_id = saga_id_of(drive.command_id, drive.lease.message_id)
+        saga_id = await saga_id_of(drive)
         draft_id = derived(saga_id, "external_account")
-        prepared = await self._prepare(drive, command, draft_id)
+        prepared = await self._prepare(drive, command, saga_id, draft_id)
         if isinstance(prepared, str):
             return _added(prepared)
         saga = Saga(
@@ -55,28 +53,28 @@ class AddExternalBankAccountHandler:
             linked = await saga.first_step(
                 "add_external_account",
                 LinkedAccount,
-                partial(
-                    self._parts.core.link_external_account,
-                    prepared.core_id,
-                    command.external_bank_account,
+                self._parts.core.link_external_account(
+                    prepared.core_id, command.external_bank_account
                 ),
             )
         except NothingSent as error:
             raise Unavailable from error
         except StepRefused as refused:
-            if refused.code == ALREADY_LINKED:
+            if refused.reason is Reason.ALREADY_LINKED:
                 raise _already_linked() from refused
             raise ProviderRefused from refused
         await self._record(drive, prepared, command, draft_id, linked)
         return _added(linked.external_account_id)
 
     async def _prepare(
-        self, drive: Drive, command: AddExternalBankAccount, draft_id: UUID
+        self, drive: Drive, command: AddExternalBankAccount, saga_id: UUID, draft_id: UUID
     ) -> CustomerRecord | str:
         """Whose external account it will be; the new id when an earlier run came to the end.
 
         Raises:
             NotFound, InvalidState, AlreadyExists: the caller's fault.
+            OutcomePending: its onboarding is not over.
+            NeedsOperator: an earlier change of the customer is not over.
         """
         tenant, store = drive.principal.tenant, self._parts.store
         async with drive.transaction() as connection:
@@ -92,6 +90,7 @@ class AddExternalBankAccountHandler:
             refuse_when_final(customer)
             if customer.status is CustomerStatus.PENDING:
                 raise OutcomePending
+            await refuse_to_overtake(connection, customer, saga_id)
             if await store.external_accounts.has_number(
                 connection, tenant, customer.customer_id, command.external_bank_account
             ):

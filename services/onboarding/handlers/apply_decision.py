@@ -18,7 +18,8 @@ from libs.runtime.crash import crash_point
 from services.onboarding import states
 from services.onboarding.handlers.opening import Opening, OpeningRefused, saga_of
 from services.onboarding.handlers.parts import Parts
-from services.onboarding.models import CustomerFile, Verification
+from services.onboarding.models import CustomerFile, CustomerRecord, Verification
+from services.onboarding.repository import open_commands, steps
 
 OPERATION = "onboarding.apply_decision"
 
@@ -50,7 +51,11 @@ class ApplyDecisionHandler:
             file = await self._apply(connection, drive.principal.tenant, command)
             crash_point("onboarding.decision.committing")
         crash_point("onboarding.decision.committed")
-        if file is not None and _is_to_be_opened(file):
+        if file is None:
+            return Result()
+        if file.customer.status is CustomerStatus.PENDING:
+            await self._hasten_onboarding(drive, file.customer)
+        elif _is_to_be_opened(file):
             try:
                 await self._opening.open(saga_of(drive, file.customer), file)
             except OpeningRefused:
@@ -60,7 +65,15 @@ class ApplyDecisionHandler:
     async def _apply(
         self, connection: AsyncConnection, tenant: str, command: ApplyDecision
     ) -> CustomerFile | None:
-        """Take the decision over, unless it is known already; the file afterwards."""
+        """Take the decision over, unless it is known already; the file afterwards.
+
+        Of a customer that is pending only what its onboarding waits for is taken over: from its last verification on,
+        the onboarding opens the account without looking again.
+
+        Raises:
+            OutcomePending: the onboarding is still under way, and what the decision is about is not known before it is
+                over.
+        """
         parts, customer_id = self._parts, command.customer_id
         file = await parts.store.file(connection, tenant, customer_id, lock=True)
         if file is None or file.customer.status in states.FINAL:
@@ -68,24 +81,40 @@ class ApplyDecisionHandler:
         if file.customer.status is CustomerStatus.PENDING:
             if _is_known(file, command.verification):
                 return None
-            raise OutcomePending  # its onboarding is still under way and will know who this is about
+            is_waited_for = states.overall(file.verifications) is CustomerStatus.PENDING
+            if not (is_waited_for and _is_of(file, command.verification)):
+                raise OutcomePending
+            await self._take_over(connection, file, command.verification)
+            return file
         await self._take_over(connection, file, command.verification)
         file = await parts.locked_file(connection, tenant, customer_id)
-        status = states.overall(file.verifications)
+        verdict = states.overall(file.verifications)
         current = file.customer.status
-        if status is current or _is_to_be_opened(file):
+        if verdict in (current, CustomerStatus.PENDING) or _is_to_be_opened(file):
             return file
-        if not states.may_follow(current, status):
-            TRANSITIONS_REFUSED.labels(current.value, status.value).inc()
+        following = states.following(current, verdict)
+        if following is None:
+            TRANSITIONS_REFUSED.labels(current.value, verdict.value).inc()
             self._log.error(
                 "transition_refused",
                 customer=str(customer_id),
                 current=current.value,
-                following=status.value,
+                following=verdict.value,
             )
             return file
-        await parts.move(connection, file, status)
+        await parts.move(connection, file, following)
         return await parts.locked_file(connection, tenant, customer_id)
+
+    async def _hasten_onboarding(self, drive: Drive, customer: CustomerRecord) -> None:
+        """Have the onboarding that waits for the decision driven now rather than at the end of its pause.
+
+        In a transaction of its own: the onboarding locks its command before the customer, the decision the customer
+        first.
+        """
+        async with drive.database.transaction() as connection:
+            command_id = await steps.command_of(connection, customer.tenant, customer.saga_id)
+            if command_id is not None:
+                await open_commands.hasten(connection, command_id)
 
     async def _take_over(
         self, connection: AsyncConnection, file: CustomerFile, verification: Verification
@@ -100,6 +129,12 @@ class ApplyDecisionHandler:
                 await parts.events.of_person(
                     connection, "person.updated", now.person(person.person_id)
                 )
+
+
+def _is_of(file: CustomerFile, verification: Verification) -> bool:
+    """Whether the record is the customer's or one of its persons'."""
+    records = [file.customer.verification, *(person.verification for person in file.persons)]
+    return verification.identity_id in {known.identity_id for known in records if known is not None}
 
 
 def _is_known(file: CustomerFile, verification: Verification) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from functools import partial
 
 from libs.contracts.customers import CustomerStatus
 from libs.runtime.crash import crash_point
@@ -47,5 +46,5 @@ class Denial:
                 await saga.compensate(
                     f"cancel_identity_person.{number}" if number else "cancel_identity_business",
                     Verification,
-                    partial(parts.identity.cancel, verification.identity_id),
+                    parts.identity.cancel(verification.identity_id),
                 )

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from functools import partial
 from uuid import UUID
 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.contracts.customers import CustomerStatus, OnboardCustomer
-from libs.contracts.errors import AlreadyExists, ProviderRefused, Unavailable
+from libs.contracts.errors import AlreadyExists, OutcomePending, ProviderRefused, Unavailable
 from libs.contracts.result import Result
 from libs.runtime.commands import Drive
 from libs.runtime.crash import crash_point
@@ -16,9 +15,10 @@ from services.onboarding import states, views
 from services.onboarding.handlers.denial import Denial
 from services.onboarding.handlers.opening import Opening, OpeningRefused, saga_of
 from services.onboarding.handlers.parts import Parts
-from services.onboarding.ids import derived, saga_id_of
+from services.onboarding.ids import derived
 from services.onboarding.models import CustomerFile, PersonDetails, PersonRecord, Verification
 from services.onboarding.repository import ein_holds
+from services.onboarding.repository.sagas import saga_id_of
 from services.onboarding.saga import NothingSent, Saga, StepRefused
 
 
@@ -62,7 +62,7 @@ class OnboardCustomerHandler:
             AlreadyExists: the partner has a customer with this EIN, or a person with one of the ids.
         """
         tenant, store = drive.principal.tenant, self._parts.store
-        saga_id = saga_id_of(drive.command_id, drive.lease.message_id)
+        saga_id = await saga_id_of(drive)
         customer_id = derived(saga_id, "customer")
         async with drive.transaction() as connection:
             stored = await store.file(connection, tenant, customer_id)
@@ -127,7 +127,7 @@ class OnboardCustomerHandler:
             await saga.first_step(
                 "verify_business",
                 Verification,
-                partial(identity.verify_business, customer.customer_id, details.business),
+                identity.verify_business(customer.customer_id, details.business),
                 then=announce,
             )
         except NothingSent as error:
@@ -146,12 +146,7 @@ class OnboardCustomerHandler:
         await saga.step(
             f"verify_person.{number}",
             Verification,
-            partial(
-                self._parts.identity.verify_person,
-                person.person_id,
-                person.customer_id,
-                details,
-            ),
+            self._parts.identity.verify_person(person.person_id, person.customer_id, details),
             then=store,
         )
 
@@ -164,14 +159,21 @@ class OnboardCustomerHandler:
             )
 
     async def _decide(self, saga: Saga) -> CustomerFile:
-        """Move the customer to what the verifications make together; approved, it stays pending until opened."""
+        """Move the customer to what the verifications make together; approved, it stays pending until opened.
+
+        Raises:
+            OutcomePending: the identity provider has not decided; its feed tells when it has (see `apply_decision`).
+        """
         parts, name = self._parts, saga.name
         async with saga.drive.transaction() as connection:
             file = await parts.locked_file(connection, name.tenant, name.customer_id)
             status = states.overall(file.verifications)
             if status is CustomerStatus.APPROVED:
                 return file
-            await parts.move(connection, file, status)
+            following = states.following(file.customer.status, status)
+            if following is None:
+                raise OutcomePending
+            await parts.move(connection, file, following)
             file = await parts.locked_file(connection, name.tenant, name.customer_id)
             crash_point("onboarding.verified.committing")
         crash_point("onboarding.verified.committed")

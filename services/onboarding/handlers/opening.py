@@ -58,6 +58,7 @@ class Opening:
         Raises:
             OpeningRefused: a definite no.
             OutcomePending: run it again.
+            NeedsOperator: core banking may have forgotten a step of unknown outcome.
         """
         opened = _Opened()
         try:
@@ -65,7 +66,7 @@ class Opening:
         except StepRefused as refused:
             await self._denial.deny(saga, opened.undo)
             structlog.get_logger("opening").warning(
-                "opening_refused", customer=str(saga.name.customer_id), code=refused.code
+                "opening_refused", customer=str(saga.name.customer_id), reason=refused.reason.value
             )
             raise OpeningRefused from refused
         return await self._record(saga, opened, linked, account)
@@ -80,7 +81,7 @@ class Opening:
         business = await saga.step(
             "create_core_business",
             CoreCustomer,
-            partial(core.create_business, customer.customer_id, details.business),
+            core.create_business(customer.customer_id, details.business),
         )
         self._add_customer(saga, opened, "close_core_business", business.core_id)
         told = zip(file.persons, details.persons, strict=True)
@@ -88,26 +89,26 @@ class Opening:
             created = await saga.step(
                 f"create_core_person.{number}",
                 CoreCustomer,
-                partial(core.create_person, person.person_id, customer.customer_id, person_details),
+                core.create_person(person.person_id, customer.customer_id, person_details),
             )
             self._add_customer(saga, opened, f"close_core_person.{number}", created.core_id)
         linked = await saga.step(
             "link_external_account",
             LinkedAccount,
-            partial(core.link_external_account, business.core_id, details.draft),
+            core.link_external_account(business.core_id, details.draft),
         )
-        close = partial(core.close_external_account, linked.external_account_id)
+        close = core.close_external_account(linked.external_account_id)
         opened.undo.append(partial(saga.compensate, "close_external_account", Closed, close))
         account = await saga.step(
             "open_account",
             OpenedAccount,
-            partial(core.open_account, business.core_id, customer.business.business_name),
+            core.open_account(business.core_id, customer.business.business_name),
         )
         return linked, account
 
     def _add_customer(self, saga: Saga, opened: _Opened, step: str, core_id: str) -> None:
         opened.customers.append(core_id)
-        close = partial(self._parts.core.close_customer, core_id)
+        close = self._parts.core.close_customer(core_id)
         opened.undo.append(partial(saga.compensate, step, Closed, close))
 
     async def _record(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from uuid import UUID
+
 from libs.contracts.customers import Business, CustomerStatus, UpdateBusiness
 from libs.contracts.errors import (
     AlreadyExists,
@@ -18,13 +20,14 @@ from services.onboarding import amending
 from services.onboarding.handlers.amendment import (
     follow,
     is_news,
+    refuse_to_overtake,
     refuse_when_final,
     write_to_providers,
 )
 from services.onboarding.handlers.parts import Parts
-from services.onboarding.ids import saga_id_of
 from services.onboarding.models import CustomerRecord, Verification
 from services.onboarding.repository import ein_holds
+from services.onboarding.repository.sagas import saga_id_of
 from services.onboarding.repository.steps import SagaName
 from services.onboarding.saga import NothingSent, Saga, StepRefused
 
@@ -36,13 +39,14 @@ class UpdateBusinessHandler:
         self._parts = parts
 
     async def __call__(self, drive: Drive, command: UpdateBusiness) -> Result:
-        customer, business, amended = await self._prepare(drive, command)
+        saga_id = await saga_id_of(drive)
+        customer, business, amended = await self._prepare(drive, command, saga_id)
         if amended == business:
             return Result()
         saga = Saga(
             drive,
             SagaName(
-                saga_id=saga_id_of(drive.command_id, drive.lease.message_id),
+                saga_id=saga_id,
                 tenant=customer.tenant,
                 customer_id=customer.customer_id,
                 operation=drive.operation,
@@ -60,13 +64,14 @@ class UpdateBusinessHandler:
         return Result()
 
     async def _prepare(
-        self, drive: Drive, command: UpdateBusiness
+        self, drive: Drive, command: UpdateBusiness, saga_id: UUID
     ) -> tuple[CustomerRecord, Business, Business]:
         """The customer, its business, and that as it is to be, whose EIN the customer holds from here on.
 
         Raises:
             NotFound, InvalidState, Invalid, AlreadyExists: the caller's fault.
             OutcomePending: its onboarding is not over.
+            NeedsOperator: an earlier change of the customer is not over.
         """
         tenant, store = drive.principal.tenant, self._parts.store
         customer_id = parse_id(command.customer_id)
@@ -79,6 +84,7 @@ class UpdateBusinessHandler:
             refuse_when_final(customer)
             if customer.status is CustomerStatus.PENDING:
                 raise OutcomePending
+            await refuse_to_overtake(connection, customer, saga_id)
             business = await store.customers.business(connection, customer)
             amended = amending.amended_business(business, command.business)
             digest = store.vault.ein_digest(amended.ein)

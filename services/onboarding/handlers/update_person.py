@@ -14,12 +14,13 @@ from services.onboarding import amending
 from services.onboarding.handlers.amendment import (
     follow,
     is_news,
+    refuse_to_overtake,
     refuse_when_final,
     write_to_providers,
 )
 from services.onboarding.handlers.parts import Parts
-from services.onboarding.ids import saga_id_of
 from services.onboarding.models import CustomerFile, PersonDetails, PersonRecord, Verification
+from services.onboarding.repository.sagas import saga_id_of
 from services.onboarding.repository.steps import SagaName
 from services.onboarding.saga import NothingSent, Saga, StepRefused
 
@@ -31,13 +32,14 @@ class UpdatePersonHandler:
         self._parts = parts
 
     async def __call__(self, drive: Drive, command: UpdatePerson) -> Result:
-        person, details, amended = await self._prepare(drive, command)
+        saga_id = await saga_id_of(drive)
+        person, details, amended = await self._prepare(drive, command, saga_id)
         if amended == details:
             return Result()
         saga = Saga(
             drive,
             SagaName(
-                saga_id=saga_id_of(drive.command_id, drive.lease.message_id),
+                saga_id=saga_id,
                 tenant=person.tenant,
                 customer_id=person.customer_id,
                 operation=drive.operation,
@@ -53,13 +55,14 @@ class UpdatePersonHandler:
         return Result()
 
     async def _prepare(
-        self, drive: Drive, command: UpdatePerson
+        self, drive: Drive, command: UpdatePerson, saga_id: UUID
     ) -> tuple[PersonRecord, PersonDetails, PersonDetails]:
         """The person, its details, and those as they are to be.
 
         Raises:
             NotFound, InvalidState, Invalid: the caller's fault.
             OutcomePending: the onboarding of its business is not over.
+            NeedsOperator: an earlier change of the customer is not over.
         """
         tenant, store = drive.principal.tenant, self._parts.store
         person_id = parse_id(command.person_id)
@@ -70,10 +73,11 @@ class UpdatePersonHandler:
             if customer_id is None:
                 raise NotFound
             file = await self._parts.locked_file(connection, tenant, customer_id)
+            refuse_when_final(file.customer)
+            if file.customer.status is CustomerStatus.PENDING:
+                raise OutcomePending
+            await refuse_to_overtake(connection, file.customer, saga_id)
             details = (await store.persons.details(connection, tenant, [person_id]))[person_id]
-        refuse_when_final(file.customer)
-        if file.customer.status is CustomerStatus.PENDING:
-            raise OutcomePending
         amended = amending.amended_person(details, command)
         _check_together(file, person_id, amended)
         return file.person(person_id), details, amended

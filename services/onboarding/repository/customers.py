@@ -49,7 +49,7 @@ class Customers:
                 "tenant": tenant,
                 "customer_id": customer_id,
                 "saga_id": saga_id,
-                "business": self._vault.seal(business, _context(customer_id)),
+                "business": self._vault.seal(business, context_of(customer_id)),
                 "last_four": last_four(business.ein),
             },
         )
@@ -126,7 +126,7 @@ class Customers:
             ),
             {"tenant": customer.tenant, "customer_id": customer.customer_id},
         )
-        return self._vault.open(Business, rows.scalar_one(), _context(customer.customer_id))
+        return self._vault.open(Business, rows.scalar_one(), context_of(customer.customer_id))
 
     async def set_business(
         self, connection: AsyncConnection, customer: CustomerRecord, business: Business
@@ -135,7 +135,7 @@ class Customers:
             connection,
             customer,
             "business = CAST(:value AS jsonb), ein_last_four = :last_four",
-            value=self._vault.seal(business, _context(customer.customer_id)),
+            value=self._vault.seal(business, context_of(customer.customer_id)),
             last_four=last_four(business.ein),
         )
 
@@ -207,5 +207,6 @@ def _record(row: Row[Any]) -> CustomerRecord:
     )
 
 
-def _context(customer_id: UUID) -> str:
+def context_of(customer_id: UUID) -> str:
+    """What the sealed fields of the row are bound to."""
     return f"customers/{customer_id}"

@@ -45,7 +45,7 @@ class ExternalAccounts:
                 "draft_id": draft_id,
                 "tenant": tenant,
                 "customer_id": customer_id,
-                "details": self._vault.seal(account, _context(draft_id)),
+                "details": self._vault.seal(account, context_of(draft_id)),
                 "last_four": last_four(account.account_number),
                 "digest": self._vault.number_digest(account),
             },
@@ -123,7 +123,9 @@ class ExternalAccounts:
             ),
             {"tenant": account.tenant, "draft_id": account.draft_id},
         )
-        return self._vault.open(ExternalBankAccount, rows.scalar_one(), _context(account.draft_id))
+        return self._vault.open(
+            ExternalBankAccount, rows.scalar_one(), context_of(account.draft_id)
+        )
 
     async def of_customers(
         self, connection: AsyncConnection, tenant: str, customer_ids: Iterable[UUID]
@@ -161,5 +163,6 @@ def _record(row: Row[Any]) -> ExternalAccountRecord:
     )
 
 
-def _context(draft_id: UUID) -> str:
+def context_of(draft_id: UUID) -> str:
+    """What the sealed fields of the row are bound to."""
     return f"external_accounts/{draft_id}"

@@ -50,7 +50,7 @@ class Persons:
                     "person_id": person_id,
                     "customer_id": customer_id,
                     "position": position,
-                    "details": self._vault.seal(details, _context(tenant, person_id)),
+                    "details": self._vault.seal(details, context_of(tenant, person_id)),
                 },
             )
             if added.rowcount == 0:
@@ -89,7 +89,7 @@ class Persons:
         )
         return {
             row.person_id: self._vault.open(
-                PersonDetails, row.details, _context(tenant, row.person_id)
+                PersonDetails, row.details, context_of(tenant, row.person_id)
             )
             for row in rows
         }
@@ -97,7 +97,7 @@ class Persons:
     async def set_details(
         self, connection: AsyncConnection, person: PersonRecord, details: PersonDetails
     ) -> None:
-        sealed = self._vault.seal(details, _context(person.tenant, person.person_id))
+        sealed = self._vault.seal(details, context_of(person.tenant, person.person_id))
         await self._set(connection, person, "details = CAST(:value AS jsonb)", value=sealed)
 
     async def set_verification(
@@ -141,5 +141,6 @@ def _record(row: Row[Any]) -> PersonRecord:
     )
 
 
-def _context(tenant: str, person_id: UUID) -> str:
+def context_of(tenant: str, person_id: UUID) -> str:
+    """What the sealed fields of the row are bound to."""
     return f"persons/{tenant}/{person_id}"

@@ -2,57 +2,104 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from uuid import UUID
 
 import msgspec
 
-from libs.providers.answers import read_answer, read_entries
-from libs.providers.errors import ProviderUnknown
-from libs.providers.http import ProviderClient
+from libs.contracts.errors import BanksideError
+from libs.providers.answers import read_entries
+from libs.providers.errors import ProviderRefusal
+from libs.providers.http import ProviderClient, segment
+from libs.providers.keyed_write import KeyedWrite
+from libs.providers.outcomes import Absent, Accepted, Finding, Outcome, Reason, Unknown
+from libs.providers.writing import Capabilities
 from services.payments.models import WireEntry, WireRecord
 
+REASONS = {
+    "account_closed": Reason.ACCOUNT_CLOSED,
+    "account_restricted": Reason.ACCOUNT_RESTRICTED,
+    "external_account_not_linked": Reason.EXTERNAL_ACCOUNT_NOT_LINKED,
+    "insufficient_funds": Reason.INSUFFICIENT_FUNDS,
+}
 
-class SentWire(msgspec.Struct, frozen=True):
+
+class AcceptedWire(msgspec.Struct, frozen=True):
     """The part of the answer that says which wire it is about."""
 
     transaction_id: str
 
 
+@dataclass(frozen=True)
+class WireWrite:
+    """See `writing.ProviderWrite`. The bank is asked by key, then by id: it knows a wire for longer than its key."""
+
+    keyed: KeyedWrite[AcceptedWire]
+    client: ProviderClient
+
+    @property
+    def operation(self) -> str:
+        return self.keyed.operation
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return self.keyed.capabilities
+
+    async def send(self, key: UUID, deadline: float) -> Outcome[AcceptedWire]:
+        outcome = await self.keyed.send(key, deadline)
+        return _about(key, outcome) if isinstance(outcome, Accepted) else outcome
+
+    async def find(self, key: UUID, deadline: float) -> Finding[AcceptedWire]:
+        found = await self.keyed.find(key, deadline)
+        if isinstance(found, Absent):
+            found = await self._find_by_id(key, deadline)
+        return _about(key, found) if isinstance(found, Accepted) else found
+
+    async def _find_by_id(self, transaction_id: UUID, deadline: float) -> Finding[AcceptedWire]:
+        path = f"/wires/{segment(str(transaction_id))}"
+        try:
+            answer = await self.client.read("get_wire", path, deadline=deadline)
+            return Accepted(msgspec.convert(answer, AcceptedWire))
+        except ProviderRefusal as refusal:
+            return Absent() if refusal.code == "not_found" else Unknown(str(refusal))
+        except (BanksideError, msgspec.ValidationError) as error:
+            return Unknown(type(error).__name__)
+
+
+def _about(
+    transaction_id: UUID, accepted: Accepted[AcceptedWire]
+) -> Accepted[AcceptedWire] | Unknown:
+    """The answer, when it is about this wire."""
+    if accepted.answer.transaction_id != str(transaction_id):
+        return Unknown("the answer is about another wire")
+    return accepted
+
+
 class HttpCoreBanking:
-    """See `ports.CoreBanking`. The idempotency key of a wire is its transaction id."""
+    """See `ports.CoreBanking`."""
 
-    def __init__(self, client: ProviderClient) -> None:
+    def __init__(self, client: ProviderClient, capabilities: Capabilities) -> None:
         self._client = client
+        self._capabilities = capabilities
 
-    async def send_wire(self, wire: WireRecord, deadline: float, *, resumed: bool) -> None:
+    def send_wire(self, wire: WireRecord) -> WireWrite:
         body = {
             "account_id": wire.sending_account_id,
             "external_account_id": wire.external_account_id,
             "amount": f"{wire.amount:.2f}",
             "purpose": wire.purpose,
         }
-        answer = await self._client.write(
+        keyed = KeyedWrite(
+            self._client,
+            self._capabilities,
             "send_wire",
             "POST",
             "/wires",
             body,
-            idempotency_key=str(wire.transaction_id),
-            deadline=deadline,
-            resumed=resumed,
+            AcceptedWire,
+            REASONS,
         )
-        _check(answer, wire.transaction_id)
-
-    async def has_wire(self, transaction_id: UUID, deadline: float) -> bool:
-        known, answer = await self._client.earlier(str(transaction_id), deadline=deadline)
-        if known:
-            _check(answer, transaction_id)
-        return known
-
-
-def _check(answer: object, transaction_id: UUID) -> None:
-    """Raises ProviderUnknown when the answer is not about this wire."""
-    if read_answer(answer, SentWire).transaction_id != str(transaction_id):
-        raise ProviderUnknown("the answer is about another wire")
+        return WireWrite(keyed, self._client)
 
 
 class CoreFeed:

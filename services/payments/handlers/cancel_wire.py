@@ -43,6 +43,10 @@ class CancelWireHandler:
                 return wire
             if not wire.is_pending or wire.is_unknown:
                 raise InvalidState(_why_not(wire))
+            if await wires.has_lost_history(connection):
+                raise InvalidState(
+                    "It is being found out whether the wire was sent. Try again later."
+                )
             canceled = replace(
                 states.advance(wire, WireState.CANCELED, at=datetime.now(UTC)),
                 canceled_by=drive.command_id,

@@ -1,11 +1,12 @@
 """Endpoint 15: a wire, sent exactly once.
 
-    intend ──commit──▶ call ──▶ accepted | refused ──commit──▶ the caller's answer
+    intend ──commit──▶ write once ──▶ accepted | refused ──commit──▶ the caller's answer
        │                 ├──▶ certainly not sent ──commit──▶ again later; until then it can be canceled
-       │                 └──▶ unknown ──▶ again later: ask, and send under the same key if the provider does not know it
+       │                 └──▶ unknown ──▶ again later: ask, and send under the same key what the bank does not hold
        └ nothing is called before the wire, its history, its event and the beginning of its send are committed
 
-A handler that runs again from its start, at any point, goes on from what is committed.
+A handler that runs again from its start, at any point, goes on from what is committed. When a wire may be sent again,
+and when its refusal counts, is decided by `libs.providers.writing`.
 """
 
 from __future__ import annotations
@@ -19,16 +20,16 @@ import structlog
 from libs.contracts.errors import NotFound, OutcomePending
 from libs.contracts.result import Result
 from libs.contracts.wires import SendWire, WireState
-from libs.providers.errors import ProviderNotReached, ProviderRefusal, ProviderUnknown
+from libs.providers.outcomes import Accepted, NotSent, Refused, Unknown
+from libs.providers.writing import Attempt, Earlier, with_lost_history, write_once
 from libs.runtime.commands import Drive
 from libs.runtime.crash import crash_point
 from libs.runtime.driving import RENEWALS
 from services.payments import states
-from services.payments.handlers.verdict import Verdict, is_decision, told
+from services.payments.handlers.verdict import reason_of, verdict_reply
 from services.payments.metrics import SENDS
 from services.payments.models import Step, WireRecord
-from services.payments.ports import CoreBanking, Ownership
-from services.payments.reasons import one_line
+from services.payments.ports import Acceptance, CoreBanking, Ownership
 from services.payments.repository import steps, wires
 
 SEND_SECONDS = 10.0
@@ -36,38 +37,28 @@ SEND_SECONDS = 10.0
 an operator who decides on a wire that nobody drives must not be overtaken by a driver that had stalled.
 """
 OWNERSHIP_SECONDS = 10.0
-KEY_MARGIN_SECONDS = 60.0
-"""A provider's clock, and the way there, may be so much off."""
+
+Decision = Accepted[Acceptance] | Refused
 
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """A wire whose send has begun; `resumed`: perhaps by an earlier drive."""
+    """A wire whose send has begun. `earlier`: what may have been sent of it before."""
 
     wire: WireRecord
-    resumed: bool
+    earlier: Earlier | None
 
 
 class SendWireHandler:
     """Args:
-    key_seconds: how long the provider remembers keys. No send arrives later than that after the first send of a wire:
-        then it is only asked about, until somebody decides.
     lease_seconds: how long this process may drive a command without a sign of life.
     """
 
-    def __init__(
-        self,
-        ownership: Ownership,
-        core: CoreBanking,
-        *,
-        key_seconds: float,
-        lease_seconds: float,
-    ) -> None:
+    def __init__(self, ownership: Ownership, core: CoreBanking, *, lease_seconds: float) -> None:
         self._ownership = ownership
         self._core = core
         # A lease that was renewed last two turns ago is good for so long.
         self._send_seconds = min(SEND_SECONDS, lease_seconds * (1 - 2 / RENEWALS))
-        self._resend_seconds = key_seconds - self._send_seconds - KEY_MARGIN_SECONDS
         self._log = structlog.get_logger("wires")
 
     async def __call__(self, drive: Drive, command: SendWire) -> Result:
@@ -79,9 +70,9 @@ class SendWireHandler:
             deadline = time.time() + self._send_seconds
             begun = await self._intend(drive, command)
         if not begun.wire.is_pending:
-            return told(begun.wire)
-        verdict = await self._call(drive, begun, deadline)
-        return told(await self._record(drive, begun.wire, verdict))
+            return verdict_reply(begun.wire)
+        decision = await self._call(drive, begun, deadline)
+        return verdict_reply(await self._record(drive, begun.wire, decision))
 
     async def _check_ownership(self, drive: Drive, command: SendWire) -> None:
         principal = drive.principal
@@ -104,14 +95,16 @@ class SendWireHandler:
             amount=command.amount,
             purpose=command.purpose,
             send_age_seconds=0.0,
+            last_sent_at=None,
+            last_send_age_seconds=None,
             canceled_by=None,
             created_at=now,
             history=(Step(WireState.PENDING_SUBMISSION, now, None),),
         )
         crash_point("payments.intending")
-        await drive.commit(steps.INTENDING, wire)
+        earlier = await drive.commit(steps.INTENDING, wire)
         crash_point("payments.intended")
-        return Begun(wire, resumed=False)
+        return Begun(wire, earlier)
 
     async def _resume(self, drive: Drive) -> Begun | None:
         """What earlier drives left; None when they left nothing."""
@@ -119,92 +112,70 @@ class SendWireHandler:
             wire = await wires.find(connection, drive.principal, drive.command_id, for_change=True)
             if wire is None:
                 return None
-            resumed = wire.send_age_seconds is not None
-            if wire.is_pending and not resumed:
+            lost = await wires.lost_history(connection, wire.transaction_id)
+            earlier = with_lost_history(wire.earlier_sends, lost)
+            if wire.is_pending:
                 await wires.begin_send(connection, wire.transaction_id)
         crash_point("payments.resumed")
-        return Begun(wire, resumed=resumed)
+        return Begun(wire, earlier)
 
-    async def _call(self, drive: Drive, begun: Begun, deadline: float) -> Verdict:
+    async def _call(self, drive: Drive, begun: Begun, deadline: float) -> Decision:
         """The provider's word.
 
         Raises:
             OutcomePending: there is none yet.
         """
         wire = begun.wire
-        try:
-            verdict = await self._send(begun, deadline)
-        except ProviderNotReached as error:
-            SENDS.labels("not_reached").inc()
-            async with drive.transaction() as connection:
-                await wires.withdraw_send(connection, wire.transaction_id)
-                crash_point("payments.withdrawing")
-            crash_point("payments.withdrawn")
-            raise OutcomePending from error
-        except ProviderUnknown as error:
-            SENDS.labels("unknown").inc()
-            raise OutcomePending from error
-        crash_point("payments.called")
-        SENDS.labels("accepted" if verdict.accepted else "refused").inc()
-        return verdict
+        attempt = Attempt(wire.transaction_id, deadline, self._send_seconds, begun.earlier)
+        outcome = await write_once(self._core.send_wire(wire), attempt)
+        match outcome:
+            case Accepted():
+                crash_point("payments.called")
+                SENDS.labels("accepted").inc()
+                return outcome
+            case Refused():
+                crash_point("payments.called")
+                SENDS.labels("refused").inc()
+                return outcome
+            case NotSent():
+                SENDS.labels("not_reached").inc()
+                async with drive.transaction() as connection:
+                    await wires.withdraw_send(connection, wire.transaction_id)
+                    crash_point("payments.withdrawing")
+                crash_point("payments.withdrawn")
+            case Unknown():
+                SENDS.labels("unknown").inc()
+                await self._keep_last_send(drive, begun, outcome)
+        raise OutcomePending
 
-    async def _send(self, begun: Begun, deadline: float) -> Verdict:
-        """Raises ProviderNotReached, ProviderUnknown."""
-        wire = begun.wire
-        try:
-            if begun.resumed and (wire.send_age_seconds or 0) >= self._resend_seconds:
-                return await self._only_ask(wire, deadline)
-            await self._core.send_wire(wire, deadline, resumed=begun.resumed)
-        except ProviderRefusal as refusal:
-            refused = self._decided(wire, refusal)
-            return await self._confirmed(wire, deadline) if begun.resumed else refused
-        return Verdict()
+    async def _keep_last_send(self, drive: Drive, begun: Begun, outcome: Unknown) -> None:
+        """An attempt that sent nothing leaves the time of the send before it, from which its transit is counted."""
+        if outcome.needs_operator:
+            self._log.error("wire_needs_an_operator", transaction_id=str(begun.wire.transaction_id))
+        if outcome.sent or begun.wire.last_sent_at is None:
+            return
+        async with drive.transaction() as connection:
+            await wires.not_sent_anew(
+                connection, begun.wire.transaction_id, begun.wire.last_sent_at
+            )
 
-    def _decided(self, wire: WireRecord, refusal: ProviderRefusal) -> Verdict:
-        """Raises ProviderUnknown when the provider did not look at the wire."""
-        if is_decision(refusal):
-            return Verdict(one_line(refusal.code))
-        self._log.error(
-            "provider_does_not_decide",
-            transaction_id=str(wire.transaction_id),
-            status=refusal.status,
-            code=refusal.code,
-        )
-        raise ProviderUnknown(str(refusal)) from refusal
-
-    async def _confirmed(self, wire: WireRecord, deadline: float) -> Verdict:
-        """What the provider keeps under the key, when one of several sends was refused.
-
-        A refusal that it does not keep says nothing of an earlier send that may still be on its way.
-        """
-        try:
-            if await self._core.has_wire(wire.transaction_id, deadline):
-                return Verdict()
-        except ProviderRefusal as kept:
-            return self._decided(wire, kept)
-        self._log.warning("refusal_not_kept", transaction_id=str(wire.transaction_id))
-        raise ProviderUnknown("the refusal does not bind earlier sends")
-
-    async def _only_ask(self, wire: WireRecord, deadline: float) -> Verdict:
-        """Raises ProviderUnknown when the provider knows nothing: it may have forgotten."""
-        if await self._core.has_wire(wire.transaction_id, deadline):
-            return Verdict()
-        self._log.error("wire_needs_an_operator", transaction_id=str(wire.transaction_id))
-        raise ProviderUnknown("too late to send again")
-
-    async def _record(self, drive: Drive, wire: WireRecord, verdict: Verdict) -> WireRecord:
+    async def _record(self, drive: Drive, wire: WireRecord, decision: Decision) -> WireRecord:
         """The wire as it then is: what the provider's feed or an operator recorded meanwhile stands."""
+        refused = decision if isinstance(decision, Refused) else None
         version = states.advance(
-            wire, verdict.state, at=datetime.now(UTC), reason=verdict.refusal_code
+            wire,
+            WireState.REJECTED if refused else WireState.SUBMITTED,
+            at=datetime.now(UTC),
+            reason=reason_of(refused) if refused else None,
         )
         crash_point("payments.recording")
         standing = await drive.commit(steps.RECORDING, version)
         crash_point("payments.recorded")
-        if standing.was_accepted != verdict.accepted:
+        if standing.was_accepted != version.was_accepted:
             self._log.error(
                 "provider_contradicts_record",
                 transaction_id=str(wire.transaction_id),
                 state=standing.state,
-                accepted=verdict.accepted,
+                accepted=version.was_accepted,
             )
         return standing

@@ -1,53 +1,33 @@
-"""What core banking said to a wire, and what its sender is told."""
+"""What the sender of a wire is told of it."""
 
 from __future__ import annotations
-
-from dataclasses import dataclass
 
 from libs.contracts import errors as e
 from libs.contracts.result import Result
 from libs.contracts.wires import WireState
-from libs.providers.errors import NO_DECISION, ProviderRefusal
+from libs.providers.outcomes import Reason, Refused
 from services.payments.models import WireRecord
+from services.payments.reasons import one_line
 from services.payments.views import wire_result
 
 REFUSALS: dict[str, type[e.BanksideError]] = {
-    error.code: error
-    for error in (
-        e.AccountClosed,
-        e.AccountRestricted,
-        e.ExternalAccountNotLinked,
-        e.InsufficientFunds,
-    )
+    Reason.ACCOUNT_CLOSED: e.AccountClosed,
+    Reason.ACCOUNT_RESTRICTED: e.AccountRestricted,
+    Reason.EXTERNAL_ACCOUNT_NOT_LINKED: e.ExternalAccountNotLinked,
+    Reason.INSUFFICIENT_FUNDS: e.InsufficientFunds,
 }
-"""By the provider's code, which is also ours; any other is ProviderRefused."""
-
-NOT_OF_THE_WIRE = frozenset({"idempotency_key_reused", "duplicate_transaction"})
-"""The provider has something under the wire's key or id already: no word on whether that was refused."""
+"""By the reason that stands in the wire's history; any other is ProviderRefused."""
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """Accepted, unless there is a refusal's code."""
-
-    refusal_code: str | None = None
-
-    @property
-    def accepted(self) -> bool:
-        return self.refusal_code is None
-
-    @property
-    def state(self) -> WireState:
-        return WireState.SUBMITTED if self.accepted else WireState.REJECTED
+def reason_of(refused: Refused) -> str:
+    """What the history of a wire gives as the reason of a refusal: ours, or the bank's code where we have none."""
+    if refused.reason is Reason.PROVIDER_REFUSED:
+        return one_line(refused.code)
+    return refused.reason.value
 
 
-def is_decision(refusal: ProviderRefusal) -> bool:
-    """Whether it is a no to the wire, rather than to the way in which it was asked."""
-    return refusal.status not in NO_DECISION and refusal.code not in NOT_OF_THE_WIRE
-
-
-def told(wire: WireRecord) -> Result:
-    """The final answer to whoever sent the wire: whether it was accepted, whatever became of it since.
+def verdict_reply(wire: WireRecord) -> Result:
+    """The final answer to the caller that sent the wire: whether it was accepted, also if it was returned since.
 
     Raises:
         Conflict: it was refused, or canceled before it was sent.

@@ -18,12 +18,18 @@ _principals = msgspec.json.Decoder(Principal)
 
 @dataclass(frozen=True, slots=True)
 class OpenSend:
-    """A send that is not final. `is_driven`: some process is at it now."""
+    """A send that is not final.
+
+    Args:
+        is_driven: some process is at it now.
+        parked_because: why it is not driven any more until an operator decides; None when it is not parked.
+    """
 
     attempts: int
     last_error: str | None
     next_attempt_at: datetime
     is_driven: bool
+    parked_because: str | None
 
 
 async def is_open(connection: AsyncConnection, principal: Principal, transaction_id: UUID) -> bool:
@@ -43,17 +49,19 @@ async def is_open(connection: AsyncConnection, principal: Principal, transaction
 
 
 async def hasten(connection: AsyncConnection, transaction_id: UUID) -> None:
-    """Have the send driven now rather than at the end of its pause."""
-    await connection.execute(
-        text(
-            "UPDATE inbox SET due_at = clock_timestamp() WHERE command_id = :id AND finished_at IS NULL"
-        ),
-        {"id": transaction_id},
-    )
+    """Have the send driven now rather than at the end of its pause, or of its being parked.
+
+    One that is being forgotten stays so: nothing of it was started, and there is no wire.
+    """
+    await connection.execute(_HASTEN, {"id": transaction_id})
 
 
+_HASTEN = text(
+    "UPDATE inbox SET due_at = clock_timestamp(), parked_at = NULL, parked_because = NULL, faults = 0"
+    " WHERE command_id = :id AND finished_at IS NULL AND NOT forgetting"
+)
 _OPEN = (
-    "SELECT attempts, last_error, due_at, coalesce(lease_until > clock_timestamp(), false)"
+    "SELECT attempts, last_error, due_at, coalesce(lease_until > clock_timestamp(), false), parked_because"
     " FROM inbox WHERE command_id = :id AND finished_at IS NULL"
 )
 

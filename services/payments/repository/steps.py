@@ -14,9 +14,11 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.persistence import outbox
 from libs.persistence.inbox_groups import EACH_BY_ITS_KEY, HELD, Held
+from libs.providers.writing import Earlier
 from libs.runtime.group_commit import fenced_write
 from services.payments.models import WireRecord
-from services.payments.repository import wires
+from services.payments.repository import contradictions, wires
+from services.payments.repository.contradictions import Contradiction
 from services.payments.views import wire_event
 
 _INTEND = f"""
@@ -27,15 +29,15 @@ _INTEND = f"""
             purpose, state, at, event_id, event_type, event_body) {EACH_BY_ITS_KEY}
     ), {HELD}, wire AS (
         INSERT INTO wires (transaction_id, tenant, customer_id, sending_account_id, external_account_id, amount,
-            purpose, state, sequence, send_begun_at, created_at)
+            purpose, state, sequence, send_begun_at, last_sent_at, created_at)
         SELECT command_id, tenant, customer_id, sending_account_id, external_account_id, amount,
-            purpose, state, 1, clock_timestamp(), at FROM held
+            purpose, state, 1, clock_timestamp(), clock_timestamp(), at FROM held
     ), step AS (
         INSERT INTO wire_history (transaction_id, sequence, state, at) SELECT command_id, 1, state, at FROM held
     ), event AS (
         {outbox.INSERT} SELECT event_id, event_type, tenant, customer_id, command_id::text, 1, event_body FROM held
     )
-    SELECT command_id FROM held
+    SELECT command_id, {wires.LOST_HISTORY} FROM held
     """  # noqa: S608 - constants
 
 # A wire that has moved on, or that somebody holds, gets nothing.
@@ -65,7 +67,7 @@ _RECORD = f"""
 
 async def _intend_together(
     connection: asyncpg.Connection, intents: Sequence[Held[WireRecord]]
-) -> Mapping[UUID, None]:
+) -> Mapping[UUID, Earlier | None]:
     new = [intent.value for intent in intents]
     events = [wire_event(wire) for wire in new]
     rows = await connection.fetch(
@@ -84,11 +86,15 @@ async def _intend_together(
         [event.type for event in events],
         [event.body for event in events],
     )
-    return {row["command_id"]: None for row in rows}
+    return {
+        row["command_id"]: wires.sends_in_lost_history(row["lost_seconds"], row["accepted_seconds"])
+        for row in rows
+    }
 
 
-async def _intend_alone(connection: AsyncConnection, intent: Held[WireRecord]) -> None:
+async def _intend_alone(connection: AsyncConnection, intent: Held[WireRecord]) -> Earlier | None:
     await wires.add(connection, intent.value)
+    return await wires.lost_history(connection, intent.command_id)
 
 
 async def _record_together(
@@ -116,11 +122,25 @@ async def _record_together(
 async def _record_alone(connection: AsyncConnection, record: Held[WireRecord]) -> WireRecord:
     if await wires.save(connection, record.value):
         return record.value
-    return (await wires.lock(connection, [record.command_id]))[record.command_id]
+    standing = (await wires.lock(connection, [record.command_id]))[record.command_id]
+    if standing.was_accepted != record.value.was_accepted:
+        await contradictions.add(
+            connection,
+            Contradiction(
+                "provider_contradicts_record",
+                str(record.command_id),
+                ours=standing.state.value,
+                theirs=record.value.state.value,
+            ),
+        )
+    return standing
 
 
-INTENDING = fenced_write("intend", _intend_together, _intend_alone)
-"""A new wire whose first send begins with the commit. Its id is its command's."""
+INTENDING = fenced_write("intend", _intend_together, _intend_alone, records_events=True)
+"""A new wire whose first send begins with the commit. Its id is its command's.
 
-RECORDING = fenced_write("record", _record_together, _record_alone)
+What was perhaps sent of it before: nothing, unless the database may have gone back.
+"""
+
+RECORDING = fenced_write("record", _record_together, _record_alone, records_events=True)
 """The next version of the command's wire. The wire as it then is: what was recorded meanwhile stands."""

@@ -6,22 +6,28 @@ A wire's version is saved only on top of the one before, with its step of histor
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 from sqlalchemy import Row, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from libs.contracts.ids import parse_id
 from libs.contracts.principal import Principal
 from libs.contracts.wires import WireState
 from libs.persistence import outbox
+from libs.persistence.continuity import Compared
+from libs.providers.writing import Earlier
 from services.payments.models import Step, WireRecord
 from services.payments.views import wire_event
 
 COLUMNS = """
     w.transaction_id, w.tenant, w.customer_id, w.sending_account_id, w.external_account_id, w.amount, w.purpose,
     CAST(extract(epoch FROM clock_timestamp() - w.send_begun_at) AS double precision) AS send_age_seconds,
+    w.last_sent_at, CAST(extract(epoch FROM clock_timestamp() - w.last_sent_at) AS double precision)
+        AS last_send_age_seconds,
     w.canceled_by, w.created_at,
     (SELECT array_agg(h.state ORDER BY h.sequence) FROM wire_history h WHERE h.transaction_id = w.transaction_id)
         AS states,
@@ -35,9 +41,9 @@ _ADD = text(
     """
     WITH wire AS (
         INSERT INTO wires (transaction_id, tenant, customer_id, sending_account_id, external_account_id, amount,
-            purpose, state, sequence, send_begun_at, created_at)
+            purpose, state, sequence, send_begun_at, last_sent_at, created_at)
         VALUES (:transaction_id, :tenant, :customer_id, :sending_account_id, :external_account_id, :amount,
-            :purpose, :state, 1, clock_timestamp(), CAST(:at AS timestamptz))
+            :purpose, :state, 1, clock_timestamp(), clock_timestamp(), CAST(:at AS timestamptz))
     )
     INSERT INTO wire_history (transaction_id, sequence, state, at)
     VALUES (:transaction_id, 1, :state, CAST(:at AS timestamptz))
@@ -66,6 +72,38 @@ _SAVE = text(
     """
 )
 
+LOST_HISTORY = """
+    (SELECT lost_history_seconds()) AS lost_seconds,
+    CASE WHEN (SELECT lost_history_seconds()) IS NULL THEN NULL ELSE (
+        SELECT extract(epoch FROM clock_timestamp() - i.accepted_at)::double precision
+        FROM inbox i WHERE i.command_id = held.command_id) END AS accepted_seconds
+"""
+"""Columns of a statement that begins sends, of each `held.command_id`: see `sends_in_lost_history`."""
+
+_LOST_HISTORY = text(
+    "SELECT lost_history_seconds() AS lost_seconds,"
+    " CAST(extract(epoch FROM clock_timestamp() - accepted_at) AS double precision) AS accepted_seconds"
+    " FROM inbox WHERE command_id = :id"
+)
+_HAS_LOST_HISTORY = text("SELECT lost_history_seconds() IS NOT NULL")
+_BEGIN_SEND = text(
+    "UPDATE wires SET send_begun_at = coalesce(send_begun_at, clock_timestamp()),"
+    " last_sent_at = clock_timestamp() WHERE transaction_id = :id AND state = 'pending_submission'"
+)
+_NOT_SENT_ANEW = text(
+    "UPDATE wires SET last_sent_at = :last_sent_at"
+    " WHERE transaction_id = :id AND state = 'pending_submission'"
+)
+_WITHDRAW_SEND = text(
+    "UPDATE wires SET send_begun_at = NULL, last_sent_at = NULL"
+    " WHERE transaction_id = :id AND state = 'pending_submission'"
+)
+# Settled: its command was final, so that the bank had accepted it by then.
+_KNOWN = text(
+    "SELECT w.transaction_id, i.finished_at AS settled_at"
+    " FROM wires w LEFT JOIN inbox i ON i.command_id = w.transaction_id"
+    " WHERE w.transaction_id = ANY(CAST(:ids AS uuid[]))"
+)
 _LOCK = text(
     "SELECT 1 FROM wires WHERE transaction_id = ANY(:ids) ORDER BY transaction_id FOR NO KEY UPDATE"
 )
@@ -165,28 +203,63 @@ async def find_any(connection: AsyncConnection, transaction_id: UUID) -> WireRec
     return None if row is None else wire_of(row)
 
 
-async def begin_send(connection: AsyncConnection, transaction_id: UUID) -> None:
-    """From the commit on the wire may have been sent. Its row is locked, and it is pending."""
-    begun = await connection.execute(
-        text(
-            "UPDATE wires SET send_begun_at = clock_timestamp()"
-            " WHERE transaction_id = :id AND state = 'pending_submission'"
-        ),
-        {"id": transaction_id},
+async def compare(
+    connection: AsyncConnection, transaction_ids: Sequence[str], life_began: datetime
+) -> Compared:
+    """Wires that the bank holds, with those of any tenant here: the bank knows no tenants. See `continuity`.
+
+    An id that none of ours can look like names a wire that was not sent by this system.
+    """
+    asked = [known for known in map(parse_id, transaction_ids) if known is not None]
+    rows = await connection.execute(_KNOWN, {"ids": asked})
+    settled_at: dict[UUID, datetime | None] = {row.transaction_id: row.settled_at for row in rows}
+    return Compared(
+        missing=[str(each) for each in asked if each not in settled_at],
+        reaches_back=any(at is not None and at < life_began for at in settled_at.values()),
     )
+
+
+async def begin_send(connection: AsyncConnection, transaction_id: UUID) -> None:
+    """From the commit on the wire may have been sent, the first time or again. Its row is locked, and it is pending."""
+    begun = await connection.execute(_BEGIN_SEND, {"id": transaction_id})
     if begun.rowcount != 1:
         raise RuntimeError(f"wire {transaction_id} is not pending: it must not be sent")
 
 
+async def not_sent_anew(
+    connection: AsyncConnection, transaction_id: UUID, last_sent_at: datetime | None
+) -> None:
+    """The send that began last did certainly not happen; the one before it stays the last."""
+    await connection.execute(_NOT_SENT_ANEW, {"id": transaction_id, "last_sent_at": last_sent_at})
+
+
 async def withdraw_send(connection: AsyncConnection, transaction_id: UUID) -> None:
     """The send that began did certainly not happen, and no other has."""
-    await connection.execute(
-        text(
-            "UPDATE wires SET send_begun_at = NULL"
-            " WHERE transaction_id = :id AND state = 'pending_submission'"
-        ),
-        {"id": transaction_id},
-    )
+    await connection.execute(_WITHDRAW_SEND, {"id": transaction_id})
+
+
+async def has_lost_history(connection: AsyncConnection) -> bool:
+    """Whether sends may have been made of which this database knows nothing: see `continuity`."""
+    return bool((await connection.execute(_HAS_LOST_HISTORY)).scalar_one())
+
+
+async def lost_history(connection: AsyncConnection, transaction_id: UUID) -> Earlier | None:
+    """As `sends_in_lost_history`, of the wire of one command."""
+    row = (await connection.execute(_LOST_HISTORY, {"id": transaction_id})).one()
+    return sends_in_lost_history(row.lost_seconds, row.accepted_seconds)
+
+
+def sends_in_lost_history(
+    lost_seconds: float | None, accepted_seconds: float | None
+) -> Earlier | None:
+    """What may have been sent of a wire in a history that this database lost, from LOST_HISTORY; None: it lost none.
+
+    The last such send was not after this life of the database began. The first one is bounded by when the command was
+    accepted here; one that was accepted before, and lost, is still found by its id, which the bank does not forget.
+    """
+    if lost_seconds is None:
+        return None
+    return Earlier(accepted_seconds or 0.0, lost_seconds)
 
 
 def wire_of(row: Row[Any]) -> WireRecord:
@@ -201,6 +274,8 @@ def wire_of(row: Row[Any]) -> WireRecord:
         amount=row.amount,
         purpose=row.purpose,
         send_age_seconds=row.send_age_seconds,
+        last_sent_at=row.last_sent_at,
+        last_send_age_seconds=row.last_send_age_seconds,
         canceled_by=row.canceled_by,
         created_at=row.created_at,
         history=tuple(Step(WireState(state), at, reason) for state, at, reason in steps),

@@ -18,9 +18,16 @@ from services.provider_sandbox.core.external_accounts import (
     close_external_account,
     create_external_account,
 )
+from services.provider_sandbox.core.lists import (
+    ACCOUNTS,
+    CUSTOMERS,
+    EXTERNAL_ACCOUNTS,
+    WIRES,
+)
 from services.provider_sandbox.core.wires import get_wire, send_wire
-from services.provider_sandbox.feed import list_events
+from services.provider_sandbox.feed import get_newest_event, list_events
 from services.provider_sandbox.idempotency import get_operation
+from services.provider_sandbox.listing import list_all
 from services.provider_sandbox.operations import NoQuery, Nothing, Operations, Read, Write
 
 
@@ -49,6 +56,11 @@ def operations(wire_takes: timedelta, remembered: timedelta) -> Operations:
         Write("close_account", "POST", "/accounts/{id}/close", close_account, Nothing),
         send_wire(wire_takes),
         Read("get_wire", "/wires/{id}", get_wire, NoQuery),
+        list_all("list_customers", "/customers", CUSTOMERS),
+        list_all("list_external_accounts", "/external-accounts", EXTERNAL_ACCOUNTS),
+        list_all("list_accounts", "/accounts", ACCOUNTS),
+        list_all("list_wires", "/wires", WIRES),
         list_events("core"),
+        get_newest_event("core"),
         get_operation("core", remembered),
     )

@@ -30,7 +30,7 @@ def shape(customer: Row) -> dict[str, object]:
 
 async def lock_open(connection: Connection, core_id: str) -> Row:
     """The customer as it is until this transaction ends. Refuses one that is closed."""
-    customer = await _lock(connection, core_id)
+    customer = await lock_any(connection, core_id)
     if customer["status"] == "closed":
         raise Refusal(409, "customer_closed", "The customer is closed.")
     return customer
@@ -67,16 +67,20 @@ async def update_customer(connection: Connection, core_id: str, body: UpdateCust
 
 
 async def close_customer(connection: Connection, core_id: str, _: Nothing) -> object:
-    customer = await _lock(connection, core_id)
+    customer = await lock_any(connection, core_id)
     await connection.execute(
         "UPDATE core_customer SET status = 'closed' WHERE core_id = $1", core_id
     )
     return {**shape(customer), "status": "closed"}
 
 
-async def _lock(connection: Connection, core_id: str) -> Row:
+async def lock_any(connection: Connection, core_id: str) -> Row:
+    """The customer as it is until this transaction ends, be it open or closed.
+
+    Foreign keys do not wait for the lock: a transaction checks them while it holds the order of a list.
+    """
     customer = await connection.fetchrow(
-        "SELECT * FROM core_customer WHERE core_id = $1 FOR UPDATE", core_id
+        "SELECT * FROM core_customer WHERE core_id = $1 FOR NO KEY UPDATE", core_id
     )
     if customer is None:
         raise not_found("customer")

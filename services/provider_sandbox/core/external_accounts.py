@@ -62,6 +62,28 @@ async def create_external_account(
     }
 
 
+async def make_primary(
+    connection: Connection, external_account_id: str, _: Nothing
+) -> dict[str, object]:
+    """Make an open one the primary one of its customer; the one that was is none any more."""
+    link = await _lock(connection, external_account_id)
+    if link["status"] == "closed":
+        raise Refusal(409, "external_account_closed", "The external account is closed.")
+    await connection.execute(
+        "UPDATE external_account SET is_primary = false WHERE core_id = $1 AND is_primary",
+        link["core_id"],
+    )
+    await connection.execute(
+        "UPDATE external_account SET is_primary = true WHERE external_account_id = $1",
+        external_account_id,
+    )
+    return {
+        "external_account_id": external_account_id,
+        "customer_id": link["customer_id"],
+        "primary": True,
+    }
+
+
 async def close_external_account(
     connection: Connection, external_account_id: str, _: Nothing
 ) -> object:
@@ -103,11 +125,11 @@ async def _lock(connection: Connection, external_account_id: str) -> Row:
     """The link, with its customer's row locked before it is read."""
     core_id = await connection.fetchval(
         "SELECT core_id FROM core_customer JOIN external_account USING (core_id)"
-        " WHERE external_account_id = $1 FOR UPDATE OF core_customer",
+        " WHERE external_account_id = $1 FOR NO KEY UPDATE OF core_customer",
         external_account_id,
     )
     link = await connection.fetchrow(
-        "SELECT core_id, customer_id, is_primary FROM external_account"
+        "SELECT core_id, customer_id, is_primary, external_account.status FROM external_account"
         " JOIN core_customer USING (core_id) WHERE core_id = $1 AND external_account_id = $2",
         core_id,
         external_account_id,

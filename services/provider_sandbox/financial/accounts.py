@@ -4,24 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Annotated
-
-from pydantic import BeforeValidator, Field
 
 from services.provider_sandbox import accounts
 from services.provider_sandbox.database import Connection
 from services.provider_sandbox.encoding import instant
 from services.provider_sandbox.operations import NoQuery, Query
+from services.provider_sandbox.pages import Ids
 
 CURRENCY = "USD"
 
 
-def _listed(value: object) -> object:
-    return value if isinstance(value, list) else [value]
-
-
 class AccountIds(Query):
-    account_id: Annotated[list[str], BeforeValidator(_listed), Field(min_length=1, max_length=100)]
+    account_id: Ids
 
 
 async def list_accounts(connection: Connection, _: str, query: AccountIds) -> object:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from services.provider_sandbox.feed import list_events
+from services.provider_sandbox.feed import get_newest_event, list_events
 from services.provider_sandbox.financial.accounts import (
     AccountIds,
     get_account,
@@ -16,12 +16,14 @@ from services.provider_sandbox.financial.external_accounts import (
     get_external_account,
     list_external_accounts,
 )
+from services.provider_sandbox.financial.lists import BALANCES, LOADS, POSTINGS
 from services.provider_sandbox.financial.settlement_calculations import (
     list_settlement_calculations,
 )
 from services.provider_sandbox.financial.statements import list_statements
 from services.provider_sandbox.financial.transactions import list_transactions
 from services.provider_sandbox.idempotency import get_operation
+from services.provider_sandbox.listing import list_all
 from services.provider_sandbox.operations import GatheredRead, NoQuery, Operations, Read
 from services.provider_sandbox.statements.links import Links
 
@@ -48,6 +50,10 @@ def operations(page_limit: int, links: Links) -> Operations:
             list_external_accounts,
             ListExternalAccounts,
         ),
+        list_all("list_postings", "/postings", POSTINGS),
+        list_all("list_balances", "/balances", BALANCES),
+        list_all("list_deposit_loads", "/deposit-loads", LOADS),
         list_events("financial"),
+        get_newest_event("financial"),
         get_operation("financial"),
     )

@@ -47,11 +47,11 @@ async def list_external_accounts(
     is_primary, sequence = _position(query.cursor)
     rows = await connection.fetch(
         "SELECT external_account_id, bank_name, name_on_account, routing_number, account_number,"
-        " is_primary AS primary, sequence"
+        " is_primary AS primary, external_account.sequence"
         " FROM external_account JOIN core_customer USING (core_id)"
         " WHERE customer_id = $1 AND kind = 'business' AND external_account.status = 'open'"
-        " AND ($3::bigint IS NULL OR (is_primary, sequence) < ($2, $3))"
-        " ORDER BY is_primary DESC, sequence DESC LIMIT $4",
+        " AND ($3::bigint IS NULL OR (is_primary, external_account.sequence) < ($2, $3))"
+        " ORDER BY is_primary DESC, external_account.sequence DESC LIMIT $4",
         query.customer_id,
         is_primary,
         sequence,

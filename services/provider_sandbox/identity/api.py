@@ -8,10 +8,11 @@ from pydantic import Field, model_validator
 
 from services.provider_sandbox.database import Connection
 from services.provider_sandbox.encoding import decode_object
-from services.provider_sandbox.feed import list_events
+from services.provider_sandbox.feed import get_newest_event, list_events
 from services.provider_sandbox.fields import Fields, merged
 from services.provider_sandbox.idempotency import get_operation
 from services.provider_sandbox.identity import records
+from services.provider_sandbox.identity.lists import CUSTOMERS
 from services.provider_sandbox.identity.verdicts import (
     UNDECIDED,
     Kind,
@@ -19,6 +20,7 @@ from services.provider_sandbox.identity.verdicts import (
     number_field,
     number_of,
 )
+from services.provider_sandbox.listing import list_all
 from services.provider_sandbox.operations import (
     Body,
     NoQuery,
@@ -98,6 +100,8 @@ OPERATIONS: Operations = (
     Read("get_customer", "/customers/{id}", get_customer, NoQuery),
     Write("update_customer", "PATCH", "/customers/{id}", update_customer, UpdateCustomer),
     Write("cancel_customer", "POST", "/customers/{id}/cancel", cancel_customer, Nothing),
+    list_all("list_customers", "/customers", CUSTOMERS),
     list_events("identity"),
+    get_newest_event("identity"),
     get_operation("identity"),
 )

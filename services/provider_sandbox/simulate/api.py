@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
+from services.provider_sandbox.core.customers import UpdateCustomer, update_customer
+from services.provider_sandbox.core.external_accounts import make_primary
 from services.provider_sandbox.operations import Controls, Nothing, Write
-from services.provider_sandbox.simulate import accounts, ach, identity, money, wires
+from services.provider_sandbox.simulate import accounts, ach, differences, identity, money, wires
 from services.provider_sandbox.simulate.runs import generate_statement, load_deposits
 from services.provider_sandbox.statements.links import Links
 from services.provider_sandbox.sweep import SweepTerms
 
 
-def operations(links: Links, sweep: SweepTerms) -> Controls:
+def operations(links: Links, sweep: SweepTerms, wire_takes: timedelta) -> Controls:
+    """`wire_takes`: until a wire is settled."""
     account, request = "/simulate/accounts/{id}", "/simulate/ach/{id}"
     wire = "/simulate/wires/{id}"
     return (
@@ -43,4 +48,33 @@ def operations(links: Links, sweep: SweepTerms) -> Controls:
         Write("unrestrict", "POST", f"{account}/unrestrict", accounts.unrestrict, Nothing),
         Write("close", "POST", f"{account}/close", accounts.close, Nothing),
         Write("open_reserve", "POST", f"{account}/reserve", accounts.open_reserve, Nothing),
+        Write(
+            "change_core_customer",
+            "PATCH",
+            "/simulate/core/customers/{id}",
+            update_customer,
+            UpdateCustomer,
+        ),
+        Write(
+            "change_identity",
+            "PATCH",
+            "/simulate/identity/customers/{id}",
+            differences.change_identity,
+            differences.ChangeFields,
+        ),
+        Write(
+            "make_primary",
+            "POST",
+            "/simulate/external-accounts/{id}/primary",
+            make_primary,
+            Nothing,
+        ),
+        Write(
+            "open_account",
+            "POST",
+            "/simulate/accounts",
+            differences.open_account,
+            differences.OpenAccount,
+        ),
+        differences.send_wire(wire_takes),
     )

@@ -25,6 +25,11 @@ class Days:
                 await partitions.make(connection, table, missing)
             self._known[table] |= missing
 
+    async def today(self) -> date:
+        """The UTC day by the database's clock: processes need not agree what time it is."""
+        async with self._database.transaction() as connection:
+            return await partitions.today(connection)
+
     def forget(self) -> None:
         """Some may have been dropped."""
         for known in self._known.values():

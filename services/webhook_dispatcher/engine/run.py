@@ -22,6 +22,7 @@ from services.webhook_dispatcher.engine.dispatcher import Dispatcher
 from services.webhook_dispatcher.engine.finisher import Finisher
 from services.webhook_dispatcher.engine.giving_up import GivingUp
 from services.webhook_dispatcher.engine.ingest import Ingest
+from services.webhook_dispatcher.engine.retention import Retention
 from services.webhook_dispatcher.engine.rules import POST_SECONDS, Rules
 from services.webhook_dispatcher.engine.schedule import Random
 from services.webhook_dispatcher.engine.sent import Sent
@@ -31,7 +32,7 @@ from services.webhook_dispatcher.metrics import measure_for_ever
 from services.webhook_dispatcher.ports import Poster
 
 CONNECTIONS = 9
-"""Of the database: one for each of the background tasks, and the one that holds the leadership of the upkeep."""
+"""Of the database: one for each of the background tasks, and the one that renews the lease of the upkeep."""
 STOP_SECONDS = 3.0
 DRAIN_SECONDS = POST_SECONDS + 2.0
 """For whatever was begun to end, and to be recorded."""
@@ -77,7 +78,8 @@ async def run_engine(
     dispatcher = Dispatcher(database, poster, Signer(sealer), rules, clock, ended)
     giving_up = GivingUp(database, days, rules, clock, dispatcher.wake)
     finisher = Finisher(database, days, giving_up, rules, clock, random, dispatcher.finished)
-    upkeep = Upkeep(database, days, giving_up, rules.retention, clock, dispatcher.wake)
+    retention = Retention(database, days, rules.retention)
+    upkeep = Upkeep(database, days, giving_up, retention, dispatcher.wake)
     ingest = Ingest(database, days, rules.retention, clock, dispatcher.added)
     consumer = EventConsumer(process.service, ingest.record)
     broker.add(consumer)

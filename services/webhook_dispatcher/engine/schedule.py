@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 
+from services.webhook_dispatcher.engine.rules import POST_SECONDS
+
 JITTER = 0.2
 MOST_RETRY_AFTER_SECONDS = 10 * 3600.0
 
@@ -38,3 +40,11 @@ def next_attempt_at(
 def whole_seconds(retry_seconds: Sequence[float]) -> float:
     """The longest time from the first attempt to the last."""
     return sum(retry_seconds) * (1 + JITTER)
+
+
+def longest_seconds(retry_seconds: Sequence[float]) -> float:
+    """The longest time from the first attempt to the end of the last, of an endpoint that asks for the longest pause
+    each time. What waits for a breaker takes longer.
+    """
+    pauses = (max(pause * (1 + JITTER), MOST_RETRY_AFTER_SECONDS) for pause in retry_seconds)
+    return sum(pauses) + (len(retry_seconds) + 1) * POST_SECONDS

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Literal
 from uuid import UUID
@@ -11,20 +12,29 @@ from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 Partitioned = Literal["event", "attempt"]
-_DROP_DELIVERIES = text(
+_TODAY = text("SELECT CAST(clock_timestamp() AT TIME ZONE 'UTC' AS date)")
+_DROP_HELD = text(
     """
     WITH looked_at AS (
-        SELECT id, event_day FROM delivery WHERE id > :after ORDER BY id LIMIT :most
+        SELECT id, event_day, state FROM delivery WHERE id > :after ORDER BY id LIMIT :most
     ), dropped AS (
         DELETE FROM delivery WHERE id = ANY(ARRAY(
-            SELECT id FROM delivery WHERE id = ANY(ARRAY(SELECT id FROM looked_at WHERE event_day < :before))
+            SELECT id FROM delivery
+            WHERE id = ANY(ARRAY(SELECT id FROM looked_at WHERE event_day < :before AND state = 'held'))
+                AND state = 'held'
             FOR UPDATE SKIP LOCKED
         ))
         RETURNING id
     )
-    SELECT (SELECT count(*) FROM dropped), (SELECT id FROM looked_at ORDER BY id DESC LIMIT 1)
+    SELECT (SELECT count(*) FROM dropped) AS dropped,
+        ARRAY(SELECT DISTINCT event_day FROM looked_at
+            WHERE event_day < :before AND id NOT IN (SELECT id FROM dropped)) AS days_left,
+        (SELECT id FROM looked_at ORDER BY id DESC LIMIT 1) AS last
     """
 )
+_HAS_DELIVERIES = text("SELECT EXISTS (SELECT FROM delivery WHERE event_day = :day)")
+_LOCK_EVENTS = text("LOCK TABLE ONLY event IN ACCESS EXCLUSIVE MODE")
+_STATEMENT_TIMEOUT = text("SET LOCAL statement_timeout = '2s'")
 LOCK_TIMEOUT = text("SET LOCAL lock_timeout = '2s'")
 
 
@@ -65,19 +75,47 @@ async def drop(connection: AsyncConnection, table: Partitioned, day: date) -> No
     await connection.execute(text(f"DROP TABLE IF EXISTS {_name(table, day)}"))
 
 
-async def drop_deliveries(
-    connection: AsyncConnection, before: date, *, after: UUID, most: int
-) -> tuple[int, UUID | None]:
-    """Look at so many deliveries in order of their ids, and remove those of events from before a day.
-
-    How many, and the id of the last that was looked at, None when there was none. Once a day all of them are looked at,
-    for which an index of the days, to be written with each delivery, would be too dear.
+@dataclass(frozen=True, slots=True)
+class HeldDropped:
     """
-    found = await connection.execute(
-        _DROP_DELIVERIES, {"before": before, "after": after, "most": most}
-    )
-    count, last = found.one()
-    return int(count), last
+    Args:
+        dropped: how many.
+        days_left: the days before, of which there are other deliveries among those that were looked at.
+        last: the id of the last that was looked at, None when there was none.
+    """
+
+    dropped: int
+    days_left: frozenset[date]
+    last: UUID | None
+
+
+async def drop_held_deliveries(
+    connection: AsyncConnection, before: date, *, after: UUID, most: int
+) -> HeldDropped:
+    """Look at so many deliveries in order of their ids, and remove those that are held of events from before a day.
+
+    Once a day all of them are looked at, for which an index of the days, to be written with each delivery, would be too
+    dear.
+    """
+    found = await connection.execute(_DROP_HELD, {"before": before, "after": after, "most": most})
+    dropped, days_left, last = found.one()
+    return HeldDropped(int(dropped), frozenset(days_left), last)
+
+
+async def has_deliveries(connection: AsyncConnection, day: date) -> bool:
+    """Whether any delivery is left of events of the day. None is added to them until the transaction ends: who adds one
+    reads its event. For that events are locked, so reading the deliveries ends after two seconds.
+    """
+    await connection.execute(LOCK_TIMEOUT)
+    await connection.execute(_STATEMENT_TIMEOUT)
+    await connection.execute(_LOCK_EVENTS)
+    return bool((await connection.execute(_HAS_DELIVERIES, {"day": day})).scalar_one())
+
+
+async def today(connection: AsyncConnection) -> date:
+    """The UTC day by the database's clock."""
+    day: date = (await connection.execute(_TODAY)).scalar_one()
+    return day
 
 
 def _name(table: Partitioned, day: date) -> str:

@@ -192,14 +192,15 @@ async def still_failed(
     return [(day, event_id) for event_id, day in rows]
 
 
-async def forget_redeliveries(connection: AsyncConnection, before: datetime, limit: int) -> int:
-    """Remove up to so many that are older than anything that can be recovered; how many."""
+async def forget_redeliveries(connection: AsyncConnection, retention: timedelta, limit: int) -> int:
+    """Remove up to so many that are older, by the database's clock, than anything that can be recovered; how many."""
     removed = await connection.execute(
         text(
             "DELETE FROM redelivery WHERE (subscription_id, event_id, delivery_id) IN"
-            " (SELECT subscription_id, event_id, delivery_id FROM redelivery WHERE created_at < :before"
+            " (SELECT subscription_id, event_id, delivery_id FROM redelivery"
+            " WHERE created_at < statement_timestamp() - CAST(:retention AS interval)"
             " LIMIT :limit FOR UPDATE SKIP LOCKED)"
         ),
-        {"before": before, "limit": limit},
+        {"retention": retention, "limit": limit},
     )
     return removed.rowcount

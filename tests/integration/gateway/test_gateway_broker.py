@@ -16,8 +16,11 @@ from aio_pika.abc import AbstractIncomingMessage
 
 from libs.contracts import onboarding_operations as onboarding
 from libs.contracts.customers import UpdatePerson
+from libs.contracts.errors import Unavailable
+from libs.contracts.exact_json import encode
 from libs.contracts.result import Result
-from libs.messaging.topology import EVENTS, declare_service
+from libs.messaging.envelope import decode_command
+from libs.messaging.topology import EVENTS, commands_queue, declare_service
 from libs.persistence.engine import open_database
 from libs.runtime.commands import Drive
 from tests.integration.amqp_wire import Wire, wire_to
@@ -108,6 +111,50 @@ async def test_with_nobody_behind_it_nothing_is_lost_and_nobody_waits_beyond_the
     assert len(drives) == 1
 
 
+async def test_a_command_whose_caller_was_told_504_by_its_gateway_is_not_forgotten(
+    fresh_environment: Environment, tmp_path: Path, drives: list[uuid.UUID]
+) -> None:
+    async def update(drive: Drive, _command: UpdatePerson) -> Result:
+        drives.append(drive.command_id)
+        if len(drives) == 1:
+            raise Unavailable
+        return Result()
+
+    async with wire_to(fresh_environment.amqp_url) as wire:
+        through_wire = replace(fresh_environment, amqp_url=wire.url)
+        await declare(fresh_environment)
+        # The gateway gives up long before the deadline: its session is lost.
+        async with running_gateway(
+            through_wire, tmp_path, BANKSIDE_GATEWAY_DEADLINE_SECONDS="25"
+        ) as desk:
+            api, key = await desk.new_api(), people.new_key()
+            wire.silence()
+            write = asyncio.create_task(api.patch(TARGET, BODY, key))
+            await until(lambda: was_sent(wire))
+            await until(lambda: has_arrived(fresh_environment))
+            wire.cut()
+            pending = await write
+            async with carrying_out(fresh_environment, {onboarding.UPDATE_PERSON.name: update}):
+                await until(lambda: twice(drives))
+                final = await until(lambda: final_answer(api, key))
+
+    assert pending.code == "outcome_pending"
+    assert (final.status, final.is_replayed) == (200, True)
+    assert len(set(drives)) == 1
+
+
+async def has_arrived(environment: Environment) -> bool:
+    """A command waits in the queue of onboarding."""
+    connection = await aio_pika.connect(environment.amqp_url)
+    async with connection, connection.channel() as channel:
+        queue = await channel.declare_queue(commands_queue("onboarding"), passive=True)
+        return bool(queue.declaration_result.message_count)
+
+
+async def twice(drives: list[uuid.UUID]) -> bool:
+    return len(drives) == 2
+
+
 async def is_away(api: Api) -> bool:
     return (await api.get(READ)).code == "unavailable"
 
@@ -130,6 +177,67 @@ async def test_a_command_that_was_written_and_not_confirmed_is_pending_and_execu
     assert (pending.status, pending.code) == (504, "outcome_pending")
     assert (final.status, final.is_replayed) == (200, True)
     assert len(drives) == 1
+
+
+async def test_writes_whose_confirms_end_by_a_fin_behind_a_burst_of_frames_are_pending(
+    fresh_environment: Environment, tmp_path: Path, drives: list[uuid.UUID]
+) -> None:
+    """The broker's last frames, all but the confirms, arrive together with the end of the connection."""
+    writes_at_once = 40
+    async with (
+        wired_gateway(fresh_environment, tmp_path) as (desk, wire),
+        service(fresh_environment, drives),
+    ):
+        api = await desk.new_api()
+        await until(lambda: succeeds(api))
+        drives.clear()
+
+        wire.hold_answers()
+        writes = [asyncio.create_task(api.patch(TARGET, BODY)) for _ in range(writes_at_once)]
+        await until(lambda: has_driven(drives, writes_at_once))
+        wire.end_without_confirms()
+        answers = await asyncio.gather(*writes)
+
+    assert {(answer.status, answer.code) for answer in answers} == {(504, "outcome_pending")}
+
+
+async def test_a_reply_that_this_release_cannot_use_leaves_a_write_pending(
+    fresh_environment: Environment, tmp_path: Path
+) -> None:
+    replies = [
+        {"error": {"code": "a_code_of_a_later_release"}},
+        {"error": {"code": "internal_error"}},
+    ]
+    connection = await aio_pika.connect(fresh_environment.amqp_url)
+    async with (
+        connection,
+        connection.channel() as channel,
+        running_gateway(fresh_environment, tmp_path) as desk,
+    ):
+        await declare_service(channel, "onboarding")
+
+        async def reply(message: AbstractIncomingMessage) -> None:
+            envelope = decode_command(message.body)
+            body = encode([{"id": envelope.id, "to": envelope.message_id} | replies.pop(0)])
+            await channel.default_exchange.publish(
+                aio_pika.Message(body), message.reply_to or "", mandatory=False
+            )
+
+        queue = await channel.get_queue("onboarding.commands")
+        await queue.consume(reply, no_ack=True)
+        api = await desk.new_api()
+        unknown, fault = [await api.patch(TARGET, BODY) for _ in range(2)]
+
+    assert (unknown.status, unknown.code) == (504, "outcome_pending")
+    assert (fault.status, fault.code) == (504, "outcome_pending")
+
+
+async def succeeds(api: Api) -> bool:
+    return (await api.patch(TARGET, BODY)).status == 200
+
+
+async def has_driven(drives: list[uuid.UUID], count: int) -> bool:
+    return len(drives) >= count
 
 
 async def was_sent(wire: Wire) -> bool:

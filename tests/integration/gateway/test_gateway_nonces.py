@@ -5,14 +5,25 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import asyncpg
+import pytest
+from multidict import CIMultiDict, CIMultiDictProxy
+from prometheus_client import REGISTRY
 from sqlalchemy import text
+from structlog.testing import capture_logs
 
-from services.gateway.nonce_partitions import PARTITION_SECONDS, maintain
+from libs.contracts.errors import NonceReused, TimestampOutOfWindow
+from libs.contracts.operation import RateClass
+from services.gateway.admission import Admission
+from services.gateway.authentication import Authentication
+from services.gateway.credentials import Credentials
+from services.gateway.nonce_partitions import PARTITION_SECONDS, maintain, maintain_as_of
 from tests.integration.gateway.desk import Desk, running_gateway, until
 from tests.integration.gateway.test_gateway_authentication import PASSED, TARGET, headers_of, off_by
 from tests.support.api import Answer
@@ -145,7 +156,7 @@ async def test_partitions_reach_an_hour_ahead_and_leave_when_no_timestamp_of_the
         now = time.time()
         before = await partitions(desk)
 
-        await maintain(desk.database, WINDOW_SECONDS, now + 3600)
+        await maintain_as_of(desk.database, WINDOW_SECONDS, now + 3600)
         after = await partitions(desk)
         kept = await desk.execute("SELECT count(*) FROM nonces")
 
@@ -158,16 +169,17 @@ async def test_partitions_reach_an_hour_ahead_and_leave_when_no_timestamp_of_the
 
 
 async def test_maintenance_twice_at_once_makes_each_partition_once(
-    empty_environment: Environment, desk: Desk
+    fresh_environment: Environment, tmp_path: Path
 ) -> None:
     later = time.time() + 7200
-    try:
-        await asyncio.gather(*(maintain(desk.database, WINDOW_SECONDS, later) for _ in range(4)))
+    async with running_gateway(fresh_environment, tmp_path) as desk:
+        await asyncio.gather(
+            *(maintain_as_of(desk.database, WINDOW_SECONDS, later) for _ in range(4))
+        )
 
         made = sorted(await partitions(desk))
-        assert made == list(range(made[0], made[-1] + 1, PARTITION_SECONDS))
-    finally:
-        await maintain(desk.database, WINDOW_SECONDS, time.time())
+
+    assert made == list(range(made[0], made[-1] + 1, PARTITION_SECONDS))
 
 
 async def test_a_reader_of_old_nonces_delays_their_dropping_and_nothing_else(
@@ -179,12 +191,131 @@ async def test_a_reader_of_old_nonces_delays_their_dropping_and_nothing_else(
         async with desk.database.transaction() as backup:
             await backup.execute(text("SELECT count(*) FROM nonces"))
 
-            await maintain(desk.database, WINDOW_SECONDS, time.time() + 1800)
+            await maintain_as_of(desk.database, WINDOW_SECONDS, time.time() + PARTITION_SECONDS)
             during = await partitions(desk)
-            passed = await desk.send(headers_of(key), TARGET)
-        await maintain(desk.database, WINDOW_SECONDS, time.time() + 1800)
+            passed = await desk.send(headers_of(key, timestamp=off_by(290)), TARGET)
+        await maintain_as_of(desk.database, WINDOW_SECONDS, time.time() + PARTITION_SECONDS)
         after = await partitions(desk)
 
     assert passed.status == PASSED
     assert before < during
     assert min(after) > min(before)
+
+
+class Gateway:
+    """What decides in a gateway process whether a signed request passes, with a clock that is off by some seconds."""
+
+    def __init__(self, desk: Desk, off_by_seconds: float) -> None:
+        self._authentication = Authentication(
+            Credentials(desk.database, desk.keyring),
+            window_seconds=WINDOW_SECONDS,
+            show_canonical=False,
+            clock=lambda: time.time() + off_by_seconds,
+        )
+        self._admission = Admission(desk.database)
+
+    async def passes(self, headers: dict[str, str]) -> bool:
+        """Raises the refusal."""
+        sent = CIMultiDictProxy(CIMultiDict(headers))
+        signed = await self._authentication.verify("GET", TARGET, sent, b"")
+        await self._admission.admit(signed, RateClass.READ)
+        return True
+
+
+async def test_a_gateway_an_hour_behind_lets_nothing_in_whose_nonces_were_dropped(
+    fresh_environment: Environment, tmp_path: Path
+) -> None:
+    async with running_gateway(fresh_environment, tmp_path) as desk:
+        key = await desk.key()
+        then = int(time.time()) - 3600
+        captured = headers_of(key, timestamp=str(then))
+        right, behind = Gateway(desk, 0), Gateway(desk, -3600)
+        with clock_off_by(-3600):
+            await maintain(desk.database, WINDOW_SECONDS)
+
+        with pytest.raises(TimestampOutOfWindow):
+            await right.passes(captured)
+        with pytest.raises(TimestampOutOfWindow):
+            await behind.passes(captured)
+
+        remaining = await partitions(desk)
+        recorded = await desk.execute("SELECT count(*) FROM nonces")
+
+    assert min(remaining) > then
+    assert recorded[0][0] == 0
+
+
+async def test_a_gateway_an_hour_ahead_drops_no_nonce_that_could_pass_again(
+    fresh_environment: Environment, tmp_path: Path
+) -> None:
+    async with running_gateway(fresh_environment, tmp_path) as desk:
+        key = await desk.key()
+        headers = headers_of(key)
+        right = Gateway(desk, 0)
+        first = await right.passes(headers)
+
+        with clock_off_by(3600):
+            await maintain(desk.database, WINDOW_SECONDS)
+        await maintain(desk.database, WINDOW_SECONDS)
+
+        assert first
+        with pytest.raises(NonceReused):
+            await right.passes(headers)
+
+
+async def test_a_clock_that_is_off_shows(fresh_environment: Environment, tmp_path: Path) -> None:
+    async with running_gateway(fresh_environment, tmp_path) as desk:
+        with clock_off_by(3600), capture_logs() as logs:
+            await maintain(desk.database, WINDOW_SECONDS)
+
+    ahead = REGISTRY.get_sample_value("bankside_gateway_clock_ahead_seconds")
+    assert ahead == pytest.approx(3600, abs=5)
+    assert [entry["event"] for entry in logs] == ["clock_differs"]
+
+
+async def test_a_longer_window_does_not_bring_a_dropped_partition_back(
+    fresh_environment: Environment, tmp_path: Path
+) -> None:
+    settings = {"BANKSIDE_GATEWAY_TIMESTAMP_WINDOW_SECONDS": "30"}
+    async with running_gateway(fresh_environment, tmp_path, **settings) as desk:
+        key = await desk.key()
+        headers = headers_of(key)
+        await desk.send(headers, TARGET)
+        # Ten minutes later, and the partition of the request is dropped.
+        await maintain_as_of(desk.database, 30, time.time() + 30 + 120 + PARTITION_SECONDS)
+        floor = min(await partitions(desk))
+
+    settings = {"BANKSIDE_GATEWAY_TIMESTAMP_WINDOW_SECONDS": "900"}
+    async with running_gateway(fresh_environment, tmp_path, **settings) as desk:
+        replayed = await desk.send(headers, TARGET)
+        remaining = await partitions(desk)
+
+    assert floor > int(headers["X-API-TIMESTAMP"])
+    assert min(remaining) == floor
+    assert (replayed.status, replayed.code) == (401, "timestamp_out_of_window")
+
+
+async def test_a_timestamp_without_a_partition_is_refused_and_its_neighbours_pass(
+    fresh_environment: Environment, tmp_path: Path
+) -> None:
+    async with running_gateway(fresh_environment, tmp_path) as desk:
+        key = await desk.key()
+        ahead, right = Gateway(desk, 7200), Gateway(desk, 0)
+        late = headers_of(key, timestamp=str(int(time.time()) + 7200))
+
+        with pytest.raises(TimestampOutOfWindow) as refusal:
+            await ahead.passes(late)
+        passed = await right.passes(headers_of(key))
+
+    assert passed
+    assert refusal.value.extra is not None
+    assert abs(refusal.value.extra["server_time"] - time.time()) < 60
+
+
+@contextmanager
+def clock_off_by(seconds: float) -> Iterator[None]:
+    """The clock of this process is wrong during the body."""
+    right = time.time
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(time, "time", lambda: right() + seconds)
+        yield

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 from libs.contracts.exact_json import encode
 from libs.contracts.principal import Principal
@@ -16,11 +16,16 @@ from libs.runtime.group_commit import GroupCommit
 
 
 async def accept(
-    database: Database, operation: str, principal: Principal, ordering_key: str | None = None
+    database: Database,
+    operation: str,
+    principal: Principal,
+    ordering_key: str | None = None,
+    *,
+    command_id: UUID | None = None,
 ) -> inbox.Leased:
     """A command of a caller that does not wait any more."""
     command = inbox.Accepting(
-        command_id=uuid4(),
+        command_id=command_id or uuid4(),
         operation=operation,
         message_id=str(uuid4()),
         request_id=str(uuid4()),

@@ -52,6 +52,7 @@ from tests.integration.onboarding.desk import (
     partner,
     tax_number,
 )
+from tests.support.capabilities import FOR_EVER
 from tests.support.infrastructure import Infrastructure
 from tests.support.stack import Stack, running_stack
 
@@ -161,7 +162,12 @@ async def bench(bank: Stack, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[B
             ProviderClient(api, f"{bank.sandbox_url}/{api}", secrets.provider_token, http)
             for api in ("identity", "core")
         )
-        parts = Parts(HttpIdentityProvider(identity), HttpCoreBanking(core), store, Events(store))
+        parts = Parts(
+            HttpIdentityProvider(identity, FOR_EVER),
+            HttpCoreBanking(core, FOR_EVER),
+            store,
+            Events(store),
+        )
         opened = Bench(bank, database, command_handlers(parts), http)
         yield opened
         await opened.bank("DELETE", "/faults")

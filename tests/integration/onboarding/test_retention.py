@@ -12,9 +12,10 @@ from sqlalchemy import text
 
 from libs.persistence import inbox
 from libs.persistence.engine import Database
+from libs.providers.outcomes import Reason
 from services.onboarding.housekeeping import keep_house
 from services.onboarding.ordering import ordering_key
-from services.onboarding.repository import steps
+from services.onboarding.repository import step_cases, steps
 from services.onboarding.repository.steps import SagaName
 from services.onboarding.repository.store import Store
 from tests.integration.onboarding.desk import eventually, partner
@@ -50,9 +51,16 @@ async def add_step(
 ) -> None:
     """A step whose outcome was recorded so many days ago."""
     async with shelf.transaction() as connection:
-        await steps.intend(connection, saga, name, uuid4(), compensation=name.startswith("close"))
+        await steps.begin(
+            connection,
+            saga,
+            name,
+            uuid4(),
+            compensation=name.startswith("close"),
+            command_id=uuid4(),
+        )
         if refused:
-            await steps.set_refused(connection, saga, name, 422, "refused")
+            await steps.set_refused(connection, saga, name, Reason.PROVIDER_REFUSED, "refused")
         else:
             await steps.set_done(connection, saga, name, {})
         await connection.execute(
@@ -118,9 +126,9 @@ async def test_a_refused_compensation_stays_until_an_operator_has_seen_to_it(
 
     before = await purge(shelf)
     async with shelf.transaction() as connection:
-        settled = await steps.settle(connection, saga.saga_id, "close_core_business")
-        again = await steps.settle(connection, saga.saga_id, "close_core_business")
-        shown = await steps.refused_compensations(connection, 10)
+        settled = await step_cases.settle(connection, saga.saga_id, "close_core_business")
+        again = await step_cases.settle(connection, saga.saga_id, "close_core_business")
+        shown = await step_cases.refused_compensations(connection, 10)
 
     assert (before, settled, again, shown) == (0, True, False, [])
     assert await purge(shelf) == 1

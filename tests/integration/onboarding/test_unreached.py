@@ -29,6 +29,7 @@ from services.onboarding.repository.store import Store
 from tests.integration.onboarding import driving
 from tests.integration.onboarding.desk import application, bank_account, partner, tax_number
 from tests.integration.onboarding.shelf import add_approved, new_store, open_shelf
+from tests.support.capabilities import FOR_EVER
 from tests.support.infrastructure import Environment
 from tests.support.ports import free_ports
 
@@ -69,7 +70,12 @@ async def desert(environment: Environment) -> AsyncIterator[Desert]:
             ProviderClient(api, f"http://127.0.0.1:{port}/{api}", "x" * 32, http)
             for api in ("identity", "core")
         )
-        parts = Parts(HttpIdentityProvider(identity), HttpCoreBanking(core), store, Events(store))
+        parts = Parts(
+            HttpIdentityProvider(identity, FOR_EVER),
+            HttpCoreBanking(core, FOR_EVER),
+            store,
+            Events(store),
+        )
         yield Desert(database, store, command_handlers(parts), f"t{uuid4().hex[:8]}")
 
 

@@ -57,9 +57,9 @@ async def test_a_wire_whose_outcome_is_unknown_is_listed_and_shown(desk: Desk) -
 async def test_resolving_has_the_bank_asked_at_once(desk: Desk) -> None:
     transaction_id = await unknown_wire(desk)
     await desk.database.execute("UPDATE inbox SET due_at = now() + interval '1 hour'")
+    await desk.until("it is no more driven", lambda: _resting(desk, transaction_id))
     desk.core.heal()
 
-    await desk.until("it is no more driven", lambda: _resting(desk, transaction_id))
     await desk.office.stack.command("wires", "resolve", transaction_id, "--yes")
 
     await desk.has_state(transaction_id, "submitted")
@@ -111,3 +111,77 @@ async def test_what_is_known_cannot_be_decided_on(desk: Desk) -> None:
         with pytest.raises(AssertionError, match=why):
             await stack.command("wires", *arguments)
     assert (await desk.get(transaction_id))["state"] == "submitted"
+
+
+async def parked(desk: Desk, transaction_id: str) -> None:
+    """Park the send, as a process that drives it would."""
+
+    async def is_parked() -> bool:
+        changed = await desk.database.execute(
+            "UPDATE inbox SET parked_at = now(), parked_because = 'Of the test.'"
+            " WHERE command_id = $1 AND lease IS NULL AND finished_at IS NULL",
+            uuid.UUID(transaction_id),
+        )
+        return bool(changed == "UPDATE 1")
+
+    await desk.until("it is parked", is_parked)
+
+
+async def test_a_parked_send_is_shown_and_cannot_be_abandoned_while_its_wire_is_unknown(
+    desk: Desk,
+) -> None:
+    transaction_id = await unknown_wire(desk)
+    await parked(desk, transaction_id)
+    stack = desk.office.stack
+
+    shown = await stack.command("wires", "show", transaction_id)
+    with pytest.raises(AssertionError, match="bankside wires resolve"):
+        await stack.command(
+            *("commands", "abandon", transaction_id, "--reason", "x", "--by", "grace", "--yes")
+        )
+
+    assert shown["send"]["parked_because"] == "Of the test."
+    assert shown["send"]["next_attempt_at"] is None
+    (row,) = await desk.rows(
+        "SELECT finished_at FROM inbox WHERE command_id = $1", uuid.UUID(transaction_id)
+    )
+    assert row["finished_at"] is None
+
+
+async def test_a_parked_send_of_a_wire_that_is_pending_and_unsent_cannot_be_abandoned(
+    desk: Desk,
+) -> None:
+    transaction_id = str(uuid.uuid4())
+    await desk.bank_down()
+    with pytest.raises(OutcomePending):
+        await desk.send(command_id=transaction_id, wait_seconds=4)
+    await desk.until("its send is withdrawn", lambda: _withdrawn(desk, transaction_id))
+    await parked(desk, transaction_id)
+
+    with pytest.raises(AssertionError, match="retry it, or have its customer cancel"):
+        await desk.office.stack.command(
+            *("commands", "abandon", transaction_id, "--reason", "x", "--by", "grace", "--yes")
+        )
+
+    await desk.bank_up()
+    await desk.office.stack.command("commands", "retry", transaction_id)
+    await desk.has_state(transaction_id, "submitted")
+    assert desk.core.executed == {transaction_id: 1}
+
+
+async def _withdrawn(desk: Desk, transaction_id: str) -> bool:
+    found = await desk.rows(
+        "SELECT 1 FROM wires WHERE transaction_id = $1 AND send_begun_at IS NULL",
+        uuid.UUID(transaction_id),
+    )
+    return bool(found)
+
+
+async def test_a_decision_on_the_wire_of_a_parked_send_ends_it(desk: Desk) -> None:
+    transaction_id = await unknown_wire(desk)
+    await parked(desk, transaction_id)
+
+    await decided(desk, transaction_id, "--as", "submitted", "--reason", "The bank said so.")
+
+    await desk.until_quiet()
+    assert (await desk.send(command_id=transaction_id))["transaction_id"] == transaction_id

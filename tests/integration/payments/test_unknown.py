@@ -101,6 +101,7 @@ async def test_a_key_that_the_bank_has_for_something_else_is_no_refusal(desk: De
 async def test_a_wire_is_not_sent_again_when_the_bank_may_have_forgotten_its_key(
     desk: Desk,
 ) -> None:
+    desk.core.finds_wires = False
     transaction_id = str(uuid.uuid4())
     desk.core.faults["accept_then_drop"], desk.core.only = 1, "send_wire"
     desk.core.faults["error"] = 0

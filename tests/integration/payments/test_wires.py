@@ -315,5 +315,6 @@ async def test_wires_are_counted_by_state_and_the_oldest_unknown_has_an_age(desk
     assert metrics["bankside_oldest_unknown_wire_seconds"] >= 3600
 
 
-async def test_every_row_of_payments_has_a_customer_route() -> None:
-    assert {operation.family for operation in table.OPERATIONS} == {"customer"}
+async def test_every_row_of_payments_that_callers_reach_has_a_customer_route() -> None:
+    families = {operation.family for operation in table.OPERATIONS if operation.path}
+    assert families == {"customer"}

@@ -45,3 +45,43 @@ async def test_a_ledger_of_the_first_revision_becomes_one_of_the_second(
         assert [tuple(row) for row in page] == [("3", 3), ("2", 3)]
     finally:
         await connection.close()
+
+
+async def test_rows_from_before_the_lists_are_numbered_by_age(
+    empty_environment: Environment,
+) -> None:
+    connection = await asyncpg.connect(empty_environment.database_urls["provider_sandbox"])
+    try:
+        for name in ("0001_bank", "0002_books", "0003_wires"):
+            for statement in importlib.import_module(f"{FOLDER}.{name}").STATEMENTS:
+                await connection.execute(statement)
+        async with connection.transaction():
+            await connection.execute(
+                "INSERT INTO core_customer (core_id, customer_id, kind, fields)"
+                " VALUES ('cus_2', '2', 'business', '{}'), ('cus_1', '1', 'business', '{}');"
+                "INSERT INTO ledger_account VALUES ('acc_1', 'customer'), ('acc_2', 'customer');"
+                "INSERT INTO account (account_id, core_id, account_group, account_title)"
+                " VALUES ('acc_2', 'cus_2', 'deposit', 'x'), ('acc_1', 'cus_1', 'deposit', 'x');"
+                "INSERT INTO journal_entry (transaction_id, type, counterparty_name, settled_at)"
+                " VALUES ('t', 'deposit', 'x', '2025-03-09Z');"
+                "INSERT INTO posting (transaction_id, settled_at, ledger_account_id, amount)"
+                " VALUES ('t', '2025-03-09Z', 'acc_1', 1), ('t', '2025-03-09Z', 'bank:cash', -1)"
+            )
+
+        async with connection.transaction():
+            for statement in importlib.import_module(f"{FOLDER}.0004_lists").STATEMENTS:
+                await connection.execute(statement)
+
+        await connection.execute(
+            "INSERT INTO core_customer (core_id, customer_id, kind, fields)"
+            " VALUES ('cus_0', '0', 'business', '{}')"
+        )
+        customers = await connection.fetch("SELECT core_id FROM core_customer ORDER BY sequence")
+        accounts = await connection.fetch(
+            "SELECT account_id, last_posting = (SELECT max(sequence) FROM posting"
+            " WHERE ledger_account_id = account_id) AS is_last FROM account ORDER BY sequence"
+        )
+        assert [row["core_id"] for row in customers] == ["cus_1", "cus_2", "cus_0"]
+        assert [tuple(row) for row in accounts] == [("acc_1", True), ("acc_2", None)]
+    finally:
+        await connection.close()

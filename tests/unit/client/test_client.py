@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -22,6 +22,8 @@ from libs.contracts.customers import CustomerStatus, ListCustomers, UpdatePerson
 from libs.contracts.deposit_locations import ListDepositLocations
 from libs.contracts.settlement import ListSettlementCalculations
 from libs.contracts.table import OPERATIONS
+from libs.contracts.webhook_operations import DELETE_SUBSCRIPTION
+from libs.contracts.webhooks import DeleteSubscription
 from tests.unit.client.answering import DROP, KEY, Gateway, gateway, problem, success
 
 BALANCE = {
@@ -205,6 +207,72 @@ async def test_a_write_that_may_have_been_taken_is_pending_whatever_comes_after(
             await client.update_person(UPDATE)
 
     assert len(server.received) == 3
+
+
+def proxy_503(
+    body: bytes = b"<html>", content_type: str = "text/html"
+) -> Callable[[], web.Response]:
+    return lambda: web.Response(status=503, body=body, content_type=content_type)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        proxy_503(),
+        proxy_503(b""),
+        proxy_503(b'{"code": "unavailable"}', "application/json"),
+        proxy_503(b'{"detail": "no code"}', "application/problem+json"),
+    ],
+)
+async def test_a_503_that_is_not_the_gateways_leaves_the_outcome_of_a_write_unknown(
+    answer: Callable[[], web.Response],
+) -> None:
+    async with gateway(answer) as server, client_of(server) as client:
+        with pytest.raises(errors.OutcomePending):
+            await client.update_person(UPDATE)
+
+    keys = {received.headers["Idempotency-Key"] for received in server.received}
+    assert (len(server.received), len(keys)) == (3, 1)
+
+
+async def test_a_503_of_the_gateway_after_one_of_a_proxy_does_not_say_that_nothing_was_started() -> (
+    None
+):
+    async with (
+        gateway(proxy_503(), problem(503, "unavailable")) as server,
+        client_of(server) as client,
+    ):
+        with pytest.raises(errors.OutcomePending):
+            await client.update_person(UPDATE)
+
+
+async def test_a_write_after_a_503_of_a_proxy_is_answered_by_the_retry_under_its_key() -> None:
+    async with gateway(proxy_503(), success(None)) as server, client_of(server) as client:
+        await client.update_person(UPDATE)
+
+    assert len(server.received) == 2
+
+
+async def test_a_write_without_an_idempotency_key_is_not_sent_again_after_a_503_of_a_proxy() -> (
+    None
+):
+    async with (
+        gateway(proxy_503()) as server,
+        aiohttp.ClientSession() as session,
+    ):
+        webhooks = Client(Transport(server.base_url, KEY, session), attempts=3)
+        with pytest.raises(errors.OutcomePending):
+            await webhooks.call(
+                DELETE_SUBSCRIPTION.partner, DeleteSubscription(subscription_id="s")
+            )
+
+    assert len(server.received) == 1
+
+
+async def test_a_read_after_a_503_of_a_proxy_has_no_answer() -> None:
+    async with gateway(proxy_503()) as server, client_of(server) as client:
+        with pytest.raises(errors.ProviderTimeout):
+            await client.get_balance(GetBalance(account_id="a"))
 
 
 async def test_a_read_without_an_answer_timed_out() -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
@@ -7,8 +8,9 @@ from typing import Any
 import pytest
 
 from libs.contracts.accounts import AccountEventData
-from libs.contracts.errors import ProviderError, Unavailable
+from libs.contracts.errors import Unavailable
 from libs.contracts.events import EVENT_TYPES
+from libs.providers.feed import UndecodableEntry
 from services.ledger_read.adapters.feed_translations import TRANSLATIONS
 from services.ledger_read.adapters.financial_feed import FinancialFeed
 from services.ledger_read.adapters.ownership import OnboardingOwnership
@@ -132,8 +134,33 @@ async def test_a_type_that_is_not_known_keeps_its_position_without_being_read(
 async def test_a_broken_entry_is_not_skipped(service: Service, broken: dict[str, Any]) -> None:
     service.bank.answers["/events"] = (200, {"events": [broken]})
 
-    with pytest.raises(ProviderError):
+    with pytest.raises(UndecodableEntry) as raised:
         await FinancialFeed(service.client).fetch(0, 10)
+
+    assert raised.value.entry.position == 1
+
+
+async def test_entries_before_a_broken_one_are_fetched(service: Service) -> None:
+    service.bank.answers["/events"] = (200, {"events": [entry(4), entry(5, data={}), entry(6)]})
+
+    fetched = await FinancialFeed(service.client).fetch(3, 10)
+
+    assert [one.position for one in fetched] == [4]
+
+
+async def test_what_is_wrong_with_an_entry_is_told_without_its_values(service: Service) -> None:
+    secret = account_answer("a_1") | {"status": 7, "account_number": "998877665544"}
+    service.bank.answers["/events"] = (200, {"events": [entry(9, data=secret)]})
+
+    with pytest.raises(UndecodableEntry) as raised:
+        await FinancialFeed(service.client).fetch(3, 10)
+
+    faulty = raised.value.entry
+    assert (faulty.position, faulty.type) == (9, "account.opened")
+    assert "status" in faulty.problem
+    assert faulty.outline is not None
+    assert json.loads(faulty.outline)["data"]["account_number"] == "str"
+    assert "998877665544" not in faulty.outline + faulty.problem
 
 
 async def test_news_wait_while_onboarding_cannot_be_asked(service: Service) -> None:

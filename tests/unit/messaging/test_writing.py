@@ -10,7 +10,7 @@ import pytest
 from aio_pika.abc import AbstractConnection
 from aiormq.abc import ChannelFrame
 
-from libs.messaging.writing import write_together
+from libs.messaging.writing import WriteQueue
 
 
 def frame(payload: bytes, **what: Any) -> ChannelFrame:
@@ -21,7 +21,7 @@ def written_together() -> asyncio.Queue[ChannelFrame]:
     queue: asyncio.Queue[ChannelFrame] = asyncio.Queue(10)
     underlay = SimpleNamespace(write_queue=queue)
     connection = SimpleNamespace(transport=SimpleNamespace(connection=underlay))
-    write_together(cast("AbstractConnection", connection))
+    WriteQueue(cast("AbstractConnection", connection))
     return queue
 
 
@@ -76,3 +76,21 @@ async def test_who_gives_up_waiting_takes_nothing() -> None:
     queue.put_nowait(frame(b"a"))
 
     assert (await queue.get()).payload == b"a"
+
+
+async def test_those_who_wait_for_room_go_on_when_what_waits_is_thrown_away() -> None:
+    queue: asyncio.Queue[ChannelFrame] = asyncio.Queue(1)
+    underlay = SimpleNamespace(write_queue=queue)
+    connection = SimpleNamespace(transport=SimpleNamespace(connection=underlay))
+    writes = WriteQueue(cast("AbstractConnection", connection))
+    queue.put_nowait(frame(b"a"))
+    waiting = [asyncio.create_task(queue.put(frame(b"b"))) for _ in range(3)]
+    await asyncio.wait(waiting, timeout=0.01)
+
+    async with asyncio.timeout(1):
+        while not all(task.done() for task in waiting):
+            writes.release()
+            await asyncio.sleep(0)
+    writes.release()
+
+    assert writes.is_empty()

@@ -57,3 +57,24 @@ def test_every_state_that_can_be_arrived_in_is_told_by_an_event_of_the_table() -
 )
 def test_the_worst_verification_decides(verifications: list[str], together: str) -> None:
     assert states.overall(Status(v) for v in verifications) == together
+
+
+@pytest.mark.parametrize(
+    ("current", "verdict", "following"),
+    [
+        ("pending", "canceled", "denied"),
+        ("pending_review", "canceled", "denied"),
+        ("awaiting_documents", "canceled", "canceled"),
+        ("approved", "canceled", None),
+        ("approved", "denied", None),
+        ("pending", "pending", None),
+        ("pending_review", "pending", None),
+        ("pending", "denied", "denied"),
+    ],
+)
+def test_a_verdict_takes_a_customer_where_the_interface_has_a_way(
+    current: str, verdict: str, following: str | None
+) -> None:
+    expected = None if following is None else Status(following)
+
+    assert states.following(Status(current), Status(verdict)) is expected

@@ -28,6 +28,7 @@ from libs.persistence import inbox
 from libs.persistence.engine import Database, open_database
 from libs.providers.http import ProviderClient
 from libs.providers.session import open_session
+from libs.providers.writing import Capabilities
 from libs.runtime.commands import Drive
 from libs.runtime.group_commit import GroupCommit
 from services.payments import states
@@ -44,6 +45,7 @@ from tests.support.ports import free_ports
 from tests.support.waiting import eventually
 
 KEY_SECONDS = 24 * 3600.0
+TRANSIT_SECONDS = 60.0
 LEASE_SECONDS = 60.0
 MINE = Principal("t_1", "Tenant", Family.CUSTOMER, "sub_1", "c_1")
 STRANGERS = [
@@ -99,6 +101,8 @@ class Bench:
             amount=COMMAND.amount,
             purpose=COMMAND.purpose,
             send_age_seconds=None,
+            last_sent_at=None,
+            last_send_age_seconds=None,
             canceled_by=None,
             created_at=now,
             history=(Step(WireState.PENDING_SUBMISSION, now, None),),
@@ -116,7 +120,8 @@ class Bench:
         async with self.database.transaction() as connection:
             await connection.execute(
                 text(
-                    "UPDATE wires SET send_begun_at = clock_timestamp() - make_interval(secs => :ago)"
+                    "UPDATE wires SET send_begun_at = clock_timestamp() - make_interval(secs => :ago),"
+                    " last_sent_at = clock_timestamp() - make_interval(secs => :ago)"
                     " WHERE transaction_id = :id"
                 ),
                 {"id": leased.command_id, "ago": seconds_ago},
@@ -132,10 +137,7 @@ class Bench:
     ) -> Result:
         """One drive of a send."""
         handler = SendWireHandler(
-            OwnedByWhoeverAsks(),
-            bank or self.bank,
-            key_seconds=KEY_SECONDS,
-            lease_seconds=lease_seconds,
+            OwnedByWhoeverAsks(), bank or self.bank, lease_seconds=lease_seconds
         )
         return await handler(self._drive(leased, MINE, attempt), COMMAND)
 
@@ -234,7 +236,11 @@ async def open_bench(environment: Environment) -> AsyncIterator[Bench]:
         async with serving(core, port), open_session(8) as session:
             client = ProviderClient("core", f"http://{LOOPBACK}:{port}/core", token, session)
             yield Bench(
-                database, core, HttpCoreBanking(client), CoreFeed(client), GroupCommit(database)
+                database,
+                core,
+                HttpCoreBanking(client, Capabilities(KEY_SECONDS, TRANSIT_SECONDS)),
+                CoreFeed(client),
+                GroupCommit(database),
             )
             core.heal()
     finally:

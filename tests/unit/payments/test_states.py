@@ -37,6 +37,8 @@ def wire() -> WireRecord:
         amount=Decimal("10.00"),
         purpose="Invoice 2047",
         send_age_seconds=0.0,
+        last_sent_at=None,
+        last_send_age_seconds=None,
         canceled_by=None,
         created_at=T0,
         history=(Step(State.PENDING_SUBMISSION, T0, None),),

@@ -18,6 +18,7 @@ from sqlalchemy.exc import DBAPIError
 from libs.contracts.wires import WireState
 from libs.persistence import inbox, inbox_groups
 from libs.persistence.inbox_groups import Held
+from libs.providers.writing import Earlier
 from services.payments import states
 from services.payments.models import Step, WireRecord
 from services.payments.repository import steps, wires
@@ -37,6 +38,8 @@ def intent(leased: inbox.Leased, **changes: object) -> Held[WireRecord]:
         amount=COMMAND.amount,
         purpose=COMMAND.purpose,
         send_age_seconds=0.0,
+        last_sent_at=None,
+        last_send_age_seconds=None,
         canceled_by=None,
         created_at=now,
         history=(Step(WireState.PENDING_SUBMISSION, now, None),),
@@ -44,7 +47,9 @@ def intent(leased: inbox.Leased, **changes: object) -> Held[WireRecord]:
     return Held(leased, replace(wire, **changes))  # type: ignore[arg-type]
 
 
-async def intend(bench: Bench, intents: Sequence[Held[WireRecord]]) -> list[BaseException | None]:
+async def intend(
+    bench: Bench, intents: Sequence[Held[WireRecord]]
+) -> list[Earlier | BaseException | None]:
     return await asyncio.gather(
         *(bench.group_commit.commit(steps.INTENDING, one) for one in intents),
         return_exceptions=True,
@@ -72,7 +77,7 @@ async def test_intents_of_a_group_are_what_each_would_be_alone(bench: Bench) -> 
 
     assert await intend(bench, [intent(send) for send in sends]) == [None] * 3
 
-    expected = replace(await bench.found(alone), send_age_seconds=None)
+    expected = await bench.found(alone)
     for send in sends:
         found = await bench.found(send)
         assert found.is_unknown
@@ -80,6 +85,8 @@ async def test_intents_of_a_group_are_what_each_would_be_alone(bench: Bench) -> 
             expected,
             transaction_id=send.command_id,
             send_age_seconds=found.send_age_seconds,
+            last_sent_at=found.last_sent_at,
+            last_send_age_seconds=found.last_send_age_seconds,
             created_at=found.created_at,
             history=found.history,
         )
@@ -199,3 +206,13 @@ async def test_rows_are_found_by_their_key_even_by_a_plan_that_was_made_for_empt
     on_tables = [scan for scan in scans if re.search(r" on (inbox|wires) ", scan)]
     assert on_tables
     assert all("_pkey on " in scan for scan in on_tables), "\n".join(scans)
+
+
+async def test_a_group_that_recorded_events_wakes_the_relay_after_its_commit(bench: Bench) -> None:
+    leased = await bench.accepted()
+    bench.database.events_recorded.clear()
+
+    await bench.group_commit.commit(steps.INTENDING, intent(leased))
+
+    assert bench.database.events_recorded.is_set()
+    assert await written(bench, leased) == (1, 1, 1)

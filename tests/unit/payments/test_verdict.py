@@ -6,54 +6,47 @@ import pytest
 
 from libs.contracts import errors as e
 from libs.contracts.wires import WireState
-from libs.providers.errors import ProviderRefusal
+from libs.providers.outcomes import Reason, Refused
 from services.payments import states
-from services.payments.handlers.verdict import Verdict, is_decision, told
+from services.payments.handlers.verdict import reason_of, verdict_reply
 from tests.unit.payments.test_states import T0, wire
 
 
 @pytest.mark.parametrize(
-    ("code", "error"),
+    ("reason", "code", "error"),
     [
-        ("insufficient_funds", e.InsufficientFunds),
-        ("account_restricted", e.AccountRestricted),
-        ("account_closed", e.AccountClosed),
-        ("external_account_not_linked", e.ExternalAccountNotLinked),
-        ("not_found", e.ProviderRefused),
-        ("The bank said so by phone.", e.ProviderRefused),
+        (Reason.INSUFFICIENT_FUNDS, "no_money", e.InsufficientFunds),
+        (Reason.ACCOUNT_RESTRICTED, "restricted", e.AccountRestricted),
+        (Reason.ACCOUNT_CLOSED, "closed", e.AccountClosed),
+        (Reason.EXTERNAL_ACCOUNT_NOT_LINKED, "unlinked", e.ExternalAccountNotLinked),
+        (Reason.PROVIDER_REFUSED, "not_found", e.ProviderRefused),
     ],
 )
-def test_a_refusal_is_told_by_its_code(code: str, error: type[e.BanksideError]) -> None:
-    refused = states.advance(wire(), Verdict(code).state, at=T0, reason=code)
+def test_a_refusal_is_told_by_its_reason(
+    reason: Reason, code: str, error: type[e.BanksideError]
+) -> None:
+    refused = states.advance(
+        wire(), WireState.REJECTED, at=T0, reason=reason_of(Refused(reason, code))
+    )
 
     with pytest.raises(error):
-        told(refused)
+        verdict_reply(refused)
+
+
+def test_an_operators_word_is_told_as_a_refusal() -> None:
+    refused = states.advance(wire(), WireState.REJECTED, at=T0, reason="The bank said so by phone.")
+
+    with pytest.raises(e.ProviderRefused):
+        verdict_reply(refused)
 
 
 def test_an_accepted_wire_was_accepted_whatever_became_of_it() -> None:
-    accepted = states.advance(wire(), Verdict().state, at=T0)
+    accepted = states.advance(wire(), WireState.SUBMITTED, at=T0)
     rejected = states.advance(accepted, WireState.REJECTED, at=T0, reason="insufficient_funds")
 
-    assert told(accepted) == told(rejected)
+    assert verdict_reply(accepted) == verdict_reply(rejected)
 
 
 def test_a_canceled_wire_is_in_a_state_that_does_not_allow_to_send_it() -> None:
     with pytest.raises(e.InvalidState):
-        told(states.advance(wire(), WireState.CANCELED, at=T0))
-
-
-@pytest.mark.parametrize(
-    ("status", "code", "decision"),
-    [
-        (409, "insufficient_funds", True),
-        (404, "not_found", True),
-        (422, "refused", True),
-        (400, "malformed", True),
-        (409, "idempotency_key_reused", False),
-        (401, "unauthorized", False),
-        (403, "refused", False),
-        (429, "too_many", False),
-    ],
-)
-def test_a_no_to_the_way_of_asking_is_no_refusal(status: int, code: str, decision: bool) -> None:
-    assert is_decision(ProviderRefusal(status, code, "No.")) is decision
+        verdict_reply(states.advance(wire(), WireState.CANCELED, at=T0))

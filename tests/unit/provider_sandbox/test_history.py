@@ -19,3 +19,11 @@ def test_an_invented_past_never_takes_out_more_than_there_is(seed: int, count: i
     assert len(past) == count
     assert all(one.amount != 0 for one in past)
     assert min(accumulate(one.amount for one in past)) >= 0
+
+
+def test_an_invented_past_has_no_debit_of_a_wire_that_the_bank_does_not_hold() -> None:
+    moments = [datetime(2025, 1, 1, tzinfo=UTC)] * 5_000
+
+    past = invent(moments, random.Random(7))
+
+    assert {one.type for one in past if one.amount < 0} == {"withdrawal", "ach", "fee"}

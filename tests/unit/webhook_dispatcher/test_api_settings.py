@@ -80,6 +80,42 @@ def test_what_cannot_work_ends_the_start_with_what_to_set(
     assert f"BANKSIDE_WEBHOOK_DISPATCHER_{name}" in capsys.readouterr().err
 
 
+def test_a_retention_shorter_than_the_retry_schedule_ends_the_start(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("BANKSIDE_WEBHOOK_DISPATCHER_RETENTION_DAYS", "5")
+
+    with pytest.raises(SystemExit) as ended:
+        Settings.load()
+
+    assert ended.value.code == 78
+    told = capsys.readouterr().err
+    assert told.startswith("webhook_dispatcher: set BANKSIDE_WEBHOOK_DISPATCHER_RETENTION_DAYS")
+    assert "BANKSIDE_WEBHOOK_DISPATCHER_RETENTION_DAYS has to be at least 6" in told
+    assert told.count("\n") == 1
+
+
+def test_a_retry_schedule_longer_than_the_retention_ends_the_start(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("BANKSIDE_WEBHOOK_DISPATCHER_RETRY_SECONDS", ",".join(["604800"] * 4))
+
+    with pytest.raises(SystemExit) as ended:
+        Settings.load()
+
+    assert ended.value.code == 78
+    told = capsys.readouterr().err
+    assert "BANKSIDE_WEBHOOK_DISPATCHER_RETENTION_DAYS has to be at least 34" in told
+
+
+def test_the_shortest_retention_that_the_schedule_allows_starts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("BANKSIDE_WEBHOOK_DISPATCHER_RETENTION_DAYS", "6")
+
+    assert Settings.load().retention_days == 6
+
+
 def test_a_post_may_take_its_whole_time_when_the_process_stops() -> None:
     settings = Settings.load()
     [service] = [service for service in SERVICES if service.name == Settings.service]

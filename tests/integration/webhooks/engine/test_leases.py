@@ -9,6 +9,7 @@ from uuid import UUID, uuid4
 from services.webhook_dispatcher.engine.days import Days
 from services.webhook_dispatcher.engine.dispatcher import Dispatcher
 from services.webhook_dispatcher.engine.giving_up import GivingUp
+from services.webhook_dispatcher.engine.retention import Retention
 from services.webhook_dispatcher.engine.rules import POST_SECONDS, Rules
 from services.webhook_dispatcher.engine.signing import Signer
 from services.webhook_dispatcher.engine.upkeep import Upkeep
@@ -36,7 +37,9 @@ async def test_a_clock_that_is_ahead_ends_nobodys_lease(rig: Rig) -> None:
     await record(rig)
     days, rules = Days(rig.database), Rules()
     giving_up = GivingUp(rig.database, days, rules, rig.clock, lambda: None)
-    keeper = Upkeep(rig.database, days, giving_up, rules.retention, rig.clock, lambda: None)
+    keeper = Upkeep(
+        rig.database, days, giving_up, Retention(rig.database, days, rules.retention), lambda: None
+    )
     await rig.take(subscription)
 
     rig.clock.advance(minutes=10)

@@ -6,11 +6,19 @@ import asyncio
 from datetime import UTC, date, datetime, timedelta
 from uuid import UUID
 
+import pytest
+from prometheus_client import REGISTRY
+from structlog.testing import capture_logs
+from uuid_utils import uuid7
+
+from libs.persistence.leadership import leadership
 from services.webhook_dispatcher.engine.days import Days
 from services.webhook_dispatcher.engine.giving_up import GivingUp
+from services.webhook_dispatcher.engine.retention import Retention
 from services.webhook_dispatcher.engine.rules import Rules
-from services.webhook_dispatcher.engine.upkeep import Upkeep
-from services.webhook_dispatcher.repository import partitions, recording
+from services.webhook_dispatcher.engine.upkeep import LEASE, TABLES, Upkeep
+from services.webhook_dispatcher.repository import deliveries, partitions, recording
+from services.webhook_dispatcher.repository.partitions import Partitioned
 from services.webhook_dispatcher.repository.recording import Arrival
 from tests.integration.webhooks.engine.rig import Rig, an_event
 from tests.support.waiting import eventually
@@ -140,36 +148,126 @@ async def eventually_waiting(rig: Rig) -> None:
 def upkeep(rig: Rig) -> Upkeep:
     days, rules = Days(rig.database), Rules()
     giving_up = GivingUp(rig.database, days, rules, rig.clock, lambda: None)
-    return Upkeep(rig.database, days, giving_up, rules.retention, rig.clock, lambda: None)
+    return Upkeep(
+        rig.database, days, giving_up, Retention(rig.database, days, rules.retention), lambda: None
+    )
 
 
-async def test_days_beyond_retention_are_dropped_with_the_deliveries_that_are_left(
+async def test_days_beyond_retention_are_dropped_with_the_deliveries_that_are_held(
     rig: Rig,
 ) -> None:
     await rig.subscribe("/held", status="disabled")
-    keeper = upkeep(rig)
-    await keeper.keep()
+    await upkeep(rig).keep()
     today = datetime.now(UTC).date()
     await record_one(rig)
 
-    rig.clock.advance(days=30)
-    await keeper.keep()
+    await drop_before(rig, today)
     kept = await days_of(rig)
-    rig.clock.advance(days=1)
-    await keeper.keep()
+    await drop_before(rig, today + timedelta(days=1))
     dropped = await days_of(rig)
 
     assert min(kept) == today
+    assert max(kept) == today + timedelta(days=2)
     assert min(dropped) == today + timedelta(days=1)
     assert await rig.query("SELECT 1 FROM event UNION ALL SELECT 1 FROM delivery") == []
-    assert max(dropped) == rig.clock().date() + timedelta(days=2)
+
+
+async def test_events_of_the_days_that_are_kept_stay_and_older_ones_go(rig: Rig) -> None:
+    today = datetime.now(UTC).date()
+    days = [today - timedelta(days=n) for n in (30, 31)]
+    for table in TABLES:
+        await Days(rig.database).ensure(table, days)
+
+    await upkeep(rig).keep()
+
+    assert min(await days_of(rig)) == today - timedelta(days=30)
+
+
+@pytest.mark.parametrize("days", [31, -31], ids=["ahead", "behind"])
+async def test_a_process_whose_clock_is_wrong_drops_what_is_old_by_the_databases(
+    rig: Rig, days: int
+) -> None:
+    await rig.subscribe("/held", status="disabled")
+    await have_today(rig)
+    await record_one(rig)
+    old = datetime.now(UTC).date() - timedelta(days=40)
+    for table in TABLES:
+        await Days(rig.database).ensure(table, [old])
+    rig.clock.advance(days=days)
+
+    async def old_days_are_gone() -> bool:
+        return old not in await partitions_of(rig, "event") | await partitions_of(rig, "attempt")
+
+    async with rig.engine():
+        await eventually("the old days are dropped", old_days_are_gone)
+
+    assert len(await rig.query("SELECT 1 FROM event JOIN delivery ON event_id = event.id")) == 1
+
+
+async def test_a_day_of_events_with_a_pending_delivery_is_kept_until_that_is_over(rig: Rig) -> None:
+    pending = await rig.subscribe("/pending")
+    await rig.subscribe("/held", status="disabled")
+    await upkeep(rig).keep()
+    today = datetime.now(UTC).date()
+    await record_one(rig)
+    counted = REGISTRY.get_sample_value("bankside_webhook_event_days_kept_total") or 0
+
+    with capture_logs() as logs:
+        await drop_before(rig, today + timedelta(days=1))
+
+    kept = await rig.query("SELECT subscription_id FROM delivery JOIN event ON event.id = event_id")
+    assert [row.subscription_id for row in kept] == [pending]
+    assert REGISTRY.get_sample_value("bankside_webhook_event_days_kept_total") == counted + 1
+    [warning] = [entry for entry in logs if entry["event"] == "event_days_kept"]
+    assert warning["days"] == [today.isoformat()]
+    await rig.change("DELETE FROM delivery")
+    await drop_before(rig, today + timedelta(days=1))
+    assert await rig.query("SELECT 1 FROM event") == []
+
+
+async def test_a_resend_that_comes_as_the_day_is_dropped_keeps_its_event(rig: Rig) -> None:
+    subscription = await rig.subscribe("/a")
+    await have_today(rig)
+    await record_one(rig)
+    await rig.change("DELETE FROM delivery")
+    [event] = await rig.query("SELECT day, id FROM event")
+    resent = UUID(bytes=uuid7().bytes)
+    async with rig.database.transaction() as resending, asyncio.TaskGroup() as group:
+        await deliveries.add_again(resending, subscription, [(resent, event.day, event.id)])
+        dropping = group.create_task(drop_before(rig, event.day + timedelta(days=1)))
+        await eventually("the drop waits or is over", lambda: waits_or_is_over(rig, dropping))
+        await resending.commit()
+
+    [left] = await rig.query("SELECT id FROM delivery")
+    assert left.id == resent
+    assert len(await rig.query("SELECT 1 FROM event")) == 1
+
+
+async def waits_or_is_over(rig: Rig, task: asyncio.Task[None]) -> bool:
+    return task.done() or bool(
+        await rig.query(
+            "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+            " AND datname = current_database()"
+        )
+    )
+
+
+async def drop_before(rig: Rig, first_kept: date) -> None:
+    """As the upkeep does, with another first day that is kept."""
+    retention = Retention(rig.database, Days(rig.database), Rules().retention)
+    async with leadership(rig.database, LEASE) as term:
+        await retention.drop_before(first_kept, term)
 
 
 async def days_of(rig: Rig) -> set[date]:
-    async with rig.database.transaction() as connection:
-        events = await partitions.days(connection, "event")
-        assert events == await partitions.days(connection, "attempt")
+    events = await partitions_of(rig, "event")
+    assert events == await partitions_of(rig, "attempt")
     return events
+
+
+async def partitions_of(rig: Rig, table: Partitioned) -> set[date]:
+    async with rig.database.transaction() as connection:
+        return await partitions.days(connection, table)
 
 
 async def test_what_was_left_pending_of_an_unavailable_subscription_is_held_later(rig: Rig) -> None:

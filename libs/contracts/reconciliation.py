@@ -1,0 +1,190 @@
+"""What services tell reconciliation of all that they hold: internal queries, paged by key.
+
+They are answered for all tenants: only services can ask them, since they have neither method nor path, and whole books
+are compared with those of providers, who know no tenant.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from libs.contracts import fields as f
+from libs.contracts.customers import CustomerStatus
+from libs.contracts.model import Command, Model
+from libs.contracts.sensitive import Sensitive
+from libs.contracts.wires import WireState
+
+LARGEST_PAGE = 500
+MAX_IDS = 100
+
+
+class PageAfter(Command):
+    """Records in the order of their ids, after `after`, at most `limit`."""
+
+    after: str | None = None
+    limit: Annotated[int, Field(ge=1, le=LARGEST_PAGE)] = LARGEST_PAGE
+
+
+class FindByIds(Command):
+    """The records with these ids; unknown ids are left out."""
+
+    ids: Annotated[list[str], Field(max_length=MAX_IDS)]
+
+
+class ListFeedPositions(Command):
+    """How far the service has applied each feed that it follows."""
+
+
+class FeedPosition(Model):
+    feed: str
+    position: int
+
+
+class FeedPositions(Model):
+    feeds: list[FeedPosition]
+
+
+class Told(StrEnum):
+    """The final answer of a command, as it is stored for its caller."""
+
+    ACCEPTED = "accepted"
+    REFUSED = "refused"
+    NOTHING = "nothing"
+
+
+class HeldWire(Model):
+    """A wire as payments holds it.
+
+    Args:
+        accepted: core banking had accepted it at some time.
+        send_begun: it may have been sent.
+        command_open: the command that sends it is not final.
+    """
+
+    transaction_id: str
+    tenant: str
+    customer_id: str
+    sending_account_id: str
+    external_account_id: str
+    amount: f.Number
+    state: Annotated[WireState, Field(strict=False)]
+    accepted: bool
+    send_begun: bool
+    command_open: bool
+    told: Annotated[Told, Field(strict=False)]
+    updated_at: f.UtcDateTime
+
+
+class HeldWires(Model):
+    wires: list[HeldWire]
+    next_after: str | None
+
+
+class Contradiction(Model):
+    """Something that a provider reported and payments' record of a wire does not allow; it was not applied."""
+
+    contradiction_id: int
+    kind: str
+    transaction_id: str
+    feed_position: int | None
+    ours: str | None
+    theirs: str | None
+    recorded_at: f.UtcDateTime
+
+
+class PageContradictions(Command):
+    """Contradictions in the order in which they were recorded."""
+
+    after: int = 0
+    limit: Annotated[int, Field(ge=1, le=LARGEST_PAGE)] = LARGEST_PAGE
+
+
+class Contradictions(Model):
+    contradictions: list[Contradiction]
+
+
+class HeldParty(Model):
+    """A business or one of its persons. `fields` are what providers are told of it, but for what is sensitive."""
+
+    customer_id: str
+    kind: Literal["business", "person"]
+    identity_id: str | None
+    identity_status: str | None
+    core_id: str | None
+    fields: dict[str, Any]
+    ein: Annotated[str, Sensitive()] | None
+    tin: Annotated[str, Sensitive()] | None
+    date_of_birth: Annotated[str, Sensitive()] | None
+
+
+class HeldAccount(Model):
+    account_id: str
+    account_number: str
+    account_group: str
+    status: str
+
+
+class HeldExternalAccount(Model):
+    """A linked one; drafts are not told."""
+
+    external_account_id: str
+    primary: bool
+    routing_number: str
+    account_number: Annotated[str, Sensitive()]
+
+
+class HeldCustomer(Model):
+    """A business with all that belongs to it, the business itself first among its parties.
+
+    Args:
+        command_open: a command of the customer, its onboarding included, is not final and may send something. One that
+            waits for the identity provider's verdict sends nothing.
+    """
+
+    tenant: str
+    customer_id: str
+    status: Annotated[CustomerStatus, Field(strict=False)]
+    command_open: bool
+    parties: list[HeldParty]
+    accounts: list[HeldAccount]
+    external_accounts: list[HeldExternalAccount]
+    updated_at: f.UtcDateTime
+
+
+class HeldCustomers(Model):
+    customers: list[HeldCustomer]
+    next_after: str | None
+
+
+class ToldAnswer(Model):
+    """The ids that the caller of a successful command was told.
+
+    Args:
+        customer_id: the business that the command was about.
+    """
+
+    command_id: str
+    operation: str
+    customer_id: str
+    account_id: str | None
+    external_account_id: str | None
+
+
+class ToldAnswers(Model):
+    answers: list[ToldAnswer]
+    next_after: str | None
+
+
+class StartRun(Command):
+    """A reconciliation run as soon as the current one, if any, has ended. Asked again before it began, it is the same
+    run. `cause` is shown to operators.
+    """
+
+    cause: Annotated[str, Field(min_length=1, max_length=200)]
+
+
+class RequestedRun(Model):
+    run_id: str

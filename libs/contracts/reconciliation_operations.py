@@ -1,0 +1,13 @@
+"""The rows of reconciliation."""
+
+from libs.contracts import reconciliation as r
+from libs.contracts.operation import Operation
+
+START_RUN = Operation(
+    name="reconciliation.start_run",
+    command=r.StartRun,
+    reply=r.RequestedRun,
+    summary="Compare everything again as soon as possible, as after a database went back",
+)
+
+OPERATIONS = (START_RUN,)

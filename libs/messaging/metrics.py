@@ -1,0 +1,26 @@
+"""Prometheus metrics of consumers and of their queues."""
+
+from __future__ import annotations
+
+from prometheus_client import Counter, Gauge
+
+CONSUMER_RESTARTS = Counter(
+    "bankside_consumer_restarts_total",
+    "Sessions with the broker ended because the consumer of this queue made no progress while messages waited.",
+    ["queue"],
+)
+CONSUMER_PAUSED = Gauge(
+    "bankside_consumer_paused",
+    "1 while the consumer of this queue takes nothing because it cannot record what it takes.",
+    ["queue"],
+)
+DEAD_LETTERS = Gauge(
+    "bankside_dead_letters",
+    "Letters in a dead queue, as the service that owns the queue saw last.",
+    ["queue"],
+)
+MESSAGES_REFUSED = Counter(
+    "bankside_messages_refused_total",
+    "Messages that are not taken, by why: unreadable, newer_version, not_recordable, poison.",
+    ["queue", "reason"],
+)

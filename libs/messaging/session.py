@@ -1,0 +1,115 @@
+"""One connection's life, and what shows whether it still works.
+
+A session is lost when its connection, one of its channels or one of its consumers is, when the broker does not answer a
+request within `ANSWER_SECONDS` (so a connection that cannot write is noticed within 15 s, in whichever direction it
+fails), and when one of its consumers stands still (`libs.messaging.consumption`). The broker then ends the connection,
+which ends every wait on it, and builds another session.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from typing import Protocol
+
+import structlog
+from aio_pika.abc import AbstractChannel, AbstractConnection
+
+from libs.messaging.deadlines import within
+from libs.messaging.metrics import CONSUMER_RESTARTS
+
+TEND_SECONDS = 1.0
+TENDS_PER_PROBE = 5
+ANSWER_SECONDS = 10.0
+UNHEARD_SECONDS = 4.0
+"""Without an answer for so long, a probe is late: the session counts as not ready before it is lost."""
+
+
+class Watched(Protocol):
+    """A consumer, as its session looks at it."""
+
+    queue: str
+
+    def check(self) -> None:
+        """Raises ConnectionError while it does not consume."""
+        ...
+
+    async def tend(self) -> None:
+        """Pause or resume consuming."""
+        ...
+
+    async def is_stalled(self, channel: AbstractChannel) -> bool:
+        """Whether it has made no progress for too long while messages waited."""
+        ...
+
+
+class Session:
+    def __init__(self, connection: AbstractConnection) -> None:
+        self._connection = connection
+        self._watched: list[Watched] = []
+        loop = asyncio.get_running_loop()
+        self._lost: asyncio.Future[str] = loop.create_future()
+        self._heard_at = loop.time()
+        self.is_dead = False
+        """The broker did not answer: it cannot be told of the end."""
+        self._log = structlog.get_logger("broker")
+        connection.close_callbacks.add(lambda *_: self.lose("connection closed"))
+
+    def lose(self, reason: str) -> None:
+        """End the session; the broker then builds another."""
+        if not self._lost.done():
+            self._lost.set_result(reason)
+
+    async def until_lost(self) -> str:
+        return await self._lost
+
+    async def channel(self, *, confirms: bool) -> AbstractChannel:
+        """A channel whose loss, or the loss of a consumer on it, ends the session."""
+        channel = self._connection.channel(publisher_confirms=confirms, on_return_raises=confirms)
+        opened = await channel
+        opened.close_callbacks.add(lambda *_: self.lose("channel closed"))
+        underlay = await opened.get_underlay_channel()
+        underlay.on_consumer_cancel_callbacks.add(lambda *_: self.lose("consumer cancelled"))
+        return opened
+
+    def watch(self, consumer: Watched) -> None:
+        """Have a consumer looked after as long as the session lives."""
+        self._watched.append(consumer)
+
+    def check(self) -> None:
+        """Readiness: raises ConnectionError when the broker does not answer or a consumer does not consume."""
+        if asyncio.get_running_loop().time() - self._heard_at > (
+            TEND_SECONDS * TENDS_PER_PROBE + UNHEARD_SECONDS
+        ):
+            raise ConnectionError("the broker does not answer")
+        for consumer in self._watched:
+            consumer.check()
+
+    async def watch_until_lost(self) -> None:
+        """Look after the session until it is lost; a fault in here ends it as well."""
+        try:
+            probes = await within(ANSWER_SECONDS, self.channel(confirms=False), name="open-probes")
+            for round_ in itertools.count(1):
+                await asyncio.sleep(TEND_SECONDS)
+                for consumer in self._watched:
+                    await within(ANSWER_SECONDS, consumer.tend(), name=f"tend:{consumer.queue}")
+                if round_ % TENDS_PER_PROBE == 0:
+                    await self._probe(probes)
+        except TimeoutError as error:
+            self.is_dead = True
+            self.lose(str(error) or "no answer in time")
+        except Exception as error:
+            self._log.warning("watch_failed", error=repr(error))
+            self.lose("the watch failed")
+
+    async def _probe(self, channel: AbstractChannel) -> None:
+        await within(ANSWER_SECONDS, channel.set_qos(prefetch_count=1), name="probe")
+        self._heard_at = asyncio.get_running_loop().time()
+        for consumer in self._watched:
+            stalled = await within(
+                ANSWER_SECONDS, consumer.is_stalled(channel), name=f"look:{consumer.queue}"
+            )
+            if stalled:
+                CONSUMER_RESTARTS.labels(consumer.queue).inc()
+                self._log.error("consumer_stalled", queue=consumer.queue)
+                self.lose(f"the consumer of {consumer.queue} stood still")

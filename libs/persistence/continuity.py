@@ -1,0 +1,288 @@
+"""Whether this database still holds all that this service ever committed to it.
+
+A database that was restored from a backup, or failed over to a standby that lagged, has gone back: it lacks writes that
+a provider carried out, and would have them sent again as if for the first time. So each *life* of the database server,
+which is the time from one start of its postmaster to the next, is checked before it is trusted: the newest records that
+the providers hold of ours have to be here, since every intent is committed before it is sent. A record that is missing
+opens a *case*, which an operator closes. While the life is not checked, or a case is open, each first send asks the
+provider first (`lost_history_seconds()` is not null).
+
+The providers are asked once no write of an earlier life can reach them any more, and back to a record that is older
+than the present life. Comparing with the providers was chosen over an operator's word alone, since a failover happens
+by itself; `declare` is for the operator who restores a database.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, NoReturn, Protocol
+
+import structlog
+from prometheus_client import Gauge
+from sqlalchemy import text
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from libs.contracts.errors import BanksideError
+from libs.persistence.engine import Database, is_away
+
+DDL = (
+    """
+    CREATE TABLE database_life (
+        started_at timestamptz PRIMARY KEY,
+        first_seen_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+        last_seen_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+        checked_at timestamptz,
+        missing_records text[] NOT NULL DEFAULT '{}',
+        closed_at timestamptz,
+        closed_by text,
+        reason text
+    )
+    """,
+    "COMMENT ON COLUMN database_life.started_at IS 'pg_postmaster_start_time()'",
+    "COMMENT ON COLUMN database_life.first_seen_at IS 'no earlier life was written to after this'",
+    "COMMENT ON COLUMN database_life.last_seen_at IS 'the newest one tells when a restored database was backed up'",
+    "COMMENT ON COLUMN database_life.missing_records IS 'what a provider holds of ours and this database lacked'",
+    """
+    CREATE INDEX database_life_open ON database_life (started_at)
+    WHERE missing_records <> '{}' AND closed_at IS NULL
+    """,
+    """
+    CREATE FUNCTION lost_history_seconds() RETURNS double precision LANGUAGE sql VOLATILE AS $$
+        SELECT CASE WHEN
+            EXISTS (SELECT FROM database_life WHERE started_at = pg_postmaster_start_time()
+                AND checked_at IS NOT NULL)
+            AND NOT EXISTS (SELECT FROM database_life WHERE missing_records <> '{}' AND closed_at IS NULL)
+        THEN NULL ELSE coalesce((
+            SELECT extract(epoch FROM clock_timestamp() - first_seen_at)::double precision
+            FROM database_life WHERE started_at = pg_postmaster_start_time()), 0) END
+    $$
+    """,
+    """
+    COMMENT ON FUNCTION lost_history_seconds() IS
+    'null: nothing is missing; else a write that is unknown here was sent at least so long ago'
+    """,
+    """
+    CREATE FUNCTION lost_history_began_seconds() RETURNS double precision LANGUAGE sql VOLATILE AS $$
+        SELECT coalesce(extract(epoch FROM clock_timestamp() - max(trusted.last_seen_at)), 'infinity')
+            ::double precision
+        FROM database_life trusted
+        WHERE trusted.checked_at IS NOT NULL AND trusted.started_at <> pg_postmaster_start_time()
+            AND trusted.first_seen_at < (
+                SELECT min(doubted.first_seen_at) FROM database_life doubted
+                WHERE doubted.checked_at IS NULL AND doubted.started_at = pg_postmaster_start_time()
+                    OR doubted.missing_records <> '{}' AND doubted.closed_at IS NULL)
+    $$
+    """,
+    """
+    COMMENT ON FUNCTION lost_history_began_seconds() IS
+    'while something may be missing: a write that is unknown here was sent at most so long ago'
+    """,
+    # What is older than this table was committed by the life that makes it.
+    """
+    INSERT INTO database_life (started_at, checked_at)
+    VALUES (pg_postmaster_start_time(), clock_timestamp())
+    """,
+)
+
+CHECK_SECONDS = 1.0
+PAGE = 500
+PAGES = 200
+"""Of one provider's records; a life during which more were made before it was checked stays unchecked."""
+
+UNCHECKED = Gauge(
+    "bankside_database_unchecked",
+    "1 while the present life of the database server was not compared with the providers",
+)
+WENT_BACK = Gauge(
+    "bankside_database_went_back",
+    "1 while this database lacks records that a provider holds and no operator has closed the case",
+)
+
+_SEE = text(
+    "INSERT INTO database_life (started_at) VALUES (pg_postmaster_start_time())"
+    " ON CONFLICT (started_at) DO UPDATE SET last_seen_at = clock_timestamp()"
+)
+_LIFE = text(
+    "SELECT started_at, first_seen_at, checked_at IS NOT NULL AS is_checked,"
+    " first_seen_at + make_interval(secs => :transit) <= clock_timestamp() AS is_settled"
+    " FROM database_life WHERE started_at = pg_postmaster_start_time()"
+)
+_RECORD = text(
+    """
+    UPDATE database_life l SET checked_at = clock_timestamp(),
+        missing_records = l.missing_records || found.records,
+        closed_at = CASE WHEN found.records = '{}' THEN l.closed_at END
+    FROM (SELECT ARRAY(SELECT unnest(CAST(:missing AS text[]))
+        EXCEPT SELECT unnest(missing_records) FROM database_life) AS records) AS found
+    WHERE l.started_at = :started_at AND l.started_at = pg_postmaster_start_time()
+    RETURNING found.records
+    """
+)
+_OPEN = text(
+    "SELECT started_at, first_seen_at, missing_records FROM database_life"
+    " WHERE missing_records <> '{}' AND closed_at IS NULL ORDER BY started_at"
+)
+_DECLARE = text(
+    "INSERT INTO database_life (started_at, missing_records)"
+    " VALUES (pg_postmaster_start_time(), CAST(ARRAY[:why] AS text[]))"
+    " ON CONFLICT (started_at) DO UPDATE SET checked_at = NULL,"
+    " missing_records = database_life.missing_records || excluded.missing_records,"
+    " closed_at = NULL, closed_by = NULL, reason = NULL"
+)
+_CLOSE = text(
+    "UPDATE database_life SET closed_at = clock_timestamp(), closed_by = :by, reason = :reason"
+    " WHERE missing_records <> '{}' AND closed_at IS NULL"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Records that a provider holds of ours, the newest first. `next`: where the following page begins, if any."""
+
+    ids: Sequence[str]
+    next: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """Of a page: the ids that this database does not know, and whether it has one that is older than the life."""
+
+    missing: Sequence[str]
+    reaches_back: bool
+
+
+Compare = Callable[[AsyncConnection, Sequence[str], datetime], Awaitable[Compared]]
+"""Compares a page of ids with this database; takes when the present life was first seen."""
+
+
+class NewestRecords(Protocol):
+    """The records that one provider holds of ours."""
+
+    @property
+    def provider(self) -> str: ...
+
+    @property
+    def compare(self) -> Compare: ...
+
+    async def fetch(self, after: str | None, limit: int) -> Page:
+        """Raises BanksideError: the provider cannot be asked."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class WentBack:
+    """An open case: records that were found missing in one life of the database server, and in none before it."""
+
+    started_at: datetime
+    first_seen_at: datetime
+    missing_records: Sequence[str]
+
+
+class Continuity:
+    """Checks each life of one service's database.
+
+    Args:
+        transit_seconds: what was sent in an earlier life has reached its provider, or never will, so long after this
+            life was first seen.
+        went_back: called after a case was opened, until it returns.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        sources: Sequence[NewestRecords],
+        *,
+        transit_seconds: float,
+        went_back: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
+        self._database = database
+        self._sources = sources
+        self._transit_seconds = transit_seconds
+        self._went_back = went_back
+        self._is_to_tell = False
+        self._log = structlog.get_logger("continuity")
+
+    async def watch(self) -> NoReturn:
+        """Check the present life, and each one that follows, for ever."""
+        while True:
+            try:
+                await self.check()
+            except BanksideError as error:
+                self._log.warning("continuity_not_checked", error=error.code)
+            except Exception as error:
+                if not is_away(error):
+                    raise
+                self._log.warning("database_away")
+            await asyncio.sleep(CHECK_SECONDS)
+
+    async def check(self) -> None:
+        """Check the present life, unless that was done or is too early.
+
+        Raises:
+            BanksideError: a provider cannot be asked.
+        """
+        async with self._database.transaction() as connection:
+            await connection.execute(_SEE)
+            life = (await connection.execute(_LIFE, {"transit": self._transit_seconds})).one()
+            WENT_BACK.set(bool((await connection.execute(_OPEN)).first()))
+        UNCHECKED.set(not life.is_checked)
+        if not life.is_checked and life.is_settled:
+            await self._compare(life.started_at, life.first_seen_at)
+        if self._is_to_tell and self._went_back is not None:
+            await self._went_back()
+            self._is_to_tell = False
+
+    async def _compare(self, started_at: datetime, life_began: datetime) -> None:
+        missing: list[str] = []
+        for source in self._sources:
+            found = await self._missing(source, life_began)
+            if found is None:
+                self._log.error("continuity_not_checked", provider=source.provider, pages=PAGES)
+                return
+            missing += [f"{source.provider}: {record}" for record in found]
+        async with self._database.transaction() as connection:
+            # A server that took over meanwhile has another life, and is compared by itself.
+            recorded = await connection.execute(
+                _RECORD, {"missing": missing, "started_at": started_at}
+            )
+            new: list[str] = recorded.scalar_one_or_none() or []
+        if new:
+            WENT_BACK.set(1)
+            self._log.error("database_went_back", records=len(new), first=new[0])
+            self._is_to_tell = True
+
+    async def _missing(self, source: NewestRecords, life_began: datetime) -> list[str] | None:
+        """What the provider holds and this database lacks; None when that is not known after `PAGES` pages."""
+        missing: list[str] = []
+        after: str | None = None
+        for _ in range(PAGES):
+            page = await source.fetch(after, PAGE)
+            async with self._database.transaction() as connection:
+                compared = await source.compare(connection, page.ids, life_began)
+            missing += compared.missing
+            if compared.reaches_back or page.next is None:
+                return missing
+            after = page.next
+        return None
+
+
+async def open_cases(connection: AsyncConnection) -> list[WentBack]:
+    """The cases that no operator has closed."""
+    rows = await connection.execute(_OPEN)
+    return [WentBack(*row) for row in rows]
+
+
+async def declare(connection: AsyncConnection, why: str) -> None:
+    """An operator says that the database went back: it is compared with the providers again, and asks before each first
+    send until the case is closed.
+    """
+    await connection.execute(_DECLARE, {"why": why})
+
+
+async def close(connection: AsyncConnection, *, by: str, reason: str) -> int:
+    """An operator closes the open cases: first sends are sent at once again. How many there were."""
+    closed: Any = await connection.execute(_CLOSE, {"by": by, "reason": reason})
+    return int(closed.rowcount)

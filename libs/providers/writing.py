@@ -1,0 +1,159 @@
+"""Writing once: the rule by which every write reaches a provider, however often it is attempted.
+
+    intent, key and time of the first send committed ──▶ write_once ──▶ outcome committed
+                                                             ▲                │
+                                                             └── Unknown: attempted again later
+
+1. The first attempt sends. Its refusal is final.
+2. A later attempt asks first, and sends only what the provider does not hold.
+3. A refusal of a later send says nothing of an earlier one that may still be on its way. It counts only when the
+   provider keeps it under the key, or when no earlier send can arrive any more.
+4. Once the provider may have forgotten the key, the write is never sent again: only asked about, then left to an
+   operator.
+
+The caller commits, before `write_once`, that a send begins (`Attempt`); no transaction is open during the call.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+from uuid import UUID
+
+import structlog
+
+from libs.providers.outcomes import Absent, Accepted, Finding, NotSent, Outcome, Refused, Unknown
+
+KEY_MARGIN_SECONDS = 60.0
+"""The provider counts a key's age from its arrival, by a clock that may differ by so much from the database's."""
+
+AnswerT_co = TypeVar("AnswerT_co", covariant=True)
+AnswerT = TypeVar("AnswerT")
+
+_log = structlog.get_logger("providers")
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """What a provider promises about writes.
+
+    Args:
+        keys_remembered_seconds: how long an idempotency key is remembered, at least; None: for ever.
+        longest_transit_seconds: a request takes effect no later than so long after it was sent.
+    """
+
+    keys_remembered_seconds: float | None
+    longest_transit_seconds: float
+
+    def may_resend(self, first_sent_seconds_ago: float, send_seconds: float) -> bool:
+        """Whether a send that takes `send_seconds` still arrives while the provider knows the key of the first one.
+
+        A margin of a minute, or of a tenth of a shorter memory, allows for a provider's clock.
+        """
+        if self.keys_remembered_seconds is None:
+            return True
+        margin = min(KEY_MARGIN_SECONDS, self.keys_remembered_seconds / 10)
+        return first_sent_seconds_ago + send_seconds + margin < self.keys_remembered_seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Earlier:
+    """Sends of the same write before this attempt, by the database's clock. Ages in seconds.
+
+    Args:
+        first_sent_seconds_ago: of the very first send.
+        last_sent_seconds_ago: of the last send whose outcome is not known.
+    """
+
+    first_sent_seconds_ago: float
+    last_sent_seconds_ago: float
+
+
+def with_lost_history(known: Earlier | None, lost: Earlier | None) -> Earlier | None:
+    """The sends that are known together with those that a database which went back may have lost."""
+    if known is None or lost is None:
+        return known or lost
+    return Earlier(
+        max(known.first_sent_seconds_ago, lost.first_sent_seconds_ago),
+        min(known.last_sent_seconds_ago, lost.last_sent_seconds_ago),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One attempt at a write.
+
+    Args:
+        key: the idempotency key, the same at every attempt.
+        deadline: Unix seconds; the attempt ends by then.
+        send_seconds: how long the attempt may take from its beginning to `deadline`.
+        earlier: None when certainly nothing was sent under the key before.
+    """
+
+    key: UUID
+    deadline: float
+    send_seconds: float
+    earlier: Earlier | None
+
+
+class ProviderWrite(Protocol[AnswerT_co]):
+    """One write in terms of one provider: what an adapter makes for each call."""
+
+    @property
+    def operation(self) -> str: ...
+
+    @property
+    def capabilities(self) -> Capabilities: ...
+
+    async def send(self, key: UUID, deadline: float) -> Outcome[AnswerT_co]:
+        """Send it once, under the key."""
+        ...
+
+    async def find(self, key: UUID, deadline: float) -> Finding[AnswerT_co]:
+        """What the provider holds under the key; nothing is sent."""
+        ...
+
+
+async def write_once(write: ProviderWrite[AnswerT], attempt: Attempt) -> Outcome[AnswerT]:
+    """Attempt a write by the rule above.
+
+    `NotSent` is told of a first attempt only: later, an earlier send may be on its way.
+    """
+    if attempt.earlier is None:
+        return await write.send(attempt.key, attempt.deadline)
+    found = await write.find(attempt.key, attempt.deadline)
+    if not isinstance(found, Absent):
+        return _asked(found)
+    if not write.capabilities.may_resend(
+        attempt.earlier.first_sent_seconds_ago, attempt.send_seconds
+    ):
+        return Unknown("the provider may have forgotten the key", sent=False, needs_operator=True)
+    outcome = await write.send(attempt.key, attempt.deadline)
+    match outcome:
+        case Refused():
+            return await _confirmed(write, attempt, attempt.earlier, outcome)
+        case NotSent(why):
+            return Unknown(why, sent=False)
+        case _:
+            return outcome
+
+
+async def _confirmed(
+    write: ProviderWrite[AnswerT], attempt: Attempt, earlier: Earlier, refused: Refused
+) -> Outcome[AnswerT]:
+    """What the refusal of a later send means: see the third rule."""
+    found = await write.find(attempt.key, attempt.deadline)
+    if not isinstance(found, Absent):
+        return _asked(found)
+    # The age is counted from the commit before the attempt, which may have sent as late as at its end.
+    transit_seconds = write.capabilities.longest_transit_seconds + attempt.send_seconds
+    if earlier.last_sent_seconds_ago >= transit_seconds:
+        return refused
+    _log.warning("refusal_binds_nothing", operation=write.operation, key=str(attempt.key))
+    return Unknown("the refusal does not bind an earlier send", sent=False)
+
+
+def _asked(found: Accepted[AnswerT] | Refused | Unknown) -> Outcome[AnswerT]:
+    if isinstance(found, Unknown):
+        return Unknown(found.why, sent=False, needs_operator=found.needs_operator)
+    return found

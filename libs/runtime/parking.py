@@ -1,0 +1,68 @@
+"""Commands that this process cannot carry out by driving them again: they are parked for an operator.
+
+A drive is faulty when it ends by an exception that is a fault of ours. Drives that end `outcome_pending`, `unavailable`
+or by an error of a provider, and those during an outage of the database, are not.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import structlog
+
+from libs.persistence import inbox, parking
+from libs.persistence.engine import Database
+
+FAULTS_IN_A_ROW = 10
+"""With the pauses between drives, a command is parked a minute and a half after its first fault."""
+
+
+class NeedsOperator(Exception):
+    """Driving the command again cannot help; its message is one sentence for the operator who decides, without values
+    of the command.
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """A drive that ended by a fault of ours; `cause` is the name of the exception."""
+
+    cause: str
+
+
+class Parking:
+    """Parks commands of one service."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._log = structlog.get_logger("commands")
+
+    async def park(self, leased: inbox.Leased, because: str) -> None:
+        """Raises LeaseLost."""
+        async with inbox.fenced(self._database, leased) as connection:
+            await parking.park(connection, leased, because)
+        self._parked(leased, because)
+
+    async def count(self, leased: inbox.Leased, fault: Fault, *, error: str, pause: float) -> None:
+        """Have it driven again after a pause in seconds, unless this was one fault too many. Raises LeaseLost."""
+        because = f"{FAULTS_IN_A_ROW} drives in a row failed, the last one by {fault.cause}."
+        async with inbox.fenced(self._database, leased) as connection:
+            is_parked = await parking.count_fault(
+                connection,
+                leased,
+                seconds=pause,
+                error=error,
+                limit=FAULTS_IN_A_ROW,
+                because=because,
+            )
+        if is_parked:
+            self._parked(leased, because)
+
+    def _parked(self, leased: inbox.Leased, because: str) -> None:
+        self._log.error(
+            "command_parked",
+            command=str(leased.command_id),
+            operation=leased.operation,
+            request_id=leased.request_id,
+            because=because,
+        )

@@ -1,0 +1,71 @@
+"""What reconciliation asks of onboarding. Not scoped by a tenant: only services can ask, and they compare whole
+books.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from uuid import UUID
+
+from libs.contracts import onboarding_operations as table
+from libs.contracts import reconciliation as r
+from libs.contracts.ids import parse_id
+from libs.contracts.principal import Principal
+from libs.contracts.result import Result
+from libs.persistence.engine import Database
+from libs.runtime.feed_positions import feed_positions
+from libs.runtime.queries import QueryHandler
+from services.onboarding.repository.reconciliation import (
+    HeldCustomers,
+    answers_by_ids,
+    page_of_answers,
+)
+from services.onboarding.repository.vault import Vault
+
+
+class ReconcileQueries:
+    """Deadlines are kept by the caller: every statement is bounded by the database's own."""
+
+    def __init__(self, database: Database, vault: Vault) -> None:
+        self._database = database
+        self._customers = HeldCustomers(vault)
+
+    def by_operation(self) -> Mapping[str, QueryHandler]:
+        return {
+            table.PAGE_HELD_CUSTOMERS.name: self.page_customers,
+            table.FIND_HELD_CUSTOMERS.name: self.find_customers,
+            table.PAGE_TOLD_ANSWERS.name: self.page_answers,
+            table.FIND_TOLD_ANSWERS.name: self.find_answers,
+            table.LIST_FEED_POSITIONS.name: feed_positions(self._database),
+        }
+
+    async def page_customers(self, _: Principal, command: r.PageAfter, __: float) -> Result:
+        after = parse_id(command.after) if command.after else None
+        async with self._database.snapshot() as connection:
+            found = await self._customers.page(connection, after, command.limit)
+        more = len(found) == command.limit
+        return Result(
+            data=r.HeldCustomers(
+                customers=found, next_after=found[-1].customer_id if more else None
+            )
+        )
+
+    async def find_customers(self, _: Principal, command: r.FindByIds, __: float) -> Result:
+        async with self._database.snapshot() as connection:
+            found = await self._customers.by_ids(connection, _ids(command.ids))
+        return Result(data=r.HeldCustomers(customers=found, next_after=None))
+
+    async def page_answers(self, _: Principal, command: r.PageAfter, __: float) -> Result:
+        after = parse_id(command.after) if command.after else None
+        async with self._database.transaction() as connection:
+            answers, last = await page_of_answers(connection, after, command.limit)
+        return Result(data=r.ToldAnswers(answers=answers, next_after=last))
+
+    async def find_answers(self, _: Principal, command: r.FindByIds, __: float) -> Result:
+        async with self._database.transaction() as connection:
+            answers = await answers_by_ids(connection, _ids(command.ids))
+        return Result(data=r.ToldAnswers(answers=answers, next_after=None))
+
+
+def _ids(texts: Sequence[str]) -> list[UUID]:
+    return [parsed for text in texts if (parsed := parse_id(text)) is not None]

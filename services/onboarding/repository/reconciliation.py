@@ -1,0 +1,243 @@
+"""Customers of all tenants with all that belongs to them, and what callers were told: for reconciliation."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import Row, text
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from libs.contracts.customers import Business, CustomerStatus, ExternalBankAccount
+from libs.contracts.exact_json import decode
+from libs.contracts.model import Model
+from libs.contracts.onboarding_operations import ADD_EXTERNAL_BANK_ACCOUNT, ONBOARD_CUSTOMER
+from libs.contracts.reconciliation import (
+    HeldAccount,
+    HeldCustomer,
+    HeldExternalAccount,
+    HeldParty,
+    ToldAnswer,
+)
+from libs.messaging.envelope import decode_reply
+from services.onboarding.ids import derived
+from services.onboarding.models import PersonDetails
+from services.onboarding.ordering import ordering_key
+from services.onboarding.repository import customers, external_accounts, persons
+from services.onboarding.repository.sagas import saga_ids_of
+from services.onboarding.repository.vault import Vault
+from services.onboarding.states import overall
+
+FIRST_ID = UUID(int=0)
+"""Below every id that is given."""
+UNDECIDED = frozenset(
+    {CustomerStatus.PENDING, CustomerStatus.PENDING_REVIEW, CustomerStatus.AWAITING_DOCUMENTS}
+)
+SENSITIVE = ("ein", "tin", "date_of_birth")
+TOLD = (ONBOARD_CUSTOMER.name, ADD_EXTERNAL_BANK_ACCOUNT.name)
+"""The operations whose answers name what was made at providers."""
+
+_CUSTOMER = """
+    SELECT tenant, customer_id, status, business::text, identity_id, verification->>'status' AS identity_status,
+        core_id, updated_at FROM customers
+"""
+_PAGE = text(_CUSTOMER + " WHERE customer_id > :after ORDER BY customer_id LIMIT :limit")
+_BY_IDS = text(_CUSTOMER + " WHERE customer_id = ANY(:ids)")
+_PERSONS = text(
+    "SELECT tenant, person_id, customer_id, details::text, identity_id,"
+    " verification->>'status' AS identity_status, core_id FROM persons"
+    " WHERE customer_id = ANY(:ids) ORDER BY customer_id, position"
+)
+_EXTERNAL_ACCOUNTS = text(
+    "SELECT draft_id, customer_id, external_account_id, is_primary, details::text"
+    " FROM external_accounts WHERE customer_id = ANY(:ids) AND external_account_id IS NOT NULL"
+)
+_ACCOUNTS = text(
+    "SELECT customer_id, account_id, account_number, account_group, status FROM accounts"
+    " WHERE customer_id = ANY(:ids) ORDER BY account_id"
+)
+_OPEN_KEYS = text(
+    "SELECT DISTINCT ordering_key FROM inbox"
+    " WHERE finished_at IS NULL AND parked_at IS NULL AND ordering_key = ANY(:keys)"
+)
+# An onboarding has no ordering key: its customer's id is derived from the command and the message that brought it.
+_OPEN_ONBOARDINGS = text(
+    "SELECT command_id, message_id FROM inbox"
+    " WHERE finished_at IS NULL AND parked_at IS NULL AND operation = :operation"
+)
+_ANSWER = "SELECT command_id, operation, ordering_key, reply FROM inbox"
+_ANSWERS_PAGE = text(
+    _ANSWER + " WHERE command_id > :after AND operation = ANY(:operations) AND reply IS NOT NULL"
+    " ORDER BY command_id LIMIT :limit"
+)
+_ANSWERS_BY_IDS = text(
+    _ANSWER + " WHERE command_id = ANY(:ids) AND operation = ANY(:operations) AND reply IS NOT NULL"
+)
+
+
+class HeldCustomers:
+    """Read in one snapshot, so that the parts of a customer belong together. Sensitive fields are opened."""
+
+    def __init__(self, vault: Vault) -> None:
+        self._vault = vault
+
+    async def page(
+        self, connection: AsyncConnection, after: UUID | None, limit: int
+    ) -> list[HeldCustomer]:
+        """In the order of their ids."""
+        rows = await connection.execute(_PAGE, {"after": after or FIRST_ID, "limit": limit})
+        return await self._complete(connection, rows.all())
+
+    async def by_ids(self, connection: AsyncConnection, ids: Sequence[UUID]) -> list[HeldCustomer]:
+        rows = await connection.execute(_BY_IDS, {"ids": list(ids)})
+        return await self._complete(connection, rows.all())
+
+    async def _complete(
+        self, connection: AsyncConnection, rows: Sequence[Row[Any]]
+    ) -> list[HeldCustomer]:
+        ids = {"ids": [row.customer_id for row in rows]}
+        parties = _by_customer(await connection.execute(_PERSONS, ids))
+        accounts = _by_customer(await connection.execute(_ACCOUNTS, ids))
+        external = _by_customer(await connection.execute(_EXTERNAL_ACCOUNTS, ids))
+        busy = await _with_open_commands(connection, rows, parties)
+        return [
+            HeldCustomer(
+                tenant=row.tenant,
+                customer_id=str(row.customer_id),
+                status=row.status,
+                command_open=row.customer_id in busy,
+                parties=[
+                    self._business(row),
+                    *(self._person(person) for person in parties[row.customer_id]),
+                ],
+                accounts=[_account(account) for account in accounts[row.customer_id]],
+                external_accounts=[
+                    self._external_account(account) for account in external[row.customer_id]
+                ],
+                updated_at=row.updated_at,
+            )
+            for row in rows
+        ]
+
+    def _business(self, row: Row[Any]) -> HeldParty:
+        context = customers.context_of(row.customer_id)
+        business = self._vault.open(Business, row.business, context)
+        return _party(row.customer_id, "business", row, business)
+
+    def _person(self, row: Row[Any]) -> HeldParty:
+        context = persons.context_of(row.tenant, row.person_id)
+        person = self._vault.open(PersonDetails, row.details, context)
+        return _party(row.person_id, "person", row, person)
+
+    def _external_account(self, row: Row[Any]) -> HeldExternalAccount:
+        context = external_accounts.context_of(row.draft_id)
+        account = self._vault.open(ExternalBankAccount, row.details, context)
+        return HeldExternalAccount(
+            external_account_id=row.external_account_id,
+            primary=row.is_primary,
+            routing_number=account.routing_number,
+            account_number=account.account_number,
+        )
+
+
+async def page_of_answers(
+    connection: AsyncConnection, after: UUID | None, limit: int
+) -> tuple[list[ToldAnswer], str | None]:
+    """Successful answers in the order of their commands' ids, and the last id that was read, refusals included."""
+    values = {"after": after or FIRST_ID, "operations": list(TOLD), "limit": limit}
+    rows = (await connection.execute(_ANSWERS_PAGE, values)).all()
+    last = str(rows[-1].command_id) if len(rows) == limit else None
+    return _answers(rows), last
+
+
+async def answers_by_ids(connection: AsyncConnection, ids: Sequence[UUID]) -> list[ToldAnswer]:
+    rows = await connection.execute(_ANSWERS_BY_IDS, {"ids": list(ids), "operations": list(TOLD)})
+    return _answers(rows)
+
+
+async def _with_open_commands(
+    connection: AsyncConnection,
+    rows: Sequence[Row[Any]],
+    persons_of: Mapping[UUID, Sequence[Row[Any]]],
+) -> Collection[UUID]:
+    """Those of the customers of which some command is at work, their onboarding included.
+
+    An onboarding that waits for a verdict, which may take days, is not: it sends nothing until the verdict is there.
+    """
+    by_key = {ordering_key(row.tenant, row.customer_id): row.customer_id for row in rows}
+    keys = await connection.execute(_OPEN_KEYS, {"keys": list(by_key)})
+    busy = {by_key[key] for key in keys.scalars()}
+    waiting = {
+        row.customer_id for row in rows if _waits_for_verdict([row, *persons_of[row.customer_id]])
+    }
+    opened = await connection.execute(_OPEN_ONBOARDINGS, {"operation": ONBOARD_CUSTOMER.name})
+    for command_id, message_id in opened:
+        onboarded = {derived(saga, "customer") for saga in saga_ids_of(command_id, message_id)}
+        busy |= onboarded - waiting
+    return busy
+
+
+def _waits_for_verdict(parties: Iterable[Row[Any]]) -> bool:
+    """Whether the identity provider has all that it has to decide about, and has not decided."""
+    verdicts = [party.identity_status for party in parties]
+    if None in verdicts:
+        return False
+    return overall(CustomerStatus(verdict) for verdict in verdicts) in UNDECIDED
+
+
+def _party(customer_id: UUID, kind: Any, row: Row[Any], details: Model) -> HeldParty:
+    fields = details.model_dump()
+    sensitive = {name: fields.pop(name, None) for name in SENSITIVE}
+    return HeldParty(
+        customer_id=str(customer_id),
+        kind=kind,
+        identity_id=row.identity_id,
+        identity_status=row.identity_status,
+        core_id=row.core_id,
+        fields=fields,
+        **{name: None if value is None else str(value) for name, value in sensitive.items()},
+    )
+
+
+def _account(row: Row[Any]) -> HeldAccount:
+    return HeldAccount(
+        account_id=row.account_id,
+        account_number=row.account_number,
+        account_group=row.account_group,
+        status=row.status,
+    )
+
+
+def _by_customer(rows: Iterable[Row[Any]]) -> dict[UUID, list[Row[Any]]]:
+    grouped: dict[UUID, list[Row[Any]]] = defaultdict(list)
+    for row in rows:
+        grouped[row.customer_id].append(row)
+    return grouped
+
+
+def _answers(rows: Iterable[Row[Any]]) -> list[ToldAnswer]:
+    answers = []
+    for row in rows:
+        reply = decode_reply(row.reply)
+        if reply.error is None and reply.result:
+            answers.append(_answer(row, decode(bytes(reply.result))["data"]))
+    return answers
+
+
+def _answer(row: Row[Any], data: Any) -> ToldAnswer:
+    if row.operation == ONBOARD_CUSTOMER.name:
+        customer_id = data["business"]["customer_id"]
+        account_id = data["business"]["account_id"]
+        external = data["external_bank_account"]["external_bank_account_id"]
+    else:
+        customer_id = row.ordering_key.rpartition("/")[2]
+        account_id, external = None, data["external_bank_account_id"]
+    return ToldAnswer(
+        command_id=str(row.command_id),
+        operation=row.operation,
+        customer_id=customer_id,
+        account_id=account_id,
+        external_account_id=external,
+    )

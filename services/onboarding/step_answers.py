@@ -1,0 +1,35 @@
+"""What a provider answers to each step of a saga.
+
+`Saga` checks each step against this table, by which an answer given by an operator is read as well.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from services.onboarding.models import Verification
+from services.onboarding.ports import Closed, CoreCustomer, LinkedAccount, OpenedAccount
+
+ANSWERS: dict[str, type[msgspec.Struct]] = {
+    "verify_business": Verification,
+    "verify_person": Verification,
+    "create_core_business": CoreCustomer,
+    "create_core_person": CoreCustomer,
+    "link_external_account": LinkedAccount,
+    "open_account": OpenedAccount,
+    "update_identity": Verification,
+    "update_core": CoreCustomer,
+    "restore_identity": Verification,
+    "add_external_account": LinkedAccount,
+    "close_external_account": Closed,
+    "close_core_person": Closed,
+    "close_core_business": Closed,
+    "cancel_identity_business": Verification,
+    "cancel_identity_person": Verification,
+}
+"""By the step's name without its number."""
+
+
+def without_number(step: str) -> str:
+    """`verify_person` of `verify_person.2`."""
+    return step.partition(".")[0]

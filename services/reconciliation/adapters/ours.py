@@ -1,0 +1,122 @@
+"""Our services' books, asked over the broker."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import TypeVar
+
+from libs.contracts import ledger_read_operations as ledger_read
+from libs.contracts import onboarding_operations as onboarding
+from libs.contracts import payments_operations as payments
+from libs.contracts import reconciliation as r
+from libs.contracts.model import Command, Model
+from libs.contracts.operation import Operation
+from libs.contracts.principal import SERVICE
+from libs.runtime.asking import Asking
+from services.reconciliation.adapters.chunks import chunks
+from services.reconciliation.ports import Page
+
+FEEDS = {
+    "onboarding": onboarding.LIST_FEED_POSITIONS,
+    "payments": payments.LIST_FEED_POSITIONS,
+    "ledger_read": ledger_read.LIST_FEED_POSITIONS,
+}
+
+ModelT = TypeVar("ModelT", bound=Model)
+
+
+class _Service:
+    def __init__(self, asking: Asking, page_size: int = r.LARGEST_PAGE) -> None:
+        self._asking = asking
+        self._page_size = page_size
+
+    async def _ask(
+        self, operation: Operation, command: Command, reply: type[ModelT], deadline: float
+    ) -> ModelT:
+        return await self._asking.ask(operation, SERVICE, command, reply, deadline)
+
+    def _after(self, after: str | None) -> r.PageAfter:
+        return r.PageAfter(after=after, limit=self._page_size)
+
+
+class AskedPayments(_Service):
+    """See `ports.Payments`."""
+
+    async def page_of_wires(self, after: str | None, deadline: float) -> Page[r.HeldWire]:
+        reply = await self._ask(payments.PAGE_HELD_WIRES, self._after(after), r.HeldWires, deadline)
+        return Page(reply.wires, reply.next_after)
+
+    async def wires(self, ids: Sequence[str], deadline: float) -> Mapping[str, r.HeldWire]:
+        found: dict[str, r.HeldWire] = {}
+        for chunk in chunks(ids):
+            reply = await self._ask(
+                payments.FIND_HELD_WIRES, r.FindByIds(ids=chunk), r.HeldWires, deadline
+            )
+            found |= {wire.transaction_id: wire for wire in reply.wires}
+        return found
+
+    async def contradictions_after(self, after: int, deadline: float) -> Sequence[r.Contradiction]:
+        command = r.PageContradictions(after=after, limit=self._page_size)
+        reply = await self._ask(payments.PAGE_CONTRADICTIONS, command, r.Contradictions, deadline)
+        return reply.contradictions
+
+    async def contradictions(
+        self, ids: Sequence[str], deadline: float
+    ) -> Mapping[str, r.Contradiction]:
+        found: dict[str, r.Contradiction] = {}
+        for chunk in chunks(ids):
+            reply = await self._ask(
+                payments.FIND_CONTRADICTIONS, r.FindByIds(ids=chunk), r.Contradictions, deadline
+            )
+            found |= {str(one.contradiction_id): one for one in reply.contradictions}
+        return found
+
+
+class AskedOnboarding(_Service):
+    """See `ports.Onboarding`."""
+
+    async def page_of_customers(self, after: str | None, deadline: float) -> Page[r.HeldCustomer]:
+        reply = await self._ask(
+            onboarding.PAGE_HELD_CUSTOMERS, self._after(after), r.HeldCustomers, deadline
+        )
+        return Page(reply.customers, reply.next_after)
+
+    async def customers(self, ids: Sequence[str], deadline: float) -> Mapping[str, r.HeldCustomer]:
+        found: dict[str, r.HeldCustomer] = {}
+        for chunk in chunks(ids):
+            reply = await self._ask(
+                onboarding.FIND_HELD_CUSTOMERS, r.FindByIds(ids=chunk), r.HeldCustomers, deadline
+            )
+            found |= {customer.customer_id: customer for customer in reply.customers}
+        return found
+
+    async def page_of_answers(self, after: str | None, deadline: float) -> Page[r.ToldAnswer]:
+        reply = await self._ask(
+            onboarding.PAGE_TOLD_ANSWERS, self._after(after), r.ToldAnswers, deadline
+        )
+        return Page(reply.answers, reply.next_after)
+
+    async def answers(self, ids: Sequence[str], deadline: float) -> Mapping[str, r.ToldAnswer]:
+        found: dict[str, r.ToldAnswer] = {}
+        for chunk in chunks(ids):
+            reply = await self._ask(
+                onboarding.FIND_TOLD_ANSWERS, r.FindByIds(ids=chunk), r.ToldAnswers, deadline
+            )
+            found |= {answer.command_id: answer for answer in reply.answers}
+        return found
+
+
+async def applied_positions(asking: Asking, deadline: float) -> dict[str, int]:
+    """See `ports.Feeds.applied`."""
+    replies = await asyncio.gather(
+        *(
+            asking.ask(operation, SERVICE, r.ListFeedPositions(), r.FeedPositions, deadline)
+            for operation in FEEDS.values()
+        )
+    )
+    return {
+        f"{service}/{feed.feed}": feed.position
+        for service, reply in zip(FEEDS, replies, strict=True)
+        for feed in reply.feeds
+    }

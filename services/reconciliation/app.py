@@ -1,0 +1,137 @@
+"""Composition: our services asked over the broker, the providers' lists, the comparisons, and the runs."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+
+import aiohttp
+
+from libs.contracts import reconciliation_operations as table
+from libs.messaging.broker import Broker
+from libs.messaging.caller import Caller
+from libs.persistence.engine import Database, open_database
+from libs.providers.http import ProviderClient
+from libs.providers.session import open_session
+from libs.runtime.asking import Asking
+from libs.runtime.process import Process
+from libs.runtime.queries import run_queries
+from services.reconciliation.adapters.ours import AskedOnboarding, AskedPayments
+from services.reconciliation.adapters.theirs import AskedFeeds, HttpFinancial, HttpList
+from services.reconciliation.handlers.balances import BalanceComparison
+from services.reconciliation.handlers.books import Books
+from services.reconciliation.handlers.comparison import Comparison
+from services.reconciliation.handlers.contradictions import ContradictionComparison
+from services.reconciliation.handlers.customers import CustomerComparison, Providers
+from services.reconciliation.handlers.deposit_locations import DepositLocationComparison
+from services.reconciliation.handlers.feeds import FeedComparison
+from services.reconciliation.handlers.queries import Queries
+from services.reconciliation.handlers.running import Reconciler
+from services.reconciliation.handlers.told import ToldComparison
+from services.reconciliation.handlers.wires import WireComparison
+from services.reconciliation.metrics import measure_for_ever
+from services.reconciliation.ports import (
+    Balance,
+    CoreAccount,
+    CoreCustomer,
+    CoreExternalAccount,
+    CoreWire,
+    IdentityRecord,
+)
+from services.reconciliation.settings import Settings
+
+BROKER_WAIT_SECONDS = 5.0
+ASK_SECONDS = 15.0
+"""How long a service may take to answer one page."""
+
+
+@asynccontextmanager
+async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
+    keyring = settings.keyring()
+    broker = Broker(settings.amqp_url.get_secret_value(), process.service)
+    caller = Caller(keyring)
+    broker.add(caller)
+    process.readiness.add("broker", broker.ping)
+    database = open_database(
+        settings.database_url.get_secret_value(),
+        process.service,
+        pool_size=settings.database_connections,
+    )
+    process.readiness.add("database", database.ping)
+    async with AsyncExitStack() as opened:
+        opened.push_async_callback(database.close)
+        session = await opened.enter_async_context(open_session(settings.provider_connections))
+        clients = {
+            name: _client(name, url, settings, session)
+            for name, url in (
+                ("identity", settings.identity_url),
+                ("core", settings.core_url),
+                ("financial", settings.financial_url),
+            )
+        }
+        asking = Asking(caller, patience_seconds=ASK_SECONDS)
+        reconciler = Reconciler(
+            database,
+            comparisons(settings, database, asking, clients),
+            run_seconds=settings.run_seconds,
+            run_limit_seconds=settings.run_limit_seconds,
+            grace_seconds=settings.grace_seconds,
+            poll_seconds=settings.poll_seconds,
+        )
+        await opened.enter_async_context(broker.open())
+        queries = {table.START_RUN.name: Queries(database).start_run}
+        await opened.enter_async_context(run_queries(process, keyring, broker, queries))
+        await broker.start(wait_seconds=BROKER_WAIT_SECONDS)
+        async with (
+            process.background("metrics", measure_for_ever(database)),
+            process.background("runs", reconciler.run_for_ever()),
+        ):
+            yield
+
+
+def comparisons(
+    settings: Settings, database: Database, asking: Asking, clients: Mapping[str, ProviderClient]
+) -> list[Comparison]:
+    """In the order in which a run makes them: postings come before what is compared with them."""
+    size = settings.page_size
+    identity, core, financial = clients["identity"], clients["core"], clients["financial"]
+    payments = AskedPayments(asking, size)
+    onboarding = AskedOnboarding(asking, settings.customers_page_size)
+    ledger = HttpFinancial(financial, page_size=size)
+    books = Books(database, ledger, page_size=size)
+    balances = HttpList(financial, "/balances", "balances", Balance, page_size=size)
+    core_wires = HttpList(core, "/wires", "wires", CoreWire, page_size=size)
+    core_accounts = HttpList(core, "/accounts", "accounts", CoreAccount, page_size=size)
+    core_external_accounts = HttpList(
+        core, "/external-accounts", "external_accounts", CoreExternalAccount, page_size=size
+    )
+    providers = Providers(
+        identity=HttpList(identity, "/customers", "customers", IdentityRecord, page_size=size),
+        core=HttpList(core, "/customers", "customers", CoreCustomer, page_size=size),
+        external_accounts=core_external_accounts,
+        accounts=core_accounts,
+    )
+    wires = WireComparison(payments, core_wires, books, page_size=size)
+    return [
+        FeedComparison(
+            database, AskedFeeds(asking, clients), still_seconds=settings.feed_still_seconds
+        ),
+        BalanceComparison(books, balances, page_size=size),
+        CustomerComparison(onboarding, providers),
+        ToldComparison(onboarding, core_accounts, core_external_accounts),
+        wires,
+        ContradictionComparison(database, payments, wires),
+        DepositLocationComparison(database, ledger),
+    ]
+
+
+def _client(
+    name: str, url: str, settings: Settings, session: aiohttp.ClientSession
+) -> ProviderClient:
+    return ProviderClient(
+        name,
+        url,
+        settings.provider_token.get_secret_value(),
+        session,
+        timeout_seconds=settings.provider_timeout_seconds,
+    )

@@ -1,0 +1,68 @@
+"""Accounts: each at the bank has an owner of ours, and the same number and status on both sides."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from libs.contracts.reconciliation import HeldCustomer
+from services.reconciliation.handlers.parties import FINAL
+from services.reconciliation.models import Difference
+from services.reconciliation.ports import CoreAccount
+
+CLOSED = "closed"
+
+
+def judge_accounts(
+    business_id: str, customer: HeldCustomer | None, accounts: Sequence[CoreAccount]
+) -> list[Difference]:
+    """Args:
+    accounts: those of the customer at core banking, and those under the ids that we hold.
+    """
+    held = {account.account_id: account for account in customer.accounts} if customer else {}
+    there = {account.account_id: account for account in accounts}
+    found = [
+        _difference("account_unknown_to_us", business_id, account.account_id, None, account)
+        for account in accounts
+        if account.account_id not in held and account.status != CLOSED
+    ]
+    for account_id, ours in held.items():
+        theirs = there.get(account_id)
+        if theirs is None:
+            kinds = ["account_missing_at_provider"]
+        else:
+            kinds = [
+                kind
+                for kind, is_different in (
+                    ("account_owner", theirs.customer_id != business_id),
+                    ("account_number", theirs.account_number != ours.account_number),
+                    ("account_status", theirs.status != ours.status),
+                    ("account_of_denied_customer", _is_left_open(customer, theirs)),
+                )
+                if is_different
+            ]
+        side = {"account_number": ours.account_number, "status": ours.status}
+        found += [_difference(kind, business_id, account_id, side, theirs) for kind in kinds]
+    return found
+
+
+def _is_left_open(customer: HeldCustomer | None, account: CoreAccount) -> bool:
+    return customer is not None and customer.status in FINAL and account.status != CLOSED
+
+
+def _difference(
+    kind: str,
+    business_id: str,
+    account_id: str,
+    ours: dict[str, str] | None,
+    account: CoreAccount | None,
+) -> Difference:
+    theirs = None
+    if account is not None:
+        theirs = {
+            "account_number": account.account_number,
+            "status": account.status,
+            "customer_id": account.customer_id,
+            "core_id": account.core_id,
+        }
+    ids = {"account_id": account_id, "customer_id": business_id}
+    return Difference(kind, account_id, ids, ours, theirs)

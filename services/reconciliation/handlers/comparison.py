@@ -1,0 +1,36 @@
+"""What a comparison is: scans that come upon suspects, and looks that decide."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Protocol
+
+from services.reconciliation.models import Finding, Scanned
+
+Scan = Callable[[str | None, float], Awaitable[Scanned]]
+"""Takes where the page begins (None: at the start) and a deadline in Unix seconds."""
+
+
+class Comparison(Protocol):
+    """One kind of record, compared in both directions.
+
+    Its scans go once through the books of one side each and name the keys that seem to differ. What stands in the end
+    is decided by `look` alone, which reads both sides afresh.
+    """
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def scans(self) -> Mapping[str, Scan]:
+        """By name, in the order in which they are made."""
+        ...
+
+    async def look(self, keys: Sequence[str], deadline: float) -> Mapping[str, Finding]:
+        """What differs now, for each of the keys; at most 100."""
+        ...
+
+
+def suspects(findings: Mapping[str, Finding]) -> list[str]:
+    """The keys about which there is something to say, or nothing can be said yet."""
+    return [key for key, finding in findings.items() if finding != []]

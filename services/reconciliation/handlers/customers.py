@@ -1,0 +1,249 @@
+"""Customers as a whole: the business, its persons, accounts and external accounts against both providers.
+
+What belongs to one customer is read together, so that one look says everything about it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from libs.contracts.reconciliation import HeldCustomer
+from services.reconciliation.handlers.accounts import CLOSED, judge_accounts
+from services.reconciliation.handlers.comparison import Scan, suspects
+from services.reconciliation.handlers.external_accounts import judge_external_accounts
+from services.reconciliation.handlers.parties import (
+    ProviderRecord,
+    judge_core,
+    judge_identity,
+    of_core,
+    of_identity,
+)
+from services.reconciliation.models import IN_FLIGHT, Finding, Scanned
+from services.reconciliation.ports import (
+    CoreAccount,
+    CoreCustomer,
+    CoreExternalAccount,
+    IdentityRecord,
+    Onboarding,
+    ProviderList,
+)
+
+RowT = TypeVar("RowT")
+
+
+@dataclass(frozen=True, slots=True)
+class Providers:
+    identity: ProviderList[IdentityRecord]
+    core: ProviderList[CoreCustomer]
+    external_accounts: ProviderList[CoreExternalAccount]
+    accounts: ProviderList[CoreAccount]
+
+
+@dataclass(slots=True)
+class _There:
+    """All that the providers have of some customers."""
+
+    identity: list[ProviderRecord] = field(default_factory=list)
+    core: list[ProviderRecord] = field(default_factory=list)
+    external_accounts: list[CoreExternalAccount] = field(default_factory=list)
+    accounts: list[CoreAccount] = field(default_factory=list)
+
+
+class CustomerComparison:
+    """Keys are the ids of businesses. A person whom a provider has and the business has not is `business/person`."""
+
+    name = "customers"
+
+    def __init__(self, onboarding: Onboarding, providers: Providers) -> None:
+        self._onboarding = onboarding
+        self._providers = providers
+
+    @property
+    def scans(self) -> Mapping[str, Scan]:
+        return {
+            "ours": self._ours,
+            "identity": self._identity,
+            "core": self._core,
+            "external_accounts": self._external_accounts,
+            "accounts": self._accounts,
+        }
+
+    async def _ours(self, after: str | None, deadline: float) -> Scanned:
+        page = await self._onboarding.page_of_customers(after, deadline)
+        ours = {customer.customer_id: customer for customer in page.rows}
+        there = await self._read(ours, (), deadline)
+        findings = {key: _judge(key, customer, there) for key, customer in ours.items()}
+        return Scanned(len(ours), suspects(findings), page.next_after)
+
+    async def _identity(self, after: str | None, deadline: float) -> Scanned:
+        page = await self._providers.identity.page(after, deadline)
+        return await self._unknown_records(of_identity(page.rows), page.next_after, deadline)
+
+    async def _core(self, after: str | None, deadline: float) -> Scanned:
+        page = await self._providers.core.page(after, deadline)
+        return await self._unknown_records(of_core(page.rows), page.next_after, deadline)
+
+    async def _external_accounts(self, after: str | None, deadline: float) -> Scanned:
+        page = await self._providers.external_accounts.page(after, deadline)
+        owners = {
+            row.external_account_id: row.customer_id for row in page.rows if row.status != CLOSED
+        }
+        return await self._unknown(len(page.rows), owners, page.next_after, deadline)
+
+    async def _accounts(self, after: str | None, deadline: float) -> Scanned:
+        page = await self._providers.accounts.page(after, deadline)
+        owners = {row.account_id: row.customer_id for row in page.rows if row.status != CLOSED}
+        return await self._unknown(len(page.rows), owners, page.next_after, deadline)
+
+    async def _unknown_records(
+        self, records: Sequence[ProviderRecord], next_after: str | None, deadline: float
+    ) -> Scanned:
+        """Suspects are the owners of records that are open and that we do not hold for them."""
+        opened = [record for record in records if not record.is_closed]
+        ours = await self._onboarding.customers([r.business_id for r in opened], deadline)
+        suspected = [
+            _key(record, customer)
+            for record in opened
+            if (customer := ours.get(record.business_id)) is None
+            or record.record_id not in _ids_of(customer)
+        ]
+        return Scanned(len(records), suspected, next_after)
+
+    async def _unknown(
+        self, rows: int, owners: Mapping[str, str], next_after: str | None, deadline: float
+    ) -> Scanned:
+        """Args:
+        owners: the customers of accounts that are open, by their ids.
+        """
+        ours = await self._onboarding.customers(list(owners.values()), deadline)
+        suspected = [
+            owner
+            for one, owner in owners.items()
+            if owner not in ours or one not in _account_ids(ours[owner])
+        ]
+        return Scanned(rows, suspected, next_after)
+
+    async def look(self, keys: Sequence[str], deadline: float) -> Mapping[str, Finding]:
+        businesses = [key.partition("/")[0] for key in keys]
+        ours = await self._onboarding.customers(businesses, deadline)
+        strangers = [person for key in keys if (person := key.partition("/")[2])]
+        persons = [party.customer_id for one in ours.values() for party in one.parties]
+        # By our ids too: that finds a second record of the same customer.
+        there = await self._read(ours, [*businesses, *persons, *strangers], deadline)
+        return {
+            key: _judge(key, ours.get(business), there)
+            for key, business in zip(keys, businesses, strict=True)
+        }
+
+    async def _read(
+        self, ours: Mapping[str, HeldCustomer], customer_ids: Sequence[str], deadline: float
+    ) -> _There:
+        """Args:
+        customer_ids: all records of these, beside those whose ids we hold.
+        """
+        parties = [party for customer in ours.values() for party in customer.parties]
+        external = [a.external_account_id for one in ours.values() for a in one.external_accounts]
+        accounts = [a.account_id for one in ours.values() for a in one.accounts]
+        identity, core, linked, opened = await asyncio.gather(
+            _both(
+                self._providers.identity, [p.identity_id for p in parties], customer_ids, deadline
+            ),
+            _both(self._providers.core, [p.core_id for p in parties], customer_ids, deadline),
+            _both(self._providers.external_accounts, external, customer_ids, deadline),
+            _both(self._providers.accounts, accounts, customer_ids, deadline),
+        )
+        return _There(
+            identity=list({r.record_id: r for r in of_identity(identity)}.values()),
+            core=list({r.record_id: r for r in of_core(core)}.values()),
+            external_accounts=list({one.external_account_id: one for one in linked}.values()),
+            accounts=list({one.account_id: one for one in opened}.values()),
+        )
+
+
+async def _both(
+    records: ProviderList[RowT],
+    ids: Iterable[str | None],
+    customer_ids: Sequence[str],
+    deadline: float,
+) -> list[RowT]:
+    known = [one for one in ids if one is not None]
+    return [
+        *await records.by_ids(known, deadline),
+        *await records.of_customers(customer_ids, deadline),
+    ]
+
+
+def _judge(key: str, customer: HeldCustomer | None, there: _There) -> Finding:
+    if customer is not None and customer.command_open:
+        return IN_FLIGHT
+    business, _, person = key.partition("/")
+    if person:
+        return [
+            *judge_identity(
+                business, None, _of_stranger(there.identity, customer, business, person)
+            ),
+            *judge_core(business, None, _of_stranger(there.core, customer, business, person)),
+        ]
+    held = _ids_of(customer) if customer is not None else set()
+    return [
+        *judge_identity(business, customer, _of(there.identity, business, held)),
+        *judge_core(business, customer, _of(there.core, business, held)),
+        *judge_external_accounts(
+            business,
+            customer,
+            [
+                one
+                for one in there.external_accounts
+                if one.customer_id == business or one.external_account_id in held
+            ],
+        ),
+        *judge_accounts(
+            business,
+            customer,
+            [
+                one
+                for one in there.accounts
+                if one.customer_id == business or one.account_id in held
+            ],
+        ),
+    ]
+
+
+def _of(records: Iterable[ProviderRecord], business: str, held: set[str]) -> list[ProviderRecord]:
+    return [r for r in records if r.business_id == business or r.record_id in held]
+
+
+def _of_stranger(
+    records: Iterable[ProviderRecord], customer: HeldCustomer | None, business: str, person: str
+) -> list[ProviderRecord]:
+    if customer is not None and _has_party(customer, person):
+        return []
+    return [r for r in records if (r.business_id, r.customer_id) == (business, person)]
+
+
+def _key(record: ProviderRecord, customer: HeldCustomer | None) -> str:
+    if record.customer_id == record.business_id:
+        return record.business_id
+    if customer is not None and _has_party(customer, record.customer_id):
+        return record.business_id
+    return f"{record.business_id}/{record.customer_id}"
+
+
+def _has_party(customer: HeldCustomer, party_id: str) -> bool:
+    return any(party.customer_id == party_id for party in customer.parties)
+
+
+def _ids_of(customer: HeldCustomer) -> set[str]:
+    """The providers' ids of all that belongs to the customer."""
+    ids = {party.identity_id for party in customer.parties}
+    ids |= {party.core_id for party in customer.parties}
+    return {one for one in ids if one is not None} | _account_ids(customer)
+
+
+def _account_ids(customer: HeldCustomer) -> set[str]:
+    return {account.account_id for account in customer.accounts} | {
+        account.external_account_id for account in customer.external_accounts
+    }

@@ -1,0 +1,74 @@
+"""External accounts: linked on both sides, to the same customer, with the same numbers, and the same one primary."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from libs.contracts.reconciliation import HeldCustomer, HeldExternalAccount
+from services.reconciliation.handlers.accounts import CLOSED
+from services.reconciliation.models import Difference
+from services.reconciliation.ports import CoreExternalAccount
+
+
+def judge_external_accounts(
+    business_id: str, customer: HeldCustomer | None, accounts: Sequence[CoreExternalAccount]
+) -> list[Difference]:
+    """Args:
+    accounts: those of the customer at core banking, and those under the ids that we hold.
+    """
+    held: dict[str, HeldExternalAccount] = {}
+    if customer is not None:
+        held = {account.external_account_id: account for account in customer.external_accounts}
+    there = {account.external_account_id: account for account in accounts}
+    found = [
+        _difference(
+            "external_account_unknown_to_us", business_id, one.external_account_id, None, one
+        )
+        for one in accounts
+        if one.external_account_id not in held and one.status != CLOSED
+    ]
+    for external_account_id, ours in held.items():
+        theirs = there.get(external_account_id)
+        found += [
+            _difference(kind, business_id, external_account_id, ours, theirs)
+            for kind in _kinds(business_id, ours, theirs)
+        ]
+    return found
+
+
+def _kinds(
+    business_id: str, ours: HeldExternalAccount, theirs: CoreExternalAccount | None
+) -> list[str]:
+    if theirs is None:
+        return ["external_account_missing_at_provider"]
+    if theirs.status == CLOSED:
+        return ["external_account_closed_at_provider"]
+    numbers = (ours.routing_number, ours.account_number)
+    rules = (
+        ("external_account_owner", theirs.customer_id != business_id),
+        ("external_account_number", (theirs.routing_number, theirs.account_number) != numbers),
+        ("external_account_primary", theirs.primary != ours.primary),
+    )
+    return [kind for kind, is_different in rules if is_different]
+
+
+def _difference(
+    kind: str,
+    business_id: str,
+    external_account_id: str,
+    ours: HeldExternalAccount | None,
+    theirs: CoreExternalAccount | None,
+) -> Difference:
+    """Without account numbers, which are sensitive: the kind says that they differ."""
+    our_side = their_side = None
+    if ours is not None:
+        our_side = {"primary": ours.primary, "routing_number": ours.routing_number}
+    if theirs is not None:
+        their_side = {
+            "primary": theirs.primary,
+            "routing_number": theirs.routing_number,
+            "status": theirs.status,
+            "customer_id": theirs.customer_id,
+        }
+    ids = {"external_account_id": external_account_id, "customer_id": business_id}
+    return Difference(kind, external_account_id, ids, our_side, their_side)

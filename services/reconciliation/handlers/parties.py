@@ -1,0 +1,177 @@
+"""Businesses and persons against their records at the identity provider and at core banking."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from libs.contracts.customers import CustomerStatus
+from libs.contracts.reconciliation import HeldCustomer, HeldParty
+from services.reconciliation.handlers.fields import differing
+from services.reconciliation.models import Difference
+from services.reconciliation.ports import CoreCustomer, IdentityRecord
+
+FINAL = frozenset({CustomerStatus.DENIED, CustomerStatus.CANCELED})
+"""Such a customer is nothing at core banking any more, and what identity says of it changes nothing."""
+IDENTITY_CLOSED = frozenset({"canceled", "denied"})
+CORE_CLOSED = "closed"
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderRecord:
+    """A record at either provider."""
+
+    record_id: str
+    customer_id: str
+    business_id: str
+    kind: str
+    status: str
+    is_closed: bool
+    fields: dict[str, Any]
+
+
+def of_identity(records: Iterable[IdentityRecord]) -> list[ProviderRecord]:
+    return [
+        ProviderRecord(
+            record.identity_id,
+            record.customer_id,
+            record.business_customer_id or record.customer_id,
+            record.kind,
+            record.status,
+            record.status in IDENTITY_CLOSED,
+            record.fields,
+        )
+        for record in records
+    ]
+
+
+def of_core(records: Iterable[CoreCustomer]) -> list[ProviderRecord]:
+    return [
+        ProviderRecord(
+            record.core_id,
+            record.customer_id,
+            record.business_customer_id or record.customer_id,
+            record.kind,
+            record.status,
+            record.status == CORE_CLOSED,
+            record.fields,
+        )
+        for record in records
+    ]
+
+
+def judge_identity(
+    business_id: str, customer: HeldCustomer | None, records: Sequence[ProviderRecord]
+) -> list[Difference]:
+    """Args:
+    records: those of the business and its persons, and those under the ids that we hold for them.
+    """
+    differences = _unknown("identity", customer, records)
+    if customer is None:
+        return differences
+    by_id = {record.record_id: record for record in records}
+    is_final = customer.status in FINAL
+    for party in customer.parties:
+        if party.identity_id is None:
+            continue
+        record = by_id.get(party.identity_id)
+        differences += _known("identity", customer, party, party.identity_id, record, is_final)
+        if record is not None and not is_final and record.status != party.identity_status:
+            ours, theirs = {"status": party.identity_status}, {"status": record.status}
+            differences.append(
+                _difference("identity_status", business_id, party, record.record_id, ours, theirs)
+            )
+    return differences
+
+
+def judge_core(
+    business_id: str, customer: HeldCustomer | None, records: Sequence[ProviderRecord]
+) -> list[Difference]:
+    """As `judge_identity`, for core banking."""
+    differences = _unknown("core", customer, records)
+    if customer is None:
+        return differences
+    by_id = {record.record_id: record for record in records}
+    is_final = customer.status in FINAL
+    for party in customer.parties:
+        if party.core_id is None:
+            continue
+        record = by_id.get(party.core_id)
+        differences += _known("core", customer, party, party.core_id, record, is_final)
+        if record is not None and record.is_closed != is_final:
+            ours, theirs = {"status": customer.status.value}, {"status": record.status}
+            differences.append(
+                _difference("core_status", business_id, party, record.record_id, ours, theirs)
+            )
+    return differences
+
+
+def _unknown(
+    provider: str, customer: HeldCustomer | None, records: Sequence[ProviderRecord]
+) -> list[Difference]:
+    """Records that are open at the provider and that no business or person of ours holds."""
+    held: set[str | None] = set()
+    if customer is not None:
+        held = {party.identity_id for party in customer.parties}
+        held |= {party.core_id for party in customer.parties}
+    return [
+        Difference(
+            f"{provider}_customer_unknown_to_us",
+            record.record_id,
+            {
+                f"{provider}_id": record.record_id,
+                "customer_id": record.business_id,
+                "party_id": record.customer_id,
+            },
+            None if customer is None else {"status": customer.status.value},
+            {"kind": record.kind, "status": record.status},
+        )
+        for record in records
+        if not record.is_closed and record.record_id not in held
+    ]
+
+
+def _known(
+    provider: str,
+    customer: HeldCustomer,
+    party: HeldParty,
+    record_id: str,
+    record: ProviderRecord | None,
+    is_final: bool,
+) -> list[Difference]:
+    """What is there under an id that we hold: its existence, its owner and its fields."""
+    business_id = customer.customer_id
+    if record is None:
+        ours = {"status": customer.status.value}
+        kind = f"{provider}_customer_missing"
+        return [_difference(kind, business_id, party, record_id, ours, None)]
+    found = []
+    owner = (party.customer_id, business_id)
+    if (record.customer_id, record.business_id) != owner:
+        theirs = {"customer_id": record.business_id, "party_id": record.customer_id}
+        kind = f"{provider}_customer_owner"
+        found.append(_difference(kind, business_id, party, record_id, {}, theirs))
+    if not is_final and not record.is_closed:
+        different = differing(party, record.fields)
+        if different is not None:
+            kind = f"{provider}_fields"
+            found.append(_difference(kind, business_id, party, record_id, *different))
+    return found
+
+
+def _difference(
+    kind: str,
+    business_id: str,
+    party: HeldParty,
+    record_id: str,
+    ours: dict[str, Any] | None,
+    theirs: dict[str, Any] | None,
+) -> Difference:
+    provider = kind.partition("_")[0]
+    ids = {
+        f"{provider}_id": record_id,
+        "customer_id": business_id,
+        "party_id": party.customer_id,
+    }
+    return Difference(kind, record_id, ids, ours, theirs)

@@ -1,0 +1,20 @@
+"""What other services ask of reconciliation."""
+
+from __future__ import annotations
+
+from libs.contracts.principal import Principal
+from libs.contracts.reconciliation import RequestedRun, StartRun
+from libs.contracts.result import Result
+from libs.persistence.engine import Database
+from services.reconciliation.repository import runs
+
+
+class Queries:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def start_run(self, _: Principal, command: StartRun, __: float) -> Result:
+        """Asked again before the run began, it is the same run: so it may travel as queries do."""
+        async with self._database.transaction() as connection:
+            run_id = await runs.request_run(connection, command.cause)
+        return Result(data=RequestedRun(run_id=str(run_id)))

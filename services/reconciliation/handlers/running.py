@@ -1,0 +1,250 @@
+"""A run: scans of every comparison, then a second look at what they suspect. After a crash it goes on where it was.
+
+requested ──begin──▶ scans, page by page ──▶ second looks, once the grace has passed ──▶ complete
+                         └── what fails is tried again with backoff, until the run is given up ──▶ gave_up
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import NoReturn
+
+import structlog
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from libs.persistence.engine import Database
+from libs.persistence.leadership import LeadershipLost, Term, fence, leadership
+from libs.runtime.crash import crash_point
+from services.reconciliation.handlers.comparison import Comparison, Scan
+from services.reconciliation.handlers.pauses import (
+    FIRST_PAUSE_SECONDS,
+    LONGEST_PAUSE_SECONDS,
+    Pauses,
+)
+from services.reconciliation.metrics import FAILURES, RUNS
+from services.reconciliation.models import EVIDENCE_GONE, IN_FLIGHT, Difference, Finding
+from services.reconciliation.repository import differences, runs
+from services.reconciliation.repository.runs import Outcome, Run, ScanPosition, Suspects
+
+LEASE = "reconciliation"
+STEP_SECONDS = 60.0
+"""The longest one page or one batch of looks may take."""
+LOOK_AT_ONCE = 100
+LARGEST_LOOKS = 3
+"""A suspect whose differences are others at each look counts as in flight after so many."""
+RUN_DAYS = 90
+"""How long runs are kept for operators."""
+CLOSED_DAYS = 90
+"""How long closed differences are kept. They hold names and addresses, so they are not kept for ever; 90 days cover the
+close of a quarter. Standing explanations are kept: they decide what is opened again.
+"""
+SCHEDULE = "schedule"
+
+
+class Reconciler:
+    """Args:
+    run_seconds: a run begins when the last complete one ended so long ago.
+    run_limit_seconds: a run that takes longer is given up.
+    grace_seconds: between two looks at a suspect. Only what both find alike is a difference.
+    poll_seconds: how soon a requested run is noticed.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        comparisons: Sequence[Comparison],
+        *,
+        run_seconds: float,
+        run_limit_seconds: float,
+        grace_seconds: float,
+        poll_seconds: float,
+    ) -> None:
+        self._database = database
+        self._comparisons = {comparison.name: comparison for comparison in comparisons}
+        self._run_seconds = run_seconds
+        self._run_limit_seconds = run_limit_seconds
+        self._grace_seconds = grace_seconds
+        self._poll_seconds = poll_seconds
+        self._pauses = Pauses()
+        self._log = structlog.get_logger("reconciliation")
+
+    async def run_for_ever(self) -> NoReturn:
+        """Carry out runs while this process is the leader; stand for election otherwise."""
+        while True:
+            try:
+                async with leadership(self._database, LEASE) as term:
+                    self._log.info("leading")
+                    await self._lead(term)
+            except Exception as error:  # the lease was lost: stand for election again
+                self._log.warning("not_leading", exc_info=error)
+            await asyncio.sleep(FIRST_PAUSE_SECONDS)
+
+    async def _lead(self, term: Term) -> NoReturn:
+        pause_seconds = FIRST_PAUSE_SECONDS
+        while True:
+            try:
+                async with asyncio.timeout(2 * STEP_SECONDS):
+                    wait_seconds = await self.step(term)
+            except LeadershipLost:
+                raise
+            except (
+                Exception
+            ) as error:  # the database is away: tried again, until the run is given up
+                FAILURES.inc()
+                self._log.warning("step_failed", retry_seconds=pause_seconds, exc_info=error)
+                await asyncio.sleep(pause_seconds)
+                pause_seconds = min(pause_seconds * 2, LONGEST_PAUSE_SECONDS)
+            else:
+                pause_seconds = FIRST_PAUSE_SECONDS
+                await asyncio.sleep(wait_seconds)
+
+    async def step(self, term: Term) -> float:
+        """One page, one batch of looks, or the end of the run; how long to wait before the next step."""
+        async with self._fenced(term) as connection:
+            run = await runs.under_way(connection) or await runs.begin(connection)
+            if run is None:
+                await runs.request_when_due(connection, SCHEDULE, self._run_seconds)
+                run = await runs.begin(connection)
+            if run is None:
+                return self._poll_seconds
+            age = await runs.age_seconds(connection, run.run_id)
+            positions = await runs.scans(connection, run.run_id)
+        if age > self._run_limit_seconds:
+            await self._finish(term, run, "gave_up")
+            return 0
+        paused = self._pauses.left()
+        for comparison in self._comparisons.values():
+            if comparison.name in paused:
+                continue
+            for name, scan in comparison.scans.items():
+                qualified = f"{comparison.name}.{name}"
+                position = positions.get(qualified, ScanPosition())
+                if not position.is_done:
+                    page = self._scan_page(
+                        term, run, comparison, qualified, scan, position.next_after
+                    )
+                    await self._attempt(comparison.name, page)
+                    return 0
+        return await self._look_again(term, run, paused)
+
+    @asynccontextmanager
+    async def _fenced(self, term: Term) -> AsyncIterator[AsyncConnection]:
+        """A transaction that commits only while this process leads."""
+        async with self._database.transaction() as connection:
+            await fence(connection, term)
+            yield connection
+
+    async def _attempt(self, name: str, work: Awaitable[None]) -> None:
+        """What fails is logged, counted and tried again after a pause of its comparison."""
+        try:
+            async with asyncio.timeout(STEP_SECONDS):
+                await work
+        except LeadershipLost:
+            raise
+        except Exception as error:
+            FAILURES.inc()
+            self._log.warning(
+                "comparison_failed",
+                comparison=name,
+                retry_seconds=self._pauses.failed(name),
+                exc_info=error,
+            )
+        else:
+            self._pauses.worked(name)
+
+    async def _scan_page(
+        self, term: Term, run: Run, comparison: Comparison, name: str, scan: Scan, after: str | None
+    ) -> None:
+        scanned = await scan(after, time.time() + STEP_SECONDS)
+        async with self._fenced(term) as connection:
+            if scanned.suspects:
+                await runs.suspect(connection, comparison.name, scanned.suspects)
+            if scanned.record is not None:
+                await scanned.record(connection)
+            await runs.count(
+                connection,
+                run.run_id,
+                looked_at=scanned.looked_at,
+                suspected=len(scanned.suspects),
+            )
+            await runs.advance_scan(connection, run.run_id, name, scanned.next_after)
+            crash_point("reconciliation.scanning")
+        crash_point("reconciliation.scanned")
+
+    async def _look_again(self, term: Term, run: Run, paused: Mapping[str, float]) -> float:
+        """Args:
+        paused: comparisons that are left alone, with the seconds until they may be tried again.
+        """
+        async with self._database.transaction() as connection:
+            # Suspects and rows of comparisons that only another release knows are left to that release.
+            names = self._comparisons.keys() - paused.keys()
+            suspects = await runs.next_suspects(connection, LOOK_AT_ONCE, names)
+        if suspects is None and not paused:
+            await self._finish(term, run, "complete")
+            return 0
+        if suspects is None or not suspects.due:
+            waits = [*paused.values(), STEP_SECONDS]
+            return min(waits if suspects is None else [*waits, suspects.wait_seconds])
+        await self._attempt(suspects.comparison, self._look(term, run, suspects))
+        return 0
+
+    async def _look(self, term: Term, run: Run, suspects: Suspects) -> None:
+        keys = [suspect.key for suspect in suspects.due]
+        comparison = self._comparisons[suspects.comparison]
+        looked = await comparison.look(keys, time.time() + STEP_SECONDS)
+        async with self._fenced(term) as connection:
+            await self._conclude(connection, run, suspects, looked)
+            crash_point("reconciliation.settling")
+        crash_point("reconciliation.settled")
+
+    async def _conclude(
+        self,
+        connection: AsyncConnection,
+        run: Run,
+        suspects: Suspects,
+        looked: Mapping[str, Finding],
+    ) -> None:
+        """Record what two looks in a row have found alike; look again at what has changed or is in flight."""
+        name = suspects.comparison
+        settled: dict[str, Sequence[Difference]] = {}
+        again: dict[str, frozenset[str]] = {}
+        in_flight = 0
+        for suspect in suspects.due:
+            finding = looked.get(suspect.key, [])
+            if finding is EVIDENCE_GONE:
+                continue  # rows stay until an operator explains them
+            found = frozenset(() if finding is IN_FLIGHT else (d.fingerprint for d in finding))
+            if finding is not IN_FLIGHT and found <= suspect.found:
+                settled[suspect.key] = finding
+            elif suspect.looks < (1 if finding is IN_FLIGHT else LARGEST_LOOKS):
+                again[suspect.key] = found
+            else:
+                in_flight += 1
+        done = [suspect.key for suspect in suspects.due if suspect.key not in again]
+        await differences.settle(connection, name, settled)
+        await runs.clear_suspects(connection, name, done)
+        await runs.count(connection, run.run_id, in_flight=in_flight)
+        for key, found in again.items():
+            await runs.look_again(connection, name, key, found, self._grace_seconds)
+
+    async def _finish(self, term: Term, run: Run, outcome: Outcome) -> None:
+        async with self._fenced(term) as connection:
+            await runs.finish(connection, run.run_id, outcome)
+            await runs.purge(connection, RUN_DAYS)
+            await differences.purge(connection, CLOSED_DAYS)
+            ended = await runs.find(connection, run.run_id)
+        RUNS.labels(outcome).inc()
+        if ended is not None:
+            self._log.info(
+                "run_ended",
+                run_id=str(run.run_id),
+                cause=run.cause,
+                outcome=outcome,
+                looked_at=ended.looked_at,
+                suspected=ended.suspected,
+                in_flight=ended.in_flight,
+                differing=ended.differing,
+            )

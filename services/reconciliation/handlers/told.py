@@ -1,0 +1,92 @@
+"""What callers of onboarding were told: the ids in stored answers exist, with us and at core banking."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from libs.contracts.reconciliation import HeldCustomer, ToldAnswer
+from services.reconciliation.handlers.comparison import Scan, suspects
+from services.reconciliation.models import EVIDENCE_GONE, Difference, Finding, Scanned
+from services.reconciliation.ports import (
+    CoreAccount,
+    CoreExternalAccount,
+    Onboarding,
+    ProviderList,
+)
+
+
+class ToldComparison:
+    """Keys are command ids. What senders of wires were told is compared with the wires."""
+
+    name = "told"
+
+    def __init__(
+        self,
+        onboarding: Onboarding,
+        accounts: ProviderList[CoreAccount],
+        external_accounts: ProviderList[CoreExternalAccount],
+    ) -> None:
+        self._onboarding = onboarding
+        self._accounts = accounts
+        self._external_accounts = external_accounts
+
+    @property
+    def scans(self) -> Mapping[str, Scan]:
+        return {"answers": self._answers}
+
+    async def _answers(self, after: str | None, deadline: float) -> Scanned:
+        page = await self._onboarding.page_of_answers(after, deadline)
+        findings = await self._judge_all(page.rows, deadline)
+        return Scanned(len(page.rows), suspects(findings), page.next_after)
+
+    async def look(self, keys: Sequence[str], deadline: float) -> Mapping[str, Finding]:
+        answers = await self._onboarding.answers(keys, deadline)
+        found = await self._judge_all(list(answers.values()), deadline)
+        # Only keys of stored answers are looked at: one that is missing was dropped at the end of its retention.
+        return {key: found.get(key, EVIDENCE_GONE) for key in keys}
+
+    async def _judge_all(
+        self, answers: Sequence[ToldAnswer], deadline: float
+    ) -> Mapping[str, Finding]:
+        customers = await self._onboarding.customers([a.customer_id for a in answers], deadline)
+        accounts = await self._accounts.by_ids(
+            [a.account_id for a in answers if a.account_id], deadline
+        )
+        external = await self._external_accounts.by_ids(
+            [a.external_account_id for a in answers if a.external_account_id], deadline
+        )
+        there = {account.account_id for account in accounts} | {
+            account.external_account_id for account in external
+        }
+        return {
+            answer.command_id: judge(answer, customers.get(answer.customer_id), there)
+            for answer in answers
+        }
+
+
+def judge(answer: ToldAnswer, customer: HeldCustomer | None, there: set[str]) -> list[Difference]:
+    """Args:
+    there: ids of accounts and external accounts that core banking has.
+    """
+    here = set()
+    if customer is not None:
+        here = {account.account_id for account in customer.accounts} | {
+            account.external_account_id for account in customer.external_accounts
+        }
+    told = {"account_id": answer.account_id, "external_account_id": answer.external_account_id}
+    missing = [
+        (name, one) for name, one in told.items() if one and not (one in here and one in there)
+    ]
+    ids = {"command_id": answer.command_id, "customer_id": answer.customer_id}
+    if customer is None and not missing:
+        return [Difference("told_customer", answer.customer_id, ids, None, None)]
+    return [
+        Difference(
+            f"told_{name.removesuffix('_id')}",
+            one,
+            ids | {name: one},
+            {"told": one, "known": one in here},
+            {"known": one in there},
+        )
+        for name, one in missing
+    ]

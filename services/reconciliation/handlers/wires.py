@@ -1,0 +1,207 @@
+"""Wires: ours, core banking's, what was debited for them, and what their senders were told."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+
+from libs.contracts.reconciliation import HeldWire, Told
+from libs.contracts.wires import WireState
+from services.reconciliation.handlers.books import Books
+from services.reconciliation.handlers.comparison import Scan, suspects
+from services.reconciliation.models import IN_FLIGHT, Difference, Finding, Scanned, Side
+from services.reconciliation.ports import CoreWire, Payments, ProviderList
+from services.reconciliation.repository.postings import WireDebit
+
+DEBITED = frozenset({"completed", "returned"})
+"""States at core banking in which a wire has been debited. What a return gives back is a posting of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class WireSides:
+    ours: HeldWire | None
+    theirs: CoreWire | None
+    debit: WireDebit | None
+
+
+class WireComparison:
+    name = "wires"
+
+    def __init__(
+        self, payments: Payments, core: ProviderList[CoreWire], books: Books, *, page_size: int
+    ) -> None:
+        self._payments = payments
+        self._core = core
+        self._books = books
+        self._page_size = page_size
+
+    @property
+    def scans(self) -> Mapping[str, Scan]:
+        return {"ours": self._ours, "theirs": self._theirs, "debits": self._debits}
+
+    async def _ours(self, after: str | None, deadline: float) -> Scanned:
+        page = await self._payments.page_of_wires(after, deadline)
+        ours = {wire.transaction_id: wire for wire in page.rows}
+        theirs = await self._core_wires(list(ours), deadline)
+        return await self._scanned(ours, theirs, list(ours), page.next_after, deadline)
+
+    async def _theirs(self, after: str | None, deadline: float) -> Scanned:
+        page = await self._core.page(after, deadline)
+        theirs = {wire.transaction_id: wire for wire in page.rows}
+        ours = await self._payments.wires(list(theirs), deadline)
+        return await self._scanned(ours, theirs, list(theirs), page.next_after, deadline)
+
+    async def _debits(self, after: str | None, deadline: float) -> Scanned:
+        """Debits under ids of which core banking has no wire."""
+        debits = await self._books.page_of_debits(after, self._page_size)
+        ids = [debit.transaction_id for debit in debits]
+        theirs = await self._core_wires(ids, deadline)
+        more = len(debits) == self._page_size
+        return Scanned(
+            len(ids), [one for one in ids if one not in theirs], ids[-1] if more else None
+        )
+
+    async def look(self, keys: Sequence[str], deadline: float) -> Mapping[str, Finding]:
+        sides = await self.read(keys, deadline)
+        return {key: judge(key, sides[key]) for key in keys}
+
+    async def read(self, ids: Sequence[str], deadline: float) -> dict[str, WireSides]:
+        """Both sides of each wire, ours first: what core banking does meanwhile is no difference."""
+        ours = await self._payments.wires(ids, deadline)
+        theirs = await self._core_wires(ids, deadline)
+        return await self._with_debits(ours, theirs, ids, deadline)
+
+    async def _core_wires(self, ids: Sequence[str], deadline: float) -> dict[str, CoreWire]:
+        return {wire.transaction_id: wire for wire in await self._core.by_ids(ids, deadline)}
+
+    async def _with_debits(
+        self,
+        ours: Mapping[str, HeldWire],
+        theirs: Mapping[str, CoreWire],
+        ids: Sequence[str],
+        deadline: float,
+    ) -> dict[str, WireSides]:
+        # A wire and its debit are one commit at the bank: read after the wire, the debit is there.
+        await self._books.catch_up(deadline)
+        debits = await self._books.debits(ids)
+        return {one: WireSides(ours.get(one), theirs.get(one), debits.get(one)) for one in ids}
+
+    async def _scanned(
+        self,
+        ours: Mapping[str, HeldWire],
+        theirs: Mapping[str, CoreWire],
+        ids: Sequence[str],
+        next_after: str | None,
+        deadline: float,
+    ) -> Scanned:
+        sides = await self._with_debits(ours, theirs, ids, deadline)
+        findings = {one: judge(one, side) for one, side in sides.items()}
+        return Scanned(len(ids), suspects(findings), next_after)
+
+
+def judge(transaction_id: str, sides: WireSides) -> Finding:
+    """The rules.
+
+    | ours | core banking has to have |
+    |---|---|
+    | none | none |
+    | pending, its command open, and a send begun or the wire there | nothing can be said |
+    | accepted | the wire, in the same state, with the same amount and accounts |
+    | pending, rejected or canceled, and never accepted | none |
+
+    Beside these: a completed or returned wire has one debit of its amount, a rejected one none, and no debit is without
+    a wire; a caller who was told of success has an accepted wire, one who was refused has none at the bank.
+    """
+    ours, theirs = sides.ours, sides.theirs
+    if ours is not None and _is_in_flight(ours, theirs):
+        return IN_FLIGHT
+    kinds = [*_kinds_of_wire(ours, theirs), *_kinds_of_debit(theirs, sides.debit)]
+    return [
+        Difference(
+            kind, transaction_id, _ids(transaction_id, sides), _our_side(ours), _their_side(sides)
+        )
+        for kind in kinds
+    ]
+
+
+def _is_in_flight(ours: HeldWire, theirs: CoreWire | None) -> bool:
+    is_pending = ours.state is WireState.PENDING_SUBMISSION
+    return is_pending and ours.command_open and (ours.send_begun or theirs is not None)
+
+
+def _kinds_of_wire(ours: HeldWire | None, theirs: CoreWire | None) -> list[str]:
+    if ours is None:
+        return [] if theirs is None else ["wire_unknown_to_us"]
+    kinds = []
+    if theirs is None:
+        if ours.accepted:
+            kinds.append("wire_missing_at_provider")
+        if ours.told is Told.ACCEPTED and not ours.accepted:
+            kinds.append("wire_told")
+        return kinds
+    if ours.state.value != theirs.state:
+        kinds.append("wire_state")
+    if ours.amount != theirs.amount:
+        kinds.append("wire_amount")
+    if (ours.sending_account_id, ours.external_account_id) != (
+        theirs.account_id,
+        theirs.external_account_id,
+    ):
+        kinds.append("wire_accounts")
+    if ours.told is Told.REFUSED or (ours.told is Told.ACCEPTED and not ours.accepted):
+        kinds.append("wire_told")
+    return kinds
+
+
+def _kinds_of_debit(theirs: CoreWire | None, debit: WireDebit | None) -> list[str]:
+    postings, amount = (debit.postings, debit.amount) if debit else (0, Decimal(0))
+    if theirs is None:
+        return ["wire_debit"] if postings else []
+    if theirs.state in DEBITED:
+        return [] if (postings, amount) == (1, -theirs.amount) else ["wire_debit"]
+    return ["wire_debit"] if theirs.state == "rejected" and postings else []
+
+
+def _ids(transaction_id: str, sides: WireSides) -> dict[str, str]:
+    ids = {"transaction_id": transaction_id}
+    if sides.ours is not None:
+        ids |= {"tenant": sides.ours.tenant, "customer_id": sides.ours.customer_id}
+    account_id = (
+        sides.theirs.account_id
+        if sides.theirs is not None
+        else sides.ours.sending_account_id
+        if sides.ours is not None
+        else None
+    )
+    return ids if account_id is None else ids | {"account_id": account_id}
+
+
+def _our_side(ours: HeldWire | None) -> Side:
+    if ours is None:
+        return None
+    return {
+        "state": ours.state.value,
+        "amount": ours.amount,
+        "sending_account_id": ours.sending_account_id,
+        "external_account_id": ours.external_account_id,
+        "told": ours.told.value,
+        "accepted": ours.accepted,
+    }
+
+
+def _their_side(sides: WireSides) -> Side:
+    wire, debit = sides.theirs, sides.debit
+    if wire is None and debit is None:
+        return None
+    side: dict[str, object] = {}
+    if wire is not None:
+        side |= {
+            "state": wire.state,
+            "amount": wire.amount,
+            "account_id": wire.account_id,
+            "external_account_id": wire.external_account_id,
+        }
+    if debit is not None:
+        side |= {"postings": debit.postings, "posted": debit.amount}
+    return side

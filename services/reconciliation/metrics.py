@@ -1,0 +1,55 @@
+"""What an operator watches: open differences by kind and age, and how long ago everything was compared."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import NoReturn
+
+import structlog
+from prometheus_client import Counter, Gauge
+
+from libs.persistence.engine import Database, is_away
+from services.reconciliation.repository import differences, runs
+
+MEASURE_SECONDS = 15.0
+
+OPEN = Gauge("bankside_differences_open", "Differences that are open, by kind.", ["kind"])
+OLDEST_SECONDS = Gauge(
+    "bankside_oldest_difference_seconds", "Age of the oldest open difference, by kind.", ["kind"]
+)
+LAST_RUN_SECONDS = Gauge(
+    "bankside_last_reconciliation_seconds",
+    "How long ago the last complete run ended; since the first start when there was none.",
+)
+IN_FLIGHT = Gauge(
+    "bankside_reconciliation_in_flight", "Records of which the last run could say nothing."
+)
+RUNS = Counter("bankside_reconciliation_runs", "Runs that ended, by outcome.", ["outcome"])
+FAILURES = Counter(
+    "bankside_reconciliation_failures", "Steps of runs that failed and are tried again."
+)
+
+
+async def measure_for_ever(database: Database) -> NoReturn:
+    log = structlog.get_logger("metrics")
+    while True:
+        try:
+            await measure(database)
+        except Exception as error:
+            if not is_away(error):
+                raise
+            log.warning("database_away")
+        await asyncio.sleep(MEASURE_SECONDS)
+
+
+async def measure(database: Database) -> None:
+    async with database.transaction() as connection:
+        by_kind = await differences.open_by_kind(connection)
+        last_run = await runs.last_complete(connection)
+    OPEN.clear()
+    OLDEST_SECONDS.clear()
+    for kind, (count, seconds) in by_kind.items():
+        OPEN.labels(kind).set(count)
+        OLDEST_SECONDS.labels(kind).set(seconds)
+    LAST_RUN_SECONDS.set(last_run.seconds_ago)
+    IN_FLIGHT.set(last_run.in_flight)

@@ -1,0 +1,78 @@
+"""What a comparison finds."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Final, Literal
+
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from libs.contracts.exact_json import encode
+
+Side = Mapping[str, Any] | None
+"""What one side holds, as JSON without anything sensitive; None: it holds nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Args:
+    kind: the metric's label; see README.md for the list.
+    subject: the id of the record that differs; with the kind it names the difference.
+    ids: of the record and of what it belongs to, for operators.
+    facts: what stays the same while the difference stands, although the values of both sides move on: two looks have
+        to find it alike, and an explanation holds as long as it is the same. None: the values of both sides.
+    """
+
+    kind: str
+    subject: str
+    ids: Mapping[str, str]
+    ours: Side
+    theirs: Side
+    facts: Mapping[str, Any] | None = None
+
+    @property
+    def fingerprint(self) -> str:
+        """The same for two looks that find the same."""
+        facts = {"ours": self.ours, "theirs": self.theirs} if self.facts is None else self.facts
+        values = (self.kind, self.subject, facts)
+        return hashlib.sha256(encode(values)).hexdigest()
+
+
+class _InFlight(Enum):
+    IN_FLIGHT = "in_flight"
+
+
+IN_FLIGHT: Final = _InFlight.IN_FLIGHT
+"""Something is still going to change the record: nothing can be said of it before that has ended."""
+
+
+class _EvidenceGone(Enum):
+    EVIDENCE_GONE = "evidence_gone"
+
+
+EVIDENCE_GONE: Final = _EvidenceGone.EVIDENCE_GONE
+"""One side was dropped in the ordinary course: whether the record still differs can never be said again."""
+
+Finding = list[Difference] | Literal[_InFlight.IN_FLIGHT] | Literal[_EvidenceGone.EVIDENCE_GONE]
+"""Of one key: the differences, none when both sides agree; that it is in flight; or that the evidence is gone."""
+
+Record = Callable[[AsyncConnection], Awaitable[None]]
+"""Writes that belong to a page, in the transaction that records how far the scan came."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scanned:
+    """One page of one side.
+
+    Args:
+        suspects: keys of records that seem to differ or are in flight. They are looked at again.
+        next_after: where the next page begins; None: this was the last.
+    """
+
+    looked_at: int
+    suspects: Sequence[str]
+    next_after: str | None
+    record: Record | None = None

@@ -1,0 +1,171 @@
+"""What the comparisons need: our services' books and the providers'. Deadlines are Unix seconds.
+
+Every method raises Unavailable, ProviderTimeout or ProviderError when the other side cannot be asked or its answer
+cannot be used. Cursors are opaque; `None` begins at the start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, Generic, Literal, Protocol, TypeVar
+
+import msgspec
+
+from libs.contracts.reconciliation import (
+    Contradiction,
+    HeldCustomer,
+    HeldWire,
+    ToldAnswer,
+)
+
+RowT_co = TypeVar("RowT_co", covariant=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Page(Generic[RowT_co]):
+    rows: Sequence[RowT_co]
+    next_after: str | None
+
+
+class IdentityRecord(msgspec.Struct, frozen=True):
+    identity_id: str
+    customer_id: str
+    kind: str
+    status: str
+    fields: dict[str, Any]
+    business_customer_id: str | None = None
+
+
+class CoreCustomer(msgspec.Struct, frozen=True):
+    core_id: str
+    customer_id: str
+    kind: str
+    status: str
+    fields: dict[str, Any]
+    business_customer_id: str | None = None
+
+
+class CoreExternalAccount(msgspec.Struct, frozen=True):
+    external_account_id: str
+    core_id: str
+    customer_id: str
+    routing_number: str
+    account_number: str
+    status: str
+    primary: bool
+
+
+class CoreAccount(msgspec.Struct, frozen=True):
+    account_id: str
+    account_number: str
+    core_id: str
+    customer_id: str
+    account_group: str
+    status: str
+
+
+class CoreWire(msgspec.Struct, frozen=True):
+    transaction_id: str
+    state: str
+    amount: Decimal
+    account_id: str
+    external_account_id: str
+    reason: str | None = None
+
+
+class Posting(msgspec.Struct, frozen=True):
+    """`amount` is signed: a debit is negative."""
+
+    position: int
+    transaction_id: str
+    account_id: str
+    amount: Decimal
+    type: str
+
+
+class Balance(msgspec.Struct, frozen=True):
+    """`as_of_position` is that of the account's last posting that the total contains; 0 without one."""
+
+    account_id: str
+    total: Decimal
+    available: Decimal
+    held: Decimal
+    as_of_position: int
+
+
+class DepositLoad(msgspec.Struct, frozen=True):
+    position: int
+    account_id: str
+    load_date: str
+    swept_total: Decimal
+    locations: int
+
+
+class Payments(Protocol):
+    async def page_of_wires(self, after: str | None, deadline: float) -> Page[HeldWire]: ...
+
+    async def wires(self, ids: Sequence[str], deadline: float) -> Mapping[str, HeldWire]: ...
+
+    async def contradictions_after(
+        self, after: int, deadline: float
+    ) -> Sequence[Contradiction]: ...
+
+    async def contradictions(
+        self, ids: Sequence[str], deadline: float
+    ) -> Mapping[str, Contradiction]: ...
+
+
+class Onboarding(Protocol):
+    async def page_of_customers(self, after: str | None, deadline: float) -> Page[HeldCustomer]: ...
+
+    async def customers(
+        self, ids: Sequence[str], deadline: float
+    ) -> Mapping[str, HeldCustomer]: ...
+
+    async def page_of_answers(self, after: str | None, deadline: float) -> Page[ToldAnswer]: ...
+
+    async def answers(self, ids: Sequence[str], deadline: float) -> Mapping[str, ToldAnswer]: ...
+
+
+class Feeds(Protocol):
+    """Feeds are named `<service>/<feed>`."""
+
+    async def applied(self, deadline: float) -> Mapping[str, int]:
+        """How far our services have applied each feed that they follow."""
+        ...
+
+    async def newest(self, api: Literal["identity", "core", "financial"], deadline: float) -> int:
+        """The position of the provider's newest entry; 0 when there is none."""
+        ...
+
+
+class ProviderList(Protocol[RowT_co]):
+    """One of a provider's lists, records that are closed included."""
+
+    async def page(self, after: str | None, deadline: float) -> Page[RowT_co]: ...
+
+    async def by_ids(self, ids: Sequence[str], deadline: float) -> Sequence[RowT_co]:
+        """The records with these ids of the provider's, however many; unknown ones are left out."""
+        ...
+
+    async def of_customers(self, customer_ids: Sequence[str], deadline: float) -> Sequence[RowT_co]:
+        """The records under these customer ids of ours; those of persons stand under the persons' own."""
+        ...
+
+
+class Financial(Protocol):
+    async def postings_after(self, position: int, deadline: float) -> Sequence[Posting]:
+        """The next postings, at most one page; empty: there is none yet."""
+        ...
+
+    async def loads_after(self, position: int, deadline: float) -> Sequence[DepositLoad]:
+        """The next loads, at most one page."""
+        ...
+
+    async def location_total(
+        self, account_id: str, load_date: str, deadline: float
+    ) -> tuple[int, Decimal]:
+        """How many locations the load of that day has, and the sum of their balances."""
+        ...

@@ -1,0 +1,38 @@
+"""What an operator sets for reconciliation: `BANKSIDE_RECONCILIATION_<NAME>`, else `BANKSIDE_<NAME>`."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from pydantic import Field, SecretStr
+
+from libs.runtime.service_settings import MessagingSettings
+from libs.runtime.settings import settings_of
+
+
+class Settings(MessagingSettings):
+    service: ClassVar[str] = "reconciliation"
+    model_config = settings_of("RECONCILIATION")
+
+    identity_url: str
+    core_url: str
+    financial_url: str
+    provider_token: SecretStr
+    provider_timeout_seconds: float = Field(default=5.0, gt=0, le=60)
+    provider_connections: int = Field(default=4, ge=1, le=100)
+    """A run asks for one page after another, and for a few chunks of ids at once."""
+    database_connections: int = Field(default=5, ge=4, le=50)
+    """One holds the leadership, the others record, answer queries and readiness."""
+    run_seconds: float = Field(default=3600, ge=1, le=7 * 86400)
+    """A run begins when the last one that was complete ended so long ago."""
+    run_limit_seconds: float = Field(default=6 * 3600, ge=10, le=7 * 86400)
+    """A run that takes longer is given up, so that the next one begins from fresh data."""
+    grace_seconds: float = Field(default=30.0, ge=0, le=3600)
+    """Between two looks at what seems to differ. Only what both find alike is a difference."""
+    feed_still_seconds: float = Field(default=300.0, ge=0, le=86400)
+    """A feed that has entries and whose cursor does not move for so long stands still."""
+    poll_seconds: float = Field(default=1.0, gt=0, le=60)
+    """How soon a requested run is noticed."""
+    page_size: int = Field(default=500, ge=1, le=500)
+    customers_page_size: int = Field(default=100, ge=1, le=500)
+    """Customers travel with their persons and accounts."""

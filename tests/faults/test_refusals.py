@@ -1,0 +1,288 @@
+"""Refusals at any moment of any step, while the first send is slow: no caller is told what the bank then contradicts.
+
+The first send of a step takes longer than it is waited for, and arrives all the same; what is sent after it is refused.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import tempfile
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from tests.faults.test_crashes import KILLED, TAKEN_OVER_SECONDS
+from tests.support.api import Answer
+from tests.support.infrastructure import Environment, Infrastructure
+from tests.support.live import CUSTOMERS, SHORT_WAITS, Deployment, Live, hands_on
+from tests.support.people import application, bank_account, new_key
+from tests.support.recorded_events import RecordedEvents
+from tests.support.stack import running_stack
+from tests.support.waiting import eventually
+
+TRANSIT_SECONDS = 3
+SLOW = {"milliseconds": 1900}
+"""Longer than a provider is waited for (1 s), shorter than a request may be under way."""
+ARRIVED_SECONDS = 2.0
+FORGETFUL = {"BANKSIDE_SANDBOX_KEY_HOURS": "0.0006"}
+"""Core banking knows a key for two seconds."""
+KNOWN_TO_FORGET = {"BANKSIDE_ONBOARDING_CORE_KEY_HOURS": "0.0006"}
+FINAL_SECONDS = 60.0
+
+SETTINGS = {
+    **SHORT_WAITS,
+    "BANKSIDE_ONBOARDING_PROVIDER_TRANSIT_SECONDS": str(TRANSIT_SECONDS),
+}
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def deployment(infrastructure: Infrastructure) -> AsyncIterator[Deployment]:
+    """A stack whose onboarding takes requests to arrive within seconds."""
+    environment: Environment = infrastructure.create()
+    events = RecordedEvents(environment.amqp_url)
+    await events.begin()
+    with tempfile.TemporaryDirectory(prefix="bankside-test-") as folder:
+        async with running_stack(environment, Path(folder), **SETTINGS) as stack:
+            yield Deployment(stack, events)
+    infrastructure.drop(environment)
+
+
+@pytest_asyncio.fixture
+async def live(deployment: Deployment) -> AsyncIterator[Live]:
+    async with hands_on(deployment) as hands:
+        await hands.bank.heal()
+        yield hands
+        await hands.bank.heal()
+        await hands.events.fetch()
+        hands.events.check()
+
+
+@pytest_asyncio.fixture
+async def forgetful(live: Live) -> AsyncIterator[Live]:
+    """With a core banking that forgets keys within seconds."""
+    await live.stack.restart("provider_sandbox", **FORGETFUL)
+    yield live
+    await live.stack.restart("provider_sandbox")
+    await live.stack.restart("onboarding")
+
+
+@dataclass(frozen=True)
+class Write:
+    """One write of a caller, under its Idempotency-Key."""
+
+    method: str
+    target: str
+    body: Any
+    key: str
+
+    async def send(self, live: Live) -> Answer:
+        return await live.partner.call(
+            self.method, self.target, self.body, idempotency_key=self.key
+        )
+
+    async def final(self, live: Live) -> Answer:
+        """Once it is final and the slow sends have arrived, of which the bank tells nothing before they have."""
+        answer = await live.final(self.method, self.target, self.body, self.key, FINAL_SECONDS)
+        await asyncio.sleep(ARRIVED_SECONDS)
+        return answer
+
+
+ONBOARDING = [
+    ("identity", "create_customer"),
+    ("core", "create_customer"),
+    ("core", "create_external_account"),
+    ("core", "open_account"),
+]
+COMPENSATIONS = [
+    ("core", "close_customer"),
+    ("core", "close_external_account"),
+    ("identity", "cancel_customer"),
+]
+
+
+async def slow_then_refused(live: Live, api: str, operation: str, refusals: int = 1) -> None:
+    """The slow send is refused too when it arrives before the refusals are used up."""
+    await live.bank.fault(api, operation, "latency", times=1, **SLOW)
+    await live.bank.fault(api, operation, "refuse", times=refusals)
+
+
+def is_settled(answer: Answer) -> None:
+    """What callers may be told before the end: the truth, or that it is not known yet."""
+    assert answer.code in {"200", "provider_refused", "outcome_pending"}, answer.body
+
+
+async def onboarding_agrees(live: Live, body: Any, final: Answer) -> None:
+    """A customer that was approved is at the bank, whole and once; of a refused one nothing is open there."""
+    ein = body["business"]["ein"]
+    rows = [row for row in await live.bank.customers() if row["fields"].get("ein") == ein]
+    owners = {row["customer_id"] for row in rows}
+    accounts = [row for row in await live.bank.accounts(*owners) if row["status"] == "open"]
+    if final.status == 200:
+        assert final.data["status"] == "approved"
+        await live.exists_once(final.data)
+        (ours,) = (await live.customer(final.data["business"]["customer_id"]))["accounts"]
+        assert [row["account_id"] for row in accounts] == [ours["id"]]
+        return
+    assert final.code == "provider_refused", final.body
+    assert owners == set() or accounts == []
+    assert {row["status"] for row in rows} <= {"canceled", "closed"}
+    for customer_id in owners:
+        assert (await live.customer(customer_id))["status"] == "denied"
+        assert await live.bank.external_accounts(customer_id) == []
+
+
+@pytest.mark.parametrize(("api", "operation"), ONBOARDING)
+async def test_an_onboarding_is_not_refused_while_its_first_send_is_on_its_way(
+    live: Live, api: str, operation: str
+) -> None:
+    body = application()
+    write = Write("POST", CUSTOMERS, body, new_key())
+    await slow_then_refused(live, api, operation)
+    # Were it taken back, the slow send would arrive before the customer is closed.
+    await live.bank.fault("core", "close_external_account", "latency", times=1, milliseconds=900)
+
+    told = await write.send(live)
+    final = await write.final(live)
+
+    is_settled(told)
+    if told.code != "outcome_pending":
+        assert told.code == final.code
+    await onboarding_agrees(live, body, final)
+
+
+@pytest.mark.parametrize("seed", range(2))
+async def test_refusals_and_slow_sends_in_any_order_end_in_agreement(live: Live, seed: int) -> None:
+    dice = random.Random(seed)
+    bodies = [application() for _ in range(4)]
+    writes = [Write("POST", CUSTOMERS, body, new_key()) for body in bodies]
+    for api, operation in [*ONBOARDING, *COMPENSATIONS]:
+        await live.bank.fault(
+            api, operation, "latency", times=1, milliseconds=dice.choice([0, 1200, 1900])
+        )
+        if (api, operation) in ONBOARDING:
+            await live.bank.fault(
+                api, operation, "refuse", times=dice.randint(1, 2), probability=0.5
+            )
+
+    told = await asyncio.gather(*(write.send(live) for write in writes))
+    await live.bank.heal()
+    finals = await asyncio.gather(*(write.final(live) for write in writes))
+
+    for body, first, final in zip(bodies, told, finals, strict=True):
+        is_settled(first)
+        if first.code != "outcome_pending":
+            assert first.code == final.code
+        await onboarding_agrees(live, body, final)
+
+
+@pytest.mark.parametrize(("api", "refusals"), [("identity", 1), ("core", 3)])
+async def test_an_update_is_told_refused_only_where_neither_provider_has_it(
+    live: Live, api: str, refusals: int
+) -> None:
+    body = application()
+    body["business"]["dba"] = "Before"
+    customer_id = (await live.onboarded(body))["business"]["customer_id"]
+    target = f"{CUSTOMERS}/business/{customer_id}"
+    write = Write("PATCH", target, {"business": {"dba": "After"}}, new_key())
+    await slow_then_refused(live, api, "update_customer", refusals)
+
+    told = await write.send(live)
+    final = await write.final(live)
+
+    is_settled(told)
+    expected = "After" if final.status == 200 else "Before"
+    rows = await live.bank.customers(customer_id)
+    assert {row["fields"]["dba"] for row in rows} == {expected}
+    assert (await live.customer(customer_id))["business"]["dba"] == expected
+
+
+@pytest.mark.parametrize("refusals", [1, 3])
+async def test_an_external_account_is_told_refused_only_where_it_is_not_linked(
+    live: Live, refusals: int
+) -> None:
+    data = await live.onboarded()
+    customer_id = data["business"]["customer_id"]
+    old = data["external_bank_account"]["external_bank_account_id"]
+    target = f"{CUSTOMERS}/external_bank_account/{old}"
+    write = Write("POST", target, {"external_bank_account": bank_account()}, new_key())
+    await slow_then_refused(live, "core", "create_external_account", refusals)
+
+    told = await write.send(live)
+    final = await write.final(live)
+
+    is_settled(told)
+    at_bank = {
+        row["external_account_id"]: row["primary"]
+        for row in await live.bank.external_accounts(customer_id)
+    }
+    shown = (await live.customer(customer_id))["external_bank_accounts"]
+    assert at_bank == {row["external_bank_account_id"]: row["primary"] for row in shown}
+    assert (final.status == 200) == (len(at_bank) == 2)
+
+
+@pytest.mark.parametrize(
+    ("step", "decision"), [("open_account", "done"), ("create_core_business", "absent")]
+)
+async def test_a_step_that_core_banking_forgot_is_sent_once_and_left_to_an_operator(
+    forgetful: Live, step: str, decision: str
+) -> None:
+    live = forgetful
+    service = live.stack.services["onboarding"]
+    moment = "called" if decision == "done" else "intended"
+    crash = {"BANKSIDE_CRASH_AT": f"onboarding.{step}.{moment}"}
+    await live.stack.restart("onboarding", **crash, **KNOWN_TO_FORGET)
+    body = application()
+    write = Write("POST", CUSTOMERS, body, new_key())
+    caller = asyncio.create_task(write.send(live))
+    assert await service.ended() == KILLED
+    await service.start(**KNOWN_TO_FORGET)
+
+    async def listed() -> Any:
+        shown = await live.stack.command("sagas", "list", "--unknown")
+        found = [row for row in shown["unknown_steps"] if row["step"] == step]
+        attempted = "write_needs_an_operator" in live.stack.log("onboarding")
+        return found[0] if found and attempted else None
+
+    unknown = await eventually("the step is listed", listed, TAKEN_OVER_SECONDS)
+    await caller
+    accounts = await live.bank.accounts(unknown["customer_id"])
+    sent = len(accounts)
+    result: list[str] = []
+    if decision == "done":
+        (account,) = accounts
+        result = ["--result", json.dumps(await looked_up(live, account["account_id"]))]
+
+    async def resolved() -> bool:
+        try:
+            await live.stack.command(
+                *("sagas", "resolve", unknown["saga_id"], step, "--as", decision),
+                *("--reason", "looked up at the bank", "--by", "ann", *result),
+            )
+        except AssertionError as error:
+            if "right now" not in str(error):
+                raise
+            return False
+        return True
+
+    await eventually("no process drives it", resolved, TAKEN_OVER_SECONDS)
+    await live.stack.command("commands", "retry", unknown["command_id"])
+    final = await write.final(live)
+
+    assert sent == (1 if decision == "done" else 0)
+    assert final.data["status"] == "approved"
+    await live.exists_once(final.data)
+
+
+async def looked_up(live: Live, account_id: str) -> dict[str, Any]:
+    """What the bank answers to the opening of an account, as an operator finds it."""
+    url = f"{live.stack.sandbox_url}/financial/accounts/{account_id}"
+    token = live.stack.environment.secrets.provider_token
+    async with live.session.get(url, headers={"Authorization": f"Bearer {token}"}) as response:
+        account = await response.json()
+    return {"account_id": account_id, "account_number": account["account_number"]}

@@ -1,0 +1,206 @@
+"""Our database goes back to an earlier base backup under load; the bank's does not: nothing is sent twice.
+
+What was done since the backup is known to the bank, and no longer to us. Half of the callers send again under their
+Idempotency-Keys, as they do who have lost an answer: each gets an answer that agrees with the bank. What the other half
+sent exists at the bank only, and is what reconciliation has to list.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from tests.e2e.wires.hands import WIRES
+from tests.faults.load import Command, Kind, Load, new_load
+from tests.faults.machine import NEEDS_THE_MACHINE
+from tests.faults.test_forgotten_keys import keys_are_forgotten
+from tests.support.api import Answer
+from tests.support.infrastructure import Environment
+from tests.support.live import CUSTOMERS, Deployment, hands_on
+from tests.support.own_servers import OwnPostgres, own_postgres
+from tests.support.reconciling import reconcile
+from tests.support.recorded_events import RecordedEvents
+from tests.support.stack import running_stack
+from tests.support.waiting import eventually
+
+BACK_SECONDS = 60.0
+FINAL_SECONDS = 60.0
+"""For all that is sent again: longer than the longest pause between two drives of a command."""
+AT_ONCE = 16
+PATIENT = {"BANKSIDE_GATEWAY_DEADLINE_SECONDS": "20", "BANKSIDE_PROVIDER_TIMEOUT_SECONDS": "2"}
+"""Most callers hear how their commands ended, so that it is known what a restore has made us forget."""
+FORGETFUL = {
+    "BANKSIDE_SANDBOX_KEY_HOURS": "0.001",
+    "BANKSIDE_ONBOARDING_CORE_KEY_HOURS": "0.0008",
+}
+"""About 4 s at core banking; onboarding is told a little less, as an operator would set it."""
+
+
+@dataclass
+class Restorable:
+    load: Load
+    postgres: OwnPostgres
+    remembers_keys: bool
+
+
+@pytest_asyncio.fixture(
+    params=[True, pytest.param(False, marks=NEEDS_THE_MACHINE)],
+    ids=["keys remembered", "keys forgotten"],
+)
+async def restorable(
+    fresh_environment: Environment, tmp_path: Path, request: pytest.FixtureRequest
+) -> AsyncIterator[Restorable]:
+    """A load on a stack whose PostgreSQL is its own; the bank's is another."""
+    async with AsyncExitStack() as opened:
+        postgres = await opened.enter_async_context(own_postgres(fresh_environment.secrets))
+        bank = {"provider_sandbox": fresh_environment.database_urls["provider_sandbox"]}
+        environment = replace(fresh_environment, database_urls={**postgres.database_urls, **bank})
+        events = RecordedEvents(environment.amqp_url)
+        await events.begin()
+        settings = PATIENT if request.param else PATIENT | FORGETFUL
+        stack = await opened.enter_async_context(running_stack(environment, tmp_path, **settings))
+        live = await opened.enter_async_context(hands_on(Deployment(stack, events)))
+        load = await opened.enter_async_context(new_load(live, "restored"))
+        yield Restorable(load, postgres, request.param)
+
+
+async def test_a_database_that_goes_back_under_load_sends_nothing_twice(
+    restorable: Restorable,
+) -> None:
+    load = restorable.load
+
+    async with load.running():
+        await load.is_on()
+        await restorable.postgres.back_up()
+        backed_up = time.monotonic()
+        await load.is_on()
+        lost_until = time.monotonic()
+        await restorable.postgres.restore()
+        await eventually(
+            "everything is carried out again",
+            partial(load.is_carried, time.monotonic()),
+            BACK_SECONDS,
+        )
+    if not restorable.remembers_keys:
+        await keys_are_forgotten(load.live)
+    left = [
+        command
+        for command in load.commands
+        if command.is_done and backed_up < command.sent_at < lost_until and command.number % 2
+    ]
+    again = [
+        command
+        for command in load.of(Kind.WIRE) + load.of(Kind.ONBOARDING)
+        if command not in left and not command.is_given_up
+    ]
+    unfinished = await send_again(again)
+
+    await wires_are_sent_once(load)
+    await onboardings_are_done_once(load)
+    if restorable.remembers_keys:
+        assert not unfinished
+    else:
+        await wait_for_operators(load, unfinished)
+    await differences_are_listed(load, left)
+
+
+async def send_again(commands: list[Command]) -> list[Command]:
+    """Under the same keys, until the answers are final; those that have no final answer in time.
+
+    A command whose key the bank has forgotten may need an operator.
+    """
+    deadline = time.monotonic() + FINAL_SECONDS
+    at_once = asyncio.Semaphore(AT_ONCE)
+
+    async def send(command: Command) -> None:
+        async with at_once:
+            answer = await command.send()
+            if answer.status < 500 and answer.code != "idempotency_in_progress":
+                command.final = answer
+
+    async def none_is_left() -> bool:
+        await asyncio.gather(*(send(command) for command in commands if command.final is None))
+        return all(command.final for command in commands)
+
+    with contextlib.suppress(AssertionError):
+        await eventually("all are final", none_is_left, deadline - time.monotonic())
+    return [command for command in commands if command.final is None]
+
+
+def final_answers(command: Command) -> list[Answer]:
+    """What callers were told for good: before the restore, and after it."""
+    answers = (command.answer, command.final)
+    return [answer for answer in answers if answer is not None and answer.status < 500]
+
+
+async def wires_are_sent_once(load: Load) -> None:
+    """Each wire is at the bank once, and debited once, under the id that every answer names."""
+    rows = await load.live.bank.wires(load.sender.account_id)
+    at_bank = {row["amount"]: row["transaction_id"] for row in rows}
+    assert len(at_bank) == len(rows), "a wire was sent twice"
+    await load.sender.completed_at_bank(len(rows))
+    debits = [row for row in await load.sender.posted() if row["type"] == "wire"]
+    assert Counter(row["transaction_id"] for row in debits) == Counter(at_bank.values())
+    for command in load.of(Kind.WIRE):
+        assert not (command.is_given_up and command.mark in at_bank), "told 503, and sent"
+        for answer in final_answers(command):
+            assert answer.data["transaction_id"] == at_bank[command.mark]
+
+
+async def onboardings_are_done_once(load: Load) -> None:
+    """One record of each business and person at each provider, one account, and the ids that every answer names."""
+    customers = await load.live.bank.customers()
+    accounts = await load.live.bank.accounts()
+    for command in load.of(Kind.ONBOARDING):
+        tins = {person["tin"] for person in command.body["persons"]}
+        records = [row for row in customers if row["fields"].get("ein") == command.mark]
+        persons = [row for row in customers if row["fields"].get("tin") in tins]
+        ids = {row["customer_id"] for row in records}
+        opened = [row["account_id"] for row in accounts if row["customer_id"] in ids]
+        apis = Counter(row["api"] for row in records)
+        assert apis <= Counter({"identity": 1, "core": 1}), f"onboarded twice: {apis}"
+        assert Counter(row["api"] for row in persons) <= Counter({"identity": 2, "core": 2})
+        assert len(opened) <= 1, "two accounts were opened"
+        assert not (command.is_given_up and records), "told 503, and onboarded"
+        for answer in final_answers(command):
+            business = answer.data["business"]
+            assert {business["customer_id"]} == ids
+            assert [business["account_id"]] == opened
+
+
+async def wait_for_operators(load: Load, unfinished: list[Command]) -> None:
+    """Onboardings of which the bank has forgotten the keys are parked; wires can be asked about for ever."""
+    assert {command.kind for command in unfinished} <= {Kind.ONBOARDING}
+    if unfinished:
+        listed = await load.live.stack.command("commands", "list", "--parked", "--limit", "1000")
+        assert len(listed["commands"]) >= len(unfinished)
+
+
+async def differences_are_listed(load: Load, left: list[Command]) -> None:
+    """What only the bank has since our database went back is unknown to our API, and listed by reconciliation."""
+    assert {command.kind for command in left} == set(Kind), "the load left some of each kind"
+    _, found = await reconcile(load.live.stack, shown=10_000)
+    listed = {value for difference in found for value in difference.ids.values()}
+    for command in left:
+        assert command.answer is not None
+        match command.kind:
+            case Kind.WIRE:
+                lost = command.answer.data["transaction_id"]
+                target = f"{WIRES}/{lost}"
+            case Kind.ONBOARDING:
+                lost = command.answer.data["business"]["customer_id"]
+                target = f"{CUSTOMERS}/{lost}"
+            case Kind.UPDATE:
+                continue
+        assert (await command.api.get(target)).status == 404
+        assert lost in listed

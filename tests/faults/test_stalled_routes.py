@@ -1,0 +1,193 @@
+"""Routes to PostgreSQL and RabbitMQ that stall without FIN or RST, under load: nothing is lost or doubled."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from deploy.local.ports import LOOPBACK
+from deploy.local.services import ROLES
+from libs.runtime.probes import http_ready
+from tests.faults.load import WAITS, Load, new_load
+from tests.faults.machine import NEEDS_THE_MACHINE
+from tests.support.infrastructure import Environment, Infrastructure
+from tests.support.live import Deployment, Live, hands_on
+from tests.support.recorded_events import RecordedEvents
+from tests.support.routes import Direction, Route, route_to
+from tests.support.stack import running_stack
+from tests.support.waiting import eventually
+
+pytestmark = [NEEDS_THE_MACHINE, pytest.mark.asyncio(loop_scope="module")]
+
+SERVICES = tuple(role for role in ROLES if role != "provider_sandbox")
+SERVERS = ("database", "broker")
+GROUPS = {server: pytest.mark.xdist_group(f"stalled {server}") for server in SERVERS}
+"""Workers that share the cases, each with one stack for its own."""
+BACK_SECONDS = 30.0
+"""From the moment when new connections pass until everything is carried out as before."""
+NOTICED_SECONDS = 30.0
+"""From the stall until the service that cannot work says so: longer than a heartbeat of the broker."""
+
+
+@dataclass(frozen=True)
+class Routed:
+    """A stack, each of whose services has a route of its own to PostgreSQL and to RabbitMQ."""
+
+    live: Live
+    routes: Mapping[tuple[str, str], Route] = field(repr=False)
+    """By service and server."""
+
+    def to(self, server: str) -> list[Route]:
+        """Those of all services."""
+        return [self.routes[service, server] for service in SERVICES]
+
+    async def is_ready(self, service: str) -> bool:
+        """Whether it says so within the time that a supervisor gives it."""
+        try:
+            return await http_ready(LOOPBACK, self.live.stack.services[service].admin_port)()
+        except TimeoutError:
+            return False
+
+    async def all_say_not_ready(self, *services: str) -> None:
+        """Return when each of these services has said that it is not ready."""
+
+        async def is_not_ready(service: str) -> bool:
+            return not await self.is_ready(service)
+
+        async with asyncio.TaskGroup() as group:
+            for service in services:
+                group.create_task(
+                    eventually(
+                        f"{service} says that it is not ready",
+                        partial(is_not_ready, service),
+                        NOTICED_SECONDS,
+                    )
+                )
+
+
+@pytest.fixture(scope="module")
+def routed_environment(infrastructure: Infrastructure) -> Iterator[Environment]:
+    environment = infrastructure.create()
+    yield environment
+    infrastructure.drop(environment)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def routed_stack(
+    routed_environment: Environment, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[Routed]:
+    environment = routed_environment
+    events = RecordedEvents(environment.amqp_url)
+    await events.begin()
+    async with AsyncExitStack() as opened:
+        routes = {}
+        settings = dict(WAITS)
+        for service in SERVICES:
+            for server, url in (
+                ("database", environment.database_urls[service]),
+                ("broker", environment.amqp_url),
+            ):
+                route = await opened.enter_async_context(route_to(url))
+                routes[service, server] = route
+                name = "DATABASE_URL" if server == "database" else "AMQP_URL"
+                settings[f"BANKSIDE_{ROLES[service]}_{name}"] = route.url
+        folder = tmp_path_factory.mktemp("routed")
+        stack = await opened.enter_async_context(running_stack(environment, folder, **settings))
+        live = await opened.enter_async_context(hands_on(Deployment(stack, events)))
+        yield Routed(live, routes)
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def routed(routed_stack: Routed) -> AsyncIterator[Routed]:
+    """The stack with routes that pass; a service that a test leaves unable to work is started anew."""
+    yield routed_stack
+    for route in routed_stack.routes.values():
+        route.cut()
+    for service in SERVICES:
+        try:
+            await eventually(f"{service} is ready", partial(routed_stack.is_ready, service))
+        except AssertionError:
+            await routed_stack.live.stack.kill(service)
+            await routed_stack.live.stack.restart(service)
+
+
+@asynccontextmanager
+async def loaded(routed: Routed, tenant: str) -> AsyncIterator[Load]:
+    """A load that is under way in the block; afterwards everything is carried out again, and all agree.
+
+    The block ends when new connections pass again.
+    """
+    async with new_load(routed.live, tenant) as load:
+        async with load.running():
+            await load.is_on()
+            yield load
+            passing = time.monotonic()
+            await eventually(
+                "everything is carried out again", partial(load.is_carried, passing), BACK_SECONDS
+            )
+            for service in SERVICES:
+                left = BACK_SECONDS - (time.monotonic() - passing)
+                await eventually(
+                    f"{service} is ready", partial(routed.is_ready, service), max(0, left)
+                )
+        await load.finish()
+        await load.agrees()
+
+
+def for_each(*cases: tuple[str, ...]) -> list[Any]:
+    """Parameters, the last of which is the server."""
+    return [pytest.param(*case, marks=GROUPS[case[-1]], id="-".join(case)) for case in cases]
+
+
+@pytest.mark.parametrize(
+    ("service", "server"),
+    for_each(
+        ("payments", "database"),
+        ("onboarding", "database"),
+        ("gateway", "database"),
+        ("payments", "broker"),
+        ("gateway", "broker"),
+        ("webhook_dispatcher", "broker"),
+    ),
+)
+async def test_a_service_with_a_stalled_route_says_so_and_is_back_on_a_new_one(
+    routed: Routed, service: str, server: str
+) -> None:
+    route = routed.routes[service, server]
+
+    async with loaded(routed, f"{service}-{server}"):
+        route.stall()
+        await routed.all_say_not_ready(service)
+        route.renew()
+
+
+@pytest.mark.parametrize("server", for_each(("database",), ("broker",)))
+async def test_connections_of_all_services_whose_peer_vanished_are_replaced(
+    routed: Routed, server: str
+) -> None:
+    async with loaded(routed, f"vanished-{server}"):
+        for route in routed.to(server):
+            route.renew()
+
+
+@pytest.mark.parametrize(
+    ("direction", "server"),
+    for_each(("from_server", "database"), ("from_server", "broker"), ("to_server", "broker")),
+)
+async def test_what_is_stalled_in_one_direction_and_arrives_late_does_no_harm(
+    routed: Routed, direction: str, server: str
+) -> None:
+    async with loaded(routed, f"{direction}-{server}"):
+        for route in routed.to(server):
+            route.stall(frozenset({Direction(direction)}))
+        await routed.all_say_not_ready(*SERVICES)
+        for route in routed.to(server):
+            route.resume()

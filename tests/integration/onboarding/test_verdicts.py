@@ -1,0 +1,269 @@
+"""Verdicts of the identity provider that decide nothing yet, or end the verification."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+import pytest_asyncio
+from sqlalchemy import text
+
+from libs.contracts import onboarding_operations as table
+from libs.contracts.customers import CustomerStatus as Status
+from libs.contracts.customers import UpdateBusiness
+from libs.contracts.errors import OutcomePending
+from libs.contracts.model import Model
+from libs.contracts.principal import Principal
+from libs.contracts.reconciliation import HeldCustomer
+from libs.contracts.result import Result
+from libs.persistence import inbox
+from libs.persistence.engine import Database
+from libs.providers.outcomes import Absent, Unknown
+from libs.providers.writing import Capabilities
+from libs.runtime.commands import CommandHandler, NeedsOperator
+from services.onboarding.app import command_handlers
+from services.onboarding.events import Events
+from services.onboarding.handlers import apply_decision
+from services.onboarding.handlers.parts import Parts
+from services.onboarding.repository.reconciliation import HeldCustomers
+from services.onboarding.repository.store import Store
+from tests.integration.onboarding import driving
+from tests.integration.onboarding.desk import application, business, partner
+from tests.integration.onboarding.scripted import ScriptedBank
+from tests.integration.onboarding.shelf import new_store, open_shelf
+from tests.support.infrastructure import Environment
+
+ONBOARDING = table.ONBOARD_CUSTOMER.name
+A_MOMENT = Capabilities(keys_remembered_seconds=1.0, longest_transit_seconds=1.0)
+"""Shorter than a send may take: nothing is sent twice."""
+
+
+@dataclass
+class Handling:
+    """The handlers with a bank whose answers the test decides, on a tenant of their own."""
+
+    database: Database
+    store: Store
+    bank: ScriptedBank
+    handlers: Mapping[str, CommandHandler]
+    principal: Principal
+
+    async def accept(self, operation: str) -> inbox.Leased:
+        return await driving.accept(self.database, operation, self.principal)
+
+    async def drive(self, leased: inbox.Leased, command: Any) -> Result:
+        return await driving.drive(self.database, self.handlers, leased, self.principal, command)
+
+    async def held(self) -> HeldCustomer:
+        """The customer as reconciliation is told of it."""
+        customers = HeldCustomers(self.store.vault)
+        async with self.database.snapshot() as connection:
+            [held] = await customers.by_ids(connection, [await self.customer_id()])
+        return held
+
+    async def decide(self, identity_id: str, status: Status, version: int = 2) -> None:
+        verification = {"identity_id": identity_id, "status": status.value, "version": version}
+        body = {"customer_id": str(await self.customer_id()), "verification": verification}
+        await self.drive(await self.accept(apply_decision.OPERATION), body)
+
+    async def value(self, statement: str, **values: Any) -> Any:
+        """The only value of a statement's answer."""
+        async with self.database.transaction() as connection:
+            rows = await connection.execute(
+                text(statement), {"tenant": self.principal.tenant, **values}
+            )
+            return rows.scalar_one()
+
+    async def customer_id(self) -> UUID:
+        found: UUID = await self.value("SELECT customer_id FROM customers WHERE tenant = :tenant")
+        return found
+
+    async def status(self) -> str:
+        return str(await self.value("SELECT status FROM customers WHERE tenant = :tenant"))
+
+    async def identity_of(self, kind: str) -> str:
+        column = {
+            "business": "SELECT identity_id FROM customers WHERE tenant = :tenant",
+            "person": "SELECT identity_id FROM persons WHERE tenant = :tenant",
+        }
+        return str(await self.value(column[kind]))
+
+    async def events(self) -> list[str]:
+        async with self.database.transaction() as connection:
+            rows = await connection.execute(
+                text("SELECT type FROM outbox WHERE customer_id = :id ORDER BY type"),
+                {"id": str(await self.customer_id())},
+            )
+            return list(rows.scalars())
+
+
+@pytest_asyncio.fixture
+async def handling(environment: Environment) -> AsyncIterator[Handling]:
+    store, bank = new_store(), ScriptedBank()
+    async with open_shelf(environment) as database:
+        handlers = command_handlers(Parts(bank, bank, store, Events(store)))
+        yield Handling(database, store, bank, handlers, partner(f"t{uuid4().hex[:8]}"))
+
+
+@pytest.mark.parametrize("kind", ["business", "person"])
+async def test_an_application_waits_for_a_verdict_that_is_pending(
+    handling: Handling, kind: str
+) -> None:
+    handling.bank.verdicts[kind] += [Status.PENDING]
+    leased, command = await handling.accept(ONBOARDING), application()
+    with pytest.raises(OutcomePending):
+        await handling.drive(leased, command)
+    with pytest.raises(OutcomePending):
+        await handling.drive(leased, command)
+    before = await handling.status()
+
+    await handling.decide(await handling.identity_of(kind), Status.APPROVED)
+    result = await handling.drive(leased, command)
+
+    assert before == "pending"
+    assert isinstance(result.data, Model)
+    assert result.data.model_dump()["status"] == Status.APPROVED
+    assert handling.bank.calls["open_account"] == ["send"]
+
+
+@pytest.mark.parametrize("kind", ["business", "person"])
+async def test_an_application_that_waits_for_a_verdict_can_be_compared_with_the_providers(
+    handling: Handling, kind: str
+) -> None:
+    handling.bank.verdicts[kind] += [Status.PENDING]
+    leased, command = await handling.accept(ONBOARDING), application()
+    with pytest.raises(OutcomePending):
+        await handling.drive(leased, command)
+
+    waiting = await handling.held()
+    await handling.decide(await handling.identity_of(kind), Status.APPROVED)
+    going_on = await handling.held()
+
+    assert not waiting.command_open
+    assert {party.identity_status for party in waiting.parties} == {"pending", "approved"}
+    assert going_on.command_open
+
+
+async def test_an_application_whose_verification_has_not_been_answered_cannot_be_compared(
+    handling: Handling,
+) -> None:
+    handling.bank.verdicts["business"] += [Status.PENDING]
+    handling.bank.answers["verify_person"] += [Unknown("timed_out")]
+    leased, command = await handling.accept(ONBOARDING), application()
+    with pytest.raises(OutcomePending):
+        await handling.drive(leased, command)
+
+    held = await handling.held()
+
+    assert held.command_open
+
+
+async def test_a_decision_that_is_waited_for_has_the_onboarding_driven_at_once(
+    handling: Handling,
+) -> None:
+    handling.bank.verdicts["business"] += [Status.PENDING]
+    leased, command = await handling.accept(ONBOARDING), application()
+    with pytest.raises(OutcomePending):
+        await handling.drive(leased, command)
+    async with handling.database.transaction() as connection:
+        await inbox.postpone(connection, leased, seconds=3600, error="outcome_pending")
+
+    await handling.decide(await handling.identity_of("business"), Status.DENIED)
+
+    due = "SELECT due_at <= clock_timestamp() FROM inbox WHERE command_id = :id AND :tenant <> ''"
+    assert await handling.value(due, id=leased.command_id)
+    assert await handling.status() == "pending", "the onboarding itself moves its customer"
+
+
+async def test_a_decision_does_not_come_between_the_steps_of_an_opening(
+    handling: Handling,
+) -> None:
+    handling.bank.answers["open_account"] += [Unknown("timed_out")]
+    leased, command = await handling.accept(ONBOARDING), application()
+    with pytest.raises(OutcomePending):
+        await handling.drive(leased, command)
+
+    with pytest.raises(OutcomePending):
+        await handling.decide(await handling.identity_of("business"), Status.DENIED)
+    await handling.drive(leased, command)
+
+    assert await handling.status() == "approved"
+
+
+@pytest.mark.parametrize("kind", ["business", "person"])
+async def test_a_first_verdict_of_canceled_denies_and_frees_the_ein(
+    handling: Handling, kind: str
+) -> None:
+    handling.bank.verdicts[kind] += [Status.CANCELED]
+    leased, command = await handling.accept(ONBOARDING), application()
+
+    result = await handling.drive(leased, command)
+
+    assert isinstance(result.data, Model)
+    assert result.data.model_dump()["status"] == Status.DENIED
+    assert await handling.events() == ["customer.created", "customer.denied", "person.created"]
+    assert await handling.value("SELECT count(*) FROM ein_holds WHERE tenant = :tenant") == 0
+    assert handling.bank.calls["create_business"] == []
+
+
+@pytest.mark.parametrize(
+    ("first", "ends", "event"),
+    [
+        (Status.PENDING_REVIEW, "denied", "customer.denied"),
+        (Status.AWAITING_DOCUMENTS, "canceled", "customer.updated"),
+    ],
+)
+async def test_a_later_verdict_of_canceled_ends_the_application(
+    handling: Handling, first: Status, ends: str, event: str
+) -> None:
+    handling.bank.verdicts["business"] += [first]
+    await handling.drive(await handling.accept(ONBOARDING), application())
+
+    await handling.decide(await handling.identity_of("business"), Status.CANCELED)
+
+    assert await handling.status() == ends
+    assert event in await handling.events()
+    assert await handling.value("SELECT count(*) FROM ein_holds WHERE tenant = :tenant") == 0
+
+
+async def test_a_later_verdict_of_pending_leaves_the_customer_where_it_is(
+    handling: Handling,
+) -> None:
+    handling.bank.verdicts["business"] += [Status.PENDING_REVIEW]
+    await handling.drive(await handling.accept(ONBOARDING), application())
+    identity_id = await handling.identity_of("business")
+
+    await handling.decide(identity_id, Status.PENDING)
+    between = await handling.status()
+    await handling.decide(identity_id, Status.APPROVED, version=3)
+
+    assert between == "pending_review"
+    assert await handling.status() == "approved"
+
+
+async def test_a_change_does_not_overtake_one_that_waits_for_an_operator(
+    handling: Handling,
+) -> None:
+    await handling.drive(await handling.accept(ONBOARDING), application(business=business()))
+    customer_id = str(await handling.customer_id())
+    changes = [
+        UpdateBusiness.model_validate({"customer_id": customer_id, "business": {"dba": name}})
+        for name in ("First", "Second")
+    ]
+    first = await handling.accept(table.UPDATE_BUSINESS.name)
+    second = await handling.accept(table.UPDATE_BUSINESS.name)
+    handling.bank.capabilities = A_MOMENT
+    handling.bank.answers["update_customer"] += [Unknown("timed_out"), Absent()]
+
+    with pytest.raises(OutcomePending):
+        await handling.drive(first, changes[0])
+    with pytest.raises(NeedsOperator):
+        await handling.drive(first, changes[0])
+    with pytest.raises(NeedsOperator):
+        await handling.drive(second, changes[1])
+
+    assert handling.bank.calls["update_customer"] == ["send", "find"]
+    assert handling.bank.calls["update"] == ["send"], "nothing of the second one was sent"

@@ -1,0 +1,254 @@
+"""Balances against the sums of postings, over a bank in the test's own hand."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from decimal import Decimal
+
+import pytest
+
+from libs.persistence.cursor import CursorMoved
+from libs.persistence.engine import Database
+from services.reconciliation.handlers.balances import BalanceComparison
+from services.reconciliation.handlers.books import Books
+from services.reconciliation.models import IN_FLIGHT, Finding
+from services.reconciliation.ports import Balance, DepositLoad, Page, Posting
+from services.reconciliation.repository import postings
+from services.reconciliation.repository.postings import WireDebit
+from tests.integration.tables import rows
+from tests.support.waiting import eventually
+
+PAGE = 2
+ACCOUNT = "acc_1"
+WAITING = (
+    "SELECT 1 FROM pg_locks WHERE NOT granted AND pid IN"
+    " (SELECT pid FROM pg_stat_activity WHERE datname = current_database())"
+)
+
+
+class FakeBank:
+    """Postings of accounts, and their balances; see `ports.Financial` and `ports.ProviderList`."""
+
+    def __init__(self) -> None:
+        self.postings: list[Posting] = []
+        self.wrong = Decimal(0)
+        """By so much each balance is not the sum of its postings."""
+        self.meanwhile: Callable[[], None] = lambda: None
+        """What happens before a balance is read."""
+        self.before_postings: Callable[[], None] = lambda: None
+
+    def post(self, amount: str, kind: str = "deposit", account_id: str = ACCOUNT) -> str:
+        position = len(self.postings) + 1
+        posting = Posting(position, f"t_{position}", account_id, Decimal(amount), kind)
+        self.postings.append(posting)
+        return posting.transaction_id
+
+    async def postings_after(self, position: int, deadline: float) -> Sequence[Posting]:
+        self.before_postings()
+        return [one for one in self.postings if one.position > position][:PAGE]
+
+    async def loads_after(self, position: int, deadline: float) -> Sequence[DepositLoad]:
+        return []
+
+    async def location_total(
+        self, account_id: str, load_date: str, deadline: float
+    ) -> tuple[int, Decimal]:
+        return 0, Decimal(0)
+
+    async def page(self, after: str | None, deadline: float) -> Page[Balance]:
+        ids = sorted({posting.account_id for posting in self.postings})
+        return Page(await self.by_ids(ids, deadline), None)
+
+    async def by_ids(self, ids: Sequence[str], deadline: float) -> Sequence[Balance]:
+        self.meanwhile()
+        return [self._balance(one) for one in ids]
+
+    async def of_customers(self, customer_ids: Sequence[str], deadline: float) -> Sequence[Balance]:
+        return []
+
+    def _balance(self, account_id: str) -> Balance:
+        posted = [one for one in self.postings if one.account_id == account_id]
+        total = sum((one.amount for one in posted), self.wrong)
+        newest = max((one.position for one in posted), default=0)
+        return Balance(account_id, total, total, Decimal(0), newest)
+
+
+async def look(database: Database, bank: FakeBank, *account_ids: str) -> list[Finding]:
+    books = Books(database, bank, page_size=PAGE)
+    comparison = BalanceComparison(books, bank, page_size=PAGE)
+    found = await comparison.look(account_ids or (ACCOUNT,), time.time() + 10)
+    return list(found.values())
+
+
+def fingerprints(finding: Finding) -> list[str]:
+    assert isinstance(finding, list)
+    return [one.fingerprint for one in finding]
+
+
+async def test_a_balance_is_the_sum_of_postings_that_were_read_in_several_pages(
+    database: Database,
+) -> None:
+    bank = FakeBank()
+    for amount in ("10.00", "-3.00", "0.01", "5.00", "-1.00"):
+        bank.post(amount)
+    bank.post("7.00", account_id="acc_2")
+
+    assert await look(database, bank, ACCOUNT, "acc_2") == [[], []]
+    bank.post("1.00")
+    assert await look(database, bank) == [[]]
+
+
+async def test_the_scan_of_postings_ends_although_more_are_posted_all_the_time(
+    database: Database,
+) -> None:
+    bank = FakeBank()
+    for _ in range(PAGE):
+        bank.post("10.00")
+    comparison = BalanceComparison(Books(database, bank, page_size=PAGE), bank, page_size=PAGE)
+    scan = comparison.scans["postings"]
+
+    full = await scan(None, time.time() + 10)
+
+    def deposit() -> None:
+        bank.post("1.00")
+
+    bank.before_postings = deposit
+    last = await scan(full.next_after, time.time() + 10)
+
+    assert (full.looked_at, full.next_after) == (PAGE, "more")
+    assert (last.looked_at, last.next_after) == (1, None)
+
+
+async def test_a_balance_that_is_off_by_a_cent_is_a_difference(database: Database) -> None:
+    bank = FakeBank()
+    bank.post("10.00")
+    bank.wrong = Decimal("0.01")
+
+    [found] = await look(database, bank)
+
+    assert isinstance(found, list)
+    assert [(one.kind, one.subject) for one in found] == [("balance", ACCOUNT)]
+
+
+async def test_a_balance_that_is_off_is_the_same_difference_after_further_postings(
+    database: Database,
+) -> None:
+    bank = FakeBank()
+    bank.post("10.00")
+    bank.wrong = Decimal("0.01")
+
+    [first] = await look(database, bank)
+    bank.post("5.5")
+    [second] = await look(database, bank)
+    bank.wrong = Decimal("0.02")
+    [third] = await look(database, bank)
+
+    assert fingerprints(first) == fingerprints(second) != fingerprints(third)
+
+
+async def test_a_posting_between_the_two_readings_is_no_difference(database: Database) -> None:
+    bank = FakeBank()
+    bank.post("10.00")
+    left = [1]
+
+    def deposit_once() -> None:
+        if left:
+            bank.post(f"{left.pop()}.00")
+
+    bank.meanwhile = deposit_once
+
+    assert await look(database, bank) == [[]]
+
+
+async def test_an_account_that_is_posted_to_all_the_time_is_in_flight(database: Database) -> None:
+    bank = FakeBank()
+    bank.post("10.00")
+
+    def deposit() -> None:
+        bank.post("1.00")
+
+    bank.meanwhile = deposit
+
+    assert await look(database, bank) == [IN_FLIGHT]
+
+
+async def test_a_provider_whose_postings_went_back_is_a_difference(database: Database) -> None:
+    bank = FakeBank()
+    bank.post("10.00")
+    bank.post("5.00")
+    await look(database, bank)
+    bank.postings.pop()
+
+    [found] = await look(database, bank)
+
+    assert isinstance(found, list)
+    assert [one.kind for one in found] == ["postings_went_back"]
+
+
+async def test_debits_of_wires_are_counted_under_their_transaction_ids(database: Database) -> None:
+    bank = FakeBank()
+    bank.post("10.00")
+    transaction_id = bank.post("-4.00", "wire")
+    books = Books(database, bank, page_size=PAGE)
+
+    await books.catch_up(time.time() + 10)
+    await books.catch_up(time.time() + 10)
+
+    assert await books.debits([transaction_id, "t_1"]) == {
+        transaction_id: WireDebit(transaction_id, 1, Decimal("-4.00"))
+    }
+
+
+async def test_money_that_came_in_by_wire_is_no_debit_of_a_wire(database: Database) -> None:
+    bank = FakeBank()
+    transaction_id = bank.post("25.00", "wire")
+    books = Books(database, bank, page_size=PAGE)
+
+    await books.catch_up(time.time() + 10)
+
+    assert await books.debits([transaction_id]) == {}
+    assert await look(database, bank) == [[]]
+
+
+async def test_postings_that_are_added_while_sums_are_forgotten_are_not_counted_twice(
+    database: Database,
+) -> None:
+    bank = FakeBank()
+    bank.post("10.00")
+    await look(database, bank)
+    bank.post("5.00", account_id="acc_2")
+
+    async def forget() -> None:
+        async with database.transaction() as connection:
+            await postings.forget(connection)
+
+    async def is_waiting() -> bool:
+        return bool(await rows(database, WAITING))
+
+    async with database.transaction() as adding:
+        await postings.add(adding, 1, bank.postings[1:])
+        forgetting = asyncio.create_task(forget())
+        await eventually("one waits for the other", is_waiting)
+    await forgetting
+    found = await look(database, bank, ACCOUNT, "acc_2")
+
+    assert found == [[], []]
+
+
+async def test_postings_from_before_the_sums_were_forgotten_are_not_added(
+    database: Database,
+) -> None:
+    bank = FakeBank()
+    bank.post("10.00")
+    await look(database, bank)
+    bank.post("5.00")
+    async with database.transaction() as connection:
+        await postings.forget(connection)
+
+    with pytest.raises(CursorMoved):
+        async with database.transaction() as connection:
+            await postings.add(connection, 1, bank.postings[1:])
+
+    assert await look(database, bank) == [[]]

@@ -1,0 +1,63 @@
+"""Loads of swept deposits, over a bank in the test's own hand."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+from decimal import Decimal
+
+import pytest
+
+from libs.persistence.engine import Database
+from services.reconciliation import operator
+from services.reconciliation.handlers.deposit_locations import DepositLocationComparison
+from services.reconciliation.ports import DepositLoad, Posting
+from tests.support.infrastructure import Environment
+
+
+class FakeBank:
+    """See `ports.Financial`. The locations of no load are together what was swept: each load is a suspect."""
+
+    def __init__(self, loads: int) -> None:
+        self.loads = [
+            DepositLoad(position, "acc_1", f"2024-03-{position:02}", Decimal("10.00"), 1)
+            for position in range(1, loads + 1)
+        ]
+
+    async def postings_after(self, position: int, deadline: float) -> Sequence[Posting]:
+        return []
+
+    async def loads_after(self, position: int, deadline: float) -> Sequence[DepositLoad]:
+        return [load for load in self.loads if load.position > position]
+
+    async def location_total(
+        self, account_id: str, load_date: str, deadline: float
+    ) -> tuple[int, Decimal]:
+        return 1, Decimal(0)
+
+
+async def scanned(database: Database, bank: FakeBank) -> list[str]:
+    """The suspects of one page, which is recorded."""
+    comparison = DepositLocationComparison(database, bank)
+    page = await comparison.scans["loads"](None, time.time() + 10)
+    async with database.transaction() as connection:
+        if page.record is not None:
+            await page.record(connection)
+    return list(page.suspects)
+
+
+async def test_loads_below_the_bookmark_are_read_again_after_the_provider_was_restored(
+    no_services: Environment, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = no_services.database_urls["reconciliation"]
+    monkeypatch.setenv("BANKSIDE_RECONCILIATION_DATABASE_URL", url)
+    first = await scanned(database, FakeBank(3))
+    restored = FakeBank(2)
+
+    before = await scanned(database, restored)
+    code = await asyncio.to_thread(operator.start, read_postings_again=True)
+    after = await scanned(database, restored)
+
+    assert (first, before, after) == (["1", "2", "3"], [], ["1", "2"])
+    assert code == 0

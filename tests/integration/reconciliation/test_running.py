@@ -1,0 +1,509 @@
+"""Runs over a real database, comparing books that the test holds in its hand."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from libs.persistence.engine import Database
+from libs.persistence.leadership import LeadershipLost, leadership
+from services.reconciliation import operator
+from services.reconciliation.handlers.comparison import Scan
+from services.reconciliation.handlers.running import LEASE, Reconciler
+from services.reconciliation.models import EVIDENCE_GONE, IN_FLIGHT, Difference, Finding, Scanned
+from services.reconciliation.repository import differences, runs
+from services.reconciliation.repository.differences import RecordedDifference
+from services.reconciliation.repository.runs import Run
+from tests.integration.tables import execute, rows
+from tests.support.infrastructure import Environment
+from tests.support.waiting import eventually
+
+PAGE = 2
+
+
+class Hand:
+    """A comparison of keys, each of which says what is found about it."""
+
+    def __init__(self, **findings: Finding) -> None:
+        self.name = "hand"
+        self.findings: dict[str, Finding] = dict(findings)
+        self.scanned: list[str | None] = []
+        self.looked: list[str] = []
+        self.broken = False
+
+    @property
+    def scans(self) -> Mapping[str, Scan]:
+        return {"all": self._scan}
+
+    async def _scan(self, after: str | None, _: float) -> Scanned:
+        self.scanned.append(after)
+        if self.broken:
+            raise ConnectionError("the other side is away")
+        keys = sorted(key for key in self.findings if key > (after or ""))[:PAGE]
+        more = len(keys) == PAGE
+        suspected = [key for key in keys if self.findings[key] != []]
+        return Scanned(len(keys), suspected, keys[-1] if more else None)
+
+    async def look(self, keys: Sequence[str], _: float) -> Mapping[str, Finding]:
+        self.looked += keys
+        return {key: self.findings.get(key, []) for key in keys}
+
+
+def differs(subject: str, **theirs: Any) -> list[Difference]:
+    return [Difference("hand_differs", subject, {"id": subject}, {"here": 1}, theirs or None)]
+
+
+class Steps:
+    """Steps of one process, which leads for each of them."""
+
+    def __init__(self, database: Database, reconciler: Reconciler) -> None:
+        self._database = database
+        self._reconciler = reconciler
+
+    async def step(self) -> float:
+        async with leadership(self._database, LEASE) as term:
+            return await self._reconciler.step(term)
+
+
+def reconciler(database: Database, *hands: Hand, **changes: float) -> Steps:
+    seconds = {
+        "run_seconds": 3600.0,
+        "run_limit_seconds": 3600.0,
+        "grace_seconds": 0.0,
+        "poll_seconds": 9.0,
+    }
+    return Steps(database, Reconciler(database, hands, **seconds | changes))
+
+
+async def request(database: Database, cause: str = "test") -> UUID:
+    async with database.transaction() as connection:
+        return await runs.request_run(connection, cause)
+
+
+async def completed(database: Database, hand: Hand, **changes: float) -> Run:
+    """A whole run from now on."""
+    run_id = await request(database)
+    steps = reconciler(database, hand, **changes)
+    while True:
+        await steps.step()
+        async with database.transaction() as connection:
+            run = await runs.find(connection, run_id)
+        assert run is not None
+        if run.finished_at is not None:
+            return run
+
+
+async def listed(database: Database, *, closed: bool = False) -> list[RecordedDifference]:
+    async with database.transaction() as connection:
+        return await differences.oldest(connection, closed=closed)
+
+
+async def test_what_differs_at_both_looks_is_a_row_until_a_run_no_longer_finds_it(
+    database: Database,
+) -> None:
+    hand = Hand(a=[], b=differs("b"), c=[])
+
+    first = await completed(database, hand)
+    second = await completed(database, hand)
+    [row] = await listed(database)
+    hand.findings["b"] = []
+    third = await completed(database, hand)
+
+    assert [run.outcome for run in (first, second, third)] == ["complete"] * 3
+    assert [run.looked_at for run in (first, second, third)] == [3, 3, 3]
+    assert [run.differing for run in (first, second, third)] == [1, 1, 0]
+    assert (row.kind, row.subject, row.ours, row.theirs) == ("hand_differs", "b", {"here": 1}, None)
+    assert row.last_seen > row.first_seen
+    [closed] = await listed(database, closed=True)
+    assert (closed.difference_id, closed.closed_as) == (row.difference_id, "disappeared")
+
+
+async def test_a_suspect_that_has_settled_by_the_second_look_is_no_difference(
+    database: Database,
+) -> None:
+    hand = Hand(a=differs("a"))
+    await request(database)
+    steps = reconciler(database, hand)
+
+    await steps.step()
+    await steps.step()
+    hand.findings["a"] = []
+    while await steps.step() == 0:
+        pass
+
+    assert hand.looked == ["a", "a"]
+    assert await listed(database, closed=True) == []
+
+
+async def test_what_differs_in_another_way_at_each_look_is_in_flight(database: Database) -> None:
+    hand = Hand(a=differs("a", state=0))
+    run_id = await request(database)
+    steps = reconciler(database, hand)
+
+    await steps.step()
+    for state in range(1, 9):
+        hand.findings["a"] = differs("a", state=state)
+        await steps.step()
+
+    [run] = await rows(database, "SELECT outcome, in_flight FROM run WHERE run_id = :id", id=run_id)
+    assert run == ("complete", 1)
+    assert await listed(database, closed=True) == []
+
+
+async def test_what_has_become_another_difference_is_one_when_it_stays(database: Database) -> None:
+    hand = Hand(a=differs("a", state="submitted"))
+    await request(database)
+    steps = reconciler(database, hand)
+
+    await steps.step()
+    await steps.step()
+    hand.findings["a"] = differs("a", state="completed")
+    while await steps.step() == 0:
+        pass
+
+    [row] = await listed(database)
+    assert row.theirs == {"state": "completed"}
+
+
+async def test_the_second_look_waits_until_the_grace_has_passed(database: Database) -> None:
+    hand = Hand(a=differs("a"))
+    await request(database)
+    steps = reconciler(database, hand, grace_seconds=30)
+
+    await steps.step()
+    await steps.step()
+    waiting = await steps.step()
+    await execute(database, "UPDATE suspect SET due_at = due_at - interval '31 s'")
+    await steps.step()
+
+    assert 20 < waiting <= 30
+    assert hand.looked == ["a", "a"]
+
+
+async def test_what_is_in_flight_is_counted_and_keeps_its_row(database: Database) -> None:
+    hand = Hand(a=differs("a"), b=IN_FLIGHT)
+    await completed(database, hand)
+    hand.findings["a"] = IN_FLIGHT
+
+    run = await completed(database, hand)
+
+    assert run.in_flight == 2
+    assert [row.subject for row in await listed(database)] == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("finding", "code", "told"), [(IN_FLIGHT, 1, "1 in flight: "), ([], 0, "in flight 0")]
+)
+async def test_waiting_for_a_run_fails_and_says_how_many_while_records_are_in_flight(
+    no_services: Environment,
+    database: Database,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    finding: Finding,
+    code: int,
+    told: str,
+) -> None:
+    url = no_services.database_urls["reconciliation"]
+    monkeypatch.setenv("BANKSIDE_RECONCILIATION_DATABASE_URL", url)
+    steps = reconciler(database, Hand(a=finding))
+    command = asyncio.create_task(asyncio.to_thread(operator.start, wait=True, seconds=30))
+
+    async def has_ended() -> bool:
+        await steps.step()
+        return command.done()
+
+    await eventually("the command has ended", has_ended, 30)
+
+    assert await command == code
+    assert told in capsys.readouterr().out
+
+
+async def test_a_row_whose_evidence_is_gone_stays_until_it_is_explained(database: Database) -> None:
+    hand = Hand(a=differs("a"))
+    await completed(database, hand)
+    hand.findings["a"] = EVIDENCE_GONE
+
+    run = await completed(database, hand)
+    [row] = await listed(database)
+    async with database.transaction() as connection:
+        await differences.explain(connection, row.difference_id, "known", "ada")
+    await completed(database, hand)
+
+    assert (run.outcome, run.in_flight, run.differing) == ("complete", 0, 1)
+    assert row.subject == "a"
+    assert await listed(database) == []
+
+
+async def test_what_was_closed_long_ago_is_deleted_and_a_standing_explanation_is_not(
+    database: Database,
+) -> None:
+    hand = Hand(**{subject: differs(subject) for subject in ("open", "gone", "known", "was_known")})
+    await completed(database, hand)
+    for row in await listed(database):
+        if "known" in row.subject:
+            async with database.transaction() as connection:
+                await differences.explain(connection, row.difference_id, "known", "ada")
+    hand.findings["gone"] = hand.findings["was_known"] = []
+    await completed(database, hand)
+    recent = await listed(database, closed=True)
+    await execute(
+        database,
+        "UPDATE difference SET first_seen = first_seen - interval '91 d', closed_at = closed_at - interval '91 d',"
+        " gone_at = gone_at - interval '91 d'",
+    )
+
+    await completed(database, hand)
+
+    assert {row.subject for row in recent} == {"open", "gone", "known", "was_known"}
+    assert {row.subject for row in await listed(database, closed=True)} == {"open", "known"}
+
+
+async def test_one_that_was_explained_stays_closed_while_it_is_the_same_and_opens_when_it_changes(
+    database: Database,
+) -> None:
+    hand = Hand(a=differs("a", amount=1))
+    await completed(database, hand)
+    [row] = await listed(database)
+    async with database.transaction() as connection:
+        explained = await differences.explain(connection, row.difference_id, "known", "ada")
+
+    await completed(database, hand)
+    same = await listed(database)
+    hand.findings["a"] = differs("a", amount=2)
+    await completed(database, hand)
+    [changed] = await listed(database)
+
+    assert explained
+    assert same == []
+    assert changed.theirs == {"amount": 2}
+    assert changed.difference_id != row.difference_id
+
+
+async def test_one_whose_values_move_on_is_recorded_and_stays_explained_while_its_facts_are_the_same(
+    database: Database,
+) -> None:
+    class Moving(Hand):
+        """Finds other values at each look, and the same facts."""
+
+        off_by = 1
+
+        async def look(self, keys: Sequence[str], deadline: float) -> Mapping[str, Finding]:
+            await super().look(keys, deadline)
+            theirs, facts = {"total": len(self.looked)}, {"off_by": self.off_by}
+            return {key: [Difference("off", key, {}, None, theirs, facts)] for key in keys}
+
+    hand = Moving(a=differs("a"))
+
+    await completed(database, hand)
+    [row] = await listed(database)
+    async with database.transaction() as connection:
+        await differences.explain(connection, row.difference_id, "known", "ada")
+    await completed(database, hand)
+    same = await listed(database)
+    hand.off_by = 2
+    await completed(database, hand)
+
+    assert row.kind == "off"
+    assert same == []
+    assert [one.kind for one in await listed(database)] == ["off"]
+
+
+async def test_one_explained_by_an_earlier_release_stays_closed_while_both_sides_are_the_same(
+    database: Database,
+) -> None:
+    hand = Hand(a=differs("a", amount=1))
+    await completed(database, hand)
+    [row] = await listed(database)
+    async with database.transaction() as connection:
+        await differences.explain(connection, row.difference_id, "known", "ada")
+    await execute(database, "UPDATE difference SET fingerprint = NULL")
+
+    await completed(database, hand)
+
+    assert await listed(database) == []
+
+
+async def test_one_that_was_explained_and_went_away_opens_when_it_comes_back(
+    database: Database,
+) -> None:
+    hand = Hand(a=differs("a"))
+    await completed(database, hand)
+    [row] = await listed(database)
+    async with database.transaction() as connection:
+        await differences.explain(connection, row.difference_id, "known", "ada")
+
+    hand.findings["a"] = []
+    await completed(database, hand)
+    hand.findings["a"] = differs("a")
+    await completed(database, hand)
+
+    assert [one.subject for one in await listed(database)] == ["a"]
+
+
+async def test_a_closed_one_cannot_be_explained(database: Database) -> None:
+    hand = Hand(a=differs("a"))
+    await completed(database, hand)
+    [row] = await listed(database)
+    hand.findings["a"] = []
+    await completed(database, hand)
+
+    async with database.transaction() as connection:
+        explained = await differences.explain(connection, row.difference_id, "late", "ada")
+
+    assert not explained
+
+
+async def test_a_run_goes_on_from_its_last_page_in_another_process(database: Database) -> None:
+    hand = Hand(a=[], b=differs("b"), c=[], d=[], e=differs("e"))
+    await request(database)
+    await reconciler(database, hand).step()
+
+    hand.broken = True
+    await reconciler(database, hand).step()
+    hand.broken = False
+    other = reconciler(database, hand)
+    while await other.step() == 0:
+        pass
+
+    assert hand.scanned == [None, "b", "b", "d"]
+    assert [row.subject for row in await listed(database)] == ["b", "e"]
+    [run] = await rows(database, "SELECT looked_at, outcome FROM run")
+    assert run == (5, "complete")
+
+
+async def test_a_comparison_that_fails_keeps_no_other_from_its_end_and_the_run_from_being_complete(
+    database: Database,
+) -> None:
+    broken, works = Hand(a=[]), Hand(b=differs("b"))
+    broken.name, broken.broken = "broken", True
+    run_id = await request(database)
+    steps = reconciler(database, broken, works)
+
+    while await steps.step() == 0:
+        pass
+    found = await listed(database)
+    [meanwhile] = await rows(database, "SELECT outcome FROM run WHERE run_id = :id", id=run_id)
+    broken.broken = False
+
+    async def is_complete() -> bool:
+        await steps.step()
+        [run] = await rows(database, "SELECT outcome FROM run WHERE run_id = :id", id=run_id)
+        return bool(run.outcome == "complete")
+
+    await eventually("the run is complete", is_complete)
+
+    assert [one.subject for one in found] == ["b"]
+    assert meanwhile.outcome is None
+    assert broken.scanned == [None, None]
+
+
+async def test_requests_before_a_run_begins_are_one_run_and_later_ones_another(
+    database: Database,
+) -> None:
+    hand = Hand(a=[], b=[], c=[])
+
+    first, same = await request(database), await request(database)
+    steps = reconciler(database, hand)
+    await steps.step()
+    later = await request(database)
+    while await steps.step() == 0:
+        pass
+
+    assert first == same != later
+    ended = await rows(database, "SELECT run_id FROM run WHERE outcome = 'complete'")
+    assert {row.run_id for row in ended} == {first, later}
+    assert hand.scanned == [None, "b"] * 2
+
+
+async def test_a_run_begins_by_itself_when_the_last_complete_one_is_old(database: Database) -> None:
+    hand = Hand(a=[])
+    steps = reconciler(database, hand)
+    while await steps.step() == 0:
+        pass
+
+    idle = [await steps.step() for _ in range(3)]
+    await execute(database, "UPDATE run SET finished_at = finished_at - interval '1 h'")
+    due = await steps.step()
+
+    assert idle == [9.0] * 3
+    assert due == 0
+    causes = await rows(database, "SELECT cause FROM run")
+    assert [row.cause for row in causes] == ["schedule"] * 2
+
+
+async def test_a_run_past_its_limit_is_given_up_and_the_next_begins_anew(
+    database: Database,
+) -> None:
+    hand = Hand(a=[], b=[], c=[])
+    given_up = await request(database)
+    await reconciler(database, hand).step()
+
+    await reconciler(database, hand, run_limit_seconds=0.0).step()
+    run = await completed(database, hand)
+
+    [first] = await rows(database, "SELECT outcome FROM run WHERE run_id = :id", id=given_up)
+    assert first.outcome == "gave_up"
+    assert (run.outcome, run.looked_at) == ("complete", 3)
+
+
+async def test_what_a_run_that_was_given_up_suspected_is_looked_at_by_the_next_one(
+    database: Database,
+) -> None:
+    class Bookmarked(Hand):
+        """Names each suspect once, as a scan does that goes on from a bookmark."""
+
+        async def _scan(self, after: str | None, deadline: float) -> Scanned:
+            page = await super()._scan(after, deadline)
+            return Scanned(page.looked_at, page.suspects if len(self.scanned) == 1 else [], None)
+
+    hand = Bookmarked(a=differs("a"))
+    await request(database)
+    await reconciler(database, hand).step()
+
+    await reconciler(database, hand, run_limit_seconds=0.0).step()
+    run = await completed(database, hand)
+
+    assert (run.outcome, run.differing) == ("complete", 1)
+    assert [one.subject for one in await listed(database)] == ["a"]
+
+
+async def test_rows_and_suspects_of_a_comparison_that_another_release_knows_are_left_alone(
+    database: Database,
+) -> None:
+    known, later = Hand(a=[]), Hand(b=differs("b"))
+    later.name = "later"
+    await completed(database, later)
+    later.findings["c"] = differs("c")
+    await request(database)
+    await reconciler(database, later).step()
+
+    run = await completed(database, known)
+    after = await listed(database)
+    left = await rows(database, "SELECT key FROM suspect WHERE comparison = 'later' ORDER BY key")
+    await completed(database, later)
+
+    assert run.outcome == "complete"
+    assert [one.subject for one in after] == ["b"]
+    assert [row.key for row in left] == ["b", "c"]
+    assert [one.subject for one in await listed(database)] == ["b", "c"]
+
+
+async def test_a_process_that_froze_and_lost_its_lease_records_nothing(database: Database) -> None:
+    class Freezing(Hand):
+        """Freezes over a page until another process has taken the lease."""
+
+        async def _scan(self, after: str | None, deadline: float) -> Scanned:
+            await execute(database, "UPDATE leader_lease SET term = term + 1")
+            return await super()._scan(after, deadline)
+
+    await request(database)
+
+    with pytest.raises(LeadershipLost):
+        await reconciler(database, Freezing(a=differs("a"))).step()
+
+    assert await rows(database, "SELECT 1 FROM suspect") == []
+    assert await rows(database, "SELECT 1 FROM scan WHERE is_done OR next_after IS NOT NULL") == []

@@ -1,0 +1,190 @@
+"""The service as it runs: killed in the middle, asked by operators and services, told of contradictions."""
+
+from __future__ import annotations
+
+import resource
+import signal
+import time
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+
+from libs.contracts import reconciliation as contract
+from libs.contracts import reconciliation_operations as table
+from libs.contracts.principal import SERVICE
+from libs.messaging.broker import Broker
+from libs.messaging.caller import Caller
+from libs.persistence.sealing import Keyring
+from libs.runtime.asking import Asking
+from services.reconciliation.repository import runs
+from tests.e2e.wires.hands import Sender
+from tests.integration.reconciliation.books import Books
+from tests.support.reconciling import assert_reconciled, reconciliation_database
+from tests.support.waiting import eventually
+
+POINTS = ("scanning", "scanned", "settling", "settled")
+WIRES = 10_000
+COMPARED_SECONDS = 120.0
+LARGEST_GROWTH = 16 * 2**20
+
+
+@pytest.mark.parametrize("point", POINTS)
+async def test_a_run_that_is_interrupted_by_a_kill_goes_on_and_finds_what_differs(
+    books: Books, sender: Sender, point: str
+) -> None:
+    stack = books.live.stack
+    opened = await books.live.bank.simulate(
+        "accounts", customer_id=sender.account.customer_id, account_title="Nobody's"
+    )
+    process = stack.services["reconciliation"]
+    await process.stop()
+    async with reconciliation_database(stack) as database:
+        async with database.transaction() as connection:
+            run_id = await runs.request_run(connection, "test")
+        process.spawn(BANKSIDE_RECONCILIATION_CRASH_AT=f"reconciliation.{point}")
+        killed = await process.ended()
+        async with database.transaction() as connection:
+            interrupted = await runs.find(connection, run_id)
+        await process.start()
+
+        async def is_complete() -> bool:
+            async with database.transaction() as connection:
+                run = await runs.find(connection, run_id)
+            assert run is not None
+            return run.outcome == "complete"
+
+        await eventually("the same run is complete", is_complete, 60)
+
+    [found] = (await stack.command("differences", "list"))["differences"]
+    await books.live.bank.change(opened["account_id"], "close")
+    assert killed == -signal.SIGKILL
+    assert interrupted is not None
+    assert interrupted.started_at is not None
+    assert interrupted.finished_at is None
+    assert (found["kind"], found["subject"]) == ("account_unknown_to_us", opened["account_id"])
+
+
+async def test_an_operator_compares_lists_shows_and_explains(books: Books, sender: Sender) -> None:
+    stack = books.live.stack
+    opened = await books.live.bank.simulate(
+        "accounts", customer_id=sender.account.customer_id, account_title="Nobody's"
+    )
+
+    with pytest.raises(AssertionError):
+        await stack.command("reconcile", "--wait")  # it ends with 1 when anything differs
+    [listed] = (await stack.command("differences", "list"))["differences"]
+    shown = await stack.command("differences", "show", listed["difference_id"])
+    reason = ("--reason", "Opened by hand, to be closed on Monday")
+    explained = await stack.command("differences", "explain", listed["difference_id"], *reason)
+    compared = await stack.command("reconcile", "--wait")
+    again = await stack.command("reconcile", "--wait", "--read-postings-again")
+    await books.live.bank.change(opened["account_id"], "close")
+
+    assert shown == listed
+    assert shown["theirs"]["status"] == "open"
+    assert (explained["closed_as"], explained["reason"]) == ("explained", reason[1])
+    assert explained["closed_by"]
+    assert (compared["run"]["outcome"], compared["differences"]) == ("complete", [])
+    assert again["differences"] == []
+
+
+async def test_a_contradiction_is_a_difference_until_both_sides_of_the_wire_agree(
+    books: Books, sender: Sender
+) -> None:
+    completed = await sender.sent()
+    await sender.has_state(completed, "completed")
+    unknown = "00000000-0000-7000-8000-000000000001"
+    for transaction_id in (completed, unknown):
+        await books.execute(
+            "payments",
+            "INSERT INTO contradiction (kind, transaction_id, feed_position, theirs)"
+            " VALUES ('news_of_unknown_wire', $1, 7, 'completed')",
+            transaction_id,
+        )
+
+    found = await books.differences()
+    history = await books.live.stack.command("differences", "list", "--closed")
+    await books.live.stack.command(
+        *("differences", "explain", str(found[0].difference_id), "--reason", "A test's")
+    )
+
+    [standing] = found
+    assert standing.kind == "news_of_unknown_wire"
+    assert standing.ids["transaction_id"] == unknown
+    assert standing.ids["feed_position"] == "7"
+    told = [one for one in history["differences"] if one["ids"].get("transaction_id") == completed]
+    assert [one["closed_as"] for one in told] == ["disappeared"]
+
+
+async def test_a_service_has_everything_compared_again(books: Books) -> None:
+    env = books.live.stack.env
+    broker = Broker(env["BANKSIDE_AMQP_URL"], "tests")
+    caller = Caller(Keyring(env["BANKSIDE_SEALING_KEYS"]))
+    broker.add(caller)
+    async with broker.open():
+        await broker.start(wait_seconds=10)
+        requested = await Asking(caller, patience_seconds=10).ask(
+            table.START_RUN,
+            SERVICE,
+            contract.StartRun(cause="the database went back"),
+            contract.RequestedRun,
+            time.time() + 20,
+        )
+
+    async with reconciliation_database(books.live.stack) as database:
+
+        async def is_complete() -> bool:
+            async with database.transaction() as connection:
+                run = await runs.find(connection, UUID(requested.run_id))
+            assert run is not None
+            return (run.cause, run.outcome) == ("the database went back", "complete")
+
+        await eventually("the run is complete", is_complete, 60)
+
+
+async def test_ten_thousand_wires_are_compared_within_bounded_memory(
+    books: Books, sender: Sender
+) -> None:
+    stack = books.live.stack
+    await _fill(books, sender)
+    await assert_reconciled(stack)
+    process = stack.services["reconciliation"]
+    before = _resident(process.pid)
+
+    since = time.monotonic()
+    await assert_reconciled(stack)
+    seconds = time.monotonic() - since
+
+    print(f"{WIRES} wires in {seconds:.1f} s, {_resident(process.pid) / 2**20:.0f} MiB resident")
+    assert seconds < COMPARED_SECONDS
+    assert _resident(process.pid) - before < LARGEST_GROWTH
+
+
+async def _fill(books: Books, sender: Sender) -> None:
+    """Wires that the bank accepted and rejected long ago, on both sides."""
+    bank, payments = books.databases["provider_sandbox"], books.databases["payments"]
+    ids = "SELECT CAST(lpad(to_hex(n), 32, '0') AS uuid) AS id FROM generate_series(1, $1) AS n"
+    business = sender.account.customer_id
+    await payments.execute(
+        "INSERT INTO wires (transaction_id, tenant, customer_id, sending_account_id, external_account_id, amount,"
+        " purpose, state, sequence, send_begun_at, created_at)"
+        f" SELECT id, 'anvil', $2, $3, $4, 0.01, 'Many', 'rejected', 3, now(), now() FROM ({ids}) AS w",
+        *(WIRES, business, sender.account_id, sender.external_account_id),
+    )
+    await payments.execute(
+        "INSERT INTO wire_history (transaction_id, sequence, state, at) SELECT id, number, state, now()"
+        f" FROM ({ids}) AS w, unnest(ARRAY['pending_submission', 'submitted', 'rejected'])"
+        " WITH ORDINALITY AS step (state, number)",
+        WIRES,
+    )
+    await bank.execute(
+        "INSERT INTO wire (transaction_id, account_id, external_account_id, counterparty_name, amount, purpose,"
+        " due_at, state, reason)"
+        f" SELECT CAST(id AS text), $2, $3, 'Many', 0.01, 'Many', now(), 'rejected', 'Many' FROM ({ids}) AS w",
+        *(WIRES, sender.account_id, sender.external_account_id),
+    )
+
+
+def _resident(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * resource.getpagesize()

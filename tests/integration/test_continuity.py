@@ -1,0 +1,326 @@
+"""A database that went back is told by the newest records that a provider holds of ours."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+import pytest
+from sqlalchemy import text
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from libs.contracts.errors import ProviderTimeout
+from libs.persistence import continuity
+from libs.persistence.continuity import Compared, Continuity, Page
+from libs.persistence.engine import Database, open_database
+from tests.support.infrastructure import Environment
+
+TRANSIT_SECONDS = 60.0
+
+
+@dataclass
+class Bank:
+    """Holds records of ours, of which the database knows some, the oldest first; gives them out `page` at a time."""
+
+    holds: list[str] = field(default_factory=list)
+    known: set[str] = field(default_factory=set)
+    older_than_the_life: set[str] = field(default_factory=set)
+    page: int = 500
+    pages_read: int = 0
+    away: bool = False
+    provider: str = "bank"
+
+    async def fetch(self, after: str | None, limit: int) -> Page:
+        self.pages_read += 1
+        if self.away:
+            raise ProviderTimeout
+        newest = list(reversed(self.holds))
+        begin = int(after or 0)
+        end = begin + min(limit, self.page)
+        return Page(newest[begin:end], str(end) if end < len(newest) else None)
+
+    async def compare(self, _: AsyncConnection, ids: Sequence[str], __: datetime) -> Compared:
+        return Compared(
+            missing=[each for each in ids if each not in self.known],
+            reaches_back=any(each in self.older_than_the_life for each in ids),
+        )
+
+
+@pytest.fixture
+async def database(fresh_environment: Environment) -> AsyncIterator[Database]:
+    """Of payments; its present life is not checked, and began long ago."""
+    opened = open_database(fresh_environment.database_urls["payments"], "tests")
+    await start_anew(opened)
+    await let_pass(opened, 2 * TRANSIT_SECONDS)
+    yield opened
+    await opened.close()
+
+
+@pytest.fixture
+def bank() -> Bank:
+    return Bank()
+
+
+@pytest.fixture
+def check(database: Database, bank: Bank) -> Continuity:
+    return checking(database, bank)
+
+
+def checking(
+    database: Database, bank: Bank, went_back: Callable[[], Awaitable[None]] | None = None
+) -> Continuity:
+    return Continuity(database, [bank], transit_seconds=TRANSIT_SECONDS, went_back=went_back)
+
+
+async def start_anew(database: Database) -> None:
+    """As if the server had been started again and a service had seen that: the lives that are known lie in the past."""
+    async with database.transaction() as connection:
+        await connection.execute(
+            text("UPDATE database_life SET started_at = started_at - interval '1 day'")
+        )
+        await connection.execute(
+            text("INSERT INTO database_life (started_at) VALUES (pg_postmaster_start_time())")
+        )
+
+
+async def let_pass(database: Database, seconds: float) -> None:
+    """As if so much time had passed since the present life was first seen."""
+    async with database.transaction() as connection:
+        await connection.execute(
+            text(
+                "UPDATE database_life SET first_seen_at = first_seen_at - make_interval(secs => :seconds)"
+            ),
+            {"seconds": seconds},
+        )
+
+
+async def lost_history_seconds(database: Database) -> float | None:
+    async with database.transaction() as connection:
+        found = await connection.execute(text("SELECT lost_history_seconds()"))
+        seconds: float | None = found.scalar_one()
+        return seconds
+
+
+async def is_trusted(database: Database) -> bool:
+    return await lost_history_seconds(database) is None
+
+
+async def cases(database: Database) -> list[list[str]]:
+    async with database.transaction() as connection:
+        return [list(case.missing_records) for case in await continuity.open_cases(connection)]
+
+
+async def close(database: Database) -> int:
+    async with database.transaction() as connection:
+        return await continuity.close(connection, by="ada", reason="The wire is explained.")
+
+
+async def test_a_database_that_was_just_made_is_trusted(fresh_environment: Environment) -> None:
+    database = open_database(fresh_environment.database_urls["payments"], "tests")
+
+    trusted = await is_trusted(database)
+
+    await database.close()
+    assert trusted
+
+
+async def test_a_life_is_not_trusted_before_it_was_checked(
+    database: Database, check: Continuity
+) -> None:
+    before = await is_trusted(database)
+
+    await check.check()
+
+    assert (before, await is_trusted(database)) == (False, True)
+
+
+async def test_a_life_that_no_service_has_seen_yet_began_now(database: Database) -> None:
+    async with database.transaction() as connection:
+        await connection.execute(text("DELETE FROM database_life"))
+
+    assert await lost_history_seconds(database) == 0
+
+
+async def test_a_life_is_not_compared_while_earlier_writes_may_be_on_their_way(
+    database: Database, check: Continuity, bank: Bank
+) -> None:
+    await start_anew(database)
+
+    await check.check()
+
+    assert bank.pages_read == 0
+    assert (await lost_history_seconds(database) or 0) < TRANSIT_SECONDS
+
+
+async def test_a_life_is_checked_once(check: Continuity, bank: Bank) -> None:
+    for _ in range(3):
+        await check.check()
+
+    assert bank.pages_read == 1
+
+
+async def test_a_database_that_knows_what_the_bank_holds_is_trusted(
+    database: Database, check: Continuity, bank: Bank
+) -> None:
+    bank.holds, bank.known = ["w_1", "w_2"], {"w_1", "w_2", "never sent"}
+
+    await check.check()
+
+    assert await is_trusted(database)
+
+
+async def test_a_database_that_lacks_a_record_of_the_bank_went_back(
+    database: Database, check: Continuity, bank: Bank
+) -> None:
+    bank.holds, bank.known = ["w_1", "w_2"], {"w_1"}
+
+    await check.check()
+
+    assert not await is_trusted(database)
+    assert await cases(database) == [["bank: w_2"]]
+
+
+async def test_what_is_missing_is_found_behind_all_that_was_sent_since(
+    database: Database, check: Continuity, bank: Bank
+) -> None:
+    since = [f"w_{number}" for number in range(10)]
+    bank.holds = ["old", "lost", *since]
+    bank.known, bank.older_than_the_life = {"old", *since}, {"old"}
+    bank.page = 3
+
+    await check.check()
+
+    assert await cases(database) == [["bank: lost"]]
+
+
+async def test_no_more_is_read_than_back_to_a_record_that_is_older_than_the_life(
+    check: Continuity, bank: Bank
+) -> None:
+    bank.holds = [f"w_{number}" for number in range(100)]
+    bank.known, bank.older_than_the_life = set(bank.holds), {"w_97"}
+    bank.page = 2
+
+    await check.check()
+
+    assert bank.pages_read == 2
+
+
+async def test_a_database_that_went_back_is_not_trusted_after_another_start(
+    database: Database, check: Continuity, bank: Bank
+) -> None:
+    bank.holds = ["w_1"]
+    await check.check()
+    await start_anew(database)
+    await let_pass(database, 2 * TRANSIT_SECONDS)
+    bank.known = {"w_1"}
+
+    await check.check()
+
+    assert not await is_trusted(database)
+
+
+async def test_an_operator_closes_the_case_of_what_was_missing_and_of_nothing_that_is_missing_later(
+    database: Database, check: Continuity, bank: Bank
+) -> None:
+    bank.holds = ["w_1"]
+    await check.check()
+    assert await close(database) == 1
+    closed = await is_trusted(database)
+    await start_anew(database)
+    await let_pass(database, 2 * TRANSIT_SECONDS)
+    await check.check()
+    again = await is_trusted(database)
+    await start_anew(database)
+    await let_pass(database, 2 * TRANSIT_SECONDS)
+    bank.holds = ["w_1", "w_2"]
+
+    await check.check()
+
+    assert (closed, again) == (True, True)
+    assert await cases(database) == [["bank: w_2"]]
+
+
+async def test_an_operator_who_declares_a_restore_has_the_database_compared_all_the_same(
+    database: Database, check: Continuity, bank: Bank
+) -> None:
+    bank.holds = ["w_1"]
+    async with database.transaction() as connection:
+        await continuity.declare(connection, "ada: restored by hand")
+
+    await check.check()
+
+    assert not await is_trusted(database)
+    assert await cases(database) == [["ada: restored by hand", "bank: w_1"]]
+
+
+async def test_a_declared_restore_is_not_trusted_before_it_is_compared_and_closed(
+    database: Database, check: Continuity
+) -> None:
+    await check.check()
+    async with database.transaction() as connection:
+        await continuity.declare(connection, "ada: restored by hand")
+
+    declared = await is_trusted(database)
+    await close(database)
+    not_compared = await is_trusted(database)
+    await check.check()
+
+    assert (declared, not_compared, await is_trusted(database)) == (False, False, True)
+
+
+async def test_a_bank_that_cannot_be_asked_leaves_the_life_unchecked(
+    database: Database, check: Continuity, bank: Bank
+) -> None:
+    bank.away = True
+
+    with pytest.raises(ProviderTimeout):
+        await check.check()
+
+    assert not await is_trusted(database)
+
+
+async def test_what_either_of_two_replicas_finds_missing_is_kept(
+    database: Database, bank: Bank
+) -> None:
+    """One has its list just before the record arrives, the other just after; both record what they found."""
+    other = Bank(holds=["w_1"])
+
+    class Slow(Bank):
+        async def fetch(self, after: str | None, limit: int) -> Page:
+            page = await super().fetch(after, limit)
+            await checking(database, other).check()
+            return page
+
+    await checking(database, Slow()).check()
+
+    assert await cases(database) == [["bank: w_1"]]
+
+
+async def test_another_server_that_took_over_meanwhile_is_compared_by_itself(
+    database: Database,
+) -> None:
+    class Overtaken(Bank):
+        async def fetch(self, after: str | None, limit: int) -> Page:
+            async with database.transaction() as connection:
+                await connection.execute(text("DELETE FROM database_life"))
+            return Page([], None)
+
+    await checking(database, Overtaken()).check()
+
+    assert not await is_trusted(database)
+
+
+async def test_a_case_is_told_of_once(database: Database, bank: Bank) -> None:
+    bank.holds = ["w_1"]
+    told: list[bool] = []
+
+    async def went_back() -> None:
+        told.append(True)
+
+    check = checking(database, bank, went_back)
+
+    await check.check()
+    await check.check()
+
+    assert told == [True]

@@ -1,0 +1,257 @@
+"""A feed that stands still shows where and why, and is moved on by an operator."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+import pytest
+from sqlalchemy import text
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from libs.persistence import cursor, feed_stops
+from libs.persistence.engine import Database
+from libs.persistence.feed_stops import Standing
+from libs.providers.feed import STOPPED_SECONDS, decode_entries
+from libs.runtime import feeds
+from libs.runtime.feeds import Record, run_feed
+from libs.runtime.process import Process
+from tests.support.infrastructure import Environment
+from tests.support.waiting import eventually
+from tests.unit.client.test_cli import bankside
+
+FEED = "identity"
+
+
+class Entry(msgspec.Struct, frozen=True):
+    position: int
+    type: str
+    name: str
+
+
+@dataclass
+class Provider:
+    """A feed in memory. Applying its entries writes their names into the table `names`."""
+
+    items: list[dict[str, Any]] = field(default_factory=list)
+    unappliable: frozenset[str] = frozenset()
+    hangs: bool = False
+    fails: bool = False
+
+    async def fetch(self, after: int, limit: int) -> list[Entry]:
+        if self.hangs:
+            await asyncio.Event().wait()
+        if self.fails:
+            raise ConnectionError
+        page = [item for item in self.items if item["position"] > after][:limit]
+        return decode_entries(page, after, lambda item: msgspec.convert(item, Entry))
+
+    async def prepare(self, entries: Sequence[Entry]) -> Record:
+        async def record(connection: AsyncConnection) -> None:
+            for entry in entries:
+                await connection.execute(
+                    text("INSERT INTO names (name) VALUES (:name)"), {"name": entry.name}
+                )
+                assert entry.name not in self.unappliable
+
+        return record
+
+
+def items(*names: object) -> list[dict[str, Any]]:
+    return [
+        {"position": position, "type": "person.named", "name": name}
+        for position, name in enumerate(names, start=1)
+    ]
+
+
+@asynccontextmanager
+async def followed(database: Database, provider: Provider) -> AsyncIterator[Process]:
+    async with database.transaction() as connection:
+        await connection.execute(text("CREATE TABLE IF NOT EXISTS names (n serial, name text)"))
+    process = Process("onboarding")
+    process.readiness.switch(True)
+    async with run_feed(
+        process, database, FEED, provider.fetch, provider.prepare, poll_seconds=0.05
+    ):
+        yield process
+
+
+async def names(database: Database) -> list[str]:
+    async with database.transaction() as connection:
+        return list((await connection.execute(text("SELECT name FROM names ORDER BY n"))).scalars())
+
+
+async def stands_still(database: Database) -> Standing | None:
+    async with database.transaction() as connection:
+        for standing in await feed_stops.standings(connection):
+            if standing.feed == FEED and standing.stop is not None:
+                return standing
+    return None
+
+
+def moved_to(database: Database, position: int) -> Callable[[], Awaitable[bool]]:
+    async def check() -> bool:
+        async with database.transaction() as connection:
+            return await cursor.read(connection, FEED) == position
+
+    return check
+
+
+async def ask_to_skip(database: Database, position: int) -> bool:
+    async with database.transaction() as connection:
+        return await feed_stops.ask_to_skip(
+            connection, FEED, position, reason="seen to by hand", asked_by="an operator"
+        )
+
+
+async def test_good_entries_before_a_malformed_one_are_applied_and_it_is_recorded(
+    database: Database,
+) -> None:
+    provider = Provider(items("Ada", "Grace", {"secret": "536904399"}, "Mary"))
+    async with followed(database, provider):
+        standing = await eventually("it stands still", lambda: stands_still(database))
+
+        assert standing.position == 2
+        assert standing.stop is not None
+        assert (standing.stop.entry_position, standing.stop.entry_type) == (3, "person.named")
+        assert "$.name" in standing.stop.error
+        assert json.loads(standing.stop.outline or "")["name"] == {"secret": "str"}
+        assert "536904399" not in standing.stop.error + str(standing.stop.outline)
+        assert await names(database) == ["Ada", "Grace"]
+
+
+async def test_an_entry_that_cannot_be_applied_is_found_among_its_page(database: Database) -> None:
+    provider = Provider(items("Ada", "Grace", "Mary"), unappliable=frozenset({"Grace"}))
+    async with followed(database, provider):
+        standing = await eventually("it stands still", lambda: stands_still(database))
+
+        assert standing.stop is not None
+        assert standing.stop.entry_position == 2
+        assert await names(database) == ["Ada"]
+
+
+@pytest.mark.parametrize("kind", ["malformed", "unappliable"])
+async def test_an_operator_has_the_entry_skipped_and_the_feed_goes_on(
+    database: Database, kind: str
+) -> None:
+    provider = Provider(items("Ada", 7 if kind == "malformed" else "Eve", "Mary"))
+    provider.unappliable = frozenset({"Eve"})
+    async with followed(database, provider):
+        await eventually("it stands still", lambda: stands_still(database))
+        assert not await ask_to_skip(database, 3)
+        assert not await ask_to_skip(database, 1)
+
+        assert await ask_to_skip(database, 2)
+
+        await eventually("it goes on", moved_to(database, 3))
+
+        async def moves() -> bool:
+            return await stands_still(database) is None
+
+        await eventually("it stands still no longer", moves)
+    assert await names(database) == ["Ada", "Mary"]
+    async with database.transaction() as connection:
+        [skip] = await feed_stops.skips(connection, FEED, most=10)
+    assert (skip.position, skip.asked_by, skip.reason) == (2, "an operator", "seen to by hand")
+    assert skip.skipped_at is not None
+
+
+async def test_how_long_a_feed_has_stood_still_is_measured(database: Database) -> None:
+    provider = Provider(items("Ada", 7))
+    async with followed(database, provider):
+
+        async def grows() -> bool:
+            return bool(STOPPED_SECONDS.labels(FEED)._value.get() > 0.1)
+
+        await eventually("the metric says so", grows)
+        provider.items[1]["name"] = "Grace"
+
+        async def is_zero() -> bool:
+            return bool(STOPPED_SECONDS.labels(FEED)._value.get() == 0)
+
+        await eventually("it is mended by the provider", moved_to(database, 2))
+        await eventually("the metric says so", is_zero)
+
+
+async def test_the_command_line_lists_shows_and_skips(
+    fresh_environment: Environment, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for service in ("onboarding", "payments", "ledger_read"):
+        url = fresh_environment.database_urls[service]
+        monkeypatch.setenv(f"BANKSIDE_{service.upper()}_DATABASE_URL", url)
+    provider = Provider(items("Ada", {"secret": "536904399"}, "Mary"))
+    async with followed(database, provider):
+        await eventually("it stands still", lambda: stands_still(database))
+
+        listed = await bankside("feeds", "list", "--stopped", "--json")
+        shown = await bankside("feeds", "show", "onboarding/identity")
+        wrong = await bankside(
+            *("feeds", "skip", "onboarding/identity", "--position", "9", "--reason", "x", "--yes"),
+        )
+        skipped = await bankside(
+            *("feeds", "skip", "onboarding/identity", "--position", "2"),
+            *("--reason", "Ada was told", "--yes", "--json"),
+        )
+        await eventually("it goes on", moved_to(database, 3))
+        afterwards = await bankside("feeds", "show", "onboarding/identity")
+
+    [feed] = json.loads(listed[1])["feeds"]
+    assert (feed["feed"], feed["position"]) == ("onboarding/identity", 1)
+    assert feed["stop"]["entry_position"] == 2
+    assert feed["stop"]["outline"]["name"] == {"secret": "str"}
+    assert "stands still" in shown[1]
+    assert "536904399" not in shown[1] + listed[1]
+    assert (wrong[0], "does not stand still" in wrong[2]) == (2, True)
+    assert skipped[0] == 0
+    assert "stands still" not in afterwards[1]
+    assert "Ada was told" in afterwards[1]
+
+
+# Readiness
+
+
+async def not_ready(process: Process) -> bool:
+    return f"feed:{FEED}" in await process.readiness.failures()
+
+
+async def is_ready(process: Process) -> bool:
+    return not await not_ready(process)
+
+
+async def test_a_provider_that_is_away_does_not_make_the_service_unready(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(feeds, "PROGRESS_SECONDS", 60.0)
+    async with followed(database, Provider(fails=True)) as process:
+        standing = await eventually("it stands still", lambda: stands_still(database))
+
+        assert await is_ready(process)
+        assert standing.stop is not None
+        assert standing.stop.entry_position is None
+
+
+async def test_a_tail_that_hangs_is_not_ready(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(feeds, "PROGRESS_SECONDS", 1.0)
+    provider = Provider()
+    async with followed(database, provider) as process:
+        await eventually("it follows", lambda: is_ready(process))
+
+        provider.hangs = True
+
+        await eventually("it is not ready", lambda: not_ready(process))
+
+
+async def test_who_stands_by_is_ready(database: Database) -> None:
+    async with (
+        followed(database, Provider()) as leading,
+        followed(database, Provider()) as standing_by,
+    ):
+        await eventually("the one leads", lambda: is_ready(leading))
+        await eventually("the other stands by", lambda: is_ready(standing_by))

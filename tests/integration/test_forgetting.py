@@ -1,0 +1,334 @@
+"""A command of which nothing was started is forgotten when its caller was told so, and goes on when it was not."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import uuid
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import aio_pika
+import pytest
+from aio_pika import Message
+from aio_pika.abc import AbstractExchange, AbstractQueue
+
+from libs.contracts.customers import UpdatePerson
+from libs.contracts.errors import BanksideError, Invalid, Unavailable
+from libs.contracts.onboarding_operations import UPDATE_PERSON
+from libs.contracts.result import Result
+from libs.messaging.envelope import Reply, decode_replies, decode_reply, encode
+from libs.messaging.topology import COMMANDS
+from libs.persistence import forgetting, inbox, parking
+from libs.persistence.engine import Database
+from libs.runtime.commands import Drive
+from libs.runtime.forgetting import NOT_KNOWN_WHETHER_TOLD
+from tests.integration.amqp_wire import Wire, wire_to
+from tests.integration.gateway.desk import calling, carrying_out, until
+from tests.integration.replica import TRACES
+from tests.integration.tables import execute, rows
+from tests.integration.test_command_driving import envelope_of, processes
+from tests.integration.test_inbox import accepting, claimed, leased
+from tests.support.infrastructure import Environment
+
+SHORT_SECONDS = 6.0
+"""Of a caller whose deadline the test waits for."""
+
+
+class Service:
+    """The person update: the first drive ends by this error when the test lets it, all others succeed."""
+
+    def __init__(self, error: BanksideError) -> None:
+        self.error = error
+        self.drives = 0
+        self.may_end = asyncio.Event()
+
+    async def __call__(self, drive: Drive, command: UpdatePerson) -> Result:
+        self.drives += 1
+        if self.drives == 1:
+            await self.may_end.wait()
+            raise self.error
+        return Result()
+
+    async def has_begun(self) -> bool:
+        return self.drives > 0
+
+
+class Asker:
+    """A caller with a reply queue of its own, which the test may delete."""
+
+    def __init__(self, environment: Environment, commands: AbstractExchange, queue: AbstractQueue):
+        self._environment = environment
+        self._commands = commands
+        self.queue = queue
+
+    async def ask(self, seconds: float = 20.0) -> str:
+        """Send a command; its id."""
+        async with calling(self._environment) as caller:
+            envelope = envelope_of(caller, seconds=seconds)
+        message = Message(encode(envelope), reply_to=self.queue.name)
+        await self._commands.publish(message, UPDATE_PERSON.name)
+        return envelope.id
+
+    async def reply(self) -> Reply:
+        message = await until(lambda: self.queue.get(fail=False, no_ack=True))
+        (reply,) = decode_replies(message.body)
+        return reply
+
+
+@asynccontextmanager
+async def asking(environment: Environment) -> AsyncIterator[Asker]:
+    connection = await aio_pika.connect(environment.amqp_url)
+    async with connection, connection.channel() as channel:
+        commands = await channel.get_exchange(COMMANDS)
+        yield Asker(environment, commands, await channel.declare_queue(exclusive=True))
+
+
+@asynccontextmanager
+async def serving(environment: Environment, service: Service) -> AsyncIterator[tuple[Asker, Wire]]:
+    """A replica, somebody to ask it, and the replica's way to the broker."""
+    async with wire_to(environment.amqp_url) as wire:
+        handlers = {UPDATE_PERSON.name: service}
+        async with (
+            carrying_out(environment, handlers, amqp_url=wire.url),
+            asking(environment) as asker,
+        ):
+            yield asker, wire
+
+
+async def the_row(database: Database) -> Any:
+    (row,) = await rows(
+        database,
+        "SELECT finished_at IS NOT NULL AS finished, forgotten, forgetting, body, reply, parked_because,"
+        " attempts FROM inbox",
+    )
+    return row
+
+
+async def is_finished(database: Database) -> Any:
+    row = await the_row(database)
+    return row if row.finished else None
+
+
+async def is_parked(database: Database) -> Sequence[Any]:
+    return await rows(database, "SELECT 1 FROM inbox WHERE parked_at IS NOT NULL")
+
+
+async def test_a_caller_that_is_told_frees_its_key(
+    fresh_environment: Environment, database: Database
+) -> None:
+    service = Service(Unavailable())
+    service.may_end.set()
+    async with serving(fresh_environment, service) as (asker, _):
+        await asker.ask()
+        reply = await asker.reply()
+        row = await until(lambda: is_finished(database))
+
+    assert reply.error is not None
+    assert reply.error.code == "unavailable"
+    assert (row.forgotten, row.forgetting, row.body, row.reply) == (True, False, b"", None)
+    assert service.drives == 1
+
+
+async def test_a_command_whose_caller_is_gone_is_carried_out(
+    fresh_environment: Environment, database: Database
+) -> None:
+    service = Service(Unavailable())
+    async with serving(fresh_environment, service) as (asker, _):
+        await asker.ask()
+        await until(service.has_begun)
+        await asker.queue.delete()
+
+        service.may_end.set()
+        row = await until(lambda: is_finished(database))
+
+    assert (row.forgotten, row.forgetting, row.attempts) == (False, False, 2)
+    assert decode_reply(row.reply).error is None
+
+
+async def test_what_is_wrong_with_a_request_is_stored_when_its_caller_is_gone(
+    fresh_environment: Environment, database: Database
+) -> None:
+    service = Service(Invalid([{"loc": ["body"], "msg": "m", "type": "value_error"}]))
+    async with serving(fresh_environment, service) as (asker, _):
+        await asker.ask()
+        await until(service.has_begun)
+        await asker.queue.delete()
+
+        service.may_end.set()
+        row = await until(lambda: is_finished(database))
+
+    stored = decode_reply(row.reply).error
+    assert stored is not None
+    assert (stored.code, row.forgotten, service.drives) == ("invalid", False, 1)
+
+
+async def test_a_command_goes_on_while_there_is_no_session_to_tell_its_caller_by(
+    fresh_environment: Environment, database: Database
+) -> None:
+    service = Service(Unavailable())
+    async with serving(fresh_environment, service) as (asker, wire):
+        await asker.ask()
+        await until(service.has_begun)
+        wire.is_open = False
+        wire.cut()
+        before = wire.connections
+
+        async def is_without_session() -> bool:
+            return wire.connections > before
+
+        await until(is_without_session)
+        service.may_end.set()
+        row = await until(lambda: is_finished(database))
+        wire.is_open = True
+
+    assert (row.forgotten, row.attempts) == (False, 2)
+    assert decode_reply(row.reply).error is None
+
+
+async def test_a_caller_of_whom_it_is_not_known_whether_it_was_told_is_told_again(
+    fresh_environment: Environment, database: Database
+) -> None:
+    service = Service(Unavailable())
+    async with serving(fresh_environment, service) as (asker, wire):
+        await asker.ask()
+        await until(service.has_begun)
+        wire.silence()  # the reply arrives, its confirm does not
+        service.may_end.set()
+        first = await asker.reply()
+        unconfirmed = await the_row(database)
+
+        wire.cut()
+        row = await until(lambda: is_finished(database))
+        second = await asker.reply()
+
+    assert (unconfirmed.forgetting, unconfirmed.finished) == (True, False)
+    assert unconfirmed.body != b""
+    assert [r.error.code for r in (first, second) if r.error] == ["unavailable"] * 2
+    assert (row.forgotten, row.forgetting, service.drives) == (True, False, 1)
+
+
+async def test_a_command_of_which_that_stays_unknown_is_parked_and_goes_on_when_retried(
+    fresh_environment: Environment, database: Database
+) -> None:
+    service = Service(Unavailable())
+    async with serving(fresh_environment, service) as (asker, wire):
+        command_id = await asker.ask(SHORT_SECONDS)
+        await until(service.has_begun)
+        wire.silence()
+        service.may_end.set()
+        await asker.reply()
+        await asker.queue.delete()
+        wire.cut()
+
+        await until(lambda: is_parked(database))
+        left = await the_row(database)
+        drives = service.drives
+        async with database.transaction() as connection:
+            await parking.retry(connection, uuid.UUID(command_id))
+        row = await until(lambda: is_finished(database))
+
+    assert (left.parked_because, left.finished, drives) == (NOT_KNOWN_WHETHER_TOLD, False, 1)
+    assert left.body != b""
+    assert (row.forgotten, service.drives) == (False, 2)
+    assert decode_reply(row.reply).error is None
+
+
+async def test_a_repeated_request_waits_while_its_command_is_being_forgotten(
+    database: Database,
+) -> None:
+    command = await leased(database)
+    async with inbox.fenced(database, command) as connection:
+        await forgetting.begin(connection, command)
+
+    async with database.transaction() as connection:
+        known = await inbox.accept(connection, accepting(command.command_id), None, lease=True)
+
+    assert known == inbox.Existing(is_redelivery=False, body_hash="hash", reply=None)
+    await execute(database, "UPDATE inbox SET lease_until = now() - interval '1 second'")
+    async with database.transaction() as connection:
+        (claim,) = await inbox.claim(connection, 10)
+    assert claim.forgetting
+    async with inbox.fenced(database, claim) as connection:
+        await forgetting.forget(connection, claim)
+    assert await claimed(database) == []
+
+
+@pytest.mark.parametrize(
+    ("point", "is_gone", "outcome"),
+    [
+        ("forgetting", False, "forgotten"),
+        ("told", False, "forgotten"),
+        ("forgetting", True, "parked"),
+        ("not_told", True, "parked"),
+        ("going_on", True, "carried out"),
+    ],
+)
+async def test_a_crash_while_a_command_is_forgotten_neither_loses_nor_starts_what_its_caller_sends_again(
+    fresh_environment: Environment,
+    database: Database,
+    tmp_path: Path,
+    point: str,
+    is_gone: bool,
+    outcome: str,
+) -> None:
+    await execute(
+        database,
+        *TRACES,
+        "UPDATE ending SET error = 'unavailable'",
+        "UPDATE gate SET open = false",
+    )
+    async with (
+        processes(fresh_environment, tmp_path, 1) as (replica,),
+        asking(fresh_environment) as asker,
+    ):
+        await replica.start(BANKSIDE_CRASH_AT=f"onboarding.{point}")
+        await asker.ask(20.0 if outcome == "forgotten" else SHORT_SECONDS)
+        await until(lambda: rows(database, "SELECT 1 FROM drives"))
+        if is_gone:
+            await asker.queue.delete()
+        await execute(database, "UPDATE gate SET open = true")
+        assert await replica.ended() == -9
+        await execute(
+            database,
+            "UPDATE inbox SET lease_until = now()",  # as if later
+            "UPDATE ending SET error = NULL",
+        )
+        await replica.start()
+
+        row = await until(lambda: _decided(database))
+        if outcome == "forgotten":
+            told = (await asker.reply()).error
+            assert told is not None
+            assert told.code == "unavailable"
+        effects = await rows(database, "SELECT 1 FROM effects")
+
+    assert row.forgotten is (outcome == "forgotten")
+    assert (row.parked_because == NOT_KNOWN_WHETHER_TOLD) is (outcome == "parked")
+    assert len(effects) == (1 if outcome == "carried out" else 0)
+
+
+async def _decided(database: Database) -> Any:
+    row = await the_row(database)
+    return row if row.finished or row.parked_because else None
+
+
+async def test_nothing_is_forgotten_shortly_before_its_caller_gives_up(
+    fresh_environment: Environment, database: Database
+) -> None:
+    service = Service(Unavailable())
+    async with serving(fresh_environment, service) as (asker, _):
+        asked = time.time()
+        await asker.ask(3.6)
+        await until(service.has_begun)
+
+        async def is_late() -> bool:
+            return time.time() > asked + 2.8
+
+        await until(is_late)
+        service.may_end.set()
+        row = await until(lambda: is_finished(database))
+
+    assert (row.forgotten, row.attempts) == (False, 2)

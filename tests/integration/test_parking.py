@@ -1,0 +1,406 @@
+"""A command that driving again does not finish is parked: out of the way, and not final, until an operator decides."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import uuid
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec import structs
+
+from libs.contracts.customers import UpdatePerson
+from libs.contracts.errors import (
+    BanksideError,
+    InternalError,
+    OutcomePending,
+    ProviderError,
+    Unavailable,
+)
+from libs.contracts.onboarding_operations import UPDATE_PERSON
+from libs.contracts.result import Result
+from libs.messaging.caller import Caller
+from libs.messaging.envelope import Envelope, Reply
+from libs.persistence import inbox, parking
+from libs.persistence.engine import Database
+from libs.runtime.commands import Drive, NeedsOperator
+from libs.runtime.parking import FAULTS_IN_A_ROW
+from tests.integration.gateway.desk import calling, carrying_out, until
+from tests.integration.replica import TRACES, by_person
+from tests.integration.tables import execute, rows
+from tests.integration.test_command_driving import envelope_of, processes
+from tests.integration.test_inbox import accepting, claimed, leased
+from tests.support.infrastructure import Environment
+from tests.support.stack import Stack
+
+PATIENCE_SECONDS = 4.0
+"""Of a caller that is told that its command is pending: that comes 3 s earlier."""
+
+
+async def park(database: Database, command: inbox.Leased, because: str = "Of the test.") -> None:
+    async with inbox.fenced(database, command) as connection:
+        await parking.park(connection, command, because)
+
+
+async def accept(
+    database: Database, command: inbox.Accepting, key: str | None
+) -> inbox.Leased | inbox.Existing | None:
+    async with database.transaction() as connection:
+        return await inbox.accept(connection, command, key, lease=True)
+
+
+async def retry(database: Database, command_id: uuid.UUID) -> parking.OpenCommand | None:
+    async with database.transaction() as connection:
+        return await parking.retry(connection, command_id)
+
+
+async def test_a_parked_command_is_not_claimed_and_later_ones_of_its_key_are(
+    database: Database,
+) -> None:
+    first = await leased(database, "customer")
+    waiting = accepting()
+    assert await accept(database, waiting, "customer") is None
+
+    await park(database, first)
+
+    assert await claimed(database) == [waiting.command_id]
+
+
+async def test_a_command_whose_key_has_only_a_parked_one_is_leased_at_once(
+    database: Database,
+) -> None:
+    await park(database, await leased(database, "customer"))
+
+    later = await accept(database, accepting(), "customer")
+
+    assert isinstance(later, inbox.Leased)
+
+
+async def test_a_retried_command_waits_for_those_of_its_key_that_are_open_by_then(
+    database: Database,
+) -> None:
+    first = await leased(database, "customer")
+    second = accepting()
+    await accept(database, second, "customer")
+    await park(database, first)
+    assert await claimed(database) == [second.command_id]
+
+    await retry(database, first.command_id)
+
+    assert await claimed(database) == []  # the second is driven: commands of a key never overlap
+    third = await accept(database, accepting(), "customer")
+    assert third is None
+    await execute(
+        database, f"UPDATE inbox SET finished_at = now() WHERE command_id = '{second.command_id}'"
+    )
+    assert await claimed(database) == [first.command_id]
+
+
+async def test_a_parked_command_is_counted_apart_and_never_purged(database: Database) -> None:
+    await leased(database)
+    await park(database, await leased(database))
+    await execute(
+        database,
+        "UPDATE inbox SET accepted_at = now() - interval '90 days'",
+        "UPDATE inbox SET parked_at = now() - interval '80 days' WHERE parked_at IS NOT NULL",
+    )
+
+    async with database.transaction() as connection:
+        purged = await inbox.purge(connection)
+        backlog = await inbox.backlog(connection)
+
+    assert purged == 0
+    assert (backlog.open, backlog.parked) == (1, 1)
+    assert backlog.oldest_open_seconds == pytest.approx(90 * 86400, abs=60)
+    assert backlog.longest_parked_seconds == pytest.approx(80 * 86400, abs=60)
+
+
+async def test_a_driver_that_was_replaced_parks_nothing(database: Database) -> None:
+    stalled = await leased(database)
+    await execute(database, "UPDATE inbox SET lease_until = now() - interval '1 second'")
+    assert await claimed(database) == [stalled.command_id]
+
+    with pytest.raises(inbox.LeaseLost):
+        await park(database, stalled)
+
+    assert await rows(database, "SELECT 1 FROM inbox WHERE parked_at IS NOT NULL") == []
+
+
+class Service:
+    """The person update: each drive of person `p1` ends as the next of `endings` says, the last one for ever; those of
+    others succeed.
+    """
+
+    def __init__(self, *endings: Callable[[], Exception] | None) -> None:
+        self.endings = list(endings)
+        self.drives = 0
+        self.done: list[str] = []
+
+    async def __call__(self, drive: Drive, command: UpdatePerson) -> Result:
+        if command.person_id == "p1":
+            ending = self.endings[min(self.drives, len(self.endings) - 1)]
+            self.drives += 1
+            if ending is not None:
+                raise ending()
+        self.done.append(str(drive.command_id))
+        return Result()
+
+
+@asynccontextmanager
+async def serving(environment: Environment, service: Service) -> AsyncIterator[Caller]:
+    handlers = {UPDATE_PERSON.name: service}
+    async with (
+        carrying_out(environment, handlers, ordering=by_person),
+        calling(environment) as caller,
+    ):
+        yield caller
+
+
+async def told(caller: Caller, envelope: Envelope) -> str:
+    try:
+        reply = await caller.command(envelope)
+    except OutcomePending as error:
+        return error.code
+    return reply.error.code if reply.error else "ok"
+
+
+async def parked(database: Database) -> Sequence[Any]:
+    """Those that are parked, once there are any; nothing waits for the end of its pause."""
+    await execute(database, "UPDATE inbox SET due_at = now() WHERE due_at > now()")
+    return await rows(
+        database,
+        "SELECT command_id, parked_because, attempts FROM inbox WHERE parked_at IS NOT NULL",
+    )
+
+
+def again(envelope: Envelope, seconds: float = PATIENCE_SECONDS) -> Envelope:
+    """Another request under the same Idempotency-Key."""
+    return structs.replace(envelope, message_id=str(uuid.uuid4()), deadline=time.time() + seconds)
+
+
+@pytest.mark.parametrize(
+    ("error", "cause"), [(AssertionError, "AssertionError"), (InternalError, "InternalError")]
+)
+async def test_faults_in_a_row_park_a_command_and_the_next_of_its_key_is_carried_out(
+    fresh_environment: Environment,
+    database: Database,
+    error: Callable[[], Exception],
+    cause: str,
+) -> None:
+    service = Service(error)
+    async with serving(fresh_environment, service) as caller:
+        bad = envelope_of(caller, "p1", PATIENCE_SECONDS)
+        first = await told(caller, bad)
+        ((command_id, because, attempts),) = await until(lambda: parked(database))
+        service.endings = [None]
+        second = await told(caller, envelope_of(caller, "p1"))
+        repeated = await told(caller, again(bad))
+
+    assert first == "outcome_pending"
+    assert (str(command_id), attempts, service.drives) == (bad.id, FAULTS_IN_A_ROW, 11)
+    assert because == f"10 drives in a row failed, the last one by {cause}."
+    assert second == "ok"
+    assert repeated == "idempotency_in_progress"
+    assert bad.id not in service.done
+
+
+async def test_a_retried_command_is_carried_out_and_its_key_holds_the_answer(
+    fresh_environment: Environment, database: Database
+) -> None:
+    service = Service(*[AssertionError] * FAULTS_IN_A_ROW, AssertionError, None)
+    async with serving(fresh_environment, service) as caller:
+        envelope = envelope_of(caller, "p1", PATIENCE_SECONDS)
+        await told(caller, envelope)
+        await until(lambda: parked(database))
+
+        found = await retry(database, uuid.UUID(envelope.id))
+        reply = await until(lambda: final_answer(database, caller, envelope))
+
+    assert found is not None
+    assert found.parked_at is not None
+    assert service.drives == FAULTS_IN_A_ROW + 2  # one more fault does not park it again
+    assert (reply.error, reply.replayed) == (None, True)
+
+
+async def final_answer(database: Database, caller: Caller, envelope: Envelope) -> Reply | None:
+    assert not await parked(database)
+    reply = await caller.command(again(envelope))
+    return None if reply.error and reply.error.code == "idempotency_in_progress" else reply
+
+
+@pytest.mark.parametrize("error", [OutcomePending, ProviderError, Unavailable])
+async def test_what_is_no_fault_of_ours_never_parks_and_ends_a_row_of_faults(
+    fresh_environment: Environment, database: Database, error: Callable[[], BanksideError]
+) -> None:
+    async with calling(fresh_environment) as caller:
+        body = bytes(envelope_of(caller, "p1").body)
+    command = replace(accepting(), body=body)
+    async with database.transaction() as connection:
+        await inbox.accept(connection, command, None, lease=False)
+    await execute(database, f"UPDATE inbox SET faults = {FAULTS_IN_A_ROW - 1}")
+    service = Service(error, AssertionError, None)
+
+    async with serving(fresh_environment, service):
+
+        async def is_done() -> bool:
+            assert not await parked(database)
+            return bool(service.done)
+
+        await until(is_done)
+
+    assert service.drives == 3
+
+
+@pytest.mark.parametrize(
+    ("change", "cause"),
+    [
+        ("body = convert_to('{\"first_name\": 7}', 'UTF8')", "ValidationError"),
+        ("body = '{'", "NotExactJson"),
+        ("principal = '{}'", "ValidationError"),
+    ],
+)
+async def test_a_stored_command_that_cannot_be_read_is_parked_at_its_first_drive(
+    fresh_environment: Environment, database: Database, change: str, cause: str
+) -> None:
+    service = Service(OutcomePending)
+    async with serving(fresh_environment, service) as caller:
+        envelope = envelope_of(caller, "p1", PATIENCE_SECONDS)
+        await told(caller, envelope)
+        drives = service.drives
+        await execute(
+            database,
+            "UPDATE inbox SET due_at = now() + interval '1 hour'",
+            f"UPDATE inbox SET {change}, due_at = now()",
+        )
+
+        ((command_id, because, _),) = await until(lambda: parked(database))
+        later = await told(caller, envelope_of(caller, "p2"))
+
+    assert str(command_id) == envelope.id
+    assert because == f"This release cannot read the stored command ({cause})."
+    assert service.drives <= drives + 1
+    assert later == "ok"
+
+
+async def test_a_handler_that_needs_an_operator_has_its_command_parked_at_once_by_its_sentence(
+    fresh_environment: Environment, database: Database
+) -> None:
+    service = Service(lambda: NeedsOperator("The bank must be asked by telephone."))
+    async with serving(fresh_environment, service) as caller:
+        envelope = envelope_of(caller, "p1", PATIENCE_SECONDS)
+        first = await told(caller, envelope)
+        ((_, because, attempts),) = await parked(database)
+
+    assert first == "outcome_pending"
+    assert (because, attempts) == ("The bank must be asked by telephone.", 1)
+
+
+@pytest.mark.parametrize("point", ["concluding", "concluded"])
+@pytest.mark.parametrize("ending", ["needs_operator", "fault"])
+async def test_a_crash_around_parking_leaves_the_command_parked_and_without_effect(
+    fresh_environment: Environment, database: Database, tmp_path: Path, point: str, ending: str
+) -> None:
+    await execute(database, *TRACES, f"UPDATE ending SET error = '{ending}'")
+    async with (
+        processes(fresh_environment, tmp_path, 1) as (replica,),
+        calling(fresh_environment) as caller,
+    ):
+        await replica.start(BANKSIDE_CRASH_AT=f"onboarding.{point}")
+        asking = asyncio.create_task(told(caller, envelope_of(caller, "p1", PATIENCE_SECONDS)))
+        assert await replica.ended() == -9
+        faults = FAULTS_IN_A_ROW - 1 if point == "concluding" else FAULTS_IN_A_ROW - 2
+        await execute(database, f"UPDATE inbox SET lease_until = now(), faults = {faults}")
+        await replica.start()
+
+        (command,) = await until(lambda: parked(database))
+        answer = await asking
+
+    assert answer == "outcome_pending"
+    assert command.parked_because
+    assert await rows(database, "SELECT 1 FROM effects") == []
+
+
+@pytest.fixture
+def operator(fresh_environment: Environment, tmp_path: Path) -> Stack:
+    """The command line, where no service runs."""
+    return Stack(fresh_environment, tmp_path, ())
+
+
+async def test_operators_list_retry_and_abandon_commands_of_every_service(
+    fresh_environment: Environment, database: Database, operator: Stack
+) -> None:
+    first, second = await leased(database, "tenant/customer"), await leased(database)
+    await park(database, first, "Why it is parked.")
+
+    every = (await operator.command("commands", "list"))["commands"]
+    (shown,) = (await operator.command("commands", "list", "--parked"))["commands"]
+    none = (await operator.command("commands", "list", "--service", "payments"))["commands"]
+    retried = await operator.command("commands", "retry", str(first.command_id))
+    left = (await operator.command("commands", "list", "--parked"))["commands"]
+
+    assert {item["command_id"] for item in every} == {
+        str(first.command_id),
+        str(second.command_id),
+    }
+    assert (shown["service"], shown["tenant"]) == ("onboarding", "tenant")
+    assert (shown["ordering_key"], shown["parked_because"]) == (
+        "tenant/customer",
+        "Why it is parked.",
+    )
+    assert none == []
+    assert (retried["parked_at"], retried["is_driven"]) == (None, False)
+    assert left == []
+    assert await claimed(database) == [first.command_id]
+
+
+async def test_an_abandoned_command_is_final_for_good_with_who_and_why(
+    fresh_environment: Environment, database: Database, operator: Stack
+) -> None:
+    service = Service(lambda: NeedsOperator("Of the test."))
+    async with serving(fresh_environment, service) as caller:
+        envelope = envelope_of(caller, "p1", PATIENCE_SECONDS)
+        await told(caller, envelope)
+
+        await operator.command(
+            *("commands", "abandon", envelope.id, "--yes", "--by", "grace"),
+            *("--reason", "The bank has the change."),
+        )
+        reply = await caller.command(again(envelope))
+
+    await execute(database, "UPDATE inbox SET finished_at = now() - interval '90 days'")
+    async with database.transaction() as connection:
+        assert await inbox.purge(connection) == 0
+    (row,) = await rows(
+        database, "SELECT body, abandoned_by, abandoned_because, parked_because FROM inbox"
+    )
+    assert reply.error is not None
+    assert (reply.error.code, reply.error.to_error().status) == ("abandoned", 409)
+    assert (reply.replayed, reply.request_id) == (True, envelope.request_id)
+    assert tuple(row) == (b"", "grace", "The bank has the change.", "Of the test.")
+    assert service.drives == 1
+
+
+async def test_operators_are_told_what_cannot_be_done(
+    fresh_environment: Environment, database: Database, operator: Stack
+) -> None:
+    driven = str((await leased(database)).command_id)
+    nobody = str(uuid.uuid4())
+
+    for arguments, why in (
+        (("abandon", driven, "--reason", "x", "--by", "grace", "--yes"), "Only a parked command"),
+        (("abandon", driven, "--reason", "x", "--by", "grace"), "give --yes"),
+        (("abandon", driven, "--reason", " ", "--by", "grace", "--yes"), "--reason is"),
+        (("abandon", driven, "--reason", "x", "--by", " ", "--yes"), "--by is"),
+        (("retry", nobody), "no unfinished command"),
+        (("list", "--service", "gateway"), "no service 'gateway'"),
+        (("list", "--limit", "0"), "--limit is"),
+    ):
+        with pytest.raises(AssertionError, match=why):
+            await operator.command("commands", *arguments)
+
+    assert await rows(database, "SELECT 1 FROM inbox WHERE finished_at IS NOT NULL") == []

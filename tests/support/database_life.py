@@ -1,0 +1,42 @@
+"""The life of a test's database server: see `libs.persistence.continuity`. A migrated database trusts its first one."""
+
+from __future__ import annotations
+
+from sqlalchemy import text
+
+from libs.persistence.engine import Database
+
+
+async def distrust_life(
+    database: Database, *, lost_seconds: float = 0.0, began_seconds: float = 0.0
+) -> None:
+    """As if the present life was not checked yet, and the database had gone back.
+
+    Args:
+        lost_seconds: so long ago the present life was first seen: nothing was lost since.
+        began_seconds: so long before that the trusted life was last seen: all that was lost is younger.
+    """
+    async with database.transaction() as connection:
+        await connection.execute(text("DELETE FROM database_life"))
+        await connection.execute(
+            text(
+                "INSERT INTO database_life (started_at, first_seen_at, last_seen_at, checked_at) VALUES"
+                " (now() - interval '10 years', now() - interval '10 years',"
+                " clock_timestamp() - make_interval(secs => :began), now() - interval '9 years'),"
+                " (pg_postmaster_start_time(), clock_timestamp() - make_interval(secs => :lost),"
+                " clock_timestamp(), NULL)"
+            ),
+            {"lost": lost_seconds, "began": lost_seconds + began_seconds},
+        )
+
+
+async def trust_life(database: Database) -> None:
+    """As a migrated database is: its present life counts as checked."""
+    async with database.transaction() as connection:
+        await connection.execute(text("DELETE FROM database_life"))
+        await connection.execute(
+            text(
+                "INSERT INTO database_life (started_at, checked_at)"
+                " VALUES (pg_postmaster_start_time(), clock_timestamp())"
+            )
+        )

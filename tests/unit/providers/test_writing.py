@@ -1,0 +1,165 @@
+"""The rule of writing once, on a provider whose answers each test decides."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from uuid import UUID, uuid4
+
+import pytest
+
+from libs.providers.outcomes import (
+    Absent,
+    Accepted,
+    Finding,
+    NotSent,
+    Outcome,
+    Reason,
+    Refused,
+    Unknown,
+)
+from libs.providers.writing import Attempt, Capabilities, Earlier, write_once
+
+DAY = 24 * 3600.0
+TRANSIT_SECONDS = 60.0
+SEND_SECONDS = 10.0
+SETTLED_SECONDS = TRANSIT_SECONDS + SEND_SECONDS
+LIKE_THE_SANDBOX = Capabilities(DAY, TRANSIT_SECONDS)
+NO = Refused(Reason.INSUFFICIENT_FUNDS, "insufficient_funds")
+
+
+@dataclass
+class Scripted:
+    """Answers sends and questions one after the other, and notes which came."""
+
+    answers: list[Outcome[str] | Finding[str]]
+    capabilities: Capabilities = LIKE_THE_SANDBOX
+    operation: str = "open_account"
+    calls: list[str] = field(default_factory=list)
+
+    async def send(self, key: UUID, deadline: float) -> Outcome[str]:
+        self.calls.append("send")
+        answer = self.answers.pop(0)
+        assert not isinstance(answer, Absent)
+        return answer
+
+    async def find(self, key: UUID, deadline: float) -> Finding[str]:
+        self.calls.append("find")
+        answer = self.answers.pop(0)
+        assert not isinstance(answer, NotSent)
+        return answer
+
+
+def attempt(first_sent: float | None = None, last_sent: float | None = None) -> Attempt:
+    """An attempt; `first_sent` and `last_sent` so many seconds ago."""
+    earlier = None
+    if first_sent is not None:
+        earlier = Earlier(first_sent, first_sent if last_sent is None else last_sent)
+    return Attempt(uuid4(), time.time() + SEND_SECONDS, SEND_SECONDS, earlier)
+
+
+@pytest.mark.parametrize("outcome", [Accepted("acc_1"), NO, NotSent("refused"), Unknown("500")])
+async def test_a_first_attempt_sends_and_takes_what_comes(outcome: Outcome[str]) -> None:
+    write = Scripted([outcome])
+
+    found = await write_once(write, attempt())
+
+    assert (found, write.calls) == (outcome, ["send"])
+
+
+@pytest.mark.parametrize("held", [Accepted("acc_1"), NO])
+async def test_a_later_attempt_takes_what_the_provider_holds_and_sends_nothing(
+    held: Accepted[str] | Refused,
+) -> None:
+    write = Scripted([held])
+
+    found = await write_once(write, attempt(first_sent=5))
+
+    assert (found, write.calls) == (held, ["find"])
+
+
+async def test_a_later_attempt_sends_what_the_provider_does_not_hold() -> None:
+    write = Scripted([Absent(), Accepted("acc_1")])
+
+    found = await write_once(write, attempt(first_sent=5))
+
+    assert (found, write.calls) == (Accepted("acc_1"), ["find", "send"])
+
+
+async def test_a_provider_that_cannot_be_asked_is_sent_nothing() -> None:
+    write = Scripted([Unknown("timed_out")])
+
+    found = await write_once(write, attempt(first_sent=5))
+
+    assert (found, write.calls) == (Unknown("timed_out", sent=False), ["find"])
+
+
+async def test_a_refused_resend_is_no_refusal_while_an_earlier_send_may_arrive() -> None:
+    write = Scripted([Absent(), NO, Absent()])
+
+    found = await write_once(write, attempt(first_sent=SETTLED_SECONDS - 1))
+
+    assert isinstance(found, Unknown)
+    assert not found.sent
+    assert not found.needs_operator
+
+
+async def test_a_refused_resend_gives_way_to_the_earlier_send_that_arrived_meanwhile() -> None:
+    write = Scripted([Absent(), NO, Accepted("acc_1")])
+
+    found = await write_once(write, attempt(first_sent=5))
+
+    assert (found, write.calls) == (Accepted("acc_1"), ["find", "send", "find"])
+
+
+async def test_a_refused_resend_that_the_provider_keeps_is_a_refusal() -> None:
+    write = Scripted([Absent(), NO, NO])
+
+    assert await write_once(write, attempt(first_sent=5)) == NO
+
+
+async def test_a_refused_resend_is_a_refusal_once_no_earlier_send_can_arrive() -> None:
+    write = Scripted([Absent(), NO, Absent()])
+
+    assert await write_once(write, attempt(first_sent=SETTLED_SECONDS)) == NO
+
+
+async def test_the_last_send_of_unknown_outcome_counts_and_not_the_first() -> None:
+    write = Scripted([Absent(), NO, Absent()])
+
+    found = await write_once(write, attempt(first_sent=3600, last_sent=SETTLED_SECONDS - 1))
+
+    assert isinstance(found, Unknown)
+
+
+async def test_a_resend_that_was_not_sent_leaves_the_earlier_one_unknown() -> None:
+    write = Scripted([Absent(), NotSent("circuit_open")])
+
+    found = await write_once(write, attempt(first_sent=5))
+
+    assert found == Unknown("circuit_open", sent=False)
+
+
+@pytest.mark.parametrize("seconds_left", [-1, 5, 69])
+async def test_nothing_is_sent_that_may_arrive_after_the_key_is_forgotten(
+    seconds_left: float,
+) -> None:
+    write = Scripted([Absent()])
+
+    found = await write_once(write, attempt(first_sent=DAY - seconds_left))
+
+    assert isinstance(found, Unknown)
+    assert found.needs_operator
+    assert write.calls == ["find"]
+
+
+async def test_what_is_found_after_the_key_memory_still_counts() -> None:
+    write = Scripted([Accepted("acc_1")])
+
+    assert await write_once(write, attempt(first_sent=10 * DAY)) == Accepted("acc_1")
+
+
+async def test_a_provider_that_remembers_for_ever_is_sent_to_at_any_time() -> None:
+    write = Scripted([Absent(), Accepted("acc_1")], Capabilities(None, TRANSIT_SECONDS))
+
+    assert await write_once(write, attempt(first_sent=400 * DAY)) == Accepted("acc_1")

@@ -1,0 +1,77 @@
+"""Both sides' books in memory, read as the ports say."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+from libs.contracts.reconciliation import HeldCustomer, ToldAnswer
+from services.reconciliation.handlers.customers import CustomerComparison, Providers
+from services.reconciliation.models import Finding
+from services.reconciliation.ports import Page
+
+RowT = TypeVar("RowT")
+
+
+def soon() -> float:
+    return time.time() + 10
+
+
+class FakeList(Generic[RowT]):
+    """See `ports.ProviderList`. `rows` may be changed by the test."""
+
+    def __init__(self, rows: Sequence[RowT], row_id: str, page_size: int = 2) -> None:
+        self.rows = list(rows)
+        self._row_id: Callable[[Any], str] = lambda row: getattr(row, row_id)
+        self._page_size = page_size
+
+    async def page(self, after: str | None, deadline: float) -> Page[RowT]:
+        start = int(after or 0)
+        end = start + self._page_size
+        return Page(self.rows[start:end], str(end) if end < len(self.rows) else None)
+
+    async def by_ids(self, ids: Sequence[str], deadline: float) -> list[RowT]:
+        return [row for row in self.rows if self._row_id(row) in ids]
+
+    async def of_customers(self, customer_ids: Sequence[str], deadline: float) -> list[RowT]:
+        owned: Any = self.rows
+        return [row for row in owned if row.customer_id in customer_ids]
+
+
+@dataclass
+class FakeOnboarding:
+    """See `ports.Onboarding`."""
+
+    held: list[HeldCustomer] = field(default_factory=list)
+    told: list[ToldAnswer] = field(default_factory=list)
+
+    async def page_of_customers(self, after: str | None, deadline: float) -> Page[HeldCustomer]:
+        start = int(after or 0)
+        end = start + 1
+        return Page(self.held[start:end], str(end) if end < len(self.held) else None)
+
+    async def customers(self, ids: Sequence[str], deadline: float) -> Mapping[str, HeldCustomer]:
+        return {one.customer_id: one for one in self.held if one.customer_id in ids}
+
+    async def page_of_answers(self, after: str | None, deadline: float) -> Page[ToldAnswer]:
+        return Page(self.told, None)
+
+    async def answers(self, ids: Sequence[str], deadline: float) -> Mapping[str, ToldAnswer]:
+        return {one.command_id: one for one in self.told if one.command_id in ids}
+
+
+async def compared(onboarding: FakeOnboarding, providers: Providers) -> dict[str, Finding]:
+    """What all scans suspect, and the second look finds: as a run does it."""
+    comparison = CustomerComparison(onboarding, providers)
+    suspected: set[str] = set()
+    for scan in comparison.scans.values():
+        after: str | None = None
+        while True:
+            scanned = await scan(after, soon())
+            suspected |= set(scanned.suspects)
+            after = scanned.next_after
+            if after is None:
+                break
+    return dict(await comparison.look(sorted(suspected), soon()))

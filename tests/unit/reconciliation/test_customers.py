@@ -1,0 +1,193 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from libs.contracts.customers import CustomerStatus
+from services.reconciliation.handlers.customers import Providers
+from services.reconciliation.models import IN_FLIGHT, Difference
+from tests.unit.reconciliation import records as r
+from tests.unit.reconciliation.fakes import FakeList, FakeOnboarding, compared
+
+
+class Books:
+    """Both sides' books, which agree until a test changes one."""
+
+    def __init__(self) -> None:
+        self.ours = FakeOnboarding([r.our_customer()])
+        self.identity = FakeList([r.identity_business(), r.identity_person()], "identity_id")
+        self.core = FakeList([r.core_business(), r.core_person()], "core_id")
+        self.external = FakeList([r.core_external_account()], "external_account_id")
+        self.accounts = FakeList([r.core_account()], "account_id")
+
+    async def differences(self) -> list[Difference]:
+        providers = Providers(self.identity, self.core, self.external, self.accounts)
+        found: list[Difference] = []
+        for finding in (await compared(self.ours, providers)).values():
+            assert isinstance(finding, list)
+            found += finding
+        return found
+
+    async def names(self) -> set[tuple[str, str]]:
+        return {(one.kind, one.subject) for one in await self.differences()}
+
+
+@pytest.fixture
+def books() -> Books:
+    return Books()
+
+
+async def test_books_that_say_the_same_in_other_words_agree(books: Books) -> None:
+    assert await books.names() == set()
+
+
+@pytest.mark.parametrize(
+    ("rows", "row", "kind"),
+    [
+        ("identity", r.identity_business(identity_id="x"), "identity_customer_unknown_to_us"),
+        ("identity", r.identity_person(identity_id="x"), "identity_customer_unknown_to_us"),
+        ("core", r.core_business(core_id="x"), "core_customer_unknown_to_us"),
+        ("core", r.core_person(core_id="x"), "core_customer_unknown_to_us"),
+        ("accounts", r.core_account(account_id="x"), "account_unknown_to_us"),
+        (
+            "external",
+            r.core_external_account(external_account_id="x", primary=False),
+            "external_account_unknown_to_us",
+        ),
+    ],
+)
+async def test_a_second_record_of_the_same_customer_is_found(
+    books: Books, rows: str, row: Any, kind: str
+) -> None:
+    getattr(books, rows).rows.append(row)
+
+    assert await books.names() == {(kind, "x")}
+
+
+async def test_records_of_a_customer_that_is_nobody_of_ours_are_found(books: Books) -> None:
+    other = {"customer_id": "c_9"}
+    books.identity.rows.append(r.identity_business(identity_id="idn_9", **other))
+    books.core.rows.append(
+        r.core_person(core_id="cus_9", customer_id="p_9", business_customer_id="c_9")
+    )
+    books.accounts.rows.append(r.core_account(account_id="acc_9", **other))
+    books.external.rows.append(r.core_external_account(external_account_id="ext_9", **other))
+
+    assert await books.names() == {
+        ("identity_customer_unknown_to_us", "idn_9"),
+        ("core_customer_unknown_to_us", "cus_9"),
+        ("account_unknown_to_us", "acc_9"),
+        ("external_account_unknown_to_us", "ext_9"),
+    }
+
+
+async def test_records_that_were_closed_again_need_no_owner(books: Books) -> None:
+    other = {"customer_id": "c_9"}
+    books.identity.rows.append(r.identity_business(identity_id="idn_9", status="canceled", **other))
+    books.core.rows.append(r.core_business(core_id="cus_9", status="closed", **other))
+    books.accounts.rows.append(r.core_account(account_id="acc_9", status="closed", **other))
+    books.external.rows.append(
+        r.core_external_account(external_account_id="ext_9", status="closed", **other)
+    )
+
+    assert await books.names() == set()
+
+
+async def test_what_the_providers_lost_is_found(books: Books) -> None:
+    for rows in (books.identity, books.core, books.external, books.accounts):
+        rows.rows.clear()
+
+    assert await books.names() == {
+        ("identity_customer_missing", "idn_1"),
+        ("identity_customer_missing", "idn_2"),
+        ("core_customer_missing", "cus_1"),
+        ("core_customer_missing", "cus_2"),
+        ("external_account_missing_at_provider", "ext_1"),
+        ("account_missing_at_provider", "acc_1"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("rows", "row", "kind"),
+    [
+        ("identity", r.identity_business(status="pending_review"), "identity_status"),
+        ("core", r.core_business(status="closed"), "core_status"),
+        ("accounts", r.core_account(status="closed"), "account_status"),
+        ("accounts", r.core_account(account_number="101"), "account_number"),
+        ("external", r.core_external_account(primary=False), "external_account_primary"),
+        ("external", r.core_external_account(account_number="7"), "external_account_number"),
+        (
+            "external",
+            r.core_external_account(status="closed"),
+            "external_account_closed_at_provider",
+        ),
+    ],
+)
+async def test_what_differs_is_named(books: Books, rows: str, row: Any, kind: str) -> None:
+    getattr(books, rows).rows[0] = row
+
+    [(found, _)] = await books.names()
+
+    assert found == kind
+
+
+async def test_a_field_that_differs_shows_both_values_and_a_sensitive_one_its_name(
+    books: Books,
+) -> None:
+    fields = {**r.identity_business().fields, "business_name": "Other", "ein": "987654321"}
+    books.identity.rows[0] = r.identity_business(fields=fields)
+
+    [found] = await books.differences()
+
+    assert found.kind == "identity_fields"
+    assert found.ours == {"business_name": "Anvil Works", "ein": "[differs]"}
+    assert found.theirs == {"business_name": "Other", "ein": "[differs]"}
+
+
+async def test_a_field_that_only_the_provider_has_is_named_and_not_shown(books: Books) -> None:
+    books.core.rows[1] = r.core_person(fields={**r.core_person().fields, "ssn": "001020003"})
+
+    [found] = await books.differences()
+
+    assert (found.kind, found.ours, found.theirs) == ("core_fields", {}, {"ssn": "[differs]"})
+
+
+async def test_numbers_of_external_accounts_are_never_shown(books: Books) -> None:
+    books.external.rows[0] = r.core_external_account(account_number="7999999")
+
+    [found] = await books.differences()
+
+    assert "7000001" not in repr(found)
+    assert "7999999" not in repr(found)
+
+
+async def test_an_account_that_another_customer_has_at_the_bank_is_found_with_its_owner(
+    books: Books,
+) -> None:
+    books.accounts.rows[0] = r.core_account(customer_id="c_9")
+
+    found = {one.kind: one for one in await books.differences()}
+
+    assert found.keys() == {"account_owner", "account_unknown_to_us"}
+    theirs = found["account_owner"].theirs
+    assert theirs is not None
+    assert theirs["customer_id"] == "c_9"
+
+
+async def test_a_denied_customer_has_nothing_open_at_core_banking(books: Books) -> None:
+    books.ours.held[0] = r.our_customer(status=CustomerStatus.DENIED)
+
+    assert await books.names() == {
+        ("core_status", "cus_1"),
+        ("core_status", "cus_2"),
+        ("account_of_denied_customer", "acc_1"),
+    }
+
+
+async def test_a_customer_with_an_open_command_is_in_flight(books: Books) -> None:
+    books.ours.held[0] = r.our_customer(command_open=True)
+    books.core.rows.clear()
+    providers = Providers(books.identity, books.core, books.external, books.accounts)
+
+    assert await compared(books.ours, providers) == {"c_1": IN_FLIGHT}

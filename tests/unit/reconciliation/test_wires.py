@@ -1,0 +1,118 @@
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from libs.contracts.reconciliation import HeldWire, Told
+from libs.contracts.wires import WireState
+from services.reconciliation.handlers.wires import WireSides, judge
+from services.reconciliation.models import IN_FLIGHT
+from services.reconciliation.ports import CoreWire
+from services.reconciliation.repository.postings import WireDebit
+from tests.unit.reconciliation.records import debit, our_wire, their_wire
+
+REFUSED: dict[str, Any] = {
+    "state": WireState.REJECTED,
+    "accepted": False,
+    "told": Told.REFUSED,
+}
+PENDING: dict[str, Any] = {
+    "state": WireState.PENDING_SUBMISSION,
+    "accepted": False,
+    "told": Told.NOTHING,
+    "command_open": True,
+}
+
+
+def kinds(
+    ours: HeldWire | None, theirs: CoreWire | None, posted: WireDebit | None = None
+) -> list[str]:
+    finding = judge("w_1", WireSides(ours, theirs, posted))
+    assert isinstance(finding, list)
+    assert all(one.subject == "w_1" for one in finding)
+    return [one.kind for one in finding]
+
+
+def test_a_wire_that_is_the_same_on_both_sides_and_debited_once_is_no_difference() -> None:
+    assert kinds(our_wire(), their_wire(), debit()) == []
+
+
+def test_a_returned_wire_keeps_its_debit_and_a_rejected_one_has_none() -> None:
+    assert kinds(our_wire(state=WireState.RETURNED), their_wire(state="returned"), debit()) == []
+    assert kinds(our_wire(state=WireState.REJECTED), their_wire(state="rejected")) == []
+
+
+def test_a_wire_that_either_side_lacks_is_a_difference() -> None:
+    assert kinds(None, their_wire(), debit()) == ["wire_unknown_to_us"]
+    assert kinds(our_wire(), None) == ["wire_missing_at_provider"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "kind"),
+    [
+        ({"state": "submitted"}, "wire_state"),
+        ({"amount": Decimal("10.01")}, "wire_amount"),
+        ({"account_id": "acc_2"}, "wire_accounts"),
+        ({"external_account_id": "ext_2"}, "wire_accounts"),
+    ],
+)
+def test_what_differs_is_named(changes: dict[str, Any], kind: str) -> None:
+    theirs = their_wire(**changes)
+    posted = None if theirs.state == "submitted" else debit(1, f"-{theirs.amount}")
+
+    assert kinds(our_wire(), theirs, posted) == [kind]
+
+
+@pytest.mark.parametrize(
+    ("state", "posted"),
+    [
+        ("completed", None),
+        ("completed", debit(2, "-20.00")),
+        ("completed", debit(1, "-10.01")),
+        ("completed", debit(1, "10.00")),
+        ("returned", None),
+        ("rejected", debit()),
+    ],
+)
+def test_a_debit_that_does_not_fit_the_state_is_a_difference(
+    state: str, posted: WireDebit | None
+) -> None:
+    ours = our_wire(state=WireState(state))
+
+    assert kinds(ours, their_wire(state=state), posted) == ["wire_debit"]
+
+
+def test_a_debit_without_a_wire_is_a_difference() -> None:
+    assert kinds(None, None, debit()) == ["wire_debit"]
+
+
+def test_a_refused_wire_is_not_at_the_bank_and_one_that_is_contradicts_what_was_told() -> None:
+    assert kinds(our_wire(**REFUSED), None) == []
+    assert kinds(our_wire(**REFUSED), their_wire(), debit()) == ["wire_state", "wire_told"]
+
+
+def test_success_that_was_told_of_a_wire_that_was_never_accepted_is_a_difference() -> None:
+    ours = our_wire(**REFUSED | {"told": Told.ACCEPTED})
+
+    assert kinds(ours, None) == ["wire_told"]
+
+
+@pytest.mark.parametrize("theirs", [None, their_wire()])
+def test_a_wire_with_unknown_outcome_is_in_flight(theirs: CoreWire | None) -> None:
+    assert judge("w_1", WireSides(our_wire(**PENDING), theirs, None)) is IN_FLIGHT
+
+
+def test_a_wire_that_waits_to_be_sent_agrees_with_a_bank_that_does_not_have_it() -> None:
+    waiting = our_wire(**PENDING | {"send_begun": False})
+
+    assert kinds(waiting, None) == []
+    assert judge("w_1", WireSides(waiting, their_wire(), None)) is IN_FLIGHT
+
+
+def test_a_pending_wire_whose_command_has_ended_is_compared() -> None:
+    abandoned = our_wire(**PENDING | {"command_open": False})
+
+    assert kinds(abandoned, None) == []
+    assert kinds(abandoned, their_wire(), debit()) == ["wire_state"]
