@@ -7,6 +7,7 @@ carries a schema and no service can read another's.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from typing import NamedTuple
@@ -15,10 +16,10 @@ import asyncpg
 from sqlalchemy import event, text
 from sqlalchemy.dialects.postgresql.asyncpg import AsyncAdapt_asyncpg_dbapi
 from sqlalchemy.engine import ExceptionContext, make_url
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import DBAPIError, InvalidatePoolError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
-from sqlalchemy.pool import PoolProxiedConnection, QueuePool
+from sqlalchemy.pool import ConnectionPoolEntry, PoolProxiedConnection, QueuePool
 from sqlalchemy.util import greenlet_spawn
 
 from libs.persistence.keepalive import KEEPALIVE
@@ -28,13 +29,18 @@ STATEMENT_SECONDS = 15
 IDLE_IN_TRANSACTION_SECONDS = 30
 EVENTS_RECORDED = "bankside.events_recorded"
 """Key in `AsyncConnection.info`: the transaction under way has recorded events."""
+OPENED_AT = "bankside.opened_at"
+"""Key in the `info` of a connection of the pool: when it was opened (monotonic clock)."""
 KEPT = 4
 """Connections that `driver` keeps for its next user, past SQLAlchemy's pool: a tenth less of the gateway's processor
 time for a read. As long as nobody else wants them.
 """
 KEPT_SECONDS = 60
 """Then they are used no more before they were in the pool, which ends those that are old."""
-
+DOUBT_SECONDS = 5.0
+"""Whoever gave up a connection after so long may have met a server that vanished without a word, and so would those who
+use the connections that were opened before: they are not used any more.
+"""
 
 _AWAY = (
     asyncpg.PostgresConnectionError,
@@ -89,6 +95,11 @@ class Database:
 
     def __init__(self, engine: AsyncEngine, *, kept: int = 0) -> None:
         self.engine = engine
+        self._doubted_at = float("-inf")
+        """Connections that were opened before are used no more (monotonic clock)."""
+        event.listen(engine.sync_engine, "connect", _opened)
+        event.listen(engine.sync_engine, "checkout", self._refuse_doubted)
+        event.listen(engine.sync_engine, "handle_error", _end_what_timed_out)
         self._kept_at_most = kept
         self._kept: list[_Driver] = []
         self._closed = False
@@ -132,7 +143,8 @@ class Database:
         """
         driver = await self._driver()
         try:
-            yield driver.connection
+            with self._doubting():
+                yield driver.connection
         except BaseException as error:
             if isinstance(error, asyncpg.PostgresError | ValueError) and not is_away(error):
                 self._release(driver)
@@ -174,7 +186,25 @@ class Database:
         async with AsyncExitStack() as stack:
             with self._asking_the_pool():
                 connection = await stack.enter_async_context(self.engine.connect())
-            yield connection
+            with self._doubting():
+                yield connection
+
+    @contextmanager
+    def _doubting(self) -> Iterator[None]:
+        """The use of a connection; see `DOUBT_SECONDS`."""
+        began = time.monotonic()
+        try:
+            yield
+        except (TimeoutError, asyncio.CancelledError):
+            if time.monotonic() - began >= DOUBT_SECONDS:
+                self._doubted_at = time.monotonic()
+                while self._kept:
+                    self._kept.pop().pooled.invalidate()
+            raise
+
+    def _refuse_doubted(self, _: object, record: ConnectionPoolEntry, __: object) -> None:
+        if record.info[OPENED_AT] < self._doubted_at:
+            raise InvalidatePoolError
 
     @contextmanager
     def _asking_the_pool(self) -> Iterator[None]:
@@ -249,13 +279,14 @@ def open_database(url: str, service: str, *, pool_size: int = 10) -> Database:
             },
         },
     )
-    event.listen(engine.sync_engine, "handle_error", _suspect_the_pool)
     return Database(engine, kept=min(KEPT, pool_size // 2))
 
 
-def _suspect_the_pool(context: ExceptionContext) -> None:
-    """A statement that timed out here, rather than being ended by the server, was on a connection whose peer is gone.
-    So may be those of others in the pool, each of which would cost its next user as long again.
-    """
+def _opened(_: object, record: ConnectionPoolEntry) -> None:
+    record.info[OPENED_AT] = time.monotonic()
+
+
+def _end_what_timed_out(context: ExceptionContext) -> None:
+    """A statement that timed out here, rather than being ended by the server: the connection's peer is gone."""
     if isinstance(context.original_exception, TimeoutError):
         context.is_disconnect = True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
+from functools import partial
 
 import pytest
 
@@ -16,17 +17,18 @@ async def waiting_for_the_bank(desk: Desk) -> str:
     transaction_id = str(uuid.uuid4())
     with pytest.raises(OutcomePending):
         await desk.send(command_id=transaction_id, wait_seconds=4)
-
-    async def withdrawn() -> bool:
-        return bool(
-            await desk.rows(
-                "SELECT 1 FROM wires WHERE transaction_id = $1 AND send_begun_at IS NULL",
-                uuid.UUID(transaction_id),
-            )
-        )
-
-    await desk.until("nothing was sent", withdrawn)
+    await desk.until("nothing was sent", partial(is_wire, desk, transaction_id, "IS NULL"))
     return transaction_id
+
+
+async def is_wire(desk: Desk, transaction_id: str, send_begun: str) -> bool:
+    """Whether it is recorded, with a first send that is so (SQL)."""
+    return bool(
+        await desk.rows(
+            f"SELECT 1 FROM wires WHERE transaction_id = $1 AND send_begun_at {send_begun}",
+            uuid.UUID(transaction_id),
+        )
+    )
 
 
 async def test_a_wire_that_was_not_sent_is_canceled_and_never_sent(desk: Desk) -> None:
@@ -69,6 +71,7 @@ async def test_a_wire_whose_outcome_is_unknown_is_not_canceled(desk: Desk) -> No
     transaction_id = str(uuid.uuid4())
     with pytest.raises(OutcomePending):
         await desk.send(command_id=transaction_id, wait_seconds=4)
+    await desk.until("it was sent", partial(is_wire, desk, transaction_id, "IS NOT NULL"))
 
     with pytest.raises(InvalidState):
         await desk.cancel(transaction_id)

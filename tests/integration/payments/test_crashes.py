@@ -6,6 +6,7 @@ import asyncio
 import re
 import uuid
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +37,10 @@ async def test_a_crash_in_a_crowd_changes_no_count(desk: Desk, point: str, repli
     account = desk.fund("acc_crowd", Decimal(10 * FUNDED))
     first = desk.office.replicas[0]
     await first.stop()
+    terms = await feed_terms(desk)
     await first.start(BANKSIDE_CRASH_AT=point)
+    # Before there is another replica that could follow the feed.
+    await desk.until("it follows the feed", partial(is_followed_since, desk, terms))
     await desk.office.run(replicas)
     if point == "payments.resumed":
         # Half of the wires are carried out, and nobody gets to know before the replica that crashes took one up again.
@@ -70,6 +74,16 @@ async def test_a_crash_in_a_crowd_changes_no_count(desk: Desk, point: str, repli
             assert type(outcome) is type(final[one])
     await desk.has_told(accepted, "created", "submitted")
     await desk.has_told(refused, "created", "rejected")
+
+
+async def feed_terms(desk: Desk) -> int:
+    """How often a replica became the one that follows the bank's feed."""
+    rows = await desk.rows("SELECT term FROM leader_lease WHERE name = 'feed:core'")
+    return sum(row["term"] for row in rows)
+
+
+async def is_followed_since(desk: Desk, terms: int) -> bool:
+    return await feed_terms(desk) > terms
 
 
 async def told(desk: Desk, transaction_id: str, **options: Any) -> Any:

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 import pytest_asyncio
 
+from tests.support.database_life import trust_life
 from tests.support.infrastructure import Environment, Infrastructure
 from tests.unit.payments.bench import Bench, open_bench
 
@@ -22,4 +23,5 @@ def quiet_environment(infrastructure: Infrastructure) -> Iterator[Environment]:
 @pytest_asyncio.fixture
 async def bench(quiet_environment: Environment) -> AsyncIterator[Bench]:
     async with open_bench(quiet_environment) as opened:
+        await trust_life(opened.database)
         yield opened
