@@ -17,6 +17,7 @@ from standardwebhooks import Webhook
 
 from tests.support.api import Key
 from tests.support.live import Live
+from tests.support.pace import pace
 from tests.support.receivers import receiver
 
 SUBSCRIPTIONS = "/webhooks/subscriptions"
@@ -42,7 +43,7 @@ async def listening(
     )
     try:
         assert process.stderr is not None
-        said = (await asyncio.wait_for(process.stderr.readline(), 30)).decode()
+        said = (await asyncio.wait_for(process.stderr.readline(), 30 * pace())).decode()
         assert said.startswith("Listening for"), said
         yield process
     finally:
@@ -53,7 +54,7 @@ async def listening(
 
 async def shown(process: asyncio.subprocess.Process) -> Any:
     assert process.stdout is not None
-    return json.loads(await asyncio.wait_for(process.stdout.readline(), 30))
+    return json.loads(await asyncio.wait_for(process.stdout.readline(), 30 * pace()))
 
 
 @pytest.mark.parametrize("family", ["partner", "customer"])
@@ -77,7 +78,7 @@ async def test_listen_shows_and_forwards_verified_deliveries_and_leaves_nothing_
         await api.post(f"{one}/test", None)
         delivery = await shown(p)
         p.send_signal(signal.SIGINT)
-        await asyncio.wait_for(p.communicate(), 30)
+        await asyncio.wait_for(p.communicate(), 30 * pace())
 
     assert (delivery["type"], delivery["verified"], delivery["status"]) == (
         "webhook_subscription.test",

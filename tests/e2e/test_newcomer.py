@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.live import Live
+from tests.support.pace import pace
 
 ROOT = Path(__file__).parents[2]
 BANKSIDE = str(Path(sys.executable).with_name("bankside"))
@@ -48,7 +49,7 @@ async def run(folder: Path, *command: str) -> str:
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
     )
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(60 * pace()):
         output, errors = await process.communicate()
     assert (process.returncode, errors.decode()) == (0, ""), output.decode()
     return output.decode()

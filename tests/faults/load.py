@@ -23,6 +23,7 @@ from tests.e2e.wires.hands import RATE, WIRE, Sender, sender_of
 from tests.support.api import Answer, Api
 from tests.support.bank import Row
 from tests.support.live import CUSTOMERS, ONBOARDED, Live
+from tests.support.pace import pace
 from tests.support.people import application, new_key
 from tests.support.receivers import receiver
 from tests.support.reconciling import assert_reconciled
@@ -102,7 +103,7 @@ class Load:
         self.subscriber = subscriber
         self.commands: list[Command] = []
         deadline = float(live.stack.env["BANKSIDE_GATEWAY_DEADLINE_SECONDS"])
-        self._answer_seconds = deadline + MARGIN_SECONDS
+        self._answer_seconds = deadline + MARGIN_SECONDS * pace()
         self._customer_ids = customer_ids
         self._delivered: list[Any] = []
         self._numbers = itertools.count(1)

@@ -21,6 +21,7 @@ from libs.runtime.process import Process
 from tests.integration.amqp_wire import Wire, wire_to
 from tests.support.event_bus import event_bus, made_up_events
 from tests.support.infrastructure import Environment
+from tests.support.pace import pace
 from tests.support.people import new_key
 from tests.support.waiting import eventually
 
@@ -80,7 +81,7 @@ async def test_an_ack_that_was_waiting_when_the_connection_died_does_not_end_the
                 made_up_events(3, "tenant", new_key()),
             )
             await bus.publish(first)
-            await asyncio.wait_for(begun.wait(), 5)
+            await asyncio.wait_for(begun.wait(), 5 * pace())
 
             wire.stall()
             talking = [
@@ -151,7 +152,7 @@ async def test_an_ack_behind_a_full_write_queue_does_not_outlive_a_connection_th
             first = made_up_events(1, "tenant", new_key())
             later = made_up_events(3, "tenant", new_key())
             await bus.publish(first)
-            await asyncio.wait_for(begun.wait(), 5)
+            await asyncio.wait_for(begun.wait(), 5 * pace())
 
             wire.stall()
             talking = [
@@ -229,7 +230,7 @@ async def test_a_batch_that_is_recorded_slowly_pauses_the_consumer_and_restarts_
             await broker.start(wait_seconds=5)
             first, later = (made_up_events(n, "tenant", new_key()) for n in (1, 20))
             await bus.publish(first)
-            await asyncio.wait_for(begun.wait(), 5)
+            await asyncio.wait_for(begun.wait(), 5 * pace())
             await bus.publish(later)
             await eventually("it says that it is paused", partial(is_not_ready, broker))
             for _ in range(4):  # sessions lost meanwhile take nothing
@@ -309,7 +310,7 @@ async def test_a_background_task_that_is_cancelled_by_what_it_waits_for_ends_the
     async def wait() -> None:
         await waited_for
 
-    async with process.background("waiting", wait()), asyncio.timeout(5):
+    async with process.background("waiting", wait()), asyncio.timeout(5 * pace()):
         await asyncio.sleep(0)
         waited_for.cancel()
         with pytest.raises(RuntimeError, match="cancelled by what it waited for"):

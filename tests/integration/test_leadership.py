@@ -23,6 +23,7 @@ from tests.integration.amqp_wire import Wire, wire_to
 from tests.integration.gateway.desk import until
 from tests.integration.test_outbox import an_event, is_empty, record
 from tests.support.infrastructure import Environment
+from tests.support.pace import pace
 
 FOLLOWED_SECONDS = 15.0
 """A lease and an election take 6 s; the rest is for a busy machine."""
@@ -63,7 +64,7 @@ async def running(candidate: Candidate) -> AsyncIterator[asyncio.Task[None]]:
 
 async def within(seconds: float, event: asyncio.Event) -> float:
     started = time.monotonic()
-    async with asyncio.timeout(seconds):
+    async with asyncio.timeout(seconds * pace()):
         await event.wait()
     return time.monotonic() - started
 
@@ -258,7 +259,7 @@ async def test_a_relay_that_was_frozen_is_followed_and_deletes_nothing_when_it_g
         return ()
 
     try:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(20 * pace()):
             assert await holder.stdout.readline() == f"publishing {event.event_id}\n".encode()
         follower = asyncio.create_task(outbox.Relay(database, publish).run_while_leading())
 
@@ -266,7 +267,7 @@ async def test_a_relay_that_was_frozen_is_followed_and_deletes_nothing_when_it_g
         await within(FOLLOWED_SECONDS, follows)
         holder.stdin.write(b"\n")
         holder.send_signal(signal.SIGCONT)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(20 * pace()):
             said = [line async for line in holder.stdout]
 
         assert said[-1] == b"lost\n"
@@ -310,9 +311,9 @@ async def test_a_statement_on_a_connection_that_died_ends_and_gives_its_place_ba
             async with getattr(database, how)() as connection:
                 statement = "SELECT 1" if how.startswith("driver") else text("SELECT 1")
                 await connection.execute(statement)
-        assert time.monotonic() - started < 6
+        assert time.monotonic() - started < 6 * pace()
         wire.cut()
-        async with asyncio.timeout(6):
+        async with asyncio.timeout(6 * pace()):
             await database.ping()
 
         await database.close()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import itertools
 import json
 import time
@@ -25,9 +24,12 @@ from libs.messaging.broker import Broker
 from libs.messaging.caller import Caller
 from libs.messaging.topology import EVENTS
 from libs.persistence.sealing import Keyring
+from tests.support.pace import pace
 from tests.support.stack import Stack
+from tests.support.waiting import eventually
 
 WAIT_SECONDS = 20.0
+ASK_SECONDS = 25.0
 EIN_SERIAL = itertools.count(100)
 
 
@@ -84,7 +86,9 @@ class World:
 
     async def ask(self, operation: Operation, principal: Principal, **command: Any) -> Any:
         request = operation.command(**command)
-        answer = await self.caller.query(operation, principal, request, time.time() + 25)
+        answer = await self.caller.query(
+            operation, principal, request, time.time() + ASK_SECONDS * pace()
+        )
         return answer["data"]
 
     async def onboard(self, partner: Principal, external_number: str = "998877665544") -> Any:
@@ -95,7 +99,7 @@ class World:
             ONBOARD_CUSTOMER.command.model_validate(application(external_number)),
             command_id=command_id,
             request_id=command_id,
-            deadline=time.time() + 25,
+            deadline=time.time() + ASK_SECONDS * pace(),
         )
         reply = await self.caller.command(envelope)
         assert reply.error is None, reply.error
@@ -147,9 +151,11 @@ class World:
         return [(event["type"], event["sequence"]) for event in seen.values()]
 
     async def until(self, condition: Callable[[], bool]) -> None:
-        async with asyncio.timeout(WAIT_SECONDS):
-            while not condition():
-                await asyncio.sleep(0.02)
+        async def holds() -> bool:
+            assert condition(), self.events[-10:]
+            return True
+
+        await eventually("what happened is told", holds, WAIT_SECONDS)
 
 
 @pytest.fixture

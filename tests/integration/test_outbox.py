@@ -29,6 +29,7 @@ from libs.runtime.process import Process
 from tests.integration.amqp_wire import wire_to
 from tests.integration.gateway.desk import WAIT_SECONDS, until
 from tests.support.infrastructure import Environment
+from tests.support.pace import pace
 
 
 def an_event(resource: str, sequence: int) -> Event:
@@ -193,7 +194,7 @@ async def test_a_relay_that_dies_is_replaced_by_another(database: Database) -> N
 
     await record(database, an_event("p1", 1))
     leader = asyncio.create_task(outbox.Relay(database, never).run_while_leading())
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(10 * pace()):
         await led.wait()
     follower = asyncio.create_task(outbox.Relay(database, publish).run_while_leading())
     with pytest.raises(TimeoutError):  # longer than it takes to look for something to publish

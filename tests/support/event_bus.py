@@ -15,6 +15,7 @@ from libs.contracts.customer_views import PersonEventData
 from libs.contracts.customers import CustomerStatus
 from libs.contracts.events import EVENT_TYPES, Event, new_event
 from libs.messaging.session_loss import session_loss_as_error
+from tests.support.pace import pace
 from tests.support.people import new_key
 from tests.support.waiting import eventually
 
@@ -78,7 +79,11 @@ async def published_whatever_happens(
         try:
             connection = await aio_pika.connect(amqp_url, timeout=5)
             with session_loss_as_error():
-                async with connection, asyncio.timeout(10), connection.channel() as channel:
+                async with (
+                    connection,
+                    asyncio.timeout(10 * pace()),
+                    connection.channel() as channel,
+                ):
                     exchange = await channel.get_exchange(EXCHANGE)
                     for event in events:
                         await exchange.publish(_message(event), event.type, mandatory=False)

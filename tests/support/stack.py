@@ -25,6 +25,7 @@ from deploy.local.services import SERVICES, Service, settings_of, stack_settings
 from libs.runtime.probes import http_ready
 from tests.support.infrastructure import Environment
 from tests.support.launching import Launch, Program, Running, forked
+from tests.support.pace import pace
 from tests.support.ports import free_ports
 
 READY_SECONDS = 30.0
@@ -81,7 +82,7 @@ class ServiceProcess:
     async def ready(self, timeout_seconds: float = READY_SECONDS) -> None:
         """Return when it is ready. Fails with its log when it dies or takes too long."""
         check = http_ready(LOOPBACK, self.admin_port)
-        deadline = time.monotonic() + timeout_seconds
+        deadline = time.monotonic() + timeout_seconds * pace()
         while True:
             with contextlib.suppress(OSError, TimeoutError):
                 if await check():
@@ -99,7 +100,7 @@ class ServiceProcess:
     async def ended(self, timeout_seconds: float = STOP_SECONDS) -> int:
         """Wait until it has ended by itself; its exit code, negative for a signal."""
         assert self._process is not None, f"{self.module} was not started"
-        deadline = time.monotonic() + timeout_seconds
+        deadline = time.monotonic() + timeout_seconds * pace()
         while (code := self._process.poll()) is None:
             if time.monotonic() > deadline:
                 raise AssertionError(f"{self.module}: still running after {timeout_seconds:g} s")
@@ -213,7 +214,7 @@ class Stack:
                     str(errors),
                 )
             )
-            deadline = time.monotonic() + READY_SECONDS
+            deadline = time.monotonic() + READY_SECONDS * pace()
             while (code := process.poll()) is None:
                 assert time.monotonic() < deadline, f"bankside {arguments}: still running"
                 await asyncio.sleep(POLL_SECONDS)

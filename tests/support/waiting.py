@@ -7,6 +7,8 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
+from tests.support.pace import pace
+
 T = TypeVar("T")
 
 EVENTUALLY_SECONDS = 20.0
@@ -18,8 +20,12 @@ async def eventually(
     attempt: Callable[[], Awaitable[T | None]],
     seconds: float = EVENTUALLY_SECONDS,
 ) -> T:
-    """The first result of `attempt` that is true. An AssertionError of it counts as not yet."""
-    deadline = time.monotonic() + seconds
+    """The first result of `attempt` that is true. An AssertionError of it counts as not yet.
+
+    Args:
+        seconds: on a quiet machine; see `pace`.
+    """
+    began = time.monotonic()
     last: object = None
     while True:
         try:
@@ -30,6 +36,8 @@ async def eventually(
             if result:
                 return result
             last = result
-        if time.monotonic() > deadline:
-            raise AssertionError(f"not within {seconds:g} s: {what}; last: {last}")
+        if time.monotonic() - began > seconds * pace():
+            raise AssertionError(
+                f"not within {time.monotonic() - began:.0f} s: {what}; last: {last}"
+            )
         await asyncio.sleep(POLL_SECONDS)

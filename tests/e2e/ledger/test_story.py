@@ -11,6 +11,7 @@ from pathlib import Path
 from pypdf import PdfReader
 
 from tests.support.live import Live
+from tests.support.pace import pace
 
 STORY_SECONDS = 120.0
 
@@ -35,7 +36,7 @@ async def test_the_story_is_told_to_its_end_and_leaves_the_statement(
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
     )
-    async with asyncio.timeout(STORY_SECONDS):
+    async with asyncio.timeout(STORY_SECONDS * pace()):
         output, errors = await process.communicate()
 
     story = output.decode()

@@ -16,6 +16,7 @@ from tests.e2e.webhooks.conftest import Cast
 from tests.support.api import Api
 from tests.support.event_bus import EventBus, made_up_events
 from tests.support.live import Live
+from tests.support.pace import pace
 from tests.support.ports import free_ports
 from tests.support.receivers import receiver
 from tests.support.stack import ServiceProcess
@@ -56,7 +57,7 @@ async def attempts_made(live: Live, replica: ServiceProcess) -> float:
 async def polled(api: Api, after: str, count: int) -> list[str]:
     """The ids of the next so many events, as a reader sees them that polls as fast as it can."""
     seen: list[str] = []
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(30 * pace()):
         while len(seen) < count:
             found, _ = await listed_events(
                 api, PARTNER, after=seen[-1] if seen else after, limit=17

@@ -34,6 +34,7 @@ from services.gateway import repository
 from services.gateway.credentials import secret_context
 from tests.support.api import Answer, Api, Interface, Key, fetch_interface, signed_headers
 from tests.support.infrastructure import Environment
+from tests.support.pace import pace
 from tests.support.stack import Stack
 
 GATEWAY = tuple(service for service in SERVICES if service.name == "gateway")
@@ -43,7 +44,7 @@ POLL_SECONDS = 0.02
 
 async def until(condition: Callable[[], Awaitable[Any]], seconds: float = WAIT_SECONDS) -> Any:
     """The first true answer of `condition`. Fails when there is none in time."""
-    async with asyncio.timeout(seconds):
+    async with asyncio.timeout(seconds * pace()):
         while not (answer := await condition()):
             await asyncio.sleep(POLL_SECONDS)
     return answer
@@ -115,7 +116,7 @@ class Desk:
     async def raw(self, request: bytes, *, seconds: float = 20.0) -> RawAnswer:
         """Send bytes on a connection of their own; the first answer to them."""
         port = int(self.base_url.rpartition(":")[2])
-        async with asyncio.timeout(seconds):
+        async with asyncio.timeout(seconds * pace()):
             reader, writer = await asyncio.open_connection(LOOPBACK, port)
             try:
                 writer.write(request)

@@ -33,6 +33,7 @@ from tests.integration.gateway.desk import (
 )
 from tests.support import people
 from tests.support.api import Answer, Api
+from tests.support.pace import pace
 
 pytestmark = pytest.mark.usefixtures("nothing_left")
 
@@ -227,7 +228,7 @@ async def test_two_requests_of_one_request_id_and_one_key_both_get_an_answer(des
     headers = {"X-Request-Id": "the-same"}
 
     async with serving(desk, Service()) as service:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(5 * pace()):
             answers = await asyncio.gather(
                 *(
                     api.call("PATCH", TARGET, BODY, idempotency_key=key, headers=headers)

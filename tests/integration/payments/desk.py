@@ -48,6 +48,7 @@ from libs.runtime.process import Process
 from libs.runtime.queries import QueryHandler, run_queries
 from tests.integration.payments.office import Office
 from tests.support.fake_core import Account, FakeCore, serving
+from tests.support.pace import pace
 from tests.support.waiting import eventually
 
 WAIT_SECONDS = 25.0
@@ -104,7 +105,7 @@ class Desk:
         principal: Principal | None = None,
         *,
         operation: Operation = table.SEND_WIRE,
-        wait_seconds: float = WAIT_SECONDS,
+        wait_seconds: float | None = None,
         command_id: str | None = None,
     ) -> Any:
         """The data of the reply. Raises what the reply carries."""
@@ -114,7 +115,7 @@ class Desk:
             command or wire(),
             command_id=command_id or str(uuid.uuid4()),
             request_id=str(uuid.uuid4()),
-            deadline=time.time() + wait_seconds,
+            deadline=time.time() + (wait_seconds or WAIT_SECONDS * pace()),
         )
         reply = await self.caller.command(envelope)
         if reply.error is not None:
@@ -131,14 +132,17 @@ class Desk:
         command = table.GET_WIRE.command.model_validate({"transaction_id": transaction_id})
         return (
             await self.caller.query(
-                table.GET_WIRE, principal or customer(), command, time.time() + WAIT_SECONDS
+                table.GET_WIRE,
+                principal or customer(),
+                command,
+                time.time() + WAIT_SECONDS * pace(),
             )
         )["data"]
 
     async def page(self, principal: Principal | None = None, **asked: Any) -> Any:
         command = table.LIST_WIRES.command.model_validate(asked)
         return await self.caller.query(
-            table.LIST_WIRES, principal or customer(), command, time.time() + WAIT_SECONDS
+            table.LIST_WIRES, principal or customer(), command, time.time() + WAIT_SECONDS * pace()
         )
 
     async def has_state(self, transaction_id: str, state: str, seconds: float = 20) -> Any:

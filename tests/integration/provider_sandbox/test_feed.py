@@ -4,6 +4,7 @@ import asyncio
 import uuid
 
 from tests.integration.provider_sandbox.bank import Bank, business
+from tests.support.pace import pace
 
 WRITERS = 20
 EACH = 10
@@ -27,7 +28,7 @@ async def test_a_reader_beside_twenty_writers_misses_nothing(bank: Bank) -> None
             page = (await bank.get("/identity/events", after=after, limit=7)).body["events"]
             read.extend((event["position"], event["identity_id"]) for event in page)
 
-    async with asyncio.timeout(30), asyncio.TaskGroup() as group:
+    async with asyncio.timeout(30 * pace()), asyncio.TaskGroup() as group:
         group.create_task(poll())
         for _ in range(WRITERS):
             group.create_task(write())

@@ -10,6 +10,7 @@ import pytest
 
 from tests.integration.provider_sandbox.bank import Bank
 from tests.integration.provider_sandbox.books import events_of, listed, transacted
+from tests.support.pace import pace
 
 MANY, FEW = 100_000, 100
 
@@ -43,7 +44,7 @@ async def test_a_hundred_thousand_are_made_within_thirty_seconds_and_every_page_
 
     many, made = await filled(bank, MANY, 365)
 
-    assert time.monotonic() - started < 30
+    assert time.monotonic() - started < 30 * pace()
     newest = (await listed(bank, many, "transactions", limit=1))["transactions"][0]
     oldest = await listed(bank, many, "transactions", limit=1, page=MANY)
     assert newest["settled_at"] == made["last_settled_at"]

@@ -18,6 +18,7 @@ from tests.integration.provider_sandbox.bank import Bank, business, external_acc
 from tests.integration.provider_sandbox.books import transacted
 from tests.integration.provider_sandbox.lists import end, page, rest
 from tests.integration.provider_sandbox.wires import Sender, act, open_sender, sent
+from tests.support.pace import pace
 
 OPERATIONS = {
     "/identity/customers": ("identity", "list_customers"),
@@ -122,7 +123,7 @@ async def test_a_reader_beside_the_writers_misses_nothing(
             after = read[-1]["position"] if read else before
             read.extend(await rest(bank, path, after, limit=7))
 
-    async with asyncio.timeout(30), asyncio.TaskGroup() as group:
+    async with asyncio.timeout(30 * pace()), asyncio.TaskGroup() as group:
         group.create_task(poll())
         for sender in senders:
             group.create_task(write(sender))
@@ -146,7 +147,7 @@ async def test_a_row_whose_transaction_ends_late_is_not_passed_by_a_later_one(
     process = await books.fetchval("SELECT pg_backend_pid()")
 
     adding = asyncio.create_task(bank.done(path, business("quick")))
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(10 * pace()):
         while not adding.done() and not await books.fetchval(
             "SELECT true FROM pg_stat_activity WHERE $1 = ANY(pg_blocking_pids(pid))", process
         ):
@@ -359,7 +360,7 @@ async def test_a_total_is_the_sum_of_the_postings_up_to_its_position(bank: Bank)
             rows, _ = await page(bank, "/financial/balances", id=sender.account_id)
             balances.extend(rows)
 
-    async with asyncio.timeout(30), asyncio.TaskGroup() as group:
+    async with asyncio.timeout(30 * pace()), asyncio.TaskGroup() as group:
         group.create_task(read())
         async with asyncio.TaskGroup() as writers:
             for _ in range(40):

@@ -19,6 +19,7 @@ from tests.integration.provider_sandbox.wires import (
     send,
     sent,
 )
+from tests.support.pace import pace
 from tests.support.stack import Stack
 
 WIRES = 1_000
@@ -119,7 +120,7 @@ async def test_a_reader_of_the_feed_beside_the_senders_misses_nothing(bank: Bank
             page = (await bank.get("/core/events", after=after, limit=7)).body["events"]
             read.extend((e["position"], e["type"], e["transaction_id"]) for e in page)
 
-    async with asyncio.timeout(60), asyncio.TaskGroup() as group:
+    async with asyncio.timeout(60 * pace()), asyncio.TaskGroup() as group:
         group.create_task(poll())
         for _ in range(20):
             group.create_task(write())

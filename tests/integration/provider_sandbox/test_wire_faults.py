@@ -16,6 +16,7 @@ from tests.integration.provider_sandbox.wires import (
     send,
     sent,
 )
+from tests.support.pace import pace
 
 
 async def attempt(request: Callable[[], Awaitable[Reply]]) -> Reply | None:
@@ -98,7 +99,7 @@ async def test_a_caller_who_left_during_the_latency_has_sent_his_wire_all_the_sa
     with pytest.raises(TimeoutError):
         await asyncio.wait_for(send(bank, sender, "40.00", key), 0.1)
     left = await bank.get(f"/core/wires/{key}")
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(10 * pace()):
         while (await bank.get(f"/core/wires/{key}")).status != 200:
             await asyncio.sleep(0.02)
     again = await send(bank, sender, "40.00", key)
@@ -122,7 +123,7 @@ async def test_under_all_faults_at_once_each_wire_is_sent_once_or_not_at_all(ban
             if reply is not None and reply.status < 500:
                 final[key] = reply.status
 
-    async with asyncio.timeout(60), asyncio.TaskGroup() as group:
+    async with asyncio.timeout(60 * pace()), asyncio.TaskGroup() as group:
         for _ in range(150):
             group.create_task(insist())
     await bank.call("DELETE", "/faults", headers={})

@@ -16,6 +16,7 @@ from tests.integration.provider_sandbox.wires import (
     send,
     sent,
 )
+from tests.support.pace import pace
 from tests.support.stack import Stack
 from tests.support.waiting import eventually
 
@@ -36,7 +37,7 @@ async def until(bank: Bank, sender: Sender, expected: list[str]) -> None:
 
 async def send_until_known(bank: Bank, sender: Sender, amount: str, key: str) -> Reply:
     """What an adapter does: the same key again until there is an answer that is one."""
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(60 * pace()):
         while True:
             with contextlib.suppress(aiohttp.ClientError):
                 reply = await send(bank, sender, amount, key)

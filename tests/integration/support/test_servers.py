@@ -10,6 +10,7 @@ import pytest
 
 from tests.support.infrastructure import Environment, Infrastructure
 from tests.support.own_servers import own_postgres
+from tests.support.pace import pace
 
 
 async def test_a_service_cannot_read_the_schema_of_another(empty_environment: Environment) -> None:
@@ -61,13 +62,13 @@ async def test_a_killed_postgres_comes_back_with_what_was_committed(
 
 
 async def connection_lost(connection: asyncpg.Connection) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(10 * pace()):
         while not connection.is_closed():
             await asyncio.sleep(0.01)
 
 
 async def reconnect(url: str) -> asyncpg.Connection:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(20 * pace()):
         while True:
             try:
                 return await asyncpg.connect(url, timeout=5)

@@ -23,6 +23,7 @@ from services.webhook_dispatcher.adapters.poster import Timeouts, open_poster
 from services.webhook_dispatcher.ports import Attempt, Verdict
 from tests.integration.webhooks.sending import HERE, NAME, SHORT, poster, to
 from tests.support.names import Names
+from tests.support.pace import pace
 from tests.support.receivers import (
     Answer,
     Authority,
@@ -110,7 +111,7 @@ async def test_what_nobody_asked_for_ends_a_kept_connection(flood: bytes) -> Non
         attempt = await sender.post(to(endpoint.url()))
         with at_most(16):
             go.set()
-            await asyncio.wait_for(_until_gone(endpoint.port), 10)
+            await asyncio.wait_for(_until_gone(endpoint.port), 10 * pace())
 
     assert attempt.verdict is Verdict.SUCCEEDED
 
@@ -227,7 +228,7 @@ async def test_a_post_that_is_cancelled_leaves_no_connection() -> None:
         await eventually("it arrived", _is_there(lambda: bool(endpoint.requests)))
         posting.cancel()
         await asyncio.gather(posting, return_exceptions=True)
-        await asyncio.wait_for(_until_gone(endpoint.port), 10)
+        await asyncio.wait_for(_until_gone(endpoint.port), 10 * pace())
 
     assert posting.cancelled()
 
@@ -243,7 +244,7 @@ async def test_an_endpoint_that_closes_kept_connections_costs_no_attempt() -> No
         attempts = []
         for _ in range(5):
             attempts.append(await sender.post(to(endpoint.url())))
-            await asyncio.wait_for(_until_gone(endpoint.port), 10)
+            await asyncio.wait_for(_until_gone(endpoint.port), 10 * pace())
 
     assert [attempt.verdict for attempt in attempts] == [Verdict.SUCCEEDED] * 5
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from libs.client import cli
+from tests.support.pace import pace
 from tests.unit.client.answering import KEY, gateway, problem, success
 
 BANKSIDE = (sys.executable, "-c", "from libs.client.cli import main; main()")
@@ -35,7 +36,7 @@ async def bankside(
             **environment,
         },
     )
-    out, err = await asyncio.wait_for(process.communicate(stdin), 30)
+    out, err = await asyncio.wait_for(process.communicate(stdin), 30 * pace())
     return process.returncode or 0, out.decode(), err.decode()
 
 

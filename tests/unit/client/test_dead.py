@@ -21,6 +21,7 @@ from libs.messaging.dead_letters import open_dead_letters
 from libs.messaging.envelope import Envelope, encode
 from libs.messaging.topology import declare_events, declare_service, events_queue
 from tests.support.infrastructure import Environment
+from tests.support.pace import pace
 
 QUEUE = "onboarding.commands"
 
@@ -45,7 +46,10 @@ async def broker(empty_environment: Environment) -> AsyncIterator[str]:
         queue = await channel.get_queue(QUEUE)
         for _ in range(2):
             await (await queue.get(timeout=5)).reject(requeue=False)
-        async with open_dead_letters(empty_environment.amqp_url) as letters, asyncio.timeout(10):
+        async with (
+            open_dead_letters(empty_environment.amqp_url) as letters,
+            asyncio.timeout(10 * pace()),
+        ):
             while await letters.count(f"{QUEUE}.dead") < 2:
                 await asyncio.sleep(0.02)
     yield empty_environment.amqp_url
@@ -59,7 +63,7 @@ async def dead(broker: str, *arguments: str) -> tuple[int, str, str]:
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
     )
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(30 * pace()):
         out, err = await process.communicate()
     return process.returncode or 0, out.decode(), err.decode()
 
@@ -97,7 +101,7 @@ async def test_an_event_is_listed_by_its_type_and_the_time_within_its_id(broker:
         )
         queue = await channel.get_queue(queue_name)
         await (await queue.get(timeout=5)).reject(requeue=False)
-        async with open_dead_letters(broker) as letters, asyncio.timeout(10):
+        async with open_dead_letters(broker) as letters, asyncio.timeout(10 * pace()):
             while not await letters.count(f"{queue_name}.dead"):
                 await asyncio.sleep(0.02)
 

@@ -20,6 +20,7 @@ from aiohttp import web
 
 from libs.contracts.exact_json import decode
 from libs.signing.webhook import key_of, sign
+from tests.support.pace import pace
 from tests.support.receivers import receiver, replies
 from tests.unit.client.answering import KEY, Gateway, gateway, problem, success
 
@@ -59,12 +60,12 @@ class Listening:
 
     async def line(self) -> str:
         assert self._process.stdout is not None
-        return (await asyncio.wait_for(self._process.stdout.readline(), 20)).decode()
+        return (await asyncio.wait_for(self._process.stdout.readline(), 20 * pace())).decode()
 
     async def interrupt(self) -> tuple[int, str]:
         """Exit status and the rest of standard error."""
         self._process.send_signal(signal.SIGINT)
-        _, err = await asyncio.wait_for(self._process.communicate(), 20)
+        _, err = await asyncio.wait_for(self._process.communicate(), 20 * pace())
         return self._process.returncode or 0, err.decode()
 
 
@@ -88,7 +89,7 @@ async def listening(base_url: str, *arguments: str) -> AsyncIterator[Listening]:
     process = await start(base_url, *arguments)
     try:
         assert process.stderr is not None
-        said = (await asyncio.wait_for(process.stderr.readline(), 20)).decode()
+        said = (await asyncio.wait_for(process.stderr.readline(), 20 * pace())).decode()
         found = re.search(r"http://127\.0\.0\.1:\d+/", said)
         assert found, said + (await process.stderr.read()).decode()
         yield Listening(process, found[0])
@@ -228,7 +229,7 @@ async def test_a_mistake_is_one_sentence(
 ) -> None:
     async with gateway(answer) as server:  # type: ignore[arg-type]
         process = await start(server.base_url, *arguments)
-        out, err = await asyncio.wait_for(process.communicate(), 20)
+        out, err = await asyncio.wait_for(process.communicate(), 20 * pace())
 
     assert (process.returncode, out) == (2, b"")
     assert said in err.decode()
@@ -238,7 +239,7 @@ async def test_a_mistake_is_one_sentence(
 async def test_a_port_that_is_taken_is_said_before_anything_is_subscribed() -> None:
     async with receiver() as taken, gateway(MADE) as server:
         process = await start(server.base_url, "--port", str(taken.port))
-        _, err = await asyncio.wait_for(process.communicate(), 20)
+        _, err = await asyncio.wait_for(process.communicate(), 20 * pace())
 
     assert process.returncode == 2
     assert (

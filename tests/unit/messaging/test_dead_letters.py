@@ -20,6 +20,7 @@ from libs.messaging.dead_letters import DeadLetters, ReplayRefused, dead_queues,
 from libs.messaging.envelope import Envelope, encode
 from libs.messaging.topology import dead_queue, declare_durable_queue, declare_exchanges
 from tests.support.infrastructure import Environment
+from tests.support.pace import pace
 from tests.support.waiting import eventually
 
 PRINCIPAL = Principal("tenant", "Tenant", Family.PARTNER, "sub_test")
@@ -74,7 +75,7 @@ async def queue(channel: AbstractChannel, letters: DeadLetters) -> AsyncIterator
 
 
 async def until_count(letters: DeadLetters, queue: str, count: int) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(10 * pace()):
         while await letters.count(queue) != count:
             await asyncio.sleep(0.02)
 

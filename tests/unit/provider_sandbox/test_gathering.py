@@ -13,6 +13,7 @@ from services.provider_sandbox.database import Connection, Database
 from services.provider_sandbox.gathering import Gathering
 from services.provider_sandbox.idempotency import Request
 from services.provider_sandbox.operations import GatheredWrite, Nothing
+from tests.support.pace import pace
 
 
 class AwayDatabase(Database):
@@ -52,7 +53,7 @@ async def test_every_caller_is_told_when_the_database_is_away_and_the_next_are_t
     database = AwayDatabase()
     work = Gathering(database, OPERATION)
 
-    async with asyncio.timeout(5), running(work):
+    async with asyncio.timeout(5 * pace()), running(work):
         for _ in range(2):
             answers = await asyncio.gather(
                 *(work.answer(request(number), Nothing()) for number in range(3)),
@@ -75,7 +76,7 @@ async def test_who_has_waited_too_long_or_comes_to_a_full_queue_is_not_served(
 
     with pytest.raises(TimeoutError, match="too many"):
         await work.answer(request(2), Nothing())
-    async with asyncio.timeout(5), running(work):
+    async with asyncio.timeout(5 * pace()), running(work):
         answers = await asyncio.gather(*waiting, return_exceptions=True)
 
     assert [type(answer) for answer in answers] == [TimeoutError] * 2

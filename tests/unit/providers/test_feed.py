@@ -15,6 +15,7 @@ from libs.providers.feed import (
     decode_entries,
     tail_feed,
 )
+from tests.support.pace import pace
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,7 @@ async def follow(journal: Memory, feed: list[Entry], until: int) -> None:
             "test", fetch, journal, poll_seconds=0.001, page_size=2, log=structlog.get_logger()
         )
     )
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(5 * pace()):
         while journal.at < until:
             await asyncio.sleep(0)
     tail.cancel()
@@ -117,7 +118,7 @@ async def test_a_feed_that_goes_backwards_is_not_applied() -> None:
             "test", fetch, journal, poll_seconds=0.001, page_size=10, log=structlog.get_logger()
         )
     )
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(5 * pace()):
         while journal.at < 2:
             await asyncio.sleep(0.001)
     tail.cancel()
@@ -237,7 +238,7 @@ async def tail_until_stopped(journal: Memory, fetch: Fetch[Entry]) -> None:
             "test", fetch, journal, poll_seconds=0.001, page_size=5, log=structlog.get_logger()
         )
     )
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(5 * pace()):
         while not journal.stops:
             await asyncio.sleep(0.001)
     tail.cancel()

@@ -7,6 +7,7 @@ import asyncio
 import pytest
 
 from libs.runtime.process import Process
+from tests.support.pace import pace
 
 
 async def test_a_dead_background_task_ends_the_process() -> None:
@@ -15,6 +16,6 @@ async def test_a_dead_background_task_ends_the_process() -> None:
     async def die() -> None:
         raise ZeroDivisionError
 
-    async with process.background("mortal", die()), asyncio.timeout(5):
+    async with process.background("mortal", die()), asyncio.timeout(5 * pace()):
         with pytest.raises(ZeroDivisionError):
             await process.until_failure()

@@ -14,6 +14,7 @@ from libs.runtime import child_logs, supervision
 from libs.runtime.processes import ProcessIdentity
 from libs.runtime.supervision import Change, ChildSpec, NotReady, ReadyCheck, Supervisor
 from libs.runtime.supervision_state import ChildState, SupervisorStatus, end_leftovers
+from tests.support.pace import pace
 
 SLEEPER = (sys.executable, "-c", "import time; time.sleep(60)")
 DEAF = """
@@ -25,7 +26,7 @@ time.sleep(60)
 
 
 async def until(condition: Callable[[], bool], timeout_seconds: float = 10) -> None:
-    async with asyncio.timeout(timeout_seconds):
+    async with asyncio.timeout(timeout_seconds * pace()):
         while not condition():
             await asyncio.sleep(0.01)
 

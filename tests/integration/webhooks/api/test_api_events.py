@@ -14,6 +14,7 @@ from libs.contracts import webhook_operations as table
 from libs.contracts.errors import NotFound
 from libs.contracts.principal import Principal
 from tests.integration.webhooks.api.desk import Desk, event_id_at
+from tests.support.pace import pace
 
 ODD_BODY = (
     b'{"data": {"amount":1234567890123456.78,  "small":1e-7, "note":"\\u00e9 \xc3\xa9"} ,'
@@ -161,7 +162,7 @@ async def test_who_polls_while_many_write_misses_none(desk: Desk) -> None:
             seen += await listed(desk, desk.customer, limit=7, **after)
         return seen
 
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(60 * pace()):
         seen, *written = await asyncio.gather(poll(), *(write(50) for _ in range(4)))
 
     assert len(seen) == len(set(seen))

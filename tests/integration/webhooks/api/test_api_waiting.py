@@ -12,6 +12,7 @@ import asyncpg
 
 from libs.contracts import webhook_operations as table
 from tests.integration.webhooks.api.desk import Desk
+from tests.support.pace import pace
 from tests.support.waiting import eventually
 
 MANY = 40
@@ -98,7 +99,7 @@ async def test_recoveries_of_one_subscription_wait_for_one_another_without_a_con
             for _ in range(MANY)
         ]
         attempts = await eventually("all recorded", recorded)
-        async with asyncio.timeout(PROMPT_SECONDS):
+        async with asyncio.timeout(PROMPT_SECONDS * pace()):
             await desk.ask(table.LIST_SUBSCRIPTIONS, desk.stranger)
 
     assert attempts == [1] + [0] * (MANY - 1)

@@ -16,6 +16,7 @@ from services.webhook_dispatcher.repository import dead_endpoints, deliveries, s
 from services.webhook_dispatcher.repository.dead_endpoints import Standing
 from services.webhook_dispatcher.repository.healths import Health
 from tests.integration.webhooks.engine.rig import Rig, an_event
+from tests.support.pace import pace
 from tests.support.waiting import eventually
 
 
@@ -40,7 +41,7 @@ async def test_what_is_pending_of_a_subscription_that_is_given_up_holds_up_nobod
 
     async with rig.engine() as publisher:
         await publisher.publish([an_event(tenant="t_1")])
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(20 * pace()):
             await holding.wait()
         await publisher.publish([an_event(n, tenant="t_2") for n in range(40)])
         try:

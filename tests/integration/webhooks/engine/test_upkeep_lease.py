@@ -15,6 +15,7 @@ from services.webhook_dispatcher.engine.rules import Rules
 from services.webhook_dispatcher.engine.upkeep import LEASE, Upkeep
 from services.webhook_dispatcher.repository import partitions
 from tests.integration.webhooks.engine.rig import Rig
+from tests.support.pace import pace
 
 
 class Freezing(GivingUp):
@@ -38,7 +39,7 @@ async def test_an_upkeep_whose_lease_was_taken_drops_no_partition(rig: Rig) -> N
     retention = Retention(rig.database, days, Rules().retention)
     upkeep = Upkeep(rig.database, days, freezing, retention, freezing.thawed.set)
     keeping = asyncio.create_task(upkeep.keep())
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(10 * pace()):
         await freezing.frozen.wait()
     await rig.change("UPDATE leader_lease SET lease_until = '-infinity'")
 

@@ -1,0 +1,95 @@
+"""Connections whose server vanished without FIN or RST: the first that is given up tells of all others."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack
+
+import pytest
+import pytest_asyncio
+from sqlalchemy import text
+
+from libs.persistence import engine
+from libs.persistence.engine import Database, open_database
+from tests.support.infrastructure import Environment
+from tests.support.routes import Route, route_to
+
+POOL_SIZE = 8
+GIVEN_UP_SECONDS = 0.5
+CLOSED_SECONDS = 2.0
+"""How long asyncpg lets a connection close, which its next user waits for."""
+MARGIN_SECONDS = 2.0
+
+
+async def use_driver(database: Database) -> None:
+    async with database.driver() as connection:
+        await connection.execute("SELECT 1")
+
+
+async def use_transaction(database: Database) -> None:
+    async with database.transaction() as connection:
+        await connection.execute(text("SELECT 1"))
+
+
+Use = Callable[[Database], Awaitable[None]]
+USES: list[Use] = [use_driver, use_transaction]
+
+
+@pytest_asyncio.fixture
+async def route(environment: Environment) -> AsyncIterator[Route]:
+    async with route_to(environment.database_urls["onboarding"]) as opened:
+        yield opened
+
+
+@pytest_asyncio.fixture
+async def database(route: Route) -> AsyncIterator[Database]:
+    """With as many connections as it may have, some of which are kept past the pool."""
+    opened = open_database(route.url, "vanished-test", pool_size=POOL_SIZE)
+    async with AsyncExitStack() as held:
+        for _ in range(POOL_SIZE):
+            await held.enter_async_context(opened.driver())
+    yield opened
+    route.cut()
+    await opened.close()
+
+
+@pytest.mark.parametrize("use", USES)
+@pytest.mark.parametrize("others", USES)
+async def test_after_one_was_given_up_late_the_others_are_opened_anew(
+    database: Database,
+    route: Route,
+    monkeypatch: pytest.MonkeyPatch,
+    use: Use,
+    others: Use,
+) -> None:
+    monkeypatch.setattr(engine, "DOUBT_SECONDS", GIVEN_UP_SECONDS / 2)
+    route.renew()
+
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(GIVEN_UP_SECONDS):
+            await use(database)
+
+    async with asyncio.timeout(CLOSED_SECONDS + MARGIN_SECONDS):
+        await asyncio.gather(*(others(database) for _ in range(POOL_SIZE)))
+
+
+async def test_what_was_given_up_early_says_nothing_of_the_others(
+    database: Database, route: Route
+) -> None:
+    route.stall()
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(GIVEN_UP_SECONDS):
+            await use_driver(database)
+    route.resume()
+
+    async with AsyncExitStack() as held:
+        connections = [await held.enter_async_context(database.driver()) for _ in range(POOL_SIZE)]
+        ages = [
+            await connection.fetchval(
+                "SELECT clock_timestamp() - backend_start FROM pg_stat_activity WHERE pid = pg_backend_pid()"
+            )
+            for connection in connections
+        ]
+
+    assert sum(age.total_seconds() > GIVEN_UP_SECONDS for age in ages) == POOL_SIZE - 1

@@ -1,0 +1,42 @@
+"""How much longer things take here and now than on the quiet machine for which the tests' deadlines are written.
+
+A deadline of a test says "something is stuck", not "this is slow": speed is what benchmarks measure. So deadlines are
+multiplied by `pace()`, which is how slow this processor is times how many runnable processes share each of its cores.
+
+Runs of `make faults`, whose subject is recovery in time, take every deadline as it is written.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from functools import cache
+
+LOOP = 200_000
+LOOP_SECONDS = 0.006
+"""Processor time of `LOOP` additions on the machine for which the deadlines are written."""
+SLOWEST = 6.0
+IS_STRICT = "BANKSIDE_LONG_FAULTS" in os.environ
+
+
+@cache
+def _slowness() -> float:
+    """Of the processor: 1 and more."""
+
+    def measure() -> float:
+        began = time.process_time()
+        total = 0
+        for number in range(LOOP):
+            total += number
+        return time.process_time() - began
+
+    return max(1.0, min(measure() for _ in range(5)) / LOOP_SECONDS)
+
+
+def pace() -> float:
+    """By how much to multiply a deadline: 1 on a quiet machine, never more than `SLOWEST`."""
+    if IS_STRICT:
+        return 1.0
+    cores = len(os.sched_getaffinity(0))
+    crowding = max(1.0, os.getloadavg()[0] / cores)
+    return min(SLOWEST, _slowness() * crowding)
