@@ -105,9 +105,16 @@ async def test_the_primary_moves_and_moves_back(bank: Bank) -> None:
     assert await primaries() == [second]
 
 
-async def test_an_account_is_opened_that_nobody_asked_for(bank: Bank) -> None:
+@pytest.mark.parametrize(
+    ("fields", "name"),
+    [({"first_name": "Ada", "last_name": "Lane"}, "Ada Lane"), ({"tin": "123456789"}, "Unknown")],
+)
+async def test_an_account_is_opened_that_nobody_asked_for(
+    bank: Bank, fields: object, name: str
+) -> None:
+    """The financial provider shows a name of it in any case: a feed's reader may rely on that."""
     customer_id = str(uuid.uuid4())
-    person = {"customer_id": customer_id, "kind": "person", "fields": {"tin": "123456789"}}
+    person = {"customer_id": customer_id, "kind": "person", "fields": fields}
     core_id = (await bank.done("/core/customers", person))["core_id"]
     await bank.done(f"/core/customers/{core_id}/close", {})
 
@@ -122,8 +129,8 @@ async def test_an_account_is_opened_that_nobody_asked_for(bank: Bank) -> None:
         (by_customer.body["account_id"], core_id, "open"),
         (closed.body["account_id"], core_id, "closed"),
     ]
-    [(kind, _)] = await events_of(bank, by_customer.body["account_id"])
-    assert kind == "account.opened"
+    [(kind, account)] = await events_of(bank, by_customer.body["account_id"])
+    assert (kind, account["name"]) == ("account.opened", name)
 
 
 @pytest.mark.parametrize(

@@ -90,6 +90,25 @@ STATEMENTS = (
         RETURN NULL;
     END $$
     """,
+    # The bank may open an account for any customer: each has a name.
+    "DROP VIEW account_of_customer",
+    """
+    CREATE VIEW account_of_customer AS
+        SELECT account.*, owner.customer_id,
+            coalesce(
+                owner.fields->>'business_name',
+                nullif(concat_ws(' ', owner.fields->>'first_name', owner.fields->>'last_name'), ''),
+                account.account_title
+            ) AS name,
+            owner.fields->>'dba' AS dba_name,
+            coalesce(earned.amount, 0) AS interest_earned_year_to_date,
+            CASE WHEN earned.amount IS NULL THEN 0
+                ELSE yield_earned(account.account_id, earned.amount, bank_day(now())) END
+                AS annual_percentage_yield_earned
+        FROM account JOIN core_customer AS owner USING (core_id)
+            LEFT JOIN interest_earned AS earned
+                ON earned.account_id = account.account_id AND earned.year = extract(year FROM bank_day(now()))
+    """,
 )
 
 
