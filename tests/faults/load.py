@@ -11,7 +11,7 @@ import itertools
 import json
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Collection, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
@@ -51,6 +51,14 @@ class Kind(Enum):
     WIRE = "wire"
     ONBOARDING = "onboarding"
     UPDATE = "update"
+
+
+TOLD: dict[Kind, set[str]] = {
+    Kind.WIRE: {"wire.created", "wire.completed"},
+    Kind.ONBOARDING: {"account.opened"},
+    Kind.UPDATE: {"customer.updated"},
+}
+"""By which events a command that is done is told."""
 
 
 @dataclass
@@ -162,23 +170,23 @@ class Load:
             assert seconds < self._answer_seconds, f"{shown} after {seconds:.1f} s"
             await asyncio.sleep(PAUSE_SECONDS)
 
-    async def is_carried(self, since: float) -> bool:
+    async def is_carried(self, since: float, kinds: Collection[Kind] = tuple(Kind)) -> bool:
         """Whether commands of each kind that were sent `since` then are done, and their events delivered."""
-        done = [c for c in self.commands if c.is_done and c.sent_at > since]
-        missing = set(Kind) - {command.kind for command in done}
+        done = [c for c in self.commands if c.is_done and c.sent_at > since and c.kind in kinds]
+        missing = set(kinds) - {command.kind for command in done}
         assert not missing, f"none is answered 200: {missing}"
         subjects = {subject for command in done if (subject := _subject_of(command))}
         for request in self.subscriber.requests[len(self._delivered) :]:
             self._delivered.append(json.loads(request.body))
         types = {e["type"] for e in self._delivered if subjects & _subjects_in(e["data"])}
-        awaited = {"wire.created", "wire.completed", "account.opened", "customer.updated"}
+        awaited = set().union(*(TOLD[kind] for kind in kinds))
         assert types >= awaited, f"not delivered: {awaited - types}"
         return True
 
-    async def is_on(self) -> None:
+    async def is_on(self, kinds: Collection[Kind] = tuple(Kind)) -> None:
         """Return when commands of each kind that are sent from now on are done, and their events delivered."""
         since = time.monotonic()
-        await eventually("the load is on", partial(self.is_carried, since), ON_SECONDS)
+        await eventually("the load is on", partial(self.is_carried, since, kinds), ON_SECONDS)
 
     async def finish(self) -> None:
         """Await the final answer of every command that was not given up."""

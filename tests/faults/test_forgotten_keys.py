@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
+import uuid
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ import pytest
 import pytest_asyncio
 
 from tests.e2e.wires.hands import WIRE, sender_of
-from tests.faults.load import onboarded_in_the_end
+from tests.faults.load import UNLIMITED, onboarded_in_the_end
 from tests.faults.test_crashes import LINKING, killed_at
 from tests.support.api import Answer, Api
 from tests.support.infrastructure import Environment, Infrastructure
@@ -73,8 +74,10 @@ async def forgetful(forgetful_environment: Environment) -> AsyncIterator[Deploym
 
 @pytest_asyncio.fixture
 async def live(forgetful: Deployment) -> AsyncIterator[Live]:
+    """With a partner of its own, who may ask as often as it takes."""
     async with hands_on(forgetful) as hands:
-        yield hands
+        partner = await hands.of_tenant(f"t_{uuid.uuid4().hex}", *UNLIMITED)
+        yield replace(hands, partner=partner)
 
 
 async def killed_in_each(

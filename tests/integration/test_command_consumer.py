@@ -125,8 +125,10 @@ async def is_not_ready(broker: Broker) -> bool:
     return not await is_ready(broker)
 
 
-async def is_back(wire: Wire, than: int) -> bool:
-    return wire.connections > than
+async def is_replaced(wire: Wire, connections: int) -> bool:
+    """Cuts what there is, a connection that was just being made included, until there is another one."""
+    wire.cut()
+    return wire.connections > connections
 
 
 async def test_sessions_lost_while_the_database_is_away_count_against_no_command(
@@ -143,9 +145,7 @@ async def test_sessions_lost_while_the_database_is_away_count_against_no_command
             not_ready = await is_not_ready(broker)
             taken = len(inbox.begun)
             for _ in range(8):
-                connections = wire.connections
-                wire.cut()
-                await eventually("it is back", partial(is_back, wire, connections))
+                await eventually("it is back", partial(is_replaced, wire, wire.connections))
             await asyncio.sleep(2 * consumption.STALL_SECONDS)
             taken_meanwhile = len(inbox.begun) - taken
             inbox.is_there.set()

@@ -117,11 +117,14 @@ class Live:
         seconds: float = 30,
         api: Api | None = None,
     ) -> Answer:
-        """The answer under this Idempotency-Key once it is final. `outcome_pending` and the like are not."""
+        """The answer under this Idempotency-Key once it is final. `outcome_pending` and the like are not, nor is that
+        it was asked for too often.
+        """
 
         async def asked() -> Answer | None:
             answer = await (api or self.partner).call(method, target, body, idempotency_key=key)
-            unfinished = answer.status >= 500 or answer.code == "idempotency_in_progress"
+            codes = {"idempotency_in_progress", "rate_limited"}
+            unfinished = answer.status >= 500 or answer.code in codes
             return None if unfinished else answer
 
         return await eventually(f"{method} {target} is final", asked, seconds)
