@@ -70,10 +70,11 @@ DDL = (
             ::double precision
         FROM database_life trusted
         WHERE trusted.checked_at IS NOT NULL AND trusted.started_at <> pg_postmaster_start_time()
-            AND trusted.first_seen_at < (
+            -- The present life has no row until it is seen for the first time.
+            AND trusted.first_seen_at < coalesce((
                 SELECT min(doubted.first_seen_at) FROM database_life doubted
                 WHERE doubted.checked_at IS NULL AND doubted.started_at = pg_postmaster_start_time()
-                    OR doubted.missing_records <> '{}' AND doubted.closed_at IS NULL)
+                    OR doubted.missing_records <> '{}' AND doubted.closed_at IS NULL), 'infinity')
     $$
     """,
     """

@@ -15,6 +15,7 @@ from libs.persistence import continuity
 from libs.persistence.continuity import Compared, Continuity, Page
 from libs.persistence.engine import Database, open_database
 from tests.support.infrastructure import Environment
+from tests.support.pace import pace
 
 TRANSIT_SECONDS = 60.0
 
@@ -140,6 +141,20 @@ async def test_a_life_that_no_service_has_seen_yet_began_now(database: Database)
         await connection.execute(text("DELETE FROM database_life"))
 
     assert await lost_history_seconds(database) == 0
+
+
+async def test_what_a_life_may_lack_is_no_older_than_the_life_before_also_while_nobody_has_seen_it(
+    database: Database, check: Continuity
+) -> None:
+    await check.check()
+    async with database.transaction() as connection:
+        await connection.execute(
+            text("UPDATE database_life SET started_at = started_at - interval '1 day'")
+        )
+        unseen = await connection.execute(text("SELECT lost_history_began_seconds()"))
+        began_seconds = unseen.scalar_one()
+
+    assert 0 <= began_seconds < 60 * pace()
 
 
 async def test_a_life_is_not_compared_while_earlier_writes_may_be_on_their_way(
