@@ -35,8 +35,8 @@ WIRE_CALLERS, ONBOARDING_CALLERS, UPDATE_CALLERS = 4, 2, 2
 PAUSE_SECONDS = 0.2
 """Between an answer and the caller's next command: a load that two cores carry beside everything else."""
 FUNDS = Decimal(100_000_000)
-WAITS = {"BANKSIDE_GATEWAY_DEADLINE_SECONDS": "8", "BANKSIDE_PROVIDER_TIMEOUT_SECONDS": "2"}
-"""Of a stack that a load runs on: callers are told `outcome_pending` after 5 s."""
+DEADLINE_SECONDS = 8.0
+"""Of the gateway, on a quiet machine: callers are told `outcome_pending` after 5 s."""
 MARGIN_SECONDS = 4.0
 """Beyond the gateway's deadline, for the machine may be busy."""
 FINAL_SECONDS = 40.0
@@ -45,6 +45,15 @@ FINALS_AT_ONCE = 16
 ON_SECONDS = 60.0
 """Says nothing about the stack, for nothing has happened to it: the machine may be busy."""
 UNLIMITED = ("--writes-per-minute", "1000000", "--reads-per-minute", "1000000")
+
+
+def waits() -> dict[str, str]:
+    """Settings of a stack that a load runs on. At the longest, they are the product's defaults."""
+    slower = min(pace(), 2.5)
+    return {
+        "BANKSIDE_GATEWAY_DEADLINE_SECONDS": str(DEADLINE_SECONDS * slower),
+        "BANKSIDE_PROVIDER_TIMEOUT_SECONDS": str(2 * slower),
+    }
 
 
 class Kind(Enum):

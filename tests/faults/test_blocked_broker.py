@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest_asyncio
 
-from tests.faults.load import WAITS, Kind, Load, new_load
+from tests.faults.load import Kind, Load, new_load, waits
 from tests.support.infrastructure import Environment
 from tests.support.live import Deployment, hands_on
 from tests.support.own_servers import OwnRabbitMQ, own_rabbitmq
@@ -39,7 +39,7 @@ async def blockable(fresh_environment: Environment, tmp_path: Path) -> AsyncIter
         environment = replace(fresh_environment, amqp_url=rabbitmq.amqp_url)
         events = RecordedEvents(rabbitmq.amqp_url)
         await events.begin()
-        stack = await opened.enter_async_context(running_stack(environment, tmp_path, **WAITS))
+        stack = await opened.enter_async_context(running_stack(environment, tmp_path, **waits()))
         live = await opened.enter_async_context(hands_on(Deployment(stack, events)))
         load = await opened.enter_async_context(new_load(live, "blocked"))
         await rabbitmq.settled()

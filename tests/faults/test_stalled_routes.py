@@ -16,8 +16,7 @@ import pytest_asyncio
 from deploy.local.ports import LOOPBACK
 from deploy.local.services import ROLES
 from libs.runtime.probes import http_ready
-from tests.faults.load import WAITS, Load, new_load
-from tests.faults.machine import NEEDS_THE_MACHINE
+from tests.faults.load import Load, new_load, waits
 from tests.support.infrastructure import Environment, Infrastructure
 from tests.support.live import Deployment, Live, hands_on
 from tests.support.recorded_events import RecordedEvents
@@ -25,7 +24,7 @@ from tests.support.routes import Direction, Route, route_to
 from tests.support.stack import running_stack
 from tests.support.waiting import eventually
 
-pytestmark = [NEEDS_THE_MACHINE, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 SERVICES = tuple(role for role in ROLES if role != "provider_sandbox")
 SERVERS = ("database", "broker")
@@ -89,7 +88,7 @@ async def routed_stack(
     await events.begin()
     async with AsyncExitStack() as opened:
         routes = {}
-        settings = dict(WAITS)
+        settings = waits()
         for service in SERVICES:
             for server, url in (
                 ("database", environment.database_urls[service]),

@@ -16,7 +16,7 @@ LOOP = 200_000
 LOOP_SECONDS = 0.006
 """Processor time of `LOOP` additions on the machine for which the deadlines are written."""
 SLOWEST = 6.0
-IS_STRICT = "BANKSIDE_LONG_FAULTS" in os.environ
+IS_STRICT = "BANKSIDE_TEST_STRICT" in os.environ
 
 
 @cache
