@@ -31,6 +31,7 @@ from libs.messaging.envelope import (
     raw,
     reply_context,
 )
+from libs.messaging.late_refusals import LateRefusals
 from libs.messaging.publishing import Properties, publish
 from libs.messaging.session import Session
 from libs.messaging.topology import COMMANDS, QUERIES, declare_exchanges
@@ -52,6 +53,7 @@ class Caller:
         self._channel: AbstractChannel | None = None
         self._reply_to: str | None = None
         self._batchers: dict[str, Batcher[Envelope, None]] = {}
+        self._late_refusals = LateRefusals(self._publish_command)
         self._log = structlog.get_logger("caller")
 
     async def attach(self, session: Session) -> None:
@@ -165,8 +167,16 @@ class Caller:
 
         Raises:
             Unavailable: the broker refused it, returned it or never got it.
-            OutcomePending: it may have been accepted, and there was no reply in time.
+            OutcomePending: it may have been accepted, and there was no reply in time. It goes on, also when its service
+                refuses it after that (see `late_refusals`).
         """
+        try:
+            return await self._publish_command(envelope)
+        except OutcomePending:
+            self._late_refusals.told_pending(envelope)
+            raise
+
+    async def _publish_command(self, envelope: Envelope) -> Reply:
         channel, reply_to = self._channel, self._reply_to
         if channel is None or reply_to is None:
             raise Unavailable
@@ -187,6 +197,8 @@ class Caller:
         except (DeliveryError, ChannelInvalidStateError) as error:
             raise Unavailable from error  # refused, returned, or never written
         except TimeoutError:
+            if future.done() and not future.cancelled():  # while this process was busy, or frozen
+                return future.result()
             raise OutcomePending from None
         except Exception as error:
             # From the first byte on, no error says that the command was not taken.
@@ -235,7 +247,9 @@ class Caller:
             return
         for reply in replies:
             future = self._waiting.get(reply.to)
-            if future is not None and not future.done():
+            if future is None or future.cancelled():
+                self._late_refusals.take(reply)
+            elif not future.done():
                 future.set_result(reply)
 
 
