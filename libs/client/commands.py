@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
 from importlib import import_module
 from importlib.metadata import entry_points
-from typing import Annotated, Any
+from typing import Any
 from uuid import UUID
 
 import msgspec
-from cyclopts import App, Parameter
+from cyclopts import App
 from rich.markup import escape
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.client.database import database_variable, with_database
+from libs.client.decisions import (
+    Flag,
+    agrees,
+    operator_of,
+    reason_of,
+    refuse_to_ask_in_json,
+    require_terminal,
+)
 from libs.client.mistakes import OperatorMistake
 from libs.client.operators import OPERATORS
 from libs.client.output import age, console, print_json
@@ -30,8 +37,6 @@ from libs.persistence.engine import Database
 from libs.persistence.parking import OpenCommand
 
 MAX_SHOWN = 1000
-LONGEST_REASON = 500
-LONGEST_NAME = 100
 WHY_NOT_ABANDONED = "why_not_abandoned"
 """The name under which a service's module of operators' commands has its `WhyNotAbandoned`, if it has one."""
 
@@ -44,8 +49,6 @@ WhyNotAbandoned = Callable[[AsyncConnection, str, UUID], Awaitable[str | None]]
 """Why a command of this operation and id must not be abandoned, as a sentence; None when it may be. The command is
 locked by the transaction.
 """
-
-Flag = Annotated[bool, Parameter(negative=())]
 
 app = App(name="commands", help="Commands that are not finished: list, retry, abandon.")
 
@@ -137,13 +140,8 @@ def abandon(
         yes: Do not ask.
         json: Print one JSON document; needs --yes.
     """
-    reason, operator = reason.strip(), (by or os.environ.get("USER", "")).strip()
-    if not 0 < len(reason) <= LONGEST_REASON:
-        raise OperatorMistake(f"--reason is 1 to {LONGEST_REASON} characters.")
-    if not 0 < len(operator) <= LONGEST_NAME:
-        raise OperatorMistake(f"Say who decides: --by is 1 to {LONGEST_NAME} characters.")
-    if json and not yes:
-        raise OperatorMistake("With --json nothing is asked: give --yes as well.")
+    reason, operator = reason_of(reason), operator_of(by)
+    refuse_to_ask_in_json(yes=yes, json=json)
     name, found = _look_up(command_id, service)
     if not yes and not _agreed(name, found):
         console().print("Nothing was done.")
@@ -246,13 +244,9 @@ def _still_open(command: OpenCommand | None, command_id: UUID) -> OpenCommand:
 
 
 def _agreed(service: str, command: OpenCommand) -> bool:
-    if not sys.stdin.isatty():
-        raise OperatorMistake(
-            "This is no terminal, so the command cannot ask: give --yes to go on without asking."
-        )
+    require_terminal()
     _show(service, command)
-    answer = console().input("End it for good, whatever it has done? \\[y/N] ")
-    return answer.strip().lower() in {"y", "yes"}
+    return agrees("End it for good, whatever it has done?")
 
 
 def _show(service: str, command: OpenCommand) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
 from typing import Annotated, Any, TypeVar
@@ -13,6 +12,7 @@ from cyclopts import App, Parameter
 from rich.markup import escape
 
 from libs.client import settings
+from libs.client.decisions import Flag, agrees, refuse_to_ask_in_json, require_terminal
 from libs.client.mistakes import OperatorMistake
 from libs.client.output import age, console, pretty, print_json
 from libs.messaging.broker import BROKER_ERRORS
@@ -29,7 +29,6 @@ from libs.messaging.topology import dead_queue
 app = App(name="dead", help="Look at dead letters and send them again.")
 
 T = TypeVar("T")
-Flag = Annotated[bool, Parameter(negative=())]
 
 
 @app.command(name="list")
@@ -128,8 +127,7 @@ def replay(
         raise OperatorMistake(
             "Say which letters: ids as `bankside dead list` shows them, or --all."
         )
-    if json and not yes:
-        raise OperatorMistake("With --json nothing is asked: give --yes as well.")
+    refuse_to_ask_in_json(yes=yes, json=json)
 
     async def look(letters: DeadLetters) -> list[DeadLetter]:
         found = [letter for name in names for letter in await letters.look(name)]
@@ -228,16 +226,14 @@ def _found(letters: list[DeadLetter], identifier: str) -> list[DeadLetter]:
 
 
 def _agreed(letters: list[DeadLetter]) -> bool:
-    if not sys.stdin.isatty():
-        raise OperatorMistake("There is nobody to ask here: give --yes to send without asking.")
+    require_terminal()
     out, now = console(), datetime.now(UTC)
     for letter in letters:
         out.print(
             f"  {letter.message_id}  {escape(_operation(letter))}  sent [bold]{age(letter.sent_at, now)}[/] ago, "
             f"dead for {age(letter.died_at, now)}"
         )
-    answer = out.input("Their callers may have sent anew since. Send these again? [y/N] ")
-    return answer.strip().lower() in {"y", "yes"}
+    return agrees("Their callers may have sent anew since. Send these again?")
 
 
 def _summary(letter: DeadLetter) -> dict[str, Any]:

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-import getpass
-import sys
 from dataclasses import asdict
 from datetime import UTC, datetime
-from typing import Annotated, Any
+from typing import Any
 
 import msgspec
-from cyclopts import App, Parameter
+from cyclopts import App
 from rich.markup import escape
 
 from libs.client.database import with_database
+from libs.client.decisions import (
+    Flag,
+    agrees,
+    operator_of,
+    reason_of,
+    refuse_to_ask_in_json,
+    require_terminal,
+)
 from libs.client.mistakes import OperatorMistake
 from libs.client.output import age, console, print_json
 from libs.persistence import feed_stops
@@ -21,10 +27,8 @@ from libs.persistence.feed_stops import Skip, Standing
 
 SERVICES = ("ledger_read", "onboarding", "payments")
 """Those that follow feeds. A feed is named after its service too: `onboarding/identity`."""
-LONGEST_REASON = 255
 SKIPS_SHOWN = 20
 
-Flag = Annotated[bool, Parameter(negative=())]
 
 app = App(name="feeds", help="Provider feeds: where they stand, entries that stop them.")
 
@@ -94,7 +98,16 @@ def show(feed: str, /, *, json: Flag = False) -> int:
 
 
 @app.command
-def skip(feed: str, /, *, position: int, reason: str, yes: Flag = False, json: Flag = False) -> int:
+def skip(
+    feed: str,
+    /,
+    *,
+    position: int,
+    reason: str,
+    by: str | None = None,
+    yes: Flag = False,
+    json: Flag = False,
+) -> int:
     """Have the entry skipped at which a feed stands still. What it reports is then never applied.
 
     The feed moves past the entry at its next try, within 30 s. Who asked for it, and why, is recorded.
@@ -103,23 +116,21 @@ def skip(feed: str, /, *, position: int, reason: str, yes: Flag = False, json: F
         feed: As listed, such as `payments/core`.
         position: Of the entry, as shown.
         reason: Why it may be skipped, and what was done about what it reports.
+        by: Who decides; without, the name of the user of this terminal.
         yes: Do not ask.
         json: Print one JSON document; needs --yes.
     """
     service, name = _parsed(feed)
-    if not 0 < len(reason.strip()) <= LONGEST_REASON:
-        raise OperatorMistake(f"--reason is 1 to {LONGEST_REASON} characters.")
-    if json and not yes:
-        raise OperatorMistake("With --json nothing is asked: give --yes as well.")
+    reason, asked_by = reason_of(reason), operator_of(by)
+    refuse_to_ask_in_json(yes=yes, json=json)
     if not yes and not _agreed(feed, position):
         console().print("Nothing was done.")
         return 1
-    asked_by = getpass.getuser()
 
     async def work(database: Database) -> bool:
         async with database.transaction() as connection:
             return await feed_stops.ask_to_skip(
-                connection, name, position, reason=reason.strip(), asked_by=asked_by
+                connection, name, position, reason=reason, asked_by=asked_by
             )
 
     if not with_database(service, work):
@@ -151,12 +162,8 @@ def _parsed(feed: str) -> tuple[str, str]:
 
 
 def _agreed(feed: str, position: int) -> bool:
-    if not sys.stdin.isatty():
-        raise OperatorMistake(
-            "This is no terminal, so the command cannot ask: give --yes to go on without asking."
-        )
-    question = f"Skip the entry at {position} of {escape(feed)}, for good? \\[y/N] "
-    return console().input(question).strip().lower() in {"y", "yes"}
+    require_terminal()
+    return agrees(f"Skip the entry at {position} of {escape(feed)}, for good?")
 
 
 def _show_line(service: str, standing: Standing) -> None:

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import getpass
-from typing import Annotated, Literal
+from typing import Literal
 
-from cyclopts import App, Parameter
+from cyclopts import App
 
 from libs.client.database import with_database
+from libs.client.decisions import Flag, operator_of, reason_of
 from libs.client.mistakes import OperatorMistake
 from libs.client.output import console, print_json
 from libs.persistence import continuity
 from libs.persistence.continuity import WentBack
 from libs.persistence.engine import Database
 
-Flag = Annotated[bool, Parameter(negative=())]
 Service = Literal["onboarding", "payments"]
 SERVICES: tuple[Service, ...] = ("onboarding", "payments")
-LONGEST_REASON = 255
 
 app = App(
     name="restores",
@@ -55,19 +53,20 @@ def list_restores(*, json: Flag = False) -> int:
 
 
 @app.command
-def declare(service: Service, /, *, reason: str, json: Flag = False) -> int:
+def declare(service: Service, /, *, reason: str, by: str | None = None, json: Flag = False) -> int:
     """Say that a service's database was restored: from now on each first send asks the provider first.
 
     Args:
         service: Whose database.
         reason: What was done.
+        by: Who says so; without, the name of the user of this terminal.
         json: Print one JSON document.
     """
-    _check(reason)
+    why = f"{operator_of(by)}: {reason_of(reason)}"
 
     async def work(database: Database) -> None:
         async with database.transaction() as connection:
-            await continuity.declare(connection, f"{getpass.getuser()}: {reason}")
+            await continuity.declare(connection, why)
 
     with_database(service, work)
     if json:
@@ -78,19 +77,20 @@ def declare(service: Service, /, *, reason: str, json: Flag = False) -> int:
 
 
 @app.command
-def close(service: Service, /, *, reason: str, json: Flag = False) -> int:
+def close(service: Service, /, *, reason: str, by: str | None = None, json: Flag = False) -> int:
     """Say that what was missing has been seen to: first sends are sent at once again.
 
     Args:
         service: Whose database.
         reason: What was found.
+        by: Who says so; without, the name of the user of this terminal.
         json: Print one JSON document.
     """
-    _check(reason)
+    operator, found = operator_of(by), reason_of(reason)
 
     async def work(database: Database) -> int:
         async with database.transaction() as connection:
-            return await continuity.close(connection, by=getpass.getuser(), reason=reason)
+            return await continuity.close(connection, by=operator, reason=found)
 
     if not with_database(service, work):
         raise OperatorMistake(f"Nothing is missing from the database of {service}.")
@@ -104,8 +104,3 @@ def close(service: Service, /, *, reason: str, json: Flag = False) -> int:
 async def _open_cases(database: Database) -> list[WentBack]:
     async with database.transaction() as connection:
         return await continuity.open_cases(connection)
-
-
-def _check(reason: str) -> None:
-    if not 0 < len(reason.strip()) <= LONGEST_REASON:
-        raise OperatorMistake(f"--reason is 1 to {LONGEST_REASON} characters.")

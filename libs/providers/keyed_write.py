@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Generic, Literal, TypeVar
 from uuid import UUID
 
@@ -76,7 +76,12 @@ class KeyedWrite(Generic[AnswerT]):
             return self._refused(refusal)
         except AttemptFailed as error:
             return Unknown(str(error))
-        return Absent() if held is None else self._accepted(held.body)
+        if held is None:
+            return Absent()
+        found = self._accepted(held.body)
+        if isinstance(found, Unknown):
+            return replace(found, needs_operator=True)  # the provider keeps the answer as it is
+        return found
 
     def _accepted(self, answer: Any) -> Accepted[AnswerT] | Unknown:
         try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -14,6 +13,7 @@ from rich.markup import escape
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.client.database import with_database
+from libs.client.decisions import Flag, operator_of, reason_of
 from libs.client.mistakes import OperatorMistake
 from libs.client.output import age, console, print_json
 from libs.contracts.exact_json import NotExactJson, decode
@@ -30,10 +30,7 @@ from services.onboarding.resolving import CannotResolve, Resolved, resolve_step
 
 SERVICE = "onboarding"
 MAX_SHOWN = 1000
-LONGEST_NAME = 100
-LONGEST_REASON = 500
 
-Flag = Annotated[bool, Parameter(negative=())]
 
 app = App(name="sagas", help="Commands of onboarding that are not finished, compensations refused.")
 
@@ -96,19 +93,15 @@ def resolve(
             happened. refused: the provider refused it.
         reason: Whence this is known.
         result: With done, the provider's answer to the step as a JSON object.
-        by: Who decides; the user of this shell unless given.
+        by: Who decides; without, the name of the user of this terminal.
         json: Print one JSON document.
     """
-    operator = (by or os.environ.get("USER") or "").strip()
-    if not 0 < len(operator) <= LONGEST_NAME:
-        raise OperatorMistake(f"--by is 1 to {LONGEST_NAME} characters.")
-    if not 0 < len(reason.strip()) <= LONGEST_REASON:
-        raise OperatorMistake(f"--reason is 1 to {LONGEST_REASON} characters.")
+    operator, why = operator_of(by), reason_of(reason)
     answer = _decoded(result)
 
     async def work(database: Database) -> Resolved:
         return await resolve_step(
-            database, saga_id, step, decision, by=operator, reason=reason.strip(), result=answer
+            database, saga_id, step, decision, by=operator, reason=why, result=answer
         )
 
     try:

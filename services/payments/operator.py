@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 from uuid import UUID
@@ -12,6 +11,13 @@ from rich.markup import escape
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.client.database import with_database
+from libs.client.decisions import (
+    Flag,
+    agrees,
+    reason_of,
+    refuse_to_ask_in_json,
+    require_terminal,
+)
 from libs.client.mistakes import OperatorMistake
 from libs.client.output import age, console, print_json
 from libs.contracts.payments_operations import SEND_WIRE
@@ -26,7 +32,6 @@ from services.payments.resolving import CannotResolve, resolve_wire
 SERVICE = "payments"
 MAX_SHOWN = 1000
 
-Flag = Annotated[bool, Parameter(negative=())]
 
 app = App(name="wires", help="Wires: list, show, resolve those whose outcome is not known.")
 
@@ -116,10 +121,9 @@ def resolve(
     """
     if (decision is None) != (reason is None):
         raise OperatorMistake("--as and --reason go together.")
-    if reason is not None and not (0 < len(reason.strip()) <= LONGEST_REASON):
-        raise OperatorMistake(f"--reason is 1 to {LONGEST_REASON} characters.")
-    if json and not yes:
-        raise OperatorMistake("With --json nothing is asked: give --yes as well.")
+    if reason is not None:
+        reason = reason_of(reason, longest=LONGEST_REASON)
+    refuse_to_ask_in_json(yes=yes, json=json)
     wire, _ = _look_up(transaction_id)
     if not yes and not _agreed(wire, decision):
         console().print("Nothing was done.")
@@ -127,7 +131,7 @@ def resolve(
 
     async def work(database: Database) -> WireRecord:
         state = WireState(decision) if decision else None
-        return await resolve_wire(database, transaction_id, state, (reason or "").strip())
+        return await resolve_wire(database, transaction_id, state, reason or "")
 
     try:
         resolved = with_database(SERVICE, work)
@@ -173,15 +177,14 @@ def _look_up(transaction_id: UUID) -> tuple[WireRecord, OpenSend | None]:
 
 
 def _agreed(wire: WireRecord, decision: str | None) -> bool:
-    if not sys.stdin.isatty():
-        raise OperatorMistake("There is nobody to ask here: give --yes to go on without asking.")
+    require_terminal()
     _show_line(wire)
     question = (
         f"Record that the bank has {'taken' if decision == 'submitted' else 'not taken'} it, for good?"
         if decision
         else "Ask the provider about it now?"
     )
-    return console().input(f"{question} \\[y/N] ").strip().lower() in {"y", "yes"}
+    return agrees(question)
 
 
 def _show_line(wire: WireRecord) -> None:

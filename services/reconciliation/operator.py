@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import getpass
 import time
 from dataclasses import asdict
 from datetime import UTC, datetime
-from typing import Annotated, Any
+from typing import Any
 from uuid import UUID
 
-from cyclopts import App, Parameter
+from cyclopts import App
 from rich.markup import escape
 
 from libs.client.database import with_database
+from libs.client.decisions import Flag, operator_of, reason_of
 from libs.client.mistakes import OperatorMistake
 from libs.client.output import age, console, print_json
 from libs.contracts.exact_json import encode
@@ -25,10 +25,8 @@ from services.reconciliation.repository.runs import Run
 
 SERVICE = "reconciliation"
 MAX_SHOWN = 1000
-LONGEST_REASON = 500
 POLL_SECONDS = 0.25
 
-Flag = Annotated[bool, Parameter(negative=())]
 
 reconcile = App(name="reconcile", help="Compare all books with the providers' now.")
 app = App(name="differences", help="What differs from the providers: list, show, explain.")
@@ -56,7 +54,7 @@ def start(
             if read_postings_again:
                 await postings.forget(connection)
                 await deposit_loads.forget(connection)
-            run_id = await runs.request_run(connection, f"operator {getpass.getuser()}")
+            run_id = await runs.request_run(connection, f"operator {operator_of(None)}")
         run = await _ended(database, run_id, seconds) if wait else await _found(database, run_id)
         async with database.transaction() as connection:
             return run, await differences.oldest(connection, limit=MAX_SHOWN) if wait else []
@@ -131,21 +129,22 @@ def show(difference_id: UUID, /, *, json: Flag = False) -> int:
 
 
 @app.command
-def explain(difference_id: UUID, /, *, reason: str, json: Flag = False) -> int:
+def explain(
+    difference_id: UUID, /, *, reason: str, by: str | None = None, json: Flag = False
+) -> int:
     """Close a difference with a reason. While it stays exactly as it is, it is not opened again.
 
     Args:
         difference_id: As listed.
         reason: Why both sides may differ.
+        by: Who says so; without, the name of the user of this terminal.
         json: Print one JSON document.
     """
-    given = reason.strip()
-    if not 0 < len(given) <= LONGEST_REASON:
-        raise OperatorMistake(f"--reason is 1 to {LONGEST_REASON} characters.")
+    given, operator = reason_of(reason), operator_of(by)
 
     async def work(database: Database) -> bool:
         async with database.transaction() as connection:
-            return await differences.explain(connection, difference_id, given, getpass.getuser())
+            return await differences.explain(connection, difference_id, given, operator)
 
     if not with_database(SERVICE, work):
         raise OperatorMistake(f"There is no open difference {difference_id}.")

@@ -139,6 +139,18 @@ async def test_a_write_is_found_with_the_answer_that_it_got(
     assert provider.requests == [ASKED]
 
 
+async def test_an_answer_that_is_kept_and_not_understood_needs_an_operator(
+    provider: Provider, client: ProviderClient
+) -> None:
+    """Asking again would bring the same."""
+    provider.answers = [says(200, '{"operation": "open", "status": 200, "body": {"other": 1}}')]
+
+    found = await find(client)
+
+    assert isinstance(found, Unknown)
+    assert found.needs_operator
+
+
 async def test_a_refusal_that_is_kept_is_found(provider: Provider, client: ProviderClient) -> None:
     body = '{"error": {"code": "insufficient_funds", "message": "No."}}'
     provider.answers = [says(200, f'{{"operation": "open", "status": 409, "body": {body}}}')]
