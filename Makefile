@@ -28,7 +28,7 @@ logs: environment ## Follow the logs; of one part with SERVICE=gateway
 	@$(RUN) -m deploy.local logs $(SERVICE)
 
 demo: environment ## Play a business's story on the running stack
-	@$(RUN) -m libs.client.demo
+	@$(RUN) -m libs.demo.story
 
 check: environment ## Lint, format, types and import rules
 	.venv/bin/ruff check

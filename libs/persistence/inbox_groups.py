@@ -1,7 +1,7 @@
 """Commands of the inbox, many at once: single statements over arrays, each a transaction by itself.
 
 A statement does what is certain and waits for nobody's row; accepting waits for whoever is recording the same command.
-What it leaves out is left to `inbox`, one by one: see `libs.runtime.group_commit`.
+What it leaves out is left to `inbox`, one by one: see `libs.handling.group_commit`.
 """
 
 from __future__ import annotations

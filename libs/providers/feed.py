@@ -1,6 +1,6 @@
 """Following a provider's event feed: pages after a position, each applied together with the move of the position.
 
-Here is the loop; `libs.runtime.feeds` runs it under a lease, on a cursor in the service's database.
+Here is the loop; `libs.handling.feeds` runs it under a lease, on a cursor in the service's database.
 
 A page that cannot be fetched or applied stops the feed: it is tried again with backoff, and where the feed stands is
 recorded. When one entry is at fault, since it cannot be decoded or applied, those before it are applied, and the

@@ -29,12 +29,12 @@ from libs.contracts.errors import (
 )
 from libs.contracts.model import Command
 from libs.contracts.operation import Operation
+from libs.handling.metrics import HANDLED_SECONDS
 from libs.messaging.batching import TooManyWaiting
 from libs.messaging.caller import Caller
 from libs.messaging.envelope import Envelope, Reply
 from libs.persistence.engine import is_away
 from libs.persistence.sealing import LookupKey
-from libs.runtime.metrics import HANDLED_SECONDS
 from libs.runtime.process import Misconfigured
 from services.gateway.admission import Admission
 from services.gateway.authentication import Authentication

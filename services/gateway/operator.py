@@ -13,10 +13,10 @@ from uuid import UUID
 
 from cyclopts import App, Parameter
 
+from libs.cli.database import with_database
+from libs.cli.output import console, print_json
 from libs.client.credentials import Credentials, check_can_save, save
-from libs.client.database import with_database
 from libs.client.mistakes import OperatorMistake
-from libs.client.output import console, print_json
 from libs.contracts.errors import BanksideError, NotFound
 from libs.contracts.onboarding_operations import FIND_CUSTOMER
 from libs.contracts.ownership import CustomerOwner, FindCustomer

@@ -12,10 +12,10 @@ from cyclopts import App, Parameter
 from rich.markup import escape
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from libs.client.database import with_database
-from libs.client.decisions import Flag, operator_of, reason_of
+from libs.cli.database import with_database
+from libs.cli.decisions import Flag, operator_of, reason_of
+from libs.cli.output import age, console, print_json
 from libs.client.mistakes import OperatorMistake
-from libs.client.output import age, console, print_json
 from libs.contracts.exact_json import NotExactJson, decode
 from libs.contracts.onboarding_operations import ONBOARD_CUSTOMER
 from libs.persistence.engine import Database
@@ -212,7 +212,7 @@ def _show_compensations(compensations: list[RefusedCompensation]) -> None:
 async def why_not_abandoned(
     connection: AsyncConnection, operation: str, command_id: UUID
 ) -> str | None:
-    """See `libs.client.commands.WhyNotAbandoned`: a customer that is pending would stay so, and keep its EIN."""
+    """See `libs.cli.commands.WhyNotAbandoned`: a customer that is pending would stay so, and keep its EIN."""
     if operation != ONBOARD_CUSTOMER.name:
         return None
     if not await open_commands.has_pending_customer(connection, command_id):

@@ -10,7 +10,7 @@ from uuid import UUID
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.contracts.ids import parse_id
-from libs.runtime.acceptance import Arriving
+from libs.handling.acceptance import Arriving
 from services.onboarding.repository.store import Store
 
 

@@ -20,9 +20,9 @@ from prometheus_client import Counter
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.contracts.errors import OutcomePending
+from libs.handling.commands import Drive, NeedsOperator
 from libs.providers.outcomes import Accepted, NotSent, Outcome, Reason, Refused, Unknown
 from libs.providers.writing import Attempt, ProviderWrite, write_once
-from libs.runtime.commands import Drive, NeedsOperator
 from libs.runtime.crash import crash_point
 from services.onboarding.ids import derived
 from services.onboarding.repository import steps

@@ -6,6 +6,13 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 
 from libs.contracts import payments_operations as table
+from libs.handling.asking import Asking
+from libs.handling.commands import CommandHandler, run_commands
+from libs.handling.feeds import run_feed
+from libs.handling.newest_records import ListedRecords
+from libs.handling.outbox_relay import run_relay
+from libs.handling.queries import QueryHandler, run_queries
+from libs.handling.requested_reconciliation import RequestedReconciliation
 from libs.messaging.broker import Broker
 from libs.messaging.caller import Caller
 from libs.persistence.continuity import Continuity
@@ -13,14 +20,7 @@ from libs.persistence.engine import Database, open_database
 from libs.providers.http import ProviderClient
 from libs.providers.session import open_session
 from libs.providers.writing import Capabilities
-from libs.runtime.asking import Asking
-from libs.runtime.commands import CommandHandler, run_commands
-from libs.runtime.feeds import run_feed
-from libs.runtime.newest_records import ListedRecords
-from libs.runtime.outbox_relay import run_relay
 from libs.runtime.process import Process
-from libs.runtime.queries import QueryHandler, run_queries
-from libs.runtime.requested_reconciliation import RequestedReconciliation
 from services.payments.adapters.core import CoreFeed, HttpCoreBanking
 from services.payments.adapters.ownership import OnboardingOwnership
 from services.payments.handlers import feed

@@ -10,16 +10,16 @@ from cyclopts import App, Parameter
 from rich.markup import escape
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from libs.client.database import with_database
-from libs.client.decisions import (
+from libs.cli.database import with_database
+from libs.cli.decisions import (
     Flag,
     agrees,
     reason_of,
     refuse_to_ask_in_json,
     require_terminal,
 )
+from libs.cli.output import age, console, print_json
 from libs.client.mistakes import OperatorMistake
-from libs.client.output import age, console, print_json
 from libs.contracts.payments_operations import SEND_WIRE
 from libs.contracts.wires import WireState
 from libs.persistence.engine import Database
@@ -149,7 +149,7 @@ def resolve(
 async def why_not_abandoned(
     connection: AsyncConnection, operation: str, command_id: UUID
 ) -> str | None:
-    """See `libs.client.commands.WhyNotAbandoned`: a pending wire would stay so, since no command would find it out."""
+    """See `libs.cli.commands.WhyNotAbandoned`: a pending wire would stay so, since no command would find it out."""
     if operation != SEND_WIRE.name:
         return None
     wire = (await wires.lock(connection, [command_id])).get(command_id)

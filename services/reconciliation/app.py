@@ -8,14 +8,14 @@ from contextlib import AsyncExitStack, asynccontextmanager
 import aiohttp
 
 from libs.contracts import reconciliation_operations as table
+from libs.handling.asking import Asking
+from libs.handling.queries import run_queries
 from libs.messaging.broker import Broker
 from libs.messaging.caller import Caller
 from libs.persistence.engine import Database, open_database
 from libs.providers.http import ProviderClient
 from libs.providers.session import open_session
-from libs.runtime.asking import Asking
 from libs.runtime.process import Process
-from libs.runtime.queries import run_queries
 from services.reconciliation.adapters.ours import AskedOnboarding, AskedPayments
 from services.reconciliation.adapters.theirs import AskedFeeds, HttpFinancial, HttpList
 from services.reconciliation.handlers.balances import BalanceComparison

@@ -12,10 +12,10 @@ from uuid import UUID
 from cyclopts import App
 from rich.markup import escape
 
-from libs.client.database import with_database
-from libs.client.decisions import Flag, operator_of, reason_of
+from libs.cli.database import with_database
+from libs.cli.decisions import Flag, operator_of, reason_of
+from libs.cli.output import age, console, print_json
 from libs.client.mistakes import OperatorMistake
-from libs.client.output import age, console, print_json
 from libs.contracts.exact_json import encode
 from libs.persistence.engine import Database
 from services.reconciliation.models import Side

@@ -13,12 +13,12 @@ from libs.contracts import webhook_operations as table
 from libs.contracts.ids import parse_id
 from libs.contracts.sensitive import Sealer
 from libs.contracts.webhook_operations import Twin
+from libs.handling.acceptance import Arriving
+from libs.handling.commands import CommandHandler, run_commands
+from libs.handling.queries import QueryHandler, run_queries
 from libs.messaging.broker import Broker
 from libs.persistence.engine import Database, open_database
-from libs.runtime.acceptance import Arriving
-from libs.runtime.commands import CommandHandler, run_commands
 from libs.runtime.process import Misconfigured, Process
-from libs.runtime.queries import QueryHandler, run_queries
 from services.webhook_dispatcher.adapters.allowance import Allowance, BadAllowance
 from services.webhook_dispatcher.adapters.callback_urls import ResolvingCallbackUrls
 from services.webhook_dispatcher.adapters.callback_urls import Rules as CallbackRules

@@ -57,7 +57,7 @@ async def run(folder: Path, *command: str) -> str:
 
 async def test_the_demo_plays_to_its_end_and_can_be_played_again(checkout: Path) -> None:
     for _ in range(2):
-        shown = await run(checkout, sys.executable, "-m", "libs.client.demo")
+        shown = await run(checkout, sys.executable, "-m", "libs.demo.story")
 
         assert "Everything is as it should be." in shown
         told = [line.split()[0] for line in shown.splitlines() if line.endswith("  verified")]

@@ -19,10 +19,10 @@ from libs.contracts.errors import Unavailable
 from libs.contracts.onboarding_operations import UPDATE_PERSON
 from libs.contracts.result import Result
 from libs.contracts.table import operations_of
+from libs.handling.acceptance import Arriving
+from libs.handling.commands import Drive, NeedsOperator, run_commands
 from libs.messaging.broker import Broker
 from libs.persistence.engine import open_database
-from libs.runtime.acceptance import Arriving
-from libs.runtime.commands import Drive, NeedsOperator, run_commands
 from libs.runtime.process import Process, run
 from libs.runtime.service_settings import MessagingSettings
 from libs.runtime.settings import settings_of

@@ -24,12 +24,12 @@ from libs.contracts.errors import OutcomePending
 from libs.contracts.onboarding_operations import UPDATE_PERSON
 from libs.contracts.principal import Family, Principal
 from libs.contracts.result import Result
+from libs.handling.commands import Drive
 from libs.messaging.caller import Caller
 from libs.messaging.consumers import COMMAND_PREFETCH
 from libs.messaging.envelope import Envelope, Reply, encode
 from libs.messaging.topology import COMMANDS, dead_queue, declare_service
 from libs.persistence.engine import Database
-from libs.runtime.commands import Drive
 from tests.integration.gateway.desk import calling, carrying_out, until
 from tests.integration.replica import LEASE_SECONDS, TRACES, by_person
 from tests.integration.tables import execute, rows

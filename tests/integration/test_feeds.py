@@ -14,16 +14,16 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from libs.handling import feeds
+from libs.handling.feeds import Record, run_feed
 from libs.persistence import cursor, feed_stops
 from libs.persistence.engine import Database
 from libs.persistence.feed_stops import Standing
 from libs.providers.feed import STOPPED_SECONDS, decode_entries
-from libs.runtime import feeds
-from libs.runtime.feeds import Record, run_feed
 from libs.runtime.process import Process
 from tests.support.infrastructure import Environment
 from tests.support.waiting import eventually
-from tests.unit.client.test_cli import bankside
+from tests.unit.cli.test_cli import bankside
 
 FEED = "identity"
 

@@ -19,12 +19,12 @@ from libs.contracts.customers import UpdatePerson
 from libs.contracts.errors import BanksideError, Invalid, OutcomePending, Unavailable
 from libs.contracts.onboarding_operations import UPDATE_PERSON
 from libs.contracts.result import Result
+from libs.handling.commands import Drive
+from libs.handling.forgetting import NOT_KNOWN_WHETHER_TOLD
 from libs.messaging.envelope import Reply, decode_replies, decode_reply, encode
 from libs.messaging.topology import COMMANDS
 from libs.persistence import forgetting, inbox, parking
 from libs.persistence.engine import Database
-from libs.runtime.commands import Drive
-from libs.runtime.forgetting import NOT_KNOWN_WHETHER_TOLD
 from tests.integration.amqp_wire import Wire, wire_to
 from tests.integration.gateway.desk import calling, carrying_out, until
 from tests.integration.replica import TRACES

@@ -12,12 +12,12 @@ import asyncpg
 from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 
+from libs.handling.acceptance import Known, recording
+from libs.handling.driving import FINISHING
+from libs.handling.group_commit import GROUP, GroupCommit, Write
 from libs.persistence import forgetting, inbox
 from libs.persistence.engine import Database, is_away
 from libs.persistence.inbox_groups import Held
-from libs.runtime.acceptance import Known, recording
-from libs.runtime.driving import FINISHING
-from libs.runtime.group_commit import GROUP, GroupCommit, Write
 from tests.integration.test_inbox_forgotten import arriving
 from tests.support.infrastructure import Environment
 from tests.support.waiting import eventually

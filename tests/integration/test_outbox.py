@@ -17,14 +17,14 @@ from sqlalchemy import text
 from libs.contracts.customer_views import PersonEventData
 from libs.contracts.customers import CustomerStatus
 from libs.contracts.events import EVENT_TYPES, Event, new_event
+from libs.handling import outbox_relay
+from libs.handling.metrics import EVENTS_RETURNED
+from libs.handling.outbox_relay import run_relay
 from libs.messaging import publisher
 from libs.messaging.broker import Broker
 from libs.messaging.topology import EVENTS, declare_exchanges, events_queue
 from libs.persistence import cursor, outbox
 from libs.persistence.engine import Database
-from libs.runtime import outbox_relay
-from libs.runtime.metrics import EVENTS_RETURNED
-from libs.runtime.outbox_relay import run_relay
 from libs.runtime.process import Process
 from tests.integration.amqp_wire import wire_to
 from tests.integration.gateway.desk import WAIT_SECONDS, until

@@ -24,12 +24,12 @@ from libs.contracts.errors import (
 )
 from libs.contracts.onboarding_operations import UPDATE_PERSON
 from libs.contracts.result import Result
+from libs.handling.commands import Drive, NeedsOperator
+from libs.handling.parking import FAULTS_IN_A_ROW
 from libs.messaging.caller import Caller
 from libs.messaging.envelope import Envelope, Reply
 from libs.persistence import inbox, parking
 from libs.persistence.engine import Database
-from libs.runtime.commands import Drive, NeedsOperator
-from libs.runtime.parking import FAULTS_IN_A_ROW
 from tests.integration.gateway.desk import calling, carrying_out, until
 from tests.integration.replica import TRACES, by_person
 from tests.integration.tables import execute, rows

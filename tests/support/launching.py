@@ -30,11 +30,11 @@ from libs.runtime.processes import die_with_parent
 
 USED_BY_ALL = (
     "libs.runtime.process",
-    "libs.runtime.commands",
-    "libs.runtime.feeds",
-    "libs.runtime.outbox_relay",
+    "libs.handling.commands",
+    "libs.handling.feeds",
+    "libs.handling.outbox_relay",
     "libs.providers.http",
-    "libs.client.cli",
+    "libs.cli.cli",
     "services.gateway.operator",
     "aiohttp.web",
     "fpdf",

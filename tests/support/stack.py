@@ -206,7 +206,7 @@ class Stack:
             environment = environment_with(self.env | {"BANKSIDE_BASE_URL": self.base_url})
             process = self._launch(
                 Program(
-                    "libs.client",
+                    "libs.cli",
                     (*arguments, "--json"),
                     environment,
                     str(self.folder),

@@ -16,7 +16,7 @@ from libs.contracts.ownership import (
     OwnedAccounts,
 )
 from libs.contracts.principal import SERVICE, Principal
-from libs.runtime.asking import Asking, Asks
+from libs.handling.asking import Asking, Asks
 from libs.runtime.memory import Memory
 
 PAGE = 1000

@@ -11,7 +11,7 @@ from libs.contracts.errors import NotFound
 from libs.contracts.model import Command
 from libs.contracts.principal import Principal
 from libs.contracts.result import Result
-from libs.runtime.queries import QueryHandler
+from libs.handling.queries import QueryHandler
 from services.ledger_read.ports import Financial, Ownership
 
 

@@ -11,8 +11,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.contracts.errors import NotFound
 from libs.contracts.events import new_event
+from libs.handling.feeds import Record
 from libs.persistence import outbox
-from libs.runtime.feeds import Record
 from services.ledger_read.models import FeedEntry, News
 from services.ledger_read.ports import Ownership
 from services.ledger_read.repository import next_sequences

@@ -14,7 +14,7 @@ from libs.contracts.result import Result
 from libs.contracts.settlement import ListSettlementCalculations
 from libs.contracts.statements import ListStatements
 from libs.contracts.transactions import ListTransactions
-from libs.runtime.queries import QueryHandler
+from libs.handling.queries import QueryHandler
 from services.ledger_read.ports import Ledger, Ownership
 
 

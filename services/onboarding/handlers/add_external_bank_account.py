@@ -14,8 +14,8 @@ from libs.contracts.errors import (
     Unavailable,
 )
 from libs.contracts.result import Result
+from libs.handling.commands import Drive
 from libs.providers.outcomes import Reason
-from libs.runtime.commands import Drive
 from libs.runtime.crash import crash_point
 from services.onboarding.handlers.amendment import refuse_to_overtake, refuse_when_final
 from services.onboarding.handlers.parts import Parts

@@ -9,7 +9,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from libs.contracts.customers import CustomerStatus
 from libs.contracts.errors import InvalidState
 from libs.contracts.model import Model
-from libs.runtime.commands import NeedsOperator
+from libs.handling.commands import NeedsOperator
 from services.onboarding import amending, states
 from services.onboarding.handlers.parts import Parts
 from services.onboarding.models import CustomerFile, CustomerRecord, PersonRecord, Verification

@@ -13,7 +13,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from libs.contracts.customers import CustomerStatus
 from libs.contracts.errors import OutcomePending
 from libs.contracts.result import Result
-from libs.runtime.commands import Drive
+from libs.handling.commands import Drive
 from libs.runtime.crash import crash_point
 from services.onboarding import states
 from services.onboarding.handlers.opening import Opening, OpeningRefused, saga_of

@@ -10,8 +10,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.contracts.ids import parse_id
 from libs.contracts.principal import Family, Principal
+from libs.handling.feeds import Record
 from libs.persistence import inbox
-from libs.runtime.feeds import Record
 from services.onboarding.handlers.apply_decision import OPERATION
 from services.onboarding.models import RESERVE, AccountEntry, IdentityEntry
 from services.onboarding.ordering import ordering_key

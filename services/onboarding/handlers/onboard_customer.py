@@ -9,7 +9,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from libs.contracts.customers import CustomerStatus, OnboardCustomer
 from libs.contracts.errors import AlreadyExists, OutcomePending, ProviderRefused, Unavailable
 from libs.contracts.result import Result
-from libs.runtime.commands import Drive
+from libs.handling.commands import Drive
 from libs.runtime.crash import crash_point
 from services.onboarding import states, views
 from services.onboarding.handlers.denial import Denial

@@ -11,7 +11,7 @@ from functools import partial
 import structlog
 
 from libs.contracts.customers import CustomerStatus
-from libs.runtime.commands import Drive
+from libs.handling.commands import Drive
 from libs.runtime.crash import crash_point
 from services.onboarding.handlers.denial import Denial, Undo
 from services.onboarding.handlers.parts import Parts

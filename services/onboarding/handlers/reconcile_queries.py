@@ -12,9 +12,9 @@ from libs.contracts import reconciliation as r
 from libs.contracts.ids import parse_id
 from libs.contracts.principal import Principal
 from libs.contracts.result import Result
+from libs.handling.feed_positions import feed_positions
+from libs.handling.queries import QueryHandler
 from libs.persistence.engine import Database
-from libs.runtime.feed_positions import feed_positions
-from libs.runtime.queries import QueryHandler
 from services.onboarding.repository.reconciliation import (
     HeldCustomers,
     answers_by_ids,

@@ -14,7 +14,7 @@ from libs.contracts.errors import (
 )
 from libs.contracts.ids import parse_id
 from libs.contracts.result import Result
-from libs.runtime.commands import Drive
+from libs.handling.commands import Drive
 from libs.runtime.crash import crash_point
 from services.onboarding import amending
 from services.onboarding.handlers.amendment import (

@@ -8,7 +8,7 @@ from libs.contracts.customers import CustomerStatus, UpdatePerson, broken_person
 from libs.contracts.errors import Invalid, NotFound, OutcomePending, ProviderRefused, Unavailable
 from libs.contracts.ids import parse_id
 from libs.contracts.result import Result
-from libs.runtime.commands import Drive
+from libs.handling.commands import Drive
 from libs.runtime.crash import crash_point
 from services.onboarding import amending
 from services.onboarding.handlers.amendment import (

@@ -17,7 +17,7 @@ from uuid import UUID, uuid5
 
 from sqlalchemy import text
 
-from libs.runtime.commands import Drive
+from libs.handling.commands import Drive
 
 KEYED = 5
 """The version of the UUIDs that are derived from an Idempotency-Key."""

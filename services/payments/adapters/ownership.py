@@ -10,7 +10,7 @@ from libs.contracts import onboarding_operations as onboarding
 from libs.contracts import ownership as contract
 from libs.contracts.errors import ExternalAccountNotLinked, NotFound
 from libs.contracts.principal import Principal
-from libs.runtime.asking import Asking
+from libs.handling.asking import Asking
 from libs.runtime.memory import Memory
 from services.payments.adapters.questions import Questions
 

@@ -10,7 +10,7 @@ from libs.contracts.errors import InvalidState, NotFound, OutcomePending
 from libs.contracts.ids import parse_id
 from libs.contracts.result import Result
 from libs.contracts.wires import CancelWire, WireState
-from libs.runtime.commands import Drive
+from libs.handling.commands import Drive
 from libs.runtime.crash import crash_point
 from services.payments import states
 from services.payments.models import WireRecord

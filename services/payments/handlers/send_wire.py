@@ -20,11 +20,11 @@ import structlog
 from libs.contracts.errors import NotFound, OutcomePending
 from libs.contracts.result import Result
 from libs.contracts.wires import SendWire, WireState
+from libs.handling.commands import Drive
+from libs.handling.driving import RENEWALS
 from libs.providers.outcomes import Accepted, NotSent, Refused, Unknown
 from libs.providers.writing import Attempt, Earlier, with_lost_history, write_once
-from libs.runtime.commands import Drive
 from libs.runtime.crash import crash_point
-from libs.runtime.driving import RENEWALS
 from services.payments import states
 from services.payments.handlers.verdict import reason_of, verdict_reply
 from services.payments.metrics import SENDS

@@ -12,10 +12,10 @@ from uuid import UUID
 import asyncpg
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from libs.handling.group_commit import fenced_write
 from libs.persistence import outbox
 from libs.persistence.inbox_groups import EACH_BY_ITS_KEY, HELD, Held
 from libs.providers.writing import Earlier
-from libs.runtime.group_commit import fenced_write
 from services.payments.models import WireRecord
 from services.payments.repository import contradictions, wires
 from services.payments.repository.contradictions import Contradiction

@@ -13,7 +13,7 @@ from libs.contracts import reconciliation as r
 from libs.contracts.model import Command, Model
 from libs.contracts.operation import Operation
 from libs.contracts.principal import SERVICE
-from libs.runtime.asking import Asking
+from libs.handling.asking import Asking
 from services.reconciliation.adapters.chunks import chunks
 from services.reconciliation.ports import Page
 

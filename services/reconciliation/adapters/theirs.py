@@ -9,9 +9,9 @@ from typing import Any, Generic, Literal, TypeVar
 import msgspec
 
 from libs.contracts.errors import ProviderError
+from libs.handling.asking import Asking
 from libs.providers.errors import ProviderRefusal
 from libs.providers.http import ProviderClient, segment
-from libs.runtime.asking import Asking
 from services.reconciliation.adapters.chunks import chunks
 from services.reconciliation.adapters.ours import applied_positions
 from services.reconciliation.ports import DepositLoad, Page, Posting

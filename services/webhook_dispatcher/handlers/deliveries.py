@@ -22,8 +22,8 @@ from libs.contracts.webhooks import (
     ResendDelivery,
     TestSubscription,
 )
+from libs.handling.commands import Drive
 from libs.persistence.engine import Database
-from libs.runtime.commands import Drive
 from services.webhook_dispatcher.handlers.once import Once
 from services.webhook_dispatcher.handlers.subscriptions import owned, owned_and_active
 from services.webhook_dispatcher.models import DeliveryRecord

@@ -13,7 +13,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from libs.contracts.exact_json import decode, encode
 from libs.contracts.model import Model
 from libs.contracts.sensitive import Sealer, SensitiveShape, open_payload, seal_payload
-from libs.runtime.commands import Drive
+from libs.handling.commands import Drive
 from libs.runtime.crash import crash_point
 from services.webhook_dispatcher.repository import outcomes
 

@@ -24,7 +24,7 @@ from libs.contracts.model import Model
 from libs.contracts.result import Result
 from libs.contracts.webhook_views import Recovery, SubscriptionStatus
 from libs.contracts.webhooks import RecoverSubscription
-from libs.runtime.commands import Drive
+from libs.handling.commands import Drive
 from services.webhook_dispatcher.handlers.once import Once
 from services.webhook_dispatcher.handlers.subscriptions import owned, owned_and_active
 from services.webhook_dispatcher.repository import deliveries, recovery

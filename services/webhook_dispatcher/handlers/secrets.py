@@ -11,8 +11,8 @@ from libs.contracts.result import Result
 from libs.contracts.sensitive import Sealer
 from libs.contracts.webhook_views import SubscriptionSecret
 from libs.contracts.webhooks import GetSecret, RotateSecret
+from libs.handling.commands import Drive
 from libs.persistence.engine import Database
-from libs.runtime.commands import Drive
 from services.webhook_dispatcher.handlers.once import Once
 from services.webhook_dispatcher.handlers.subscriptions import owned
 from services.webhook_dispatcher.models import SubscriptionRecord

@@ -24,8 +24,8 @@ from libs.contracts.webhooks import (
     ListSubscriptions,
     UpdateSubscription,
 )
+from libs.handling.commands import Drive
 from libs.persistence.engine import Database
-from libs.runtime.commands import Drive
 from services.webhook_dispatcher.handlers import holding
 from services.webhook_dispatcher.handlers.once import Once
 from services.webhook_dispatcher.models import SubscriptionRecord

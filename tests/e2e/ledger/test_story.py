@@ -29,7 +29,7 @@ async def test_the_story_is_told_to_its_end_and_leaves_the_statement(
     }
 
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "libs.client.demo"),
+        *(sys.executable, "-m", "libs.demo.story"),
         env=os.environ | live.stack.env | settings,
         cwd=tmp_path,
         stdin=asyncio.subprocess.DEVNULL,

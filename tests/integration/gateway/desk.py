@@ -20,16 +20,16 @@ from deploy.local.ports import LOOPBACK
 from deploy.local.services import SERVICES
 from libs.contracts.principal import FAMILY_SCOPES, Family, Scope
 from libs.contracts.table import operations_of
+from libs.handling.acceptance import Arriving
+from libs.handling.commands import CommandHandler, run_commands
+from libs.handling.driving import Driver
+from libs.handling.queries import QueryHandler, run_queries
 from libs.messaging.broker import Broker
 from libs.messaging.caller import Caller
 from libs.persistence.engine import Database, open_database
 from libs.persistence.sealing import Keyring
-from libs.runtime.acceptance import Arriving
-from libs.runtime.commands import CommandHandler, run_commands
-from libs.runtime.driving import Driver
 from libs.runtime.probes import http_ready
 from libs.runtime.process import Process
-from libs.runtime.queries import QueryHandler, run_queries
 from services.gateway import repository
 from services.gateway.credentials import secret_context
 from tests.support.api import Answer, Api, Interface, Key, fetch_interface, signed_headers

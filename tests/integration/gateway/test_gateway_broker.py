@@ -19,10 +19,10 @@ from libs.contracts.customers import UpdatePerson
 from libs.contracts.errors import Unavailable
 from libs.contracts.exact_json import encode
 from libs.contracts.result import Result
+from libs.handling.commands import Drive
 from libs.messaging.envelope import decode_command
 from libs.messaging.topology import EVENTS, commands_queue, declare_service
 from libs.persistence.engine import open_database
-from libs.runtime.commands import Drive
 from tests.integration.amqp_wire import Wire, wire_to
 from tests.integration.gateway.desk import Desk, carrying_out, running_gateway, until
 from tests.integration.test_outbox import an_event, is_empty, record, relays, sequences

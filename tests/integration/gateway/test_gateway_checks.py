@@ -20,7 +20,7 @@ from libs.contracts.customers import UpdatePerson
 from libs.contracts.errors import NotFound
 from libs.contracts.principal import FAMILY_SCOPES, Family, Principal, Scope
 from libs.contracts.result import Result
-from libs.runtime.commands import Drive
+from libs.handling.commands import Drive
 from tests.integration.gateway.desk import (
     Desk,
     RawAnswer,

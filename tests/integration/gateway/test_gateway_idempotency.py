@@ -23,7 +23,7 @@ from libs.contracts.errors import (
     Unavailable,
 )
 from libs.contracts.result import Result
-from libs.runtime.commands import Drive
+from libs.handling.commands import Drive
 from tests.integration.gateway.desk import (
     Desk,
     RawAnswer,

@@ -21,9 +21,9 @@ from libs.contracts.errors import (
 )
 from libs.contracts.principal import Principal
 from libs.contracts.result import Result
+from libs.handling.commands import Drive
 from libs.messaging.topology import COMMANDS, QUERIES, declare_service
 from libs.persistence.engine import open_database
-from libs.runtime.commands import Drive
 from tests.integration.gateway.desk import (
     Desk,
     answering,

@@ -9,10 +9,10 @@ from uuid import UUID, uuid4
 from libs.contracts.exact_json import encode
 from libs.contracts.principal import Principal
 from libs.contracts.result import Result
+from libs.handling.commands import CommandHandler, Drive
+from libs.handling.group_commit import GroupCommit
 from libs.persistence import inbox
 from libs.persistence.engine import Database
-from libs.runtime.commands import CommandHandler, Drive
-from libs.runtime.group_commit import GroupCommit
 
 
 async def accept(

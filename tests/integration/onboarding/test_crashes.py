@@ -28,12 +28,12 @@ from libs.contracts.model import Model
 from libs.contracts.operation import Operation
 from libs.contracts.principal import Principal
 from libs.contracts.result import Result
+from libs.handling.commands import CommandHandler
 from libs.persistence import inbox
 from libs.persistence.engine import Database, open_database
 from libs.persistence.sealing import Keyring, LookupKey
 from libs.providers.http import ProviderClient
 from libs.runtime import crash
-from libs.runtime.commands import CommandHandler
 from services.onboarding.adapters.core import HttpCoreBanking
 from services.onboarding.adapters.identity import HttpIdentityProvider
 from services.onboarding.app import command_handlers

@@ -13,8 +13,8 @@ from sqlalchemy import text
 from uuid_utils import uuid7
 
 from libs.contracts.result import Result
+from libs.handling.commands import Drive
 from libs.persistence.engine import Database
-from libs.runtime.commands import Drive
 from services.onboarding.repository.sagas import saga_id_of
 from tests.integration.onboarding import driving
 from tests.integration.onboarding.desk import partner

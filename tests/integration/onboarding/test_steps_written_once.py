@@ -18,11 +18,11 @@ from uuid_utils import uuid7
 from libs.client.mistakes import OperatorMistake
 from libs.contracts.errors import OutcomePending
 from libs.contracts.result import Result
+from libs.handling.commands import Drive, NeedsOperator
 from libs.persistence import inbox
 from libs.persistence.engine import Database
 from libs.providers.outcomes import Absent, Accepted, NotSent, Reason, Refused, Unknown
 from libs.providers.writing import Capabilities
-from libs.runtime.commands import Drive, NeedsOperator
 from services.onboarding import operator
 from services.onboarding.ports import OpenedAccount
 from services.onboarding.repository import step_cases

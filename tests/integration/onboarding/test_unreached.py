@@ -16,9 +16,9 @@ from libs.contracts import onboarding_operations as table
 from libs.contracts.customers import AddExternalBankAccount, UpdateBusiness, UpdatePerson
 from libs.contracts.errors import Unavailable
 from libs.contracts.operation import Operation
+from libs.handling.commands import CommandHandler
 from libs.persistence.engine import Database
 from libs.providers.http import ProviderClient
-from libs.runtime.commands import CommandHandler
 from services.onboarding.adapters.core import HttpCoreBanking
 from services.onboarding.adapters.identity import HttpIdentityProvider
 from services.onboarding.app import command_handlers

@@ -19,11 +19,11 @@ from libs.contracts.model import Model
 from libs.contracts.principal import Principal
 from libs.contracts.reconciliation import HeldCustomer
 from libs.contracts.result import Result
+from libs.handling.commands import CommandHandler, NeedsOperator
 from libs.persistence import inbox
 from libs.persistence.engine import Database
 from libs.providers.outcomes import Absent, Unknown
 from libs.providers.writing import Capabilities
-from libs.runtime.commands import CommandHandler, NeedsOperator
 from services.onboarding.app import command_handlers
 from services.onboarding.events import Events
 from services.onboarding.handlers import apply_decision

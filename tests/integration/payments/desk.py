@@ -41,11 +41,11 @@ from libs.contracts.ownership import (
 from libs.contracts.principal import Family, Principal
 from libs.contracts.result import Result
 from libs.contracts.table import operations_of
+from libs.handling.queries import QueryHandler, run_queries
 from libs.messaging.broker import Broker
 from libs.messaging.caller import Caller
 from libs.persistence.sealing import Keyring
 from libs.runtime.process import Process
-from libs.runtime.queries import QueryHandler, run_queries
 from tests.integration.payments.office import Office
 from tests.support.fake_core import Account, FakeCore, serving
 from tests.support.pace import pace

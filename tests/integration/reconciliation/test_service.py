@@ -13,10 +13,10 @@ import pytest
 from libs.contracts import reconciliation as contract
 from libs.contracts import reconciliation_operations as table
 from libs.contracts.principal import SERVICE
+from libs.handling.asking import Asking
 from libs.messaging.broker import Broker
 from libs.messaging.caller import Caller
 from libs.persistence.sealing import Keyring
-from libs.runtime.asking import Asking
 from services.reconciliation.repository import runs
 from tests.e2e.wires.hands import Sender
 from tests.integration.reconciliation.books import Books

@@ -16,6 +16,8 @@ from libs.contracts.exact_json import encode
 from libs.contracts.onboarding_operations import FIND_CUSTOMER, UPDATE_BUSINESS, UPDATE_PERSON
 from libs.contracts.ownership import CustomerOwner, FindCustomer
 from libs.contracts.principal import Family, Principal
+from libs.handling.asking import Asking
+from libs.handling.queries import open_command
 from libs.messaging.delivery import Delivery
 from libs.messaging.envelope import (
     VERSION,
@@ -30,8 +32,6 @@ from libs.messaging.envelope import (
     raw,
 )
 from libs.messaging.event_consumer import NewerEvent, NotAnEvent, decode_event
-from libs.runtime.asking import Asking
-from libs.runtime.queries import open_command
 
 PRINCIPAL = Principal("tenant", "Tenant", Family.PARTNER, "sub_test")
 ENVELOPE = Envelope(

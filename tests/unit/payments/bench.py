@@ -24,13 +24,13 @@ from libs.contracts.payments_operations import CANCEL_WIRE, SEND_WIRE
 from libs.contracts.principal import Family, Principal
 from libs.contracts.result import Result
 from libs.contracts.wires import CancelWire, SendWire, WireState
+from libs.handling.commands import Drive
+from libs.handling.group_commit import GroupCommit
 from libs.persistence import inbox
 from libs.persistence.engine import Database, open_database
 from libs.providers.http import ProviderClient
 from libs.providers.session import open_session
 from libs.providers.writing import Capabilities
-from libs.runtime.commands import Drive
-from libs.runtime.group_commit import GroupCommit
 from services.payments import states
 from services.payments.adapters.core import CoreFeed, HttpCoreBanking
 from services.payments.handlers import feed

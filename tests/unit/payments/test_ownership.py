@@ -23,7 +23,7 @@ from libs.contracts.model import Command
 from libs.contracts.operation import Operation
 from libs.contracts.ownership import FindAccountOwner, FindExternalAccount
 from libs.contracts.principal import Family, Principal
-from libs.runtime.asking import Asking
+from libs.handling.asking import Asking
 from services.payments.adapters.ownership import OnboardingOwnership
 from tests.support.waiting import eventually
 

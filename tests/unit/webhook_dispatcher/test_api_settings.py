@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from deploy.local.services import SERVICES
-from libs.runtime import commands
+from libs.handling import commands
 from libs.runtime.process import Misconfigured
 from services.webhook_dispatcher.app import rules_of
 from services.webhook_dispatcher.engine import run

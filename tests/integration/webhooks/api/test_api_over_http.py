@@ -18,10 +18,10 @@ from libs.contracts.ownership import CustomerOwner, FindCustomer
 from libs.contracts.principal import Principal
 from libs.contracts.result import Result
 from libs.contracts.table import operations_of
+from libs.handling.queries import run_queries
 from libs.messaging.broker import Broker
 from libs.persistence.sealing import Keyring
 from libs.runtime.process import Process
-from libs.runtime.queries import run_queries
 from tests.integration.webhooks.api.desk import NOWHERE, Desk
 from tests.support.api import Api, Key, fetch_interface
 from tests.support.stack import Stack

@@ -1,0 +1,90 @@
+"""The `bankside` command line.
+
+Commands are imported when they are called, so that the command starts quickly. Services add their operators' commands
+as entry points: see `operators`.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from importlib.metadata import entry_points, version
+from itertools import takewhile
+
+from cyclopts import App, CycloptsError
+
+from libs.cli.operators import OPERATORS
+from libs.client.mistakes import OperatorMistake
+from libs.client.settings import load_stack_environment
+
+
+def make_app(arguments: list[str]) -> App:
+    """The command with all its commands, none of them imported yet."""
+    listed = not arguments or arguments[0].startswith("-")
+    app = App(
+        name="bankside",
+        help="Call a Bankside gateway and operate its stack. Settings are the BANKSIDE_* variables, else those of the "
+        "stack that runs in this checkout.",
+        version=lambda: version("bankside"),
+    )
+    app.command(
+        "libs.cli.call:call", name="call", help="Sign a request, send it, show what came back."
+    )
+    app.command(
+        "libs.cli.commands:app",
+        name="commands",
+        help="Commands that are not finished: list, retry, abandon.",
+    )
+    app.command("libs.cli.dead:app", name="dead", help="Look at dead letters and send them again.")
+    app.command(
+        "libs.cli.restores:app",
+        name="restores",
+        help="See to databases that went back behind what providers hold.",
+    )
+    app.command(
+        "libs.cli.feeds:app",
+        name="feeds",
+        help="Provider feeds: where they stand, entries that stop them.",
+    )
+    app.command(
+        "libs.cli.listening:listen",
+        name="listen",
+        help="Receive the webhooks of the running stack here, verify and show them.",
+    )
+    for entry in sorted(entry_points(group=OPERATORS)):
+        service = entry.value.split(".")[1].replace("_", " ")
+        # In the list a line that needs no import; the command itself shows its own.
+        app.command(
+            entry.value, name=entry.name, help=f"For operators of {service}." if listed else None
+        )
+    return app
+
+
+def _silence_libraries() -> None:
+    """What fails is told by the command, in a sentence; log lines of what it uses would stand between."""
+    logging.getLogger().addHandler(logging.NullHandler())
+    structlog = sys.modules.get("structlog")  # slow to import, so only if the command did
+    if structlog is not None:
+        structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
+
+
+def _options_last(arguments: list[str]) -> list[str]:
+    """`bankside --json keys list` means `bankside keys list --json`."""
+    leading = list(takewhile(lambda argument: argument == "--json", arguments))
+    return [*arguments[len(leading) :], *leading]
+
+
+def main() -> None:
+    """Run the command; 0 done, 1 refused by the service, 2 a mistake that the person can put right."""
+    try:
+        load_stack_environment()
+        arguments = _options_last(sys.argv[1:])
+        command, bound, _ = make_app(arguments).parse_args(
+            arguments, exit_on_error=False, print_error=False
+        )
+        _silence_libraries()
+        result = command(*bound.args, **bound.kwargs)
+    except (OperatorMistake, CycloptsError) as mistake:
+        print(f"bankside: {' '.join(str(mistake).split())}", file=sys.stderr)
+        sys.exit(2)
+    sys.exit(result if isinstance(result, int) else 0)

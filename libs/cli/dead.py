@@ -1,0 +1,258 @@
+"""`bankside dead`: look at dead letters and send them again."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import UTC, datetime
+from typing import Annotated, Any, TypeVar
+
+import msgspec
+from cyclopts import App, Parameter
+from rich.markup import escape
+
+from libs.cli.decisions import Flag, agrees, refuse_to_ask_in_json, require_terminal
+from libs.cli.output import age, console, pretty, print_json
+from libs.client import settings
+from libs.client.mistakes import OperatorMistake
+from libs.messaging.broker import BROKER_ERRORS
+from libs.messaging.dead_letters import (
+    MAX_LOOKED_AT,
+    DeadLetter,
+    DeadLetters,
+    ReplayRefused,
+    dead_queues,
+    open_dead_letters,
+)
+from libs.messaging.topology import dead_queue
+
+app = App(name="dead", help="Look at dead letters and send them again.")
+
+T = TypeVar("T")
+
+
+@app.command(name="list")
+def list_letters(*, queue: str | None = None, limit: int = 50, json: Flag = False) -> int:
+    """List dead letters, the oldest of each queue first. They stay where they are.
+
+    Args:
+        queue: Only those of this queue, given with or without `.dead`.
+        limit: Show at most so many of each queue.
+        json: Print one JSON document.
+    """
+    if not 1 <= limit <= MAX_LOOKED_AT:
+        raise OperatorMistake(f"--limit is 1 to {MAX_LOOKED_AT}.")
+    names = _queues(queue)
+
+    async def look(letters: DeadLetters) -> list[tuple[str, int, list[DeadLetter]]]:
+        found = [(name, await letters.look(name, limit)) for name in names]
+        return [(name, await letters.count(name), shown) for name, shown in found]
+
+    found = _with_broker(look)
+    now = datetime.now(UTC)
+    if json:
+        print_json(
+            {
+                "queues": [
+                    {"queue": name, "count": count, "letters": [_summary(item) for item in shown]}
+                    for name, count, shown in found
+                ]
+            }
+        )
+        return 0
+    out = console()
+    for name, count, shown in found:
+        if not count:
+            out.print(f"{name}: none")
+            continue
+        out.print(f"[bold]{name}[/]: {count}" + (f", the first {limit}" if count > limit else ""))
+        if shown:
+            _print_aligned([_COLUMNS, *(_row(letter, now) for letter in shown)])
+    return 0
+
+
+@app.command
+def show(identifier: str, /, *, queue: str | None = None, json: Flag = False) -> int:
+    """Show a dead letter. Its sensitive fields are sealed. It stays where it is.
+
+    Args:
+        identifier: The id of a letter or of a command.
+        queue: Look only in this queue.
+        json: Print one JSON document.
+    """
+    names = _queues(queue)
+
+    async def look(letters: DeadLetters) -> list[DeadLetter]:
+        found = [letter for name in names for letter in await letters.look(name)]
+        return [letter for letter in found if letter.has_id(identifier)]
+
+    found = _found(_with_broker(look), identifier)
+    if json:
+        print_json({"letters": [_summary(item) | {"body": _body(item)} for item in found]})
+        return 0
+    out, now = console(), datetime.now(UTC)
+    for letter in found:
+        out.print(
+            f"[bold]{letter.message_id}[/] in {letter.queue}, died because of {letter.reason or '?'}, "
+            f"dead for {age(letter.died_at, now)}, sent {age(letter.sent_at, now)} ago"
+        )
+        out.print(pretty(letter.body))
+    return 0
+
+
+@app.command
+def replay(
+    identifiers: Annotated[list[str] | None, Parameter(name="IDENTIFIERS", negative=())] = None,
+    /,
+    *,
+    all_letters: Annotated[bool, Parameter(name="--all", negative=())] = False,
+    queue: str | None = None,
+    yes: Flag = False,
+    json: Flag = False,
+) -> int:
+    """Send dead letters back to the queue that they died in.
+
+    A command that is carried out now may surprise a caller who has long since sent it anew under another
+    Idempotency-Key: so this shows how old each letter is and asks.
+
+    Args:
+        identifiers: Ids of letters or of commands.
+        all_letters: All letters, of --queue or of every queue.
+        queue: Only letters of this queue.
+        yes: Do not ask.
+        json: Print one JSON document; needs --yes.
+    """
+    names, wanted = _queues(queue), set(identifiers or ())
+    if bool(wanted) == all_letters:
+        raise OperatorMistake(
+            "Say which letters: ids as `bankside dead list` shows them, or --all."
+        )
+    refuse_to_ask_in_json(yes=yes, json=json)
+
+    async def look(letters: DeadLetters) -> list[DeadLetter]:
+        found = [letter for name in names for letter in await letters.look(name)]
+        return [item for item in found if all_letters or any(map(item.has_id, wanted))]
+
+    found = _with_broker(look)
+    for identifier in sorted(wanted):
+        _found([letter for letter in found if letter.has_id(identifier)], identifier)
+    if found and not yes and not _agreed(found):
+        console().print("Nothing was sent.")
+        return 1
+    shown = {(letter.queue, letter.message_id) for letter in found}
+
+    async def send(letters: DeadLetters) -> list[DeadLetter]:
+        done: list[DeadLetter] = []
+        for name in dict.fromkeys(letter.queue for letter in found):
+            done += await letters.replay(name, lambda item: (item.queue, item.message_id) in shown)
+        return done
+
+    done = _with_broker(send)
+    if json:
+        print_json({"replayed": [_summary(letter) for letter in done]})
+    else:
+        console().print(f"{len(done)} sent." if done else "There is no dead letter.")
+    return 0
+
+
+_COLUMNS = ("id", "operation or event", "command", "died because", "dead for", "age")
+
+
+def _row(letter: DeadLetter, now: datetime) -> tuple[str, ...]:
+    envelope = letter.envelope
+    return (
+        letter.message_id,
+        _operation(letter),
+        envelope.id if envelope else "-",
+        letter.reason or "?",
+        age(letter.died_at, now),
+        age(letter.sent_at, now),
+    )
+
+
+def _operation(letter: DeadLetter) -> str:
+    """What a command was to do, or the type of an event."""
+    if letter.envelope is not None:
+        return letter.envelope.operation
+    return letter.event_type or "cannot be read"
+
+
+def _print_aligned(rows: Sequence[Sequence[str]]) -> None:
+    """In columns, the first row dim. Nothing is cut off: ids are there to be copied."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    out = console()
+    for number, row in enumerate(rows):
+        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
+        out.print("  " + "  ".join(cells).rstrip(), style="" if number else "dim", markup=False)
+
+
+def _queues(wanted: str | None) -> Sequence[str]:
+    known = dead_queues()
+    if wanted is None:
+        return known
+    for name in known:
+        if wanted in (name, name.removesuffix(dead_queue(""))):
+            return (name,)
+    raise OperatorMistake(
+        f"There is no queue {wanted!r} with dead letters; there are: {', '.join(known)}."
+    )
+
+
+def _with_broker(work: Callable[[DeadLetters], Awaitable[T]]) -> T:
+    url = settings.amqp_url()
+
+    async def run() -> T:
+        async with open_dead_letters(url) as letters:
+            return await work(letters)
+
+    try:
+        return asyncio.run(run())
+    except ReplayRefused:
+        raise OperatorMistake(
+            "The broker did not take a letter back, since its queue is full or not there; it stays dead."
+        ) from None
+    except BROKER_ERRORS as error:
+        raise OperatorMistake(
+            f"The broker cannot be reached ({type(error).__name__}): is the stack up (make status)?"
+        ) from None
+
+
+def _found(letters: list[DeadLetter], identifier: str) -> list[DeadLetter]:
+    if not letters:
+        raise OperatorMistake(
+            f"There is no dead letter {identifier!r} among the first {MAX_LOOKED_AT} of each queue."
+        )
+    return letters
+
+
+def _agreed(letters: list[DeadLetter]) -> bool:
+    require_terminal()
+    out, now = console(), datetime.now(UTC)
+    for letter in letters:
+        out.print(
+            f"  {letter.message_id}  {escape(_operation(letter))}  sent [bold]{age(letter.sent_at, now)}[/] ago, "
+            f"dead for {age(letter.died_at, now)}"
+        )
+    return agrees("Their callers may have sent anew since. Send these again?")
+
+
+def _summary(letter: DeadLetter) -> dict[str, Any]:
+    envelope = letter.envelope
+    return {
+        "queue": letter.queue,
+        "id": letter.message_id,
+        "command_id": envelope.id if envelope else None,
+        "operation": envelope.operation if envelope else None,
+        "event_type": letter.event_type,
+        "tenant": envelope.principal.tenant if envelope else None,
+        "reason": letter.reason,
+        "sent_at": letter.sent_at,
+        "died_at": letter.died_at,
+    }
+
+
+def _body(letter: DeadLetter) -> Any:
+    """The envelope as JSON; anything else as text."""
+    if letter.envelope is None:
+        return letter.body.decode("utf-8", "replace")
+    return msgspec.Raw(letter.body)

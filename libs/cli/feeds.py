@@ -1,0 +1,195 @@
+"""`bankside feeds …`: where each provider feed stands, and entries that it cannot get past."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+from cyclopts import App
+from rich.markup import escape
+
+from libs.cli.database import with_database
+from libs.cli.decisions import (
+    Flag,
+    agrees,
+    operator_of,
+    reason_of,
+    refuse_to_ask_in_json,
+    require_terminal,
+)
+from libs.cli.output import age, console, print_json
+from libs.client.mistakes import OperatorMistake
+from libs.persistence import feed_stops
+from libs.persistence.engine import Database
+from libs.persistence.feed_stops import Skip, Standing
+
+SERVICES = ("ledger_read", "onboarding", "payments")
+"""Those that follow feeds. A feed is named after its service too: `onboarding/identity`."""
+SKIPS_SHOWN = 20
+
+
+app = App(name="feeds", help="Provider feeds: where they stand, entries that stop them.")
+
+
+@app.command(name="list")
+def list_feeds(*, stopped: Flag = False, json: Flag = False) -> int:
+    """List the feeds of all services with the position up to which each was applied.
+
+    Args:
+        stopped: Only those that stand still.
+        json: Print one JSON document.
+    """
+    found = [
+        (service, standing)
+        for service in SERVICES
+        for standing in with_database(service, _standings)
+        if standing.stop is not None or not stopped
+    ]
+    if json:
+        print_json({"feeds": [_document(service, standing) for service, standing in found]})
+        return 0
+    for service, standing in found:
+        _show_line(service, standing)
+    if not found:
+        console().print("There is none.")
+    return 0
+
+
+@app.command
+def show(feed: str, /, *, json: Flag = False) -> int:
+    """Show where a feed stands, the entry that stops it, and which entries were skipped.
+
+    Of an entry there are its position, its type and the names and types of its fields; its values are the provider's
+    to show.
+
+    Args:
+        feed: As listed, such as `payments/core`.
+        json: Print one JSON document.
+    """
+    service, name = _parsed(feed)
+
+    async def look(database: Database) -> tuple[list[Standing], list[Skip]]:
+        async with database.transaction() as connection:
+            return (
+                await feed_stops.standings(connection),
+                await feed_stops.skips(connection, name, most=SKIPS_SHOWN),
+            )
+
+    standings, skips = with_database(service, look)
+    standing = next((one for one in standings if one.feed == name), None)
+    if standing is None:
+        raise OperatorMistake(f"There is no feed {feed!r}; see `bankside feeds list`.")
+    if json:
+        print_json(_document(service, standing) | {"skips": [asdict(skip) for skip in skips]})
+        return 0
+    _show_line(service, standing)
+    out, now = console(), datetime.now(UTC)
+    if standing.stop is not None:
+        tried = f"tried {standing.tries} times, last {age(standing.tried_at, now)} ago"
+        out.print(f"  {escape(standing.stop.error)}")
+        out.print(f"  {tried}; fields: {escape(standing.stop.outline or 'not known')}")
+    for skip in skips:
+        done = f"skipped {age(skip.skipped_at, now)} ago" if skip.skipped_at else "to be skipped"
+        out.print(f"  {skip.position} {done}, asked by {escape(skip.asked_by)}")
+        out.print(f"    {escape(skip.reason)}")
+    return 0
+
+
+@app.command
+def skip(
+    feed: str,
+    /,
+    *,
+    position: int,
+    reason: str,
+    by: str | None = None,
+    yes: Flag = False,
+    json: Flag = False,
+) -> int:
+    """Have the entry skipped at which a feed stands still. What it reports is then never applied.
+
+    The feed moves past the entry at its next try, within 30 s. Who asked for it, and why, is recorded.
+
+    Args:
+        feed: As listed, such as `payments/core`.
+        position: Of the entry, as shown.
+        reason: Why it may be skipped, and what was done about what it reports.
+        by: Who decides; without, the name of the user of this terminal.
+        yes: Do not ask.
+        json: Print one JSON document; needs --yes.
+    """
+    service, name = _parsed(feed)
+    reason, asked_by = reason_of(reason), operator_of(by)
+    refuse_to_ask_in_json(yes=yes, json=json)
+    if not yes and not _agreed(feed, position):
+        console().print("Nothing was done.")
+        return 1
+
+    async def work(database: Database) -> bool:
+        async with database.transaction() as connection:
+            return await feed_stops.ask_to_skip(
+                connection, name, position, reason=reason, asked_by=asked_by
+            )
+
+    if not with_database(service, work):
+        raise OperatorMistake(
+            f"{feed} does not stand still at an entry at {position}, or it is to be skipped already;"
+            f" see `bankside feeds show {feed}`."
+        )
+    if json:
+        print_json({"feed": feed, "position": position, "reason": reason, "asked_by": asked_by})
+    else:
+        console().print(
+            f"{escape(feed)} skips {position} at its next try; see `bankside feeds show`."
+        )
+    return 0
+
+
+async def _standings(database: Database) -> list[Standing]:
+    async with database.transaction() as connection:
+        return await feed_stops.standings(connection)
+
+
+def _parsed(feed: str) -> tuple[str, str]:
+    service, separator, name = feed.partition("/")
+    if not separator or service not in SERVICES:
+        raise OperatorMistake(
+            f"A feed is one of these services, / and its name: {', '.join(SERVICES)}."
+        )
+    return service, name
+
+
+def _agreed(feed: str, position: int) -> bool:
+    require_terminal()
+    return agrees(f"Skip the entry at {position} of {escape(feed)}, for good?")
+
+
+def _show_line(service: str, standing: Standing) -> None:
+    line = f"{service}/{escape(standing.feed)}  at {standing.position}"
+    if standing.stop is not None:
+        line += f"  [red]stands still[/] for {age(standing.since, datetime.now(UTC))}"
+        if standing.stop.entry_position is not None:
+            kind = escape(standing.stop.entry_type or "of no type")
+            line += f", at the entry at {standing.stop.entry_position} ({kind})"
+    console().print(line)
+
+
+def _document(service: str, standing: Standing) -> dict[str, Any]:
+    stop = standing.stop
+    return {
+        "feed": f"{service}/{standing.feed}",
+        "position": standing.position,
+        "stop": None
+        if stop is None
+        else {
+            "entry_position": stop.entry_position,
+            "entry_type": stop.entry_type,
+            "error": stop.error,
+            "outline": msgspec.Raw(stop.outline.encode()) if stop.outline else None,
+            "since": standing.since,
+            "tried_at": standing.tried_at,
+            "tries": standing.tries,
+        },
+    }

@@ -1,0 +1,188 @@
+"""`bankside listen`: subscribe, receive, verify and show the webhooks of the running stack."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Annotated
+from urllib.parse import urlsplit
+
+import aiohttp
+from cyclopts import Parameter
+from pydantic import ValidationError
+from rich.text import Text
+
+from libs.cli.output import console
+from libs.client import settings
+from libs.client.client import Client
+from libs.client.credentials import look_up
+from libs.client.mistakes import OperatorMistake
+from libs.client.transport import Transport
+from libs.client.webhook_endpoint import Delivery, Endpoint, listening
+from libs.client.webhooks import Webhooks
+from libs.contracts.errors import BanksideError, Invalid, WrongRouteFamily
+from libs.contracts.exact_json import encode
+from libs.contracts.principal import Family
+from libs.contracts.webhook_operations import PREFIXES
+from libs.contracts.webhook_views import Subscription
+from libs.contracts.webhooks import CreateSubscription, DeleteSubscription, GetSecret
+from libs.signing.webhook import key_of
+
+DESCRIPTION = "bankside listen"
+
+
+def listen(
+    *,
+    forward: str | None = None,
+    event_type: str = "*",
+    key: str | None = None,
+    port: int = 0,
+    json: Annotated[bool, Parameter(negative=())] = False,
+) -> int:
+    """Subscribe an endpoint on this machine and show each delivery as it comes, verified, until Ctrl-C.
+
+    Works where the stack delivers to 127.0.0.1, as one started by `make up` does. At the end the subscription is
+    deleted.
+
+    Args:
+        forward: Hand genuine deliveries on to this URL, unchanged, and answer as it does; 502 when it does not.
+        event_type: A type (wire.completed), a kind (wire), or * for every event.
+        key: The key to sign with: a saved name or a subscription key; by default that of the demo partner. A customer's
+            key gets that customer's events.
+        port: Listen on this port of 127.0.0.1 instead of on a free one.
+        json: Print each delivery as a line of JSON.
+    """
+    if forward is not None:
+        _check_forward(forward)
+    if not 0 <= port <= 65535:
+        raise OperatorMistake("--port is 1 to 65535, or 0 for a free one.")
+    try:
+        wanted = CreateSubscription(
+            event_types=event_type, callback_url="http://127.0.0.1/", description=DESCRIPTION
+        )
+    except ValidationError as error:
+        raise OperatorMistake(f"--event-type: {error.errors()[0]['msg']}.") from None
+    base_url, credentials = settings.base_url(), look_up(key)
+
+    async def run() -> int:
+        stop = asyncio.Event()
+        for signum in (signal.SIGINT, signal.SIGTERM):
+            asyncio.get_running_loop().add_signal_handler(signum, stop.set)
+        async with AsyncExitStack() as opened:
+            session = await opened.enter_async_context(aiohttp.ClientSession(trust_env=False))
+            client = Client(Transport(base_url, credentials, session))
+            endpoint = Endpoint(session, forward, _print_json if json else _print_line())
+            try:
+                url = await opened.enter_async_context(listening(endpoint, port))
+            except OSError as error:
+                reason = os.strerror(error.errno or 0)
+                raise OperatorMistake(f"Cannot listen on port {port}: {reason}.") from None
+            at_this_url = wanted.model_copy(update={"callback_url": url})
+            hooks, made = await opened.enter_async_context(_subscribed(client, at_this_url))
+            secret = await hooks.get_secret(GetSecret(subscription_id=made.subscription_id))
+            endpoint.key.set_result(key_of(secret.data.secret))
+            _say(f"Listening for {event_type} at {url} (subscription {made.subscription_id}).")
+            if forward is not None:
+                _say(f"Forwarding to {forward}.")
+            await stop.wait()
+        _say("The subscription is deleted.")
+        return 0
+
+    try:
+        return asyncio.run(run())
+    except Invalid as invalid:
+        reasons = "; ".join(str(item.get("msg")) for item in invalid.errors)
+        raise OperatorMistake(
+            f"The stack does not take this endpoint: {reasons} It needs "
+            "BANKSIDE_CALLBACK_ALLOW=127.0.0.1:*, as `make up` sets it."
+        ) from None
+    except BanksideError as error:
+        raise OperatorMistake(f"The gateway at {base_url} says: {error.detail}") from None
+
+
+def _check_forward(url: str) -> None:
+    try:
+        parts = urlsplit(url)
+        usable = parts.scheme in {"http", "https"} and parts.hostname and parts.port != 0
+    except ValueError:
+        usable = False
+    if not usable or not (url.isascii() and url.isprintable()) or " " in url:
+        raise OperatorMistake(f"--forward is an http or https URL: {url!r} is not.")
+
+
+@asynccontextmanager
+async def _subscribed(
+    client: Client, wanted: CreateSubscription
+) -> AsyncIterator[tuple[Webhooks, Subscription]]:
+    """A subscription for as long as the block lasts, in the family that the key is of."""
+    family = Family.PARTNER
+    try:
+        made = (await Webhooks(client, family).create_subscription(wanted)).data
+    except WrongRouteFamily:
+        family = Family.CUSTOMER
+        made = (await Webhooks(client, family).create_subscription(wanted)).data
+    hooks = Webhooks(client, family)
+    try:
+        yield hooks, made
+    finally:
+        try:
+            await hooks.delete_subscription(
+                DeleteSubscription(subscription_id=made.subscription_id)
+            )
+        except BanksideError as error:
+            path = f"{PREFIXES[family]}/webhooks/subscriptions/{made.subscription_id}"
+            raise OperatorMistake(
+                f"The subscription could not be deleted: {error.detail} Try `bankside call DELETE {path}`."
+            ) from None
+
+
+def _say(text: str) -> None:
+    """Beside the deliveries, so that those can be piped."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def _print_line() -> Callable[[Delivery], None]:
+    out = console()
+
+    def tell(delivery: Delivery) -> None:
+        at = delivery.received_at.astimezone().strftime("%H:%M:%S")
+        line = Text(f"{at}  ", "dim")
+        line.append(f"{_shown(delivery.type or '?'):<26}", "bold")
+        line.append(f"  {_shown(delivery.resource)}  ")
+        line.append(_shown(delivery.event_id), "dim")
+        if delivery.refusal is None:
+            line.append("  ok", "green")
+        else:
+            line.append(f"  invalid: {delivery.refusal}", "red")
+        colour = {2: "green", 4: "yellow"}.get(delivery.status // 100, "red")
+        line.append(f"  {delivery.status}", colour)
+        if delivery.note is not None:
+            line.append(f" ({delivery.note})", colour)
+        out.print(line)
+        sys.stdout.flush()
+
+    return tell
+
+
+def _shown(text: str) -> str:
+    """Anybody on this machine may send: nothing of it steers the terminal."""
+    return "".join(character if character.isprintable() else "�" for character in text[:200])
+
+
+def _print_json(delivery: Delivery) -> None:
+    document = {
+        "received_at": delivery.received_at,
+        "event_id": delivery.event_id,
+        "type": delivery.type,
+        "resource": delivery.resource,
+        "verified": delivery.refusal is None,
+        "refusal": delivery.refusal,
+        "status": delivery.status,
+        "note": delivery.note,
+    }
+    sys.stdout.write(encode(document).decode() + "\n")
+    sys.stdout.flush()

@@ -1,0 +1,191 @@
+"""The first half of a command: it is recorded, and a request that repeats one is answered from the record."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+from uuid import UUID
+
+import asyncpg
+import msgspec
+import structlog
+from sqlalchemy.exc import DataError, DBAPIError, IntegrityError
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from libs.contracts.errors import IdempotencyInProgress, IdempotencyKeyReused
+from libs.contracts.exact_json import decode, encode
+from libs.contracts.principal import Principal
+from libs.handling.answers import CommandAnswers, error_reply
+from libs.handling.driving import Driver
+from libs.handling.group_commit import GroupCommit, Write
+from libs.handling.metrics import COMMANDS_ACCEPTED
+from libs.messaging.batching import TooManyWaiting
+from libs.messaging.envelope import Envelope, decode_reply
+from libs.persistence import inbox, inbox_groups
+from libs.persistence.engine import Database, is_away
+from libs.runtime.crash import crash_point
+
+DATABASE_RETRY_SECONDS = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Arriving:
+    """A command as it arrives: `body` is decoded, its sensitive fields still sealed."""
+
+    command_id: UUID
+    operation: str
+    principal: Principal
+    body: dict[str, Any]
+
+
+Ordering = Callable[[AsyncConnection, Arriving], Awaitable[str | None]]
+"""The ordering key of a command: those with the same key are driven one at a time. Runs in the accepting
+transaction, unless it finds none.
+"""
+
+
+def _is_fault_of_command(error: Exception) -> bool:
+    """Whether recording it would fail for ever. A database that is away, not migrated or behind is waited for."""
+    if isinstance(error, TooManyWaiting):
+        return False
+    if isinstance(error, DBAPIError):
+        return isinstance(error, DataError | IntegrityError) and not is_away(error)
+    return not is_away(error)
+
+
+Known = inbox.Leased | inbox.Existing | None
+"""As `inbox.accept` returns it."""
+
+
+class Room(Protocol):
+    """The part of the driver that decides whether a command is leased as it is recorded."""
+
+    lease_seconds: float
+
+    @property
+    def room(self) -> int:
+        """How many more commands may be driven now."""
+        ...
+
+
+def recording(driver: Room) -> Write[inbox.Accepting, Known]:
+    """Records a command that has no ordering key."""
+
+    async def together(
+        connection: asyncpg.Connection, commands: Sequence[inbox.Accepting]
+    ) -> Mapping[UUID, Known]:
+        return await inbox_groups.accept_together(
+            connection, commands, leases=driver.room, lease_seconds=driver.lease_seconds
+        )
+
+    async def alone(database: Database, command: inbox.Accepting) -> Known:
+        async with database.transaction() as connection:
+            return await inbox.accept(
+                connection,
+                command,
+                None,
+                lease=driver.room > 0,
+                lease_seconds=driver.lease_seconds,
+            )
+
+    return Write("accept", together, alone)
+
+
+class Acceptance:
+    """Records commands of one service and hands them to its driver.
+
+    Args:
+        ordering: None when no command of the service has to wait for another.
+    """
+
+    def __init__(
+        self,
+        service: str,
+        database: Database,
+        answers: CommandAnswers,
+        driver: Driver,
+        group_commit: GroupCommit,
+        ordering: Ordering | None,
+        keep_for_ever: frozenset[str],
+    ) -> None:
+        self._service = service
+        self._database = database
+        self._group_commit = group_commit
+        self._recording = recording(driver)
+        self._answers = answers
+        self._driver = driver
+        self._ordering = ordering
+        self._keep_for_ever = keep_for_ever
+        self._log = structlog.get_logger("commands")
+
+    async def accept(self, envelope: Envelope, reply_to: str | None) -> None:
+        """Record it; returns once that is committed, however long the database is away."""
+        while True:
+            try:
+                known = await self._record(envelope, reply_to)
+                break
+            except Exception as error:
+                if _is_fault_of_command(error):
+                    raise
+                self._log.warning("not_recorded", command=envelope.id, exc_info=error)
+                await asyncio.sleep(DATABASE_RETRY_SECONDS)
+        crash_point(f"{self._service}.accepted")
+        if isinstance(known, inbox.Existing):
+            self._answer_again(envelope, reply_to, known)
+            return
+        COMMANDS_ACCEPTED.labels(envelope.operation, "new").inc()
+        self._answers.answer_by_deadline(
+            envelope.id, envelope.message_id, reply_to, envelope.deadline
+        )
+        if known is not None:
+            self._driver.start(known)
+
+    async def _record(self, envelope: Envelope, reply_to: str | None) -> Known:
+        body = bytes(envelope.body)
+        command = inbox.Accepting(
+            command_id=UUID(envelope.id),
+            operation=envelope.operation,
+            message_id=envelope.message_id,
+            request_id=envelope.request_id,
+            principal=encode(envelope.principal),
+            body=body,
+            body_hash=envelope.body_hash,
+            reply_to=reply_to,
+            deadline=envelope.deadline,
+            keep_for_ever=envelope.operation in self._keep_for_ever,
+        )
+        if self._ordering is not None:
+            arriving = Arriving(
+                command.command_id, envelope.operation, envelope.principal, decode(body)
+            )
+            async with self._database.transaction() as connection:
+                key = await self._ordering(connection, arriving)
+                if key is not None:
+                    return await inbox.accept(
+                        connection,
+                        command,
+                        key,
+                        lease=self._driver.room > 0,
+                        lease_seconds=self._driver.lease_seconds,
+                    )
+        return await self._group_commit.commit(self._recording, command)
+
+    def _answer_again(
+        self, envelope: Envelope, reply_to: str | None, known: inbox.Existing
+    ) -> None:
+        """Answer a second request with the id of a known command; a redelivery of the first says nothing."""
+        COMMANDS_ACCEPTED.labels(
+            envelope.operation, "redelivered" if known.is_redelivery else "repeated"
+        ).inc()
+        if known.is_redelivery or reply_to is None:
+            return
+        if known.body_hash != envelope.body_hash:
+            reply = error_reply(envelope.id, envelope.message_id, IdempotencyKeyReused())
+        elif known.reply is not None:
+            stored = decode_reply(known.reply)
+            reply = msgspec.structs.replace(stored, to=envelope.message_id, replayed=True)
+        else:
+            reply = error_reply(envelope.id, envelope.message_id, IdempotencyInProgress())
+        self._answers.send(reply_to, reply)

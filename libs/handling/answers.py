@@ -1,0 +1,67 @@
+"""Answering the callers of commands: with what is final, or in time that it is pending."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+from libs.contracts.errors import BanksideError, OutcomePending
+from libs.handling.queries import ANSWER_MARGIN_SECONDS
+from libs.messaging.envelope import Reply, WireError
+from libs.messaging.replier import Replier
+
+
+class CommandAnswers:
+    """Sends each request one answer: the first that there is."""
+
+    def __init__(self, replier: Replier) -> None:
+        self._replier = replier
+        self._pending: dict[str, asyncio.TimerHandle] = {}
+        self._sending: set[asyncio.Task[None]] = set()
+
+    def answer_by_deadline(
+        self, command_id: str, message_id: str, reply_to: str | None, deadline: float
+    ) -> None:
+        """Have the caller told, before its deadline, that the command is pending, unless it is answered before."""
+        if reply_to is None:
+            return
+        reply = error_reply(command_id, message_id, OutcomePending())
+        left = max(0.0, deadline - ANSWER_MARGIN_SECONDS - time.time())
+        self._pending[message_id] = asyncio.get_running_loop().call_later(
+            left, self.send, reply_to, reply
+        )
+
+    def take_over(self, message_id: str) -> bool:
+        """Whether the caller is still unanswered here; it is then not told that the command is pending."""
+        timer = self._pending.pop(message_id, None)
+        if timer is None:
+            return False
+        timer.cancel()
+        return True
+
+    async def send_confirmed(self, reply_to: str, reply: Reply, seconds: float) -> bool:
+        """Answer; true when the caller's queue took it, false when it certainly did not.
+
+        Raises:
+            NotKnownWhetherRouted: neither is certain.
+        """
+        return await self._replier.reply_confirmed(reply_to, reply, seconds)
+
+    def send(self, reply_to: str, reply: Reply) -> None:
+        """Answer now."""
+        self.take_over(reply.to)
+        task = asyncio.create_task(self._replier.reply(reply_to, reply), name=f"reply:{reply.id}")
+        self._sending.add(task)
+        task.add_done_callback(self._sending.discard)
+
+    def close(self) -> None:
+        """Stop the timers: whoever resumes the commands answers, or the gateway does at its deadline."""
+        for timer in self._pending.values():
+            timer.cancel()
+        self._pending.clear()
+
+
+def error_reply(
+    command_id: str, message_id: str, error: BanksideError, request_id: str | None = None
+) -> Reply:
+    return Reply(id=command_id, to=message_id, error=WireError.of(error), request_id=request_id)

@@ -1,0 +1,88 @@
+"""The outbox of a service, relayed to the broker as long as the process lives.
+
+Readiness check `outbox-relay`: in the last 20 s this process completed a round as the leader, with nothing to publish
+or all of it confirmed, or it saw another process hold the lease. It fails while no process leads and while events wait
+that the broker does not confirm. An event that no queue takes is set aside and does not fail it: the relay works, and
+`bankside_events_unroutable` tells.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Collection, Sequence
+from contextlib import asynccontextmanager
+from typing import NoReturn
+
+import structlog
+
+from libs.contracts.events import Event
+from libs.handling.metrics import (
+    EVENTS_RELAYED,
+    EVENTS_RETURNED,
+    EVENTS_UNROUTABLE,
+    OLDEST_EVENT_SECONDS,
+)
+from libs.handling.progress import Progress
+from libs.messaging.broker import BROKER_ERRORS, Broker
+from libs.messaging.publisher import EventPublisher
+from libs.persistence.engine import Database, is_away
+from libs.persistence.leadership import ELECTION_SECONDS, LeadershipLost
+from libs.persistence.outbox import Relay, count_unroutable, oldest_seconds
+from libs.runtime.process import Process
+
+PROGRESS_SECONDS = 20.0
+"""A round that waits for the broker's confirms ends after 15 s."""
+MEASURE_SECONDS = 15.0
+
+
+@asynccontextmanager
+async def run_relay(process: Process, broker: Broker, database: Database) -> AsyncIterator[None]:
+    """Publish what the service records, during the body: after the commit, without waiting for a poll."""
+    publisher = EventPublisher()
+    broker.add(publisher)
+    progress = Progress(PROGRESS_SECONDS)
+    process.readiness.add("outbox-relay", progress.check)
+    log = structlog.get_logger("outbox")
+
+    async def publish(events: Sequence[Event]) -> Collection[str]:
+        returned = await publisher.publish(events)
+        EVENTS_RELAYED.inc(len(events) - len(returned))
+        if returned:
+            EVENTS_RETURNED.inc(len(returned))
+            types = sorted({event.type for event in returned})
+            log.error("events_unroutable", count=len(returned), types=types)
+        return {event.event_id for event in returned}
+
+    relay = Relay(database, publish, progress.made)
+    async with (
+        process.background("outbox-relay", _relay_for_ever(relay)),
+        process.background("outbox-metrics", _measure_for_ever(database)),
+    ):
+        yield
+
+
+async def _relay_for_ever(relay: Relay) -> NoReturn:
+    """Begin again after what passes by itself: the broker or the database being away, leadership lost."""
+    log = structlog.get_logger("outbox")
+    while True:
+        try:
+            await relay.run_while_leading()
+        except* (*BROKER_ERRORS, LeadershipLost) as group:
+            log.warning("relay_waits", error=type(group.exceptions[0]).__name__)
+        except* Exception as group:
+            if not all(is_away(error) for error in group.exceptions):
+                raise
+            log.warning("relay_waits", error=type(group.exceptions[0]).__name__)
+        await asyncio.sleep(ELECTION_SECONDS)
+
+
+async def _measure_for_ever(database: Database) -> NoReturn:
+    while True:
+        try:
+            async with database.transaction() as connection:
+                OLDEST_EVENT_SECONDS.set(await oldest_seconds(connection))
+                EVENTS_UNROUTABLE.set(await count_unroutable(connection))
+        except Exception as error:
+            if not is_away(error):
+                raise
+        await asyncio.sleep(MEASURE_SECONDS)

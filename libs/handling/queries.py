@@ -1,0 +1,154 @@
+"""Answering the queries of a service: opening, validating, deadline, sealing of the reply."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+import structlog
+
+from libs.contracts.errors import BanksideError, InternalError, ProviderTimeout, Unavailable
+from libs.contracts.exact_json import decode
+from libs.contracts.model import Command
+from libs.contracts.operation import Operation
+from libs.contracts.principal import Principal
+from libs.contracts.result import Result
+from libs.contracts.sensitive import Sealer, open_payload, seal_payload
+from libs.contracts.table import operations_of
+from libs.handling.metrics import HANDLED_SECONDS
+from libs.messaging.broker import Broker
+from libs.messaging.consumers import QueryConsumer
+from libs.messaging.envelope import (
+    Envelope,
+    EnvelopeHead,
+    Reply,
+    WireError,
+    command_context,
+    raw,
+    reply_context,
+)
+from libs.messaging.replier import Replier
+from libs.persistence.engine import is_away
+from libs.runtime.process import Process
+
+QueryHandler = Callable[[Principal, Any, float], Awaitable[Result]]
+"""Takes who asks, what, and until when somebody waits (Unix seconds)."""
+
+ANSWER_MARGIN_SECONDS = 3.0
+"""Services answer this long before the gateway's deadline with what they know (interface §3)."""
+DRAIN_SECONDS = 5.0
+
+
+def success(
+    operation: Operation, envelope_id: str, to: str, result: Result, sealer: Sealer
+) -> Reply:
+    """The reply that carries a result, its sensitive fields sealed."""
+    payload = result.payload(operation)
+    if operation.reply_shape:
+        context = reply_context(operation, envelope_id)
+        payload["data"] = seal_payload(operation.reply_shape, payload["data"], sealer, context)
+    return Reply(id=envelope_id, to=to, result=raw(payload))
+
+
+def open_command(operation: Operation, command_id: str, body: bytes, sealer: Sealer) -> Command:
+    """The command of an envelope's body, opened and validated; fields of a newer sender are ignored."""
+    payload = decode(body)
+    opened = open_payload(
+        operation.command_shape, payload, sealer, command_context(operation, command_id)
+    )
+    return operation.command.model_validate(opened, extra="ignore")
+
+
+def check_handlers(service: str, names: Iterable[str], *, queries: bool) -> None:
+    """Raises RuntimeError when a row of the service lacks a handler: such a process must not start."""
+    rows = {row.name for row in operations_of(service) if row.is_query == queries}
+    missing = sorted(rows - set(names))
+    if missing:
+        raise RuntimeError(f"{service} has no handler for {', '.join(missing)}")
+
+
+class QueryAnswerer:
+    """Answers envelopes with the service's handlers."""
+
+    def __init__(
+        self,
+        service: str,
+        handlers: Mapping[str, QueryHandler],
+        sealer: Sealer,
+        replier: Replier,
+    ) -> None:
+        check_handlers(service, handlers, queries=True)
+        self._rows = {row.name: row for row in operations_of(service) if row.is_query}
+        self._handlers = handlers
+        self._sealer = sealer
+        self._replier = replier
+        self._log = structlog.get_logger("queries")
+
+    async def answer(self, envelope: Envelope, reply_to: str | None) -> None:
+        """Answer it, unless nobody waits any more."""
+        if reply_to is None or envelope.deadline <= time.time():
+            return
+        await self._replier.reply(reply_to, await self._reply(envelope))
+
+    async def refuse(self, head: EnvelopeHead, reply_to: str | None) -> None:
+        """Answer an envelope that only a later release understands: nothing was started."""
+        if reply_to is not None:
+            error = WireError.of(Unavailable())
+            await self._replier.reply(reply_to, Reply(head.id, head.message_id, error=error))
+
+    async def _reply(self, envelope: Envelope) -> Reply:
+        started = time.perf_counter()
+        outcome = "ok"
+        try:
+            operation = self._rows[envelope.operation]
+            command = open_command(operation, envelope.id, bytes(envelope.body), self._sealer)
+            margin = max(0.05, envelope.deadline - ANSWER_MARGIN_SECONDS - time.time())
+            async with asyncio.timeout(margin):
+                result = await self._handlers[operation.name](
+                    envelope.principal, command, time.time() + margin
+                )
+            return success(operation, envelope.id, envelope.message_id, result, self._sealer)
+        except Exception as error:
+            told = self._told(error, envelope)
+            outcome = told.code
+            return Reply(id=envelope.id, to=envelope.message_id, error=WireError.of(told))
+        finally:
+            HANDLED_SECONDS.labels(envelope.operation, outcome).observe(
+                time.perf_counter() - started
+            )
+
+    def _told(self, error: Exception, envelope: Envelope) -> BanksideError:
+        """What the caller is told of an error; what it may not be told is logged."""
+        if isinstance(error, BanksideError):
+            return error
+        if isinstance(error, TimeoutError):
+            return ProviderTimeout()
+        self._log.error(
+            "query_failed",
+            operation=envelope.operation,
+            request_id=envelope.request_id,
+            exc_info=error,
+        )
+        return unavailable_or_internal(error)
+
+
+def unavailable_or_internal(error: Exception) -> BanksideError:
+    """A database that is away is 503: nothing was started; all else is a fault of ours."""
+    return Unavailable() if is_away(error) else InternalError()
+
+
+@asynccontextmanager
+async def run_queries(
+    process: Process, sealer: Sealer, broker: Broker, handlers: Mapping[str, QueryHandler]
+) -> AsyncIterator[None]:
+    """Answer the service's queries during the body, once the broker is started."""
+    replier = Replier()
+    answerer = QueryAnswerer(process.service, handlers, sealer, replier)
+    consumer = QueryConsumer(process.service, answerer.answer, answerer.refuse)
+    broker.add(replier)
+    broker.add(consumer)
+    yield
+    await consumer.stop(DRAIN_SECONDS)

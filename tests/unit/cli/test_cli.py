@@ -1,0 +1,174 @@
+"""The command line, as it is typed."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from libs.cli import cli
+from tests.support.pace import pace
+from tests.unit.client.answering import KEY, gateway, problem, success
+
+BANKSIDE = (sys.executable, "-c", "from libs.cli.cli import main; main()")
+
+
+async def bankside(
+    *arguments: str, base_url: str = "http://127.0.0.1:1", stdin: bytes = b"", **environment: str
+) -> tuple[int, str, str]:
+    """Exit status, standard output, standard error."""
+    process = await asyncio.create_subprocess_exec(
+        *BANKSIDE,
+        *arguments,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={
+            **os.environ,
+            "BANKSIDE_BASE_URL": base_url,
+            "BANKSIDE_SUBSCRIPTION_KEY": KEY.subscription_key,
+            "BANKSIDE_SECRET": KEY.secret,
+            **environment,
+        },
+    )
+    out, err = await asyncio.wait_for(process.communicate(stdin), 30 * pace())
+    return process.returncode or 0, out.decode(), err.decode()
+
+
+@pytest.fixture(autouse=True)
+def _nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not in a checkout with a stack."""
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[3]))
+    monkeypatch.chdir(tmp_path)
+
+
+async def test_call_signs_sends_and_shows_every_digit() -> None:
+    body = '{"amount": 1234567890123456.78, "name": "Zoë"}'
+    answer = success({"amount": 1}, headers={"X-Request-Id": "r-1"})
+    async with gateway(answer) as server:
+        status, out, err = await bankside(
+            *("call", "post", "/customer/wire?a=%20b", "--data", body, "--idempotency-key", "k"),
+            *("--header", "source: till"),
+            base_url=server.base_url,
+        )
+
+    received = server.received[0]
+    assert (status, err) == (0, "")
+    assert out.startswith("200 OK  ")
+    assert "request r-1" in out
+    assert '"amount": 1' in out
+    assert received.signed
+    assert (received.method, received.target) == ("POST", "/customer/wire?a=%20b")
+    assert received.body == body.encode()
+    assert received.headers["Idempotency-Key"] == "k"
+    assert received.headers["source"] == "till"
+
+
+async def test_call_prints_one_json_document() -> None:
+    async with gateway(success([1.10, 2])) as server:
+        status, out, _ = await bankside("call", "GET", "/x", "--json", base_url=server.base_url)
+
+    assert status == 0
+    assert json.loads(out) == {
+        "status": 200,
+        "request_id": None,
+        "body": {"message": "Done", "data": [1.10, 2]},
+    }
+
+
+async def test_call_shows_what_it_signed_when_the_signature_is_refused() -> None:
+    async with gateway(problem(401, "invalid_signature")) as server:
+        status, out, _ = await bankside(
+            "call", "GET", "/customer/accounts", base_url=server.base_url
+        )
+        _, document, _ = await bankside(
+            "call", "GET", "/customer/accounts", "--json", base_url=server.base_url
+        )
+
+    nonce = server.received[0].headers["X-API-NONCE"]
+    assert status == 1
+    assert out.startswith("401 Unauthorized")
+    assert f"\n{nonce}\n{KEY.subscription_key}\nGET\n/customer/accounts\ne3b0c442" in out
+    assert json.loads(document)["canonical"].startswith("v1\n")
+
+
+@pytest.mark.parametrize("how", ["file", "input"])
+async def test_the_body_can_come_from_a_file_or_from_standard_input(
+    how: str, tmp_path: Path
+) -> None:
+    (tmp_path / "body.json").write_bytes(b"{ }\n")
+    data = "@body.json" if how == "file" else "@-"
+    async with gateway(success(None)) as server:
+        await bankside(
+            "call", "POST", "/x", "--data", data, base_url=server.base_url, stdin=b"{ }\n"
+        )
+
+    assert server.received[0].body == b"{ }\n"
+    assert server.received[0].signed
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("call", "GET", "/x"), "make status"),
+        (("call", "GET"), "PATH"),
+        (("call", "GET", "x"), "PATH"),
+        (("call", "GET", "/ä"), "PATH"),
+        (("call", "G T", "/"), "METHOD"),
+        (("call", "POST", "/", "--data", "@missing.json"), "missing.json"),
+        (("call", "GET", "/", "--key", "nobody"), "nobody"),
+        (("call", "GET", "/", "--header", "nonsense"), "NAME: VALUE"),
+        (("call", "GET", "/", "--colour"), "--colour"),
+        (("dead", "list"), "BANKSIDE_AMQP_URL"),
+        (("dead", "list", "--limit", "0"), "--limit"),
+        (("dead", "list", "--queue", "nothing"), "onboarding.commands.dead"),
+        (("dead", "replay"), "--all"),
+        (("dead", "replay", "--all", "--json"), "--yes"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_a_mistake_is_one_sentence_and_exit_2(
+    arguments: tuple[str, ...],
+    says: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["bankside", *arguments])
+    monkeypatch.setattr(cli, "_silence_libraries", lambda: None)
+    monkeypatch.setenv("BANKSIDE_BASE_URL", "http://127.0.0.1:1")
+    monkeypatch.setenv("BANKSIDE_SUBSCRIPTION_KEY", KEY.subscription_key)
+    monkeypatch.setenv("BANKSIDE_SECRET", KEY.secret)
+    monkeypatch.delenv("BANKSIDE_AMQP_URL", raising=False)
+
+    with pytest.raises(SystemExit) as raised:
+        cli.main()
+
+    out, err = capsys.readouterr()
+    assert (raised.value.code, out) == (2, "")
+    assert err.startswith("bankside: ")
+    assert err.count("\n") == 1
+    assert says in err
+
+
+async def test_a_broker_that_is_away_is_one_sentence() -> None:
+    status, _, err = await bankside(
+        "dead", "list", BANKSIDE_AMQP_URL="amqp://a:secret@127.0.0.1:1/"
+    )
+
+    assert status == 2
+    assert err.count("\n") == 1
+    assert "secret" not in err
+
+
+def test_the_command_starts_without_what_only_its_commands_need() -> None:
+    loaded = "import libs.cli.cli as c, sys; c.make_app([]); print(*sys.modules)"
+
+    done = subprocess.run([sys.executable, "-c", loaded], capture_output=True, check=True)
+
+    slow = {"aiohttp", "aio_pika", "pydantic", "sqlalchemy", "structlog", "libs.contracts.table"}
+    assert not slow & set(done.stdout.decode().split())

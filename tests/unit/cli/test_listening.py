@@ -1,0 +1,248 @@
+"""`bankside listen`, as it is typed, against a gateway with prepared answers."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import aiohttp
+import pytest
+from aiohttp import web
+
+from libs.contracts.exact_json import decode
+from libs.signing.webhook import key_of, sign
+from tests.support.pace import pace
+from tests.support.receivers import receiver, replies
+from tests.unit.client.answering import KEY, Gateway, gateway, problem, success
+
+BANKSIDE = (sys.executable, "-c", "from libs.cli.cli import main; main()", "listen")
+SECRET = "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="
+ID = "0199f3a0-0000-7000-8000-000000000001"
+BODY = b'{"id":"evt_1","type":"wire.completed","data":{"object":"wire","transaction_id":"0199-w"}}'
+MADE = success(
+    {
+        "subscription_id": ID,
+        "event_type": "*",
+        "callback_url": "http://127.0.0.1/",
+        "description": "bankside listen",
+        "status": "active",
+        "created_at": "2026-03-01T12:00:00Z",
+        "updated_at": "2026-03-01T12:00:00Z",
+    }
+)
+THE_SECRET = success({"secret": SECRET, "previous_secret_expires_at": None})
+DELETED = success(None)
+NOT_HERE = {"detail": [{"loc": ["body", "callback_url"], "msg": "No.", "type": "value_error"}]}
+
+
+@pytest.fixture(autouse=True)
+def _nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not in a checkout with a stack."""
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[3]))
+    monkeypatch.chdir(tmp_path)
+
+
+class Listening:
+    """The command while it runs."""
+
+    def __init__(self, process: asyncio.subprocess.Process, url: str) -> None:
+        self._process = process
+        self.url = url
+
+    async def line(self) -> str:
+        assert self._process.stdout is not None
+        return (await asyncio.wait_for(self._process.stdout.readline(), 20 * pace())).decode()
+
+    async def interrupt(self) -> tuple[int, str]:
+        """Exit status and the rest of standard error."""
+        self._process.send_signal(signal.SIGINT)
+        _, err = await asyncio.wait_for(self._process.communicate(), 20 * pace())
+        return self._process.returncode or 0, err.decode()
+
+
+async def start(base_url: str, *arguments: str) -> asyncio.subprocess.Process:
+    return await asyncio.create_subprocess_exec(
+        *BANKSIDE,
+        *arguments,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={
+            **os.environ,
+            "BANKSIDE_BASE_URL": base_url,
+            "BANKSIDE_SUBSCRIPTION_KEY": KEY.subscription_key,
+            "BANKSIDE_SECRET": KEY.secret,
+        },
+    )
+
+
+@asynccontextmanager
+async def listening(base_url: str, *arguments: str) -> AsyncIterator[Listening]:
+    process = await start(base_url, *arguments)
+    try:
+        assert process.stderr is not None
+        said = (await asyncio.wait_for(process.stderr.readline(), 20 * pace())).decode()
+        found = re.search(r"http://127\.0\.0\.1:\d+/", said)
+        assert found, said + (await process.stderr.read()).decode()
+        yield Listening(process, found[0])
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.communicate()
+
+
+async def deliver(url: str, body: bytes = BODY, *, signed: bytes = BODY) -> tuple[int, str]:
+    timestamp = str(int(time.time()))
+    headers = {
+        "Content-Type": "application/json",
+        "webhook-id": "evt_1",
+        "webhook-timestamp": timestamp,
+        "webhook-signature": sign(key_of(SECRET), "evt_1", timestamp, signed),
+    }
+    async with (
+        aiohttp.ClientSession() as session,
+        session.post(url, data=body, headers=headers) as response,
+    ):
+        return response.status, await response.text()
+
+
+def requests(server: Gateway) -> list[tuple[str, str]]:
+    return [(request.method, request.target) for request in server.received]
+
+
+async def test_it_subscribes_shows_what_comes_and_deletes_its_subscription_on_ctrl_c() -> None:
+    async with gateway(MADE, THE_SECRET, DELETED) as server, listening(server.base_url) as command:
+        genuine = await deliver(command.url)
+        shown = await command.line()
+        forged = await deliver(command.url, b"{}")
+        refused = await command.line()
+        status, err = await command.interrupt()
+
+    base = "/partner/reseller/webhooks/subscriptions"
+    assert requests(server) == [
+        ("POST", base),
+        ("GET", f"{base}/{ID}/secret"),
+        ("DELETE", f"{base}/{ID}"),
+    ]
+    assert decode(server.received[0].body) == {
+        "event_types": "*",
+        "callback_url": command.url,
+        "description": "bankside listen",
+    }
+    assert genuine == (200, "")
+    assert re.fullmatch(
+        r"\d\d:\d\d:\d\d  wire\.completed +  wire 0199-w  evt_1  ok  200\n", shown
+    ), shown
+    assert forged[0] == 400
+    assert "invalid: no signature in webhook-signature is by this secret  400" in refused
+    assert (status, err) == (0, "The subscription is deleted.\n")
+
+
+async def test_a_customers_key_subscribes_for_the_customer() -> None:
+    wrong = problem(403, "wrong_route_family")
+    async with (
+        gateway(wrong, MADE, THE_SECRET, DELETED) as server,
+        listening(server.base_url, "--event-type", "wire") as command,
+    ):
+        status, _ = await command.interrupt()
+
+    base = "/customer/webhooks/subscriptions"
+    assert status == 0
+    assert requests(server)[1:] == [
+        ("POST", base),
+        ("GET", f"{base}/{ID}/secret"),
+        ("DELETE", f"{base}/{ID}"),
+    ]
+    assert decode(server.received[1].body)["event_types"] == "wire"
+
+
+async def test_genuine_deliveries_are_forwarded_unchanged_and_answered_alike() -> None:
+    async with (
+        receiver(replies(503, b"later", {"Retry-After": "7"})) as local,
+        gateway(MADE, THE_SECRET, DELETED) as server,
+        listening(server.base_url, "--forward", local.url("/hook?a=%20b"), "--json") as command,
+    ):
+        answered = await deliver(command.url)
+        shown = json.loads(await command.line())
+        await deliver(command.url, b"{}")
+        await command.line()
+        await command.interrupt()
+
+    (request,) = local.requests
+    assert (request.method, request.target, request.body) == ("POST", "/hook?a=%20b", BODY)
+    assert request.headers["webhook-id"] == "evt_1"
+    assert {"webhook-timestamp", "webhook-signature"} <= request.headers.keys()
+    assert answered == (503, "later")
+    assert (shown["verified"], shown["status"], shown["type"]) == (True, 503, "wire.completed")
+
+
+async def test_a_forward_that_cannot_be_reached_is_502() -> None:
+    async with receiver() as gone:
+        pass
+    async with (
+        gateway(MADE, THE_SECRET, DELETED) as server,
+        listening(server.base_url, "--forward", gone.url()) as command,
+    ):
+        answered = await deliver(command.url)
+        shown = await command.line()
+        await command.interrupt()
+
+    assert answered == (502, "nobody listens there\n")
+    assert shown.endswith("ok  502 (nobody listens there)\n")
+
+
+async def test_a_terminal_is_not_steered_by_what_comes() -> None:
+    body = b'{"type":"\\u001b[31mred","data":{"object":"x\\n","x_id":"[bold]"}}'
+    async with gateway(MADE, THE_SECRET, DELETED) as server, listening(server.base_url) as command:
+        await deliver(command.url, body)
+        shown = await command.line()
+        await command.interrupt()
+
+    assert "\x1b" not in shown
+    assert "[bold]" in shown or "x�" in shown
+
+
+@pytest.mark.parametrize(
+    ("arguments", "answer", "said"),
+    [
+        (("--forward", "localhost:3000"), MADE, "--forward is an http or https URL"),
+        (("--event-type", "wires"), MADE, "--event-type: Input should be '*',"),
+        (("--port", "70000"), MADE, "--port is 1 to 65535"),
+        (
+            (),
+            lambda: web.json_response(NOT_HERE, status=422),
+            "BANKSIDE_CALLBACK_ALLOW=127.0.0.1:*",
+        ),
+        ((), problem(401, "unknown_subscription_key"), "says: No."),
+    ],
+)
+async def test_a_mistake_is_one_sentence(
+    arguments: tuple[str, ...], answer: object, said: str
+) -> None:
+    async with gateway(answer) as server:  # type: ignore[arg-type]
+        process = await start(server.base_url, *arguments)
+        out, err = await asyncio.wait_for(process.communicate(), 20 * pace())
+
+    assert (process.returncode, out) == (2, b"")
+    assert said in err.decode()
+    assert len(err.decode().splitlines()) == 1
+
+
+async def test_a_port_that_is_taken_is_said_before_anything_is_subscribed() -> None:
+    async with receiver() as taken, gateway(MADE) as server:
+        process = await start(server.base_url, "--port", str(taken.port))
+        _, err = await asyncio.wait_for(process.communicate(), 20 * pace())
+
+    assert process.returncode == 2
+    assert (
+        err.decode() == f"bankside: Cannot listen on port {taken.port}: Address already in use.\n"
+    )
+    assert server.received == []
