@@ -150,6 +150,7 @@ def _serve(connection: socket.socket) -> Program | None:
                 if (pid := os.fork()) == 0:
                     dies_with_us()
                     return Program(**request)
+                codes.pop(pid, None)  # of an earlier child with this number
                 answer = json.dumps(pid)
             else:
                 answer = json.dumps(_exit_code(request, codes))

@@ -17,7 +17,7 @@ from libs.contracts.customers import CustomerStatus
 from libs.contracts.events import EVENT_TYPES, Event, new_event
 from libs.messaging.broker import Broker
 from libs.messaging.publisher import EventPublisher
-from libs.persistence.engine import Database
+from libs.persistence.engine import Database, is_away
 from libs.persistence.sealing import Keyring
 from libs.runtime.process import Process
 from services.webhook_dispatcher.adapters.allowance import Allowance
@@ -30,6 +30,7 @@ from services.webhook_dispatcher.ports import Poster
 from services.webhook_dispatcher.repository import claims
 from services.webhook_dispatcher.signing_secrets import new_secret, seal_secret
 from tests.integration.webhooks.engine.receiver import Receiver
+from tests.support.waiting import eventually
 
 WAIT_SECONDS = 20.0
 SERVICE = "webhook_dispatcher"
@@ -182,10 +183,21 @@ class Rig:
             )
 
     async def leases_end(self) -> None:
-        """As if time passed for the database, by whose clock leases go."""
-        await self.change(
-            "UPDATE delivery SET lease_until = clock_timestamp() WHERE claim IS NOT NULL"
-        )
+        """As if time passed for the database, by whose clock leases go. A server that was restarted has ended some of
+        the connections of the pool.
+        """
+
+        async def ended() -> bool:
+            try:
+                await self.change(
+                    "UPDATE delivery SET lease_until = clock_timestamp() WHERE claim IS NOT NULL"
+                )
+            except Exception as error:
+                assert not is_away(error), error
+                raise
+            return True
+
+        await eventually("leases have ended", ended)
 
     def later(self, **time: float) -> None:
         """Time passes, and the engine looks at what is due by now."""
