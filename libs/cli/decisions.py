@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import getpass
+import os
 import sys
 from typing import Annotated
 
@@ -27,7 +27,7 @@ def reason_of(text: str, *, longest: int = LONGEST_REASON) -> str:
 
 def operator_of(by: str | None) -> str:
     """Who is recorded as having decided: --by, else the user of this terminal. Raises OperatorMistake."""
-    operator = (getpass.getuser() if by is None else by).strip()
+    operator = (os.environ.get("USER", "") if by is None else by).strip()
     if not 0 < len(operator) <= LONGEST_NAME:
         raise OperatorMistake(f"Say who decides: --by is 1 to {LONGEST_NAME} characters.")
     return operator

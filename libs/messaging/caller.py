@@ -31,7 +31,6 @@ from libs.messaging.envelope import (
     raw,
     reply_context,
 )
-from libs.messaging.late_refusals import LateRefusals
 from libs.messaging.publishing import Properties, publish
 from libs.messaging.session import Session
 from libs.messaging.topology import COMMANDS, QUERIES, declare_exchanges
@@ -53,7 +52,6 @@ class Caller:
         self._channel: AbstractChannel | None = None
         self._reply_to: str | None = None
         self._batchers: dict[str, Batcher[Envelope, None]] = {}
-        self._late_refusals = LateRefusals(self._publish_command)
         self._log = structlog.get_logger("caller")
 
     async def attach(self, session: Session) -> None:
@@ -167,16 +165,8 @@ class Caller:
 
         Raises:
             Unavailable: the broker refused it, returned it or never got it.
-            OutcomePending: it may have been accepted, and there was no reply in time. It goes on, also when its service
-                refuses it after that (see `late_refusals`).
+            OutcomePending: it may have been accepted, and there was no reply in time.
         """
-        try:
-            return await self._publish_command(envelope)
-        except OutcomePending:
-            self._late_refusals.told_pending(envelope)
-            raise
-
-    async def _publish_command(self, envelope: Envelope) -> Reply:
         channel, reply_to = self._channel, self._reply_to
         if channel is None or reply_to is None:
             raise Unavailable
@@ -193,14 +183,17 @@ class Caller:
                 await publish(
                     channel, COMMANDS, envelope.operation, body, properties, mandatory=True
                 )
-                return await future
+                # A reply that comes together with the deadline must not be lost to the cancellation.
+                return await asyncio.shield(future)
         except (DeliveryError, ChannelInvalidStateError) as error:
             raise Unavailable from error  # refused, returned, or never written
         except TimeoutError:
-            if future.done() and not future.cancelled():  # while this process was busy, or frozen
+            if future.done():
                 return future.result()
             raise OutcomePending from None
         except Exception as error:
+            if future.done():
+                return future.result()
             # From the first byte on, no error says that the command was not taken.
             self._log.warning("command_unconfirmed", command=envelope.id, error=repr(error))
             raise OutcomePending from error
@@ -247,9 +240,7 @@ class Caller:
             return
         for reply in replies:
             future = self._waiting.get(reply.to)
-            if future is None or future.cancelled():
-                self._late_refusals.take(reply)
-            elif not future.done():
+            if future is not None and not future.done():
                 future.set_result(reply)
 
 

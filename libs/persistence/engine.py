@@ -9,14 +9,14 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, nullcontext
 from typing import NamedTuple
 
 import asyncpg
 from sqlalchemy import event, text
 from sqlalchemy.dialects.postgresql.asyncpg import AsyncAdapt_asyncpg_dbapi
 from sqlalchemy.engine import ExceptionContext, make_url
-from sqlalchemy.exc import DBAPIError, InvalidatePoolError
+from sqlalchemy.exc import DBAPIError, DisconnectionError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 from sqlalchemy.pool import ConnectionPoolEntry, PoolProxiedConnection, QueuePool
@@ -38,8 +38,8 @@ time for a read. As long as nobody else wants them.
 KEPT_SECONDS = 60
 """Then they are used no more before they were in the pool, which ends those that are old."""
 DOUBT_SECONDS = 5.0
-"""Whoever gave up a connection after so long may have met a server that vanished without a word, and so would those who
-use the connections that were opened before: they are not used any more.
+"""The use of a connection that is given up after so long may have met a server that vanished without FIN or RST. The
+connections that were opened before that moment are then replaced, not used.
 """
 
 _AWAY = (
@@ -96,7 +96,7 @@ class Database:
     def __init__(self, engine: AsyncEngine, *, kept: int = 0) -> None:
         self.engine = engine
         self._doubted_at = float("-inf")
-        """Connections that were opened before are used no more (monotonic clock)."""
+        """Connections that were opened before are replaced at their next use (monotonic clock)."""
         event.listen(engine.sync_engine, "connect", _opened)
         event.listen(engine.sync_engine, "checkout", self._refuse_doubted)
         event.listen(engine.sync_engine, "handle_error", _end_what_timed_out)
@@ -134,16 +134,19 @@ class Database:
             yield await plain.execution_options(isolation_level="AUTOCOMMIT")
 
     @asynccontextmanager
-    async def driver(self) -> AsyncIterator[asyncpg.Connection]:
+    async def driver(self, *, held: bool = False) -> AsyncIterator[asyncpg.Connection]:
         """asyncpg's own connection, on which every statement is a transaction by itself.
 
         For a statement that is executed thousands of times a second: one round trip rather than three, and a third of
         the processor time. What it raises is asyncpg's; while it connects, SQLAlchemy's too. Anything but a statement
         that was wrong costs the connection, since the engine does not see it; what was being executed is cancelled.
+
+        Args:
+            held: used now and then over a long time, so that its end says nothing of the server.
         """
         driver = await self._driver()
         try:
-            with self._doubting():
+            with nullcontext() if held else self._doubting(driver.pooled.info[OPENED_AT]):
                 yield driver.connection
         except BaseException as error:
             if isinstance(error, asyncpg.PostgresError | ValueError) and not is_away(error):
@@ -186,25 +189,31 @@ class Database:
         async with AsyncExitStack() as stack:
             with self._asking_the_pool():
                 connection = await stack.enter_async_context(self.engine.connect())
-            with self._doubting():
+            with self._doubting(connection.info[OPENED_AT]):
                 yield connection
 
     @contextmanager
-    def _doubting(self) -> Iterator[None]:
-        """The use of a connection; see `DOUBT_SECONDS`."""
+    def _doubting(self, opened_at: float) -> Iterator[None]:
+        """The use of a connection; see `DOUBT_SECONDS`.
+
+        A connection that is doubted already tells nothing of those that were opened since.
+        """
         began = time.monotonic()
         try:
             yield
         except (TimeoutError, asyncio.CancelledError):
-            if time.monotonic() - began >= DOUBT_SECONDS:
+            if time.monotonic() - began >= DOUBT_SECONDS and opened_at >= self._doubted_at:
                 self._doubted_at = time.monotonic()
                 while self._kept:
                     self._kept.pop().pooled.invalidate()
             raise
 
     def _refuse_doubted(self, _: object, record: ConnectionPoolEntry, __: object) -> None:
+        """The pool then makes another connection. A farewell to a server that is gone would take two seconds."""
         if record.info[OPENED_AT] < self._doubted_at:
-            raise InvalidatePoolError
+            if record.driver_connection is not None:
+                record.driver_connection.terminate()
+            raise DisconnectionError
 
     @contextmanager
     def _asking_the_pool(self) -> Iterator[None]:
@@ -272,7 +281,8 @@ def open_database(url: str, service: str, *, pool_size: int = 10) -> Database:
             "command_timeout": STATEMENT_SECONDS,
             "server_settings": {
                 "application_name": f"bankside-{service}",
-                "statement_timeout": str(STATEMENT_SECONDS * 1000),
+                # A server that is there ends a statement before it times out here.
+                "statement_timeout": str(STATEMENT_SECONDS * 900),
                 "idle_in_transaction_session_timeout": str(IDLE_IN_TRANSACTION_SECONDS * 1000),
                 "TimeZone": "UTC",
                 **KEEPALIVE,
@@ -290,3 +300,4 @@ def _end_what_timed_out(context: ExceptionContext) -> None:
     """A statement that timed out here, rather than being ended by the server: the connection's peer is gone."""
     if isinstance(context.original_exception, TimeoutError):
         context.is_disconnect = True
+        context.invalidate_pool_on_disconnect = False  # `Database` decides about the others

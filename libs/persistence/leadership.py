@@ -194,7 +194,7 @@ async def _renew_for_ever(database: Database, term: Term) -> None:
     log = structlog.get_logger("leadership")
     while not term.limit.expired():
         try:
-            async with database.driver() as connection:
+            async with database.driver(held=True) as connection:
                 while await _renew(connection, term):
                     pass
             return

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Generic, Literal, TypeVar
 from uuid import UUID
 
@@ -80,7 +80,10 @@ class KeyedWrite(Generic[AnswerT]):
             return Absent()
         found = self._accepted(held.body)
         if isinstance(found, Unknown):
-            return replace(found, needs_operator=True)  # the provider keeps the answer as it is
+            # The provider keeps the answer: asking again would bring the same.
+            return Unknown(
+                "the provider carried it out, and its answer is not understood", needs_operator=True
+            )
         return found
 
     def _accepted(self, answer: Any) -> Accepted[AnswerT] | Unknown:

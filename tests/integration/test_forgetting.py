@@ -16,7 +16,7 @@ from aio_pika import Message
 from aio_pika.abc import AbstractExchange, AbstractQueue
 
 from libs.contracts.customers import UpdatePerson
-from libs.contracts.errors import BanksideError, Invalid, OutcomePending, Unavailable
+from libs.contracts.errors import BanksideError, Invalid, Unavailable
 from libs.contracts.onboarding_operations import UPDATE_PERSON
 from libs.contracts.result import Result
 from libs.handling.commands import Drive
@@ -32,7 +32,6 @@ from tests.integration.tables import execute, rows
 from tests.integration.test_command_driving import envelope_of, processes
 from tests.integration.test_inbox import accepting, claimed, leased
 from tests.support.infrastructure import Environment
-from tests.support.routes import Direction, route_to
 
 SHORT_SECONDS = 6.0
 """Of a caller whose deadline the test waits for."""
@@ -235,37 +234,6 @@ async def test_a_command_of_which_that_stays_unknown_is_parked_and_goes_on_when_
     assert left.body != b""
     assert (row.forgotten, service.drives) == (False, 2)
     assert decode_reply(row.reply).error is None
-
-
-async def test_a_caller_that_is_frozen_past_its_deadline_sends_again_what_was_forgotten(
-    fresh_environment: Environment, database: Database
-) -> None:
-    """It tells `outcome_pending`, which promises that the command goes on, and reads the 503 only then."""
-    service = Service(Unavailable())
-    async with (
-        carrying_out(fresh_environment, {UPDATE_PERSON.name: service}),
-        route_to(fresh_environment.amqp_url) as route,
-        calling(fresh_environment, route.url) as caller,
-    ):
-        asking = asyncio.create_task(caller.command(envelope_of(caller, seconds=4.0)))
-        await until(service.has_begun)
-        route.stall(frozenset({Direction.FROM_SERVER}))
-        service.may_end.set()
-        with pytest.raises(OutcomePending):
-            await asking
-        told = await until(lambda: is_finished(database))
-
-        route.resume()
-
-        async def is_carried_out() -> Any:
-            row = await is_finished(database)
-            return row if row and not row.forgotten else None
-
-        row = await until(is_carried_out)
-
-    assert told.forgotten
-    assert decode_reply(row.reply).error is None
-    assert service.drives == 2
 
 
 async def test_a_repeated_request_waits_while_its_command_is_being_forgotten(

@@ -197,7 +197,7 @@ async def test_a_lease_is_not_taken_in_the_middle_of_a_fenced_transaction(
         await end_lease(database, "test")  # as a renewal, it does not wait for the fence
         async with running(second):
             with pytest.raises(TimeoutError):
-                await within(0.5, second.leading)
+                await asyncio.wait_for(second.leading.wait(), 0.5)
             await cursor.move(connection, "core", expected=0, to=1)
 
 

@@ -203,7 +203,9 @@ class Stack:
         """Run `bankside … --json` on this stack; its answer. Fails with what it said when it fails."""
         with tempfile.TemporaryDirectory() as told:
             output, errors = Path(told) / "output", Path(told) / "errors"
-            environment = environment_with(self.env | {"BANKSIDE_BASE_URL": self.base_url})
+            environment = environment_with(
+                self.env | {"BANKSIDE_BASE_URL": self.base_url, "USER": "tester"}
+            )
             process = self._launch(
                 Program(
                     "libs.cli",

@@ -10,7 +10,6 @@ from decimal import Decimal
 
 from tests.e2e.wires.hands import Sender, new_sender
 from tests.support.live import Live
-from tests.support.pace import pace
 from tests.support.people import new_key
 
 CROWD, FUNDED = 1000, 600
@@ -27,7 +26,7 @@ async def watched(sender: Sender) -> AsyncIterator[list[dict[str, Decimal]]]:
         while not over.is_set():
             seen.append(await sender.account.balance())
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(LOOK_SECONDS * pace()):
+                async with asyncio.timeout(LOOK_SECONDS):
                     await over.wait()
 
     async with asyncio.TaskGroup() as group:

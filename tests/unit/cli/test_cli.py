@@ -30,6 +30,7 @@ async def bankside(
         stderr=subprocess.PIPE,
         env={
             **os.environ,
+            "USER": "tester",
             "BANKSIDE_BASE_URL": base_url,
             "BANKSIDE_SUBSCRIPTION_KEY": KEY.subscription_key,
             "BANKSIDE_SECRET": KEY.secret,

@@ -1,0 +1,56 @@
+"""Who decides, and why: what is recorded, and what is refused."""
+
+from __future__ import annotations
+
+import pytest
+
+from libs.cli.decisions import (
+    LONGEST_NAME,
+    LONGEST_REASON,
+    agrees,
+    operator_of,
+    reason_of,
+    refuse_to_ask_in_json,
+    require_terminal,
+)
+from libs.client.mistakes import OperatorMistake
+
+
+def test_the_user_of_the_terminal_decides_unless_another_is_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("USER", "grace")
+
+    assert (operator_of(None), operator_of(" ada ")) == ("grace", "ada")
+
+
+@pytest.mark.parametrize("by", [None, " ", "a" * (LONGEST_NAME + 1)])
+def test_nothing_is_decided_by_no_one(monkeypatch: pytest.MonkeyPatch, by: str | None) -> None:
+    monkeypatch.delenv("USER", raising=False)
+
+    with pytest.raises(OperatorMistake, match="--by"):
+        operator_of(by)
+
+
+@pytest.mark.parametrize("reason", ["", " \n", "a" * (LONGEST_REASON + 1)])
+def test_a_reason_is_given_and_short(reason: str) -> None:
+    with pytest.raises(OperatorMistake, match="--reason"):
+        reason_of(reason)
+
+    assert reason_of(" It was paid. ") == "It was paid."
+
+
+def test_nothing_is_asked_where_no_one_can_answer() -> None:
+    with pytest.raises(OperatorMistake, match="--yes"):
+        require_terminal()
+    with pytest.raises(OperatorMistake, match="--yes"):
+        refuse_to_ask_in_json(yes=False, json=True)
+
+
+@pytest.mark.parametrize(
+    ("answer", "agreed"), [("y", True), ("YES ", True), ("", False), ("no", False)]
+)
+def test_anything_but_yes_is_no(monkeypatch: pytest.MonkeyPatch, answer: str, agreed: bool) -> None:
+    monkeypatch.setattr("builtins.input", lambda *_: answer)
+
+    assert agrees("Is it done?") is agreed
