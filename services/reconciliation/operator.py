@@ -54,7 +54,7 @@ def start(
             if read_postings_again:
                 await postings.forget(connection)
                 await deposit_loads.forget(connection)
-            run_id = await runs.request_run(connection, f"operator {operator_of(None)}")
+            run_id = await runs.request_run(connection, "operator")
         run = await _ended(database, run_id, seconds) if wait else await _found(database, run_id)
         async with database.transaction() as connection:
             return run, await differences.oldest(connection, limit=MAX_SHOWN) if wait else []
