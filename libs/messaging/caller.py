@@ -106,9 +106,7 @@ class Caller:
         request_id: str,
         deadline: float,
         message_id: str | None = None,
-        idempotency_key: str | None = None,
         body_hash: str | None = None,
-        trace: str | None = None,
     ) -> Envelope:
         """The envelope of a command, its sensitive fields sealed."""
         body = seal_payload(
@@ -125,9 +123,7 @@ class Caller:
             principal=principal,
             deadline=deadline,
             body=raw(body),
-            idempotency_key=idempotency_key,
             body_hash=body_hash,
-            trace=trace,
         )
 
     def open_result(self, operation: Operation, reply: Reply) -> Any:

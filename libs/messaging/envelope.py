@@ -44,9 +44,7 @@ class Envelope(msgspec.Struct, frozen=True, omit_defaults=True):
     principal: Principal
     deadline: float
     body: msgspec.Raw
-    idempotency_key: str | None = None
     body_hash: str | None = None
-    trace: str | None = None
     version: int = 1
 
 

@@ -20,10 +20,11 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections import OrderedDict
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from hashlib import sha256
+
+from cachetools import LRUCache
 
 from libs.messaging.delivery import Delivery
 
@@ -46,7 +47,7 @@ class Suspects:
     """What one consumer knows about the suspects that it took."""
 
     def __init__(self) -> None:
-        self._survived: OrderedDict[str, None] = OrderedDict()
+        self._survived: LRUCache[str, bool] = LRUCache(SURVIVED)
         self._waiting: list[asyncio.Future[None]] = []
         self._busy = False
 
@@ -55,9 +56,7 @@ class Suspects:
 
     def taken(self, message: Delivery) -> None:
         """Note that this process takes a suspect: when it comes back to this process, it did not kill it."""
-        self._survived[_name(message)] = None
-        if len(self._survived) > SURVIVED:
-            self._survived.popitem(last=False)
+        self._survived[_name(message)] = True
 
     @asynccontextmanager
     async def alone(self, message: Delivery) -> AsyncIterator[None]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 
 import structlog
 from aio_pika import DeliveryMode
 from aio_pika.abc import AbstractChannel
 from aio_pika.exceptions import ChannelInvalidStateError, PublishError
+from cachetools import LRUCache
 
 from libs.contracts.errors import InternalError
 from libs.messaging.batching import Batcher, TooManyWaiting
@@ -36,7 +36,7 @@ class Replier:
     def __init__(self) -> None:
         self._channel: AbstractChannel | None = None
         self._confirming: AbstractChannel | None = None
-        self._batchers: OrderedDict[str, Batcher[Reply, None]] = OrderedDict()
+        self._batchers: LRUCache[str, Batcher[Reply, None]] = LRUCache(REPLY_QUEUES)
         self._log = structlog.get_logger("replier")
 
     async def attach(self, session: Session) -> None:
@@ -89,8 +89,6 @@ class Replier:
 
             batcher = Batcher(run, name=f"reply:{reply_to}", limit=REPLY_BATCH)
             self._batchers[reply_to] = batcher
-            if len(self._batchers) > REPLY_QUEUES:
-                self._batchers.popitem(last=False)
         return batcher
 
     async def _publish(self, reply_to: str, body: bytes) -> None:

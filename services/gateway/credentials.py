@@ -6,9 +6,7 @@ A new key works at once, since what is not known is always looked up; a revoked 
 
 from __future__ import annotations
 
-import time
-from collections import OrderedDict
-
+from cachetools import TTLCache
 from sqlalchemy import text
 
 from libs.contracts.principal import Family, Principal, Scope
@@ -33,16 +31,16 @@ class Credentials:
     def __init__(self, database: Database, keyring: Keyring) -> None:
         self._database = database
         self._keyring = keyring
-        self._kept: OrderedDict[str, tuple[float, Credential]] = OrderedDict()
+        self._fresh: TTLCache[str, Credential] = TTLCache(KEPT, FRESH_SECONDS)
         self._loading = Batcher(
             self._load, name="credentials", limit=LOADED_TOGETHER, concurrency=2
         )
 
     async def find(self, subscription_key: str, *, anew: bool = False) -> Credential | None:
         """The credential, at most a second old, or read `anew`; None when there is none."""
-        kept = self._kept.get(subscription_key)
-        if not anew and kept is not None and time.monotonic() - kept[0] < FRESH_SECONDS:
-            return kept[1]
+        fresh = None if anew else self._fresh.get(subscription_key)
+        if fresh is not None:
+            return fresh
         loaded = await self._loading.submit(subscription_key)
         if isinstance(loaded, CannotOpen):
             raise loaded
@@ -60,16 +58,12 @@ class Credentials:
                 {"keys": keys},
             )
             found = {row.subscription_key: self._credential(row) for row in rows}
-        now = time.monotonic()
         for key in keys:
             credential = found.get(key)
             if isinstance(credential, Credential):
-                self._kept[key] = (now, credential)
-                self._kept.move_to_end(key)
+                self._fresh[key] = credential
             else:
-                self._kept.pop(key, None)
-        while len(self._kept) > KEPT:
-            self._kept.popitem(last=False)
+                self._fresh.pop(key, None)
         return [found.get(key) for key in keys]
 
     def _credential(self, row) -> Credential | CannotOpen:  # type: ignore[no-untyped-def]

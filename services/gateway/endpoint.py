@@ -48,7 +48,6 @@ from services.gateway.requests import (
     idempotency_key_of,
     read_body,
     request_id_of,
-    trace_of,
 )
 from services.gateway.responses import failure, success
 from services.gateway.settings import Settings
@@ -175,9 +174,7 @@ class Endpoints:
             message_id=str(uuid7()),
             request_id=request_id,
             deadline=deadline,
-            idempotency_key=idempotency_key,
             body_hash=self._body_hash(command_id, body) if idempotency_key else None,
-            trace=trace_of(request),
         )
         if operation.is_query:
             return self._response(operation, await self._caller.ask(envelope))

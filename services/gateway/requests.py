@@ -27,7 +27,6 @@ ADDRESSES_KEPT = 4096
 
 _REQUEST_ID = re.compile(r"[\x21-\x7e]{1,128}")
 _IDEMPOTENCY_KEY = re.compile(r"[\x20-\x7e]{1,255}")
-_TRACE_PARENT = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
 _JSON_TYPE = re.compile(r'application/json\s*(;\s*charset\s*=\s*"?utf-?8"?\s*)?', re.IGNORECASE)
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
@@ -37,12 +36,6 @@ def request_id_of(request: web.Request) -> str:
     """The caller's X-Request-Id when it is one, else a new one."""
     sent = request.headers.get("X-Request-Id", "")
     return sent if _REQUEST_ID.fullmatch(sent) else str(uuid7())
-
-
-def trace_of(request: web.Request) -> str | None:
-    """The caller's traceparent (W3C Trace Context) when it is one."""
-    sent = request.headers.get("traceparent", "")
-    return sent if _TRACE_PARENT.fullmatch(sent) else None
 
 
 def address_of(request: web.Request, trusted: Sequence[Network]) -> str:

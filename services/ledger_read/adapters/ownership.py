@@ -1,23 +1,19 @@
-"""Asking onboarding who owns what, and remembering what never changes.
-
-Onboarding scopes its answers by the principal that asks. Only positive answers are remembered: what does not exist now
-may exist in a moment. Lists are asked for every time.
-"""
+"""Asking onboarding who owns what. Lists are asked for every time; who owns an account never changes and is cached."""
 
 from __future__ import annotations
 
+from cachetools import LRUCache
+
 from libs.contracts import onboarding_operations as onboarding
 from libs.contracts.ownership import (
-    AccountOwner,
     CustomerOwner,
-    FindAccountOwner,
     FindCustomer,
     ListOwnedAccounts,
     OwnedAccounts,
 )
 from libs.contracts.principal import SERVICE, Principal
+from libs.handling.account_owners import AccountOwners
 from libs.handling.asking import Asking, Asks
-from libs.runtime.memory import Memory
 
 PAGE = 1000
 
@@ -32,21 +28,11 @@ class OnboardingOwnership:
 
     def __init__(self, caller: Asks, *, patience_seconds: float, remembered: int) -> None:
         self._asking = Asking(caller, patience_seconds=patience_seconds)
-        self._owners: Memory[tuple[str, str | None, str], str] = Memory(remembered)
-        self._tenants: Memory[str, str] = Memory(remembered)
+        self._owners = AccountOwners(self._asking, capacity=remembered)
+        self._tenants: LRUCache[str, str] = LRUCache(remembered)
 
     async def require_account(self, principal: Principal, account_id: str, deadline: float) -> None:
-        key = (principal.tenant, principal.customer_id, account_id)
-        if self._owners.recall(key) is not None:
-            return
-        owner = await self._asking.ask(
-            onboarding.FIND_ACCOUNT_OWNER,
-            principal,
-            FindAccountOwner(account_id=account_id),
-            AccountOwner,
-            deadline,
-        )
-        self._owners.keep(key, owner.customer_id)
+        await self._owners.require(principal, account_id, deadline)
 
     async def account_ids(self, principal: Principal, deadline: float) -> list[str]:
         ids: list[str] = []
@@ -76,8 +62,8 @@ class OnboardingOwnership:
         )
 
     async def tenant_of(self, customer_id: str, deadline: float) -> str:
-        tenant = self._tenants.recall(customer_id)
+        tenant = self._tenants.get(customer_id)
         if tenant is None:
             tenant = (await self.customer(customer_id, deadline)).tenant
-            self._tenants.keep(customer_id, tenant)
+            self._tenants[customer_id] = tenant
         return tenant

@@ -1,6 +1,6 @@
 """When an endpoint is taken for dead, and its subscription becomes unavailable (interface §8).
 
-No success for 5 days, and at least 10 failed events over at least 24 hours. Behind a closed breaker few attempts are
+No success for 5 days, and at least 10 failed events over at least 24 hours. Behind an open breaker few attempts are
 made, so events there seldom fail for good: one that has been due for as long as a whole schedule counts as failed too.
 """
 
@@ -18,7 +18,7 @@ FAILED_OVER = timedelta(hours=24)
 
 def may_be_dead(health: Health, now: datetime) -> bool:
     """Whether it is worth looking at more than its health."""
-    failing = health.failed_events > 0 or health.closed_until is not None
+    failing = health.failed_events > 0 or health.open_until is not None
     return failing and not _succeeded_lately(health.last_success_at, now)
 
 

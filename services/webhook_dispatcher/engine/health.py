@@ -1,9 +1,9 @@
 """What each attempt says of its endpoint: the breaker, slowness, and how long nothing has succeeded.
 
-- *Breaker.* 5 attempts in a row that timed out or did not reach the endpoint close it for 30 s. Then one attempt at a
-  time probes: failing so again, it closes the breaker for twice as long as the last time, 10 minutes at most. Any
-  answer, whatever its status, opens it. What was under way when the breaker closed says nothing more. Waiting for it
-  spends no attempts.
+- *Circuit breaker.* 5 attempts in a row that timed out or did not reach the endpoint open it for 30 s. Then it is
+  half-open: one attempt at a time probes the endpoint. A probe that fails opens it for twice as long as the last time,
+  10 minutes at most; any answer, whatever its status, closes it. Attempts that were under way when it opened do not
+  change it. Deliveries that wait for it spend no attempts.
 - *Slow* is an endpoint since an attempt took 5 s or more, whether or not it was answered, until one is answered within
   2 s.
 - A forbidden address, and what was not tried for a reason of our own, say nothing about the endpoint.
@@ -51,9 +51,9 @@ def ended_at(attempt: Attempt) -> datetime:
 
 
 def _answered(health: Health) -> Health:
-    if not health.unreachable_in_a_row and health.closed_until is None:
+    if not health.unreachable_in_a_row and health.open_until is None:
         return health
-    return replace(health, unreachable_in_a_row=0, closed_until=None, probe_seconds=None)
+    return replace(health, unreachable_in_a_row=0, open_until=None, probe_seconds=None)
 
 
 def _succeeded(health: Health, attempt: Attempt) -> Health:
@@ -69,8 +69,8 @@ def _succeeded(health: Health, attempt: Attempt) -> Health:
 def _not_reached(health: Health, attempt: Attempt) -> Health:
     at = ended_at(attempt)
     in_a_row = health.unreachable_in_a_row + 1
-    if health.closed_until is not None:
-        if attempt.attempted_at < health.closed_until:
+    if health.open_until is not None:
+        if attempt.attempted_at < health.open_until:
             return health
         seconds = min(2 * (health.probe_seconds or PROBE_SECONDS), MOST_PROBE_SECONDS)
     elif in_a_row >= BREAKER_ATTEMPTS:
@@ -80,7 +80,7 @@ def _not_reached(health: Health, attempt: Attempt) -> Health:
     return replace(
         health,
         unreachable_in_a_row=in_a_row,
-        closed_until=at + timedelta(seconds=seconds),
+        open_until=at + timedelta(seconds=seconds),
         probe_seconds=seconds,
     )
 

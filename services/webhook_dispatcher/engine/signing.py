@@ -6,8 +6,9 @@ from datetime import datetime
 from typing import Final
 from uuid import UUID
 
+from cachetools import LRUCache
+
 from libs.contracts.sensitive import Sealer
-from libs.runtime.memory import Memory
 from libs.signing.webhook import key_of, signature_header
 from services.webhook_dispatcher.ports import Post
 from services.webhook_dispatcher.repository.claims import Candidate
@@ -21,7 +22,7 @@ class Signer:
 
     def __init__(self, sealer: Sealer, kept: int = KEPT_KEYS) -> None:
         self._sealer = sealer
-        self._keys = Memory[bytes, bytes](kept)
+        self._keys: LRUCache[bytes, bytes] = LRUCache(kept)
 
     def post(self, to: Candidate, event_id: UUID, body: bytes, now: datetime) -> Post:
         """The post, with a timestamp and signature of its own.
@@ -50,8 +51,8 @@ class Signer:
 
     def _key(self, subscription_id: UUID, sealed: bytes) -> bytes:
         # What is sealed differs at each sealing, so that it tells one version from another.
-        key = self._keys.recall(sealed)
+        key = self._keys.get(sealed)
         if key is None:
             key = key_of(open_secret(self._sealer, subscription_id, sealed))
-            self._keys.keep(sealed, key)
+            self._keys[sealed] = key
         return key

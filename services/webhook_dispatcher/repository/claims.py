@@ -51,7 +51,7 @@ _CANDIDATES = """
         ) AS counted
     )
     SELECT s.id, s.tenant, s.callback_url, s.secret, s.previous_secret, s.previous_secret_expires_at, s.generation,
-        e.closed_until IS NOT NULL AS is_probed, coalesce(e.is_slow, false) AS is_slow, under_way.count AS in_flight,
+        e.open_until IS NOT NULL AS is_probed, coalesce(e.is_slow, false) AS is_slow, under_way.count AS in_flight,
         due.count AS due, due.since AS due_since
     FROM unnest($1::uuid[], $2::timestamptz[]) AS w (id, due_from)
     JOIN subscription s ON s.id = w.id
@@ -67,7 +67,7 @@ _CANDIDATES = """
             ORDER BY d.due_at LIMIT $4
         ) AS found
     ) AS due
-    WHERE s.status = 'active' AND (e.closed_until IS NULL OR e.closed_until <= $3) AND due.count > 0
+    WHERE s.status = 'active' AND (e.open_until IS NULL OR e.open_until <= $3) AND due.count > 0
     """
 _TAKE = """
     WITH picked AS (
@@ -101,7 +101,7 @@ class Candidate:
     Args:
         secret: sealed, as is `previous_secret`.
         generation: of its endpoint; what comes of an attempt is news of this one only.
-        is_probed: its breaker let nothing through until now, and lets one through.
+        is_probed: its circuit breaker is half-open: one attempt passes.
         in_flight: how many are being worked on, by any process.
         due: how many are due, counted up to a number asked for.
         due_since: since when the first of them is.

@@ -17,7 +17,7 @@ from services.webhook_dispatcher.models import AttemptRecord, DeliveryRecord
 
 _OPEN = """
     SELECT d.id, d.event_day, d.event_id, d.event_type, d.state AS status, d.attempts_made,
-        CASE WHEN d.state = 'pending' THEN greatest(d.due_at, e.closed_until) END AS next_attempt_at, d.created_at
+        CASE WHEN d.state = 'pending' THEN greatest(d.due_at, e.open_until) END AS next_attempt_at, d.created_at
     FROM delivery d LEFT JOIN endpoint e ON e.subscription_id = d.subscription_id
     WHERE d.subscription_id = :subscription_id
 """

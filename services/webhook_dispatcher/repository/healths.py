@@ -9,13 +9,13 @@ from uuid import UUID
 
 import asyncpg
 
-_COLUMNS = "unreachable_in_a_row, closed_until, probe_seconds, is_slow, last_success_at, failing_since, failed_events"
+_COLUMNS = "unreachable_in_a_row, open_until, probe_seconds, is_slow, last_success_at, failing_since, failed_events"
 _READ = f"""
     SELECT e.subscription_id, s.generation, {_COLUMNS}
     FROM endpoint e JOIN subscription s ON s.id = e.subscription_id WHERE e.subscription_id = ANY($1)
     """  # noqa: S608 - constants
 _SAVE = f"""
-    UPDATE endpoint e SET ({_COLUMNS}) = (v.unreachable_in_a_row, v.closed_until, v.probe_seconds, v.is_slow,
+    UPDATE endpoint e SET ({_COLUMNS}) = (v.unreachable_in_a_row, v.open_until, v.probe_seconds, v.is_slow,
         v.last_success_at, v.failing_since, v.failed_events)
     FROM unnest($1::uuid[], $2::integer[], $3::timestamptz[], $4::double precision[], $5::boolean[],
         $6::timestamptz[], $7::timestamptz[], $8::integer[]) AS v (subscription_id, {_COLUMNS})
@@ -30,15 +30,15 @@ class Health:
     Args:
         generation: which endpoint of its subscription it is: news of an earlier one are not its own.
         unreachable_in_a_row: attempts that had no answer, since the last that had one.
-        closed_until: the breaker lets nothing through before then, and one at a time from then on; None: all.
-        probe_seconds: how long the breaker was closed the last time.
+        open_until: the circuit breaker is open until then, and half-open afterwards; None: closed.
+        probe_seconds: how long the circuit breaker was open the last time.
         failing_since: when the first event since the last success had failed for good.
         failed_events: how many have since.
     """
 
     generation: int = 0
     unreachable_in_a_row: int = 0
-    closed_until: datetime | None = None
+    open_until: datetime | None = None
     probe_seconds: float | None = None
     is_slow: bool = False
     last_success_at: datetime | None = None

@@ -27,7 +27,7 @@ class DueDeliveries:
     recorded. What the receiver has not checked is no delivery.
 
     With a `hung_share`, that part of what is due goes to the endpoint that hangs. It hangs anew in every round: no
-    breaker is closed, and it takes all slots that it may have.
+    circuit breaker is open, and it takes all slots that it may have.
     """
 
     where: Dispatching

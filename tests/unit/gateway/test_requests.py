@@ -13,11 +13,10 @@ from libs.contracts.principal import Family, Principal
 from libs.runtime.process import Misconfigured
 from services.gateway.endpoint import trusted_networks
 from services.gateway.failures import counted_as
-from services.gateway.requests import address_of, command_id_of, request_id_of, trace_of
+from services.gateway.requests import address_of, command_id_of, request_id_of
 
 PROXIES = trusted_networks("10.0.0.0/8, 2001:db8::/32")
 PARTNER = Principal("tenant", "Tenant", Family.PARTNER, "sub_1")
-TRACE = f"00-{'a' * 32}-{'b' * 16}-01"
 
 
 def request(
@@ -71,12 +70,6 @@ def test_a_request_id_is_kept_when_it_is_one_and_made_otherwise() -> None:
     assert request_id_of(request(("X-Request-Id", "a~!"))) == "a~!"
     for sent in ("", "a b", "é", "x" * 129, "a\tb"):
         assert uuid.UUID(request_id_of(request(("X-Request-Id", sent)))).version == 7
-
-
-def test_only_a_traceparent_is_taken_as_one() -> None:
-    assert trace_of(request(("traceparent", TRACE))) == TRACE
-    for sent in ("", "é", TRACE.upper(), TRACE + "-x", "x" * 5000):
-        assert trace_of(request(("traceparent", sent))) is None
 
 
 def test_a_key_names_one_command_of_tenant_customer_method_and_path_as_sent() -> None:

@@ -58,7 +58,7 @@ def test_an_endpoint_that_never_succeeded_has_five_days_from_its_subscription() 
 
 
 def test_events_that_wait_behind_the_breaker_for_a_whole_schedule_count_as_failed() -> None:
-    waiting = Health(last_success_at=NOW - timedelta(days=6), closed_until=NOW)
+    waiting = Health(last_success_at=NOW - timedelta(days=6), open_until=NOW)
 
     assert may_be_dead(waiting, NOW)
     assert is_dead(waiting, standing(overdue=10), NOW)

@@ -32,8 +32,8 @@ def test_five_misses_in_a_row_close_the_breaker_for_half_a_minute() -> None:
     four = after(Health(), *(attempt(verdict) for verdict in (*MISSES, *MISSES)))
     five = after(four, attempt(Verdict.TIMED_OUT, duration_ms=1000))
 
-    assert four.closed_until is None
-    assert five.closed_until == NOW + seconds(31)
+    assert four.open_until is None
+    assert five.open_until == NOW + seconds(31)
 
 
 @pytest.mark.parametrize("verdict", [Verdict.SUCCEEDED, Verdict.REFUSED, Verdict.GONE])
@@ -43,25 +43,25 @@ def test_any_answer_begins_the_count_anew_and_opens_the_breaker(verdict: Verdict
 
     for health in (four, closed):
         opened = after(health, attempt(verdict))
-        assert (opened.unreachable_in_a_row, opened.closed_until) == (0, None)
-        assert after(opened, attempt(Verdict.TIMED_OUT)).closed_until is None
+        assert (opened.unreachable_in_a_row, opened.open_until) == (0, None)
+        assert after(opened, attempt(Verdict.TIMED_OUT)).open_until is None
 
 
-def test_what_was_under_way_when_the_breaker_closed_does_not_lengthen_its_pause() -> None:
+def test_what_was_under_way_when_the_breaker_opened_does_not_lengthen_its_pause() -> None:
     closed = after(Health(), *(attempt(Verdict.TIMED_OUT) for _ in range(16)))
 
-    assert closed.closed_until == NOW + seconds(30.01)
+    assert closed.open_until == NOW + seconds(30.01)
 
 
 def test_probes_that_miss_double_the_pause_up_to_ten_minutes() -> None:
     health = after(Health(), *(attempt(Verdict.UNREACHABLE, duration_ms=0) for _ in range(5)))
     pauses = []
     for _ in range(7):
-        assert health.closed_until is not None
-        at = health.closed_until + seconds(1)
+        assert health.open_until is not None
+        at = health.open_until + seconds(1)
         health = after(health, attempt(Verdict.UNREACHABLE, at, duration_ms=0))
-        assert health.closed_until is not None
-        pauses.append((health.closed_until - at).total_seconds())
+        assert health.open_until is not None
+        pauses.append((health.open_until - at).total_seconds())
 
     assert pauses == [60, 120, 240, 480, 600, 600, 600]
 

@@ -174,7 +174,7 @@ async def test_an_unavailable_subscription_becomes_active_and_its_endpoint_is_as
     await desk.set_status(subscription_id, "unavailable")
     held = await desk.record()
     await desk.database.execute(
-        "UPDATE endpoint SET failed_events = 12, closed_until = now() + interval '1 hour'"
+        "UPDATE endpoint SET failed_events = 12, open_until = now() + interval '1 hour'"
         " WHERE subscription_id = $1",
         uuid.UUID(subscription_id),
     )
@@ -184,7 +184,7 @@ async def test_an_unavailable_subscription_becomes_active_and_its_endpoint_is_as
     await _set(desk, subscription_id, "active")
 
     (endpoint,) = await desk.rows(
-        "SELECT failed_events, closed_until FROM endpoint WHERE subscription_id = $1",
+        "SELECT failed_events, open_until FROM endpoint WHERE subscription_id = $1",
         uuid.UUID(subscription_id),
     )
     assert endpoint["failed_events"] == 0

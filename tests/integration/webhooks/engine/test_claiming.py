@@ -197,7 +197,7 @@ async def due(rig: Rig, subscription_id: UUID, count: int) -> bool:
 async def test_a_sweep_that_waited_for_others_claims_is_not_the_last_for_long(rig: Rig) -> None:
     """Sweeps that take long are rare, ten times as long apart; but not those that had to wait."""
     subscription = await rig.subscribe("/a")
-    await rig.change("UPDATE endpoint SET closed_until = clock_timestamp() + interval '1 day'")
+    await rig.change("UPDATE endpoint SET open_until = clock_timestamp() + interval '1 day'")
 
     async with rig.engine() as publisher:
         await publisher.publish([an_event()])
@@ -207,17 +207,17 @@ async def test_a_sweep_that_waited_for_others_claims_is_not_the_last_for_long(ri
             await asyncio.sleep(1.5)  # charged for it, the next sweep would be 15 s away
         async with claims.claiming(rig.database):
             pass  # the sweep is over, since it waited before us
-        await rig.change("UPDATE endpoint SET closed_until = NULL")
+        await rig.change("UPDATE endpoint SET open_until = NULL")
         await eventually("it is found", lambda: received(rig, "/a", 1), seconds=5)
 
 
 async def test_claims_begin_where_they_are_told_to(rig: Rig) -> None:
     subscription = await rig.subscribe("/a")
-    await rig.change("UPDATE endpoint SET closed_until = clock_timestamp() + interval '1 day'")
+    await rig.change("UPDATE endpoint SET open_until = clock_timestamp() + interval '1 day'")
     async with rig.engine() as publisher:
         await publisher.publish([an_event(n) for n in range(4)])
         await eventually("all recorded", lambda: due(rig, subscription, 4))
-    await rig.change("UPDATE endpoint SET closed_until = NULL")
+    await rig.change("UPDATE endpoint SET open_until = NULL")
     await rig.change(
         "UPDATE delivery SET due_at = due_at - interval '1 hour' WHERE id IN (SELECT id FROM delivery LIMIT 3)"
     )

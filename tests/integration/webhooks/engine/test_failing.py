@@ -122,7 +122,7 @@ async def test_five_misses_close_the_breaker_and_waiting_spends_no_attempts(rig:
         await eventually("the others", lambda: received_at(rig, "/other", 40))
         assert await attempted(rig, subscription, 5)
         for pause in (60, 120):
-            rig.clock.advance(seconds=(closed.closed_until - rig.clock()).total_seconds() + 0.5)
+            rig.clock.advance(seconds=(closed.open_until - rig.clock()).total_seconds() + 0.5)
             rig.wake()
             closed = await eventually(
                 "one probe",
@@ -162,7 +162,7 @@ async def test_an_answer_opens_the_breaker_and_everything_that_waited_is_deliver
         await eventually("the end", lambda: is_over(rig, subscription))
 
     endpoint = await rig.endpoint(subscription)
-    assert (endpoint.closed_until, endpoint.unreachable_in_a_row) == (None, 0)
+    assert (endpoint.open_until, endpoint.unreachable_in_a_row) == (None, 0)
 
 
 async def test_an_endpoint_that_has_been_dead_for_days_becomes_unavailable(

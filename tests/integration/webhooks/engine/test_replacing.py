@@ -85,7 +85,7 @@ async def test_timeouts_at_the_url_before_do_not_close_the_breaker_of_the_new_on
         await eventually("their ends", lambda: attempted(rig, subscription, BREAKER_ATTEMPTS + 1))
 
     endpoint = await rig.endpoint(subscription)
-    assert (endpoint.unreachable_in_a_row, endpoint.closed_until) == (0, None)
+    assert (endpoint.unreachable_in_a_row, endpoint.open_until) == (0, None)
 
 
 @pytest.mark.parametrize("wants_nothing", [True, False])

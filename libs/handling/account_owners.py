@@ -1,0 +1,52 @@
+"""Whether a principal may use an account: asked of onboarding, which owns who owns what.
+
+Onboarding scopes its answer by the principal. Who owns an account never changes, so positive answers are cached (LRU);
+negative ones are not, since an account that does not exist may be opened in a moment.
+"""
+
+from __future__ import annotations
+
+from cachetools import LRUCache
+
+from libs.contracts.onboarding_operations import FIND_ACCOUNT_OWNER
+from libs.contracts.ownership import AccountOwner, FindAccountOwner
+from libs.contracts.principal import Principal
+from libs.handling.asking import Asking
+from libs.handling.single_flight import SingleFlight
+
+
+class AccountOwners:
+    """Args:
+    capacity: answers cached.
+    """
+
+    def __init__(self, asking: Asking, *, capacity: int) -> None:
+        self._asking = asking
+        self._customers: LRUCache[tuple[str, str | None, str], str] = LRUCache(capacity)
+        self._calls = SingleFlight()
+
+    async def require(self, principal: Principal, account_id: str, deadline: float) -> None:
+        """Return when the account is the principal's.
+
+        Args:
+            deadline: Unix seconds.
+
+        Raises:
+            NotFound: there is no such account in the principal's scope.
+            Unavailable: onboarding could not be asked.
+        """
+        key = (principal.tenant, principal.customer_id, account_id)
+        if self._customers.get(key) is not None:
+            return
+
+        async def ask() -> None:
+            owner = await self._asking.ask(
+                FIND_ACCOUNT_OWNER,
+                principal,
+                FindAccountOwner(account_id=account_id),
+                AccountOwner,
+                deadline,
+            )
+            self._customers[key] = owner.customer_id
+
+        await self._calls.run(key, ask)
