@@ -30,11 +30,12 @@ logs: environment ## Follow the logs; of one part with SERVICE=gateway
 demo: environment ## Play a business's story on the running stack
 	@$(RUN) -m libs.demo.story
 
-check: environment ## Lint, format, types and import rules
+check: environment ## Lint, format, types, import rules, tables against migrations
 	.venv/bin/ruff check
 	.venv/bin/ruff format --check
 	.venv/bin/mypy
 	.venv/bin/lint-imports
+	.venv/bin/pytest -q tests/schema
 
 format: environment ## Put the code into its format
 	.venv/bin/ruff check --fix

@@ -7,17 +7,25 @@ A new key works at once, since what is not known is always looked up; a revoked 
 from __future__ import annotations
 
 from cachetools import TTLCache
-from sqlalchemy import text
+from sqlalchemy import Text, any_, bindparam, select
+from sqlalchemy.dialects.postgresql import ARRAY
 
 from libs.contracts.principal import Family, Principal, Scope
 from libs.messaging.batching import Batcher
 from libs.persistence.engine import Database
 from libs.persistence.sealing import CannotOpen, Keyring
 from services.gateway.model import Credential
+from services.gateway.tables import credentials, tenants
 
 FRESH_SECONDS = 1.0
 KEPT = 10_000
 LOADED_TOGETHER = 100
+
+_BY_KEY = (
+    select(credentials, tenants.c.name)
+    .join(tenants, tenants.c.tenant == credentials.c.tenant)
+    .where(credentials.c.subscription_key == any_(bindparam("keys", type_=ARRAY(Text))))
+)
 
 
 def secret_context(subscription_key: str) -> str:
@@ -48,15 +56,7 @@ class Credentials:
 
     async def _load(self, keys: list[str]) -> list[Credential | CannotOpen | None]:
         async with self._database.transaction() as connection:
-            rows = await connection.execute(
-                text(
-                    "SELECT c.subscription_key, c.id, c.tenant, t.name, c.family, c.customer_id, c.scopes, c.secret,"
-                    " c.previous_secret, c.previous_secret_expires_at, c.expires_at, c.revoked_at"
-                    " FROM credentials c JOIN tenants t ON t.tenant = c.tenant"
-                    " WHERE c.subscription_key = ANY(:keys)"
-                ),
-                {"keys": keys},
-            )
+            rows = await connection.execute(_BY_KEY, {"keys": keys})
             found = {row.subscription_key: self._credential(row) for row in rows}
         for key in keys:
             credential = found.get(key)

@@ -12,7 +12,6 @@ from collections import Counter
 from functools import lru_cache
 
 import structlog
-from sqlalchemy import text
 
 from libs.contracts.errors import RateLimited
 from libs.persistence.engine import Database, is_away
@@ -21,6 +20,15 @@ from services.gateway.requests import ADDRESSES_KEPT
 EXCHANGE_SECONDS = 1.0
 ADDRESSES = 50_000
 """Addresses remembered in a minute at most; those beyond are not counted until the next."""
+
+# In the order of addresses, so that two processes cannot wait for each other.
+_ADD = """
+    INSERT INTO failures AS f (address, minute, count)
+    SELECT address, $1, count FROM unnest($2::text[], $3::bigint[]) AS a (address, count) ORDER BY address
+    ON CONFLICT (address, minute) DO UPDATE SET count = f.count + excluded.count
+    """
+_FORGET = "DELETE FROM failures WHERE minute < $1"
+_MOST = "SELECT address, count FROM failures WHERE minute = $1 ORDER BY count DESC LIMIT $2"
 
 
 class Failures:
@@ -69,33 +77,12 @@ class Failures:
     async def _exchange(self) -> None:
         self._turn()
         minute, sent = self._minute, Counter(self._new)
-        async with self._database.transaction() as connection:
+        async with self._database.driver_transaction() as connection:
             if sent:
-                await connection.execute(
-                    text(
-                        "INSERT INTO failures AS f (address, minute, count)"
-                        " SELECT address, :minute, count FROM"
-                        " unnest(CAST(:addresses AS text[]), CAST(:counts AS bigint[])) AS a (address, count)"
-                        " ORDER BY address"
-                        " ON CONFLICT (address, minute) DO UPDATE SET count = f.count + excluded.count"
-                    ),
-                    {
-                        "minute": minute,
-                        "addresses": list(sent),
-                        "counts": list(sent.values()),
-                    },
-                )
-                await connection.execute(
-                    text("DELETE FROM failures WHERE minute < :minute"), {"minute": minute - 1}
-                )
-            rows = await connection.execute(
-                text(
-                    "SELECT address, count FROM failures WHERE minute = :minute"
-                    " ORDER BY count DESC LIMIT :limit"
-                ),
-                {"minute": minute, "limit": ADDRESSES},
-            )
-            known = Counter({row.address: row.count for row in rows})
+                await connection.execute(_ADD, minute, list(sent), list(sent.values()))
+                await connection.execute(_FORGET, minute - 1)
+            rows = await connection.fetch(_MOST, minute, ADDRESSES)
+            known = Counter({row["address"]: row["count"] for row in rows})
         if minute == self._minute:
             self._known = known
             self._new -= sent

@@ -15,10 +15,11 @@ from collections.abc import Sequence
 import asyncpg
 import structlog
 from prometheus_client import Gauge
-from sqlalchemy import text
+from sqlalchemy import Double, bindparam, cast, extract, func, or_, select, text, update
 from sqlalchemy.exc import DBAPIError
 
 from libs.persistence.engine import Database, is_away
+from services.gateway.tables import nonce_bounds
 
 PARTITION_SECONDS = 600
 AHEAD_SECONDS = 3600
@@ -31,15 +32,29 @@ CLOCK_AHEAD_SECONDS = Gauge(
     "bankside_gateway_clock_ahead_seconds", "This process's clock less the database's."
 )
 
-_NOW = text("SELECT CAST(extract(epoch FROM clock_timestamp()) AS float8)")
-_FLOOR = text("SELECT floor FROM nonce_bounds FOR UPDATE")
+_NOW = select(cast(extract("epoch", func.clock_timestamp()), Double))
+_FLOOR = select(nonce_bounds.c.floor).with_for_update()
 _PARTITIONS = text(
     "SELECT inhrelid::regclass::text FROM pg_inherits WHERE inhparent = 'nonces'::regclass"
 )
-_MOVE = text(
-    "UPDATE nonce_bounds SET floor = greatest(floor, :floor), ceiling = greatest(ceiling, :ceiling)"
-    " WHERE floor < :floor OR ceiling < :ceiling"
+_MOVE = (
+    update(nonce_bounds)
+    .where(
+        or_(
+            nonce_bounds.c.floor < bindparam("new_floor"),
+            nonce_bounds.c.ceiling < bindparam("new_ceiling"),
+        )
+    )
+    .values(
+        floor=func.greatest(nonce_bounds.c.floor, bindparam("new_floor")),
+        ceiling=func.greatest(nonce_bounds.c.ceiling, bindparam("new_ceiling")),
+    )
 )
+_CREATE = "CREATE TABLE nonces_{start} (LIKE nonces)"
+_ATTACH = "ALTER TABLE nonces ATTACH PARTITION nonces_{start} FOR VALUES FROM ({start}) TO ({end})"
+_DROP_PARTITION = "DROP TABLE IF EXISTS nonces_{start}"
+_IMPATIENT = text("SET LOCAL lock_timeout = '2s'")
+_ALONE = select(func.pg_advisory_xact_lock(LOCK))
 
 
 async def maintain(database: Database, window_seconds: int) -> None:
@@ -59,8 +74,8 @@ async def maintain_as_of(database: Database, window_seconds: int, now: float) ->
     """
     ceiling = _start(now + window_seconds + AHEAD_SECONDS) + PARTITION_SECONDS
     async with database.transaction() as connection:
-        await connection.execute(text("SET LOCAL lock_timeout = '2s'"))
-        await connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": LOCK})
+        await connection.execute(_IMPATIENT)
+        await connection.execute(_ALONE)
         recorded_floor = int((await connection.execute(_FLOOR)).scalar_one())
         floor = max(recorded_floor, _start(now - window_seconds - MARGIN_SECONDS))
         found = await connection.execute(_PARTITIONS)
@@ -68,14 +83,10 @@ async def maintain_as_of(database: Database, window_seconds: int, now: float) ->
         for start in range(floor, ceiling, PARTITION_SECONDS):
             if start not in there:
                 # Attaching an existing table, unlike creating one in place, lets inserts go on.
-                await connection.execute(text(f"CREATE TABLE nonces_{start} (LIKE nonces)"))
-                await connection.execute(
-                    text(
-                        f"ALTER TABLE nonces ATTACH PARTITION nonces_{start}"
-                        f" FOR VALUES FROM ({start}) TO ({start + PARTITION_SECONDS})"
-                    )
-                )
-        await connection.execute(_MOVE, {"floor": floor, "ceiling": max(floor, ceiling)})
+                bounds = {"start": start, "end": start + PARTITION_SECONDS}
+                await connection.execute(text(_CREATE.format(**bounds)))
+                await connection.execute(text(_ATTACH.format(**bounds)))
+        await connection.execute(_MOVE, {"new_floor": floor, "new_ceiling": max(floor, ceiling)})
     outdated = sorted(start for start in there if start < floor)
     if outdated:
         await _drop(database, outdated)
@@ -89,9 +100,9 @@ async def _drop(database: Database, starts: Sequence[int]) -> None:
     """
     try:
         async with database.transaction() as connection:
-            await connection.execute(text("SET LOCAL lock_timeout = '2s'"))
+            await connection.execute(_IMPATIENT)
             for start in starts:
-                await connection.execute(text(f"DROP TABLE IF EXISTS nonces_{start}"))
+                await connection.execute(text(_DROP_PARTITION.format(start=start)))
     except DBAPIError as error:
         if not isinstance(getattr(error.orig, "__cause__", None), asyncpg.LockNotAvailableError):
             raise

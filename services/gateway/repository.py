@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import asdict, dataclass
+from datetime import datetime, timedelta
 from uuid import UUID
 
-from sqlalchemy import text
+from sqlalchemy import Interval, bindparam, func, select, update
+from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.contracts.principal import Family, Scope
+from services.gateway.tables import credentials, tenants
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,62 +45,62 @@ class CredentialRow:
     revoked_at: datetime | None
 
 
-async def ensure_tenant(connection: AsyncConnection, tenant: str, name: str) -> None:
-    await connection.execute(
-        text("INSERT INTO tenants (tenant, name) VALUES (:tenant, :name) ON CONFLICT DO NOTHING"),
-        {"tenant": tenant, "name": name},
+_ADD_TENANT = insert(tenants).on_conflict_do_nothing()
+_TENANT = select(tenants.c.tenant).where(tenants.c.tenant == bindparam("tenant"))
+_ADD_CREDENTIAL = insert(credentials)
+_CREDENTIALS = select(
+    credentials.c.subscription_key,
+    credentials.c.tenant,
+    credentials.c.family,
+    credentials.c.customer_id,
+    credentials.c.scopes,
+    credentials.c.created_at,
+    credentials.c.expires_at,
+    credentials.c.revoked_at,
+).order_by(credentials.c.id)
+_CREDENTIALS_OF_TENANT = _CREDENTIALS.where(credentials.c.tenant == bindparam("tenant"))
+_REVOKE = (
+    update(credentials)
+    .where(credentials.c.subscription_key == bindparam("key"))
+    .values(revoked_at=func.coalesce(credentials.c.revoked_at, func.now()))
+)
+_ROTATE = (
+    update(credentials)
+    .where(credentials.c.subscription_key == bindparam("key"), credentials.c.revoked_at.is_(None))
+    .values(
+        previous_secret=credentials.c.secret,
+        secret=bindparam("new_secret"),
+        previous_secret_expires_at=func.now() + bindparam("overlap", type_=Interval),
     )
+    .returning(credentials.c.tenant, credentials.c.family)
+)
+
+
+async def ensure_tenant(connection: AsyncConnection, tenant: str, name: str) -> None:
+    await connection.execute(_ADD_TENANT, {"tenant": tenant, "name": name})
 
 
 async def tenant_exists(connection: AsyncConnection, tenant: str) -> bool:
-    found = await connection.execute(
-        text("SELECT 1 FROM tenants WHERE tenant = :tenant"), {"tenant": tenant}
-    )
+    found = await connection.execute(_TENANT, {"tenant": tenant})
     return found.first() is not None
 
 
 async def add_credential(connection: AsyncConnection, new: NewCredential) -> None:
-    await connection.execute(
-        text(
-            "INSERT INTO credentials (subscription_key, tenant, family, customer_id, scopes, secret,"
-            " reads_per_minute, writes_per_minute, wires_per_minute, expires_at)"
-            " VALUES (:subscription_key, :tenant, :family, :customer_id, :scopes, :secret,"
-            " :reads_per_minute, :writes_per_minute, :wires_per_minute, :expires_at)"
-        ),
-        {
-            "subscription_key": new.subscription_key,
-            "tenant": new.tenant,
-            "family": new.family.value,
-            "customer_id": new.customer_id,
-            "scopes": sorted(new.scopes),
-            "secret": new.secret,
-            "reads_per_minute": new.reads_per_minute,
-            "writes_per_minute": new.writes_per_minute,
-            "wires_per_minute": new.wires_per_minute,
-            "expires_at": new.expires_at,
-        },
-    )
+    values = asdict(new) | {"family": new.family.value, "scopes": sorted(new.scopes)}
+    await connection.execute(_ADD_CREDENTIAL, values)
 
 
 async def list_credentials(connection: AsyncConnection, tenant: str | None) -> list[CredentialRow]:
-    rows = await connection.execute(
-        text(
-            "SELECT subscription_key, tenant, family, customer_id, scopes, created_at, expires_at, revoked_at"
-            " FROM credentials WHERE CAST(:tenant AS text) IS NULL OR tenant = :tenant ORDER BY id"
-        ),
-        {"tenant": tenant},
-    )
+    if tenant is None:
+        rows = await connection.execute(_CREDENTIALS)
+    else:
+        rows = await connection.execute(_CREDENTIALS_OF_TENANT, {"tenant": tenant})
     return [CredentialRow(*row) for row in rows]
 
 
 async def revoke(connection: AsyncConnection, subscription_key: str) -> bool:
     """False when there is no such key. Revoking again changes nothing."""
-    updated = await connection.execute(
-        text(
-            "UPDATE credentials SET revoked_at = coalesce(revoked_at, now()) WHERE subscription_key = :key"
-        ),
-        {"key": subscription_key},
-    )
+    updated = await connection.execute(_REVOKE, {"key": subscription_key})
     return updated.rowcount == 1
 
 
@@ -111,12 +113,12 @@ async def rotate(
         Tenant and family; None when there is no such key, or it is revoked.
     """
     updated = await connection.execute(
-        text(
-            "UPDATE credentials SET previous_secret = credentials.secret, secret = :secret,"
-            " previous_secret_expires_at = now() + make_interval(secs => :seconds)"
-            " WHERE subscription_key = :key AND revoked_at IS NULL RETURNING tenant, family"
-        ),
-        {"key": subscription_key, "secret": secret, "seconds": overlap_hours * 3600},
+        _ROTATE,
+        {
+            "key": subscription_key,
+            "new_secret": secret,
+            "overlap": timedelta(hours=overlap_hours),
+        },
     )
     row = updated.first()
     return (row.tenant, row.family) if row else None

@@ -1,0 +1,99 @@
+"""The gateway's tables, as its migrations make them; `make check` compares the two."""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    CheckConstraint,
+    Column,
+    Double,
+    ForeignKey,
+    Identity,
+    Integer,
+    MetaData,
+    Table,
+    Text,
+    func,
+    true,
+)
+from sqlalchemy.dialects.postgresql import ARRAY, TIMESTAMP, UUID
+
+metadata = MetaData()
+
+INSTANT = TIMESTAMP(timezone=True)
+
+tenants = Table(
+    "tenants",
+    metadata,
+    Column("tenant", Text, primary_key=True),
+    Column("name", Text, nullable=False),
+    Column("created_at", INSTANT, nullable=False, server_default=func.now()),
+)
+
+credentials = Table(
+    "credentials",
+    metadata,
+    Column("id", BigInteger, Identity(always=True), primary_key=True),
+    Column("subscription_key", Text, nullable=False, unique=True),
+    Column("tenant", Text, ForeignKey("tenants.tenant"), nullable=False),
+    Column("family", Text, CheckConstraint("family IN ('partner', 'customer')"), nullable=False),
+    Column(
+        "customer_id",
+        UUID(as_uuid=True),
+        CheckConstraint("(customer_id IS NOT NULL) = (family = 'customer')"),
+    ),
+    Column("scopes", ARRAY(Text), nullable=False),
+    Column("secret", Text, nullable=False),
+    Column("previous_secret", Text),
+    Column("previous_secret_expires_at", INSTANT),
+    Column("reads_per_minute", Integer, CheckConstraint("reads_per_minute > 0"), nullable=False),
+    Column("writes_per_minute", Integer, CheckConstraint("writes_per_minute > 0"), nullable=False),
+    Column("wires_per_minute", Integer, CheckConstraint("wires_per_minute > 0"), nullable=False),
+    Column("created_at", INSTANT, nullable=False, server_default=func.now()),
+    Column("expires_at", INSTANT),
+    Column("revoked_at", INSTANT),
+)
+
+# Partitioned by signed timestamp: see `nonce_partitions`. Logged: what was accepted before a crash of the database must
+# not pass again after it.
+nonces = Table(
+    "nonces",
+    metadata,
+    Column("credential_id", BigInteger, primary_key=True, autoincrement=False),
+    Column("timestamp", BigInteger, primary_key=True, autoincrement=False),
+    Column("nonce", Text, primary_key=True),
+    postgresql_partition_by="RANGE (timestamp)",
+)
+
+nonce_bounds = Table(
+    "nonce_bounds",
+    metadata,
+    Column(
+        "only_row",
+        Boolean,
+        CheckConstraint("only_row"),
+        primary_key=True,
+        server_default=true(),
+    ),
+    Column("floor", BigInteger, nullable=False),
+    Column("ceiling", BigInteger, CheckConstraint("ceiling >= floor"), nullable=False),
+)
+
+rates = Table(
+    "rates",
+    metadata,
+    Column("credential_id", BigInteger, primary_key=True, autoincrement=False),
+    Column("class", Text, primary_key=True),
+    Column("due", Double, nullable=False),
+    Column("granted", BigInteger, nullable=False),
+)
+
+failures = Table(
+    "failures",
+    metadata,
+    Column("address", Text, primary_key=True),
+    Column("minute", BigInteger, primary_key=True, autoincrement=False),
+    Column("count", BigInteger, nullable=False),
+    prefixes=["UNLOGGED"],
+)

@@ -1,0 +1,87 @@
+"""Each service's `tables.py` says what its migrations make: columns, types, defaults, keys, indexes."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+import pytest
+import pytest_asyncio
+from alembic.autogenerate import compare_metadata
+from alembic.runtime.migration import MigrationContext
+from sqlalchemy import Connection, MetaData, Table
+from sqlalchemy.engine import make_url
+from sqlalchemy.ext.asyncio import create_async_engine
+
+from deploy.local.services import Secrets
+from libs.persistence.migrations import services_with_migrations
+from tests.support.own_servers import OwnPostgres, own_postgres
+
+SERVICES = [
+    service for service in services_with_migrations() if find_spec(f"services.{service}.tables")
+]
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def postgres() -> AsyncIterator[OwnPostgres]:
+    async with own_postgres(Secrets.generate()) as server:
+        yield server
+
+
+async def differences(url: str, metadata: MetaData) -> list[Any]:
+    """What a migration would have to do to come from the database to `metadata`."""
+
+    def compare(connection: Connection) -> list[Any]:
+        context = MigrationContext.configure(
+            connection,
+            opts={
+                "compare_type": True,
+                "compare_server_default": True,
+                "include_object": is_table_of_ours,
+            },
+        )
+        return list(compare_metadata(context, metadata))
+
+    engine = create_async_engine(make_url(url).set(drivername="postgresql+asyncpg"))
+    try:
+        async with engine.connect() as connection:
+            return await connection.run_sync(compare)
+    finally:
+        await engine.dispose()
+
+
+def is_table_of_ours(thing: Any, name: str | None, kind: str, *_: object) -> bool:
+    """Alembic's own table and partitions, which come and go, are not declared."""
+    if kind != "table":
+        return True
+    assert name is not None
+    return name != "alembic_version" and not name.startswith("nonces_")
+
+
+@pytest.mark.asyncio(loop_scope="module")
+@pytest.mark.parametrize("service", SERVICES)
+async def test_tables_are_what_the_migrations_make(postgres: OwnPostgres, service: str) -> None:
+    metadata: MetaData = import_module(f"services.{service}.tables").metadata
+
+    assert await differences(postgres.database_urls[service], metadata) == []
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_table_that_is_not_declared_is_a_difference(postgres: OwnPostgres) -> None:
+    [(change, table)] = await differences(
+        postgres.database_urls["gateway"], without("rates", "gateway")
+    )
+
+    assert isinstance(table, Table)
+    assert (change, table.name) == ("remove_table", "rates")
+
+
+def without(name: str, service: str) -> MetaData:
+    """A copy of the service's metadata that lacks a table."""
+    copied = MetaData()
+    for table in import_module(f"services.{service}.tables").metadata.tables.values():
+        if table.name != name:
+            table.to_metadata(copied)
+    return copied
