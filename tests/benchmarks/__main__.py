@@ -1,6 +1,6 @@
 """`python -m tests.benchmarks [--only KEY,…] [--json FILE]`, which is what `make bench` calls.
 
-Exit code 0 when every figure reaches its bar, 1 when one does not, 2 when one could not be measured.
+Exit code 0 when every figure is at its floor or better, 1 when one is a regression, 2 when one could not be measured.
 """
 
 from __future__ import annotations

@@ -33,17 +33,29 @@ class Series:
 
 
 @dataclass(frozen=True)
-class Bar:
-    """What the median must reach, or with `at_most` must not pass."""
+class Bounds:
+    """What the median is judged by: at least so much, or with `at_most` at most.
 
-    limit: float
+    Args:
+        goal: what is aimed for; missing it fails nothing.
+        floor: what it was when it was last written down, with room for a busy machine; below it is a regression.
+    """
+
+    goal: float
+    floor: float
     at_most: bool = False
 
-    def holds(self, series: Series) -> bool:
-        return series.median <= self.limit if self.at_most else series.median >= self.limit
+    def reaches_goal(self, series: Series) -> bool:
+        return self._holds(self.goal, series)
 
-    def told(self, unit: str) -> str:
-        return f"{'≤' if self.at_most else '≥'} {_number(self.limit)} {unit}"
+    def holds_floor(self, series: Series) -> bool:
+        return self._holds(self.floor, series)
+
+    def told(self, limit: float, unit: str) -> str:
+        return f"{'≤' if self.at_most else '≥'} {_number(limit)} {unit}"
+
+    def _holds(self, limit: float, series: Series) -> bool:
+        return series.median <= limit if self.at_most else series.median >= limit
 
 
 @dataclass(frozen=True)
@@ -58,35 +70,53 @@ class Figure:
     ours: Series
     beside: Series | None
     judged: Series
-    bar: Bar
+    bounds: Bounds
     note: str = ""
 
     @property
     def passed(self) -> bool:
-        return self.bar.holds(self.judged)
+        """Whether it is no regression."""
+        return self.bounds.holds_floor(self.judged)
+
+    @property
+    def goal(self) -> str:
+        return self.bounds.told(self.bounds.goal, self.judged.unit)
+
+    @property
+    def floor(self) -> str:
+        return self.bounds.told(self.bounds.floor, self.judged.unit)
+
+    @property
+    def verdict(self) -> str:
+        if not self.passed:
+            return "REGRESSION"
+        return "goal reached" if self.bounds.reaches_goal(self.judged) else "below goal"
 
     def __str__(self) -> str:
         beside = f", beside {self.beside}: {self.judged}" if self.beside else ""
-        verdict = "pass" if self.passed else "FAIL"
-        return f"{self.name}: {self.ours}{beside} [{self.bar.told(self.judged.unit)}] {verdict}"
+        return f"{self.name}: {self.ours}{beside} [goal {self.goal}, floor {self.floor}] {self.verdict}"
 
 
-def ratio(name: str, ours: Series, beside: Series, at_least: float, note: str = "") -> Figure:
+def ratio(
+    name: str, ours: Series, beside: Series, *, goal: float, floor: float, note: str = ""
+) -> Figure:
     """Ours as a multiple of the other, round by round: what slows the machine down slows both."""
     ratios = tuple(a / b for a, b in zip(ours.values, beside.values, strict=True))
-    return Figure(name, ours, beside, Series(ratios, TIMES), Bar(at_least), note)
+    return Figure(name, ours, beside, Series(ratios, TIMES), Bounds(goal, floor), note)
 
 
-def difference(name: str, ours: Series, beside: Series, at_most: float, note: str = "") -> Figure:
-    """How much ours is above the other, round by round."""
+def difference(
+    name: str, ours: Series, beside: Series, *, goal: float, floor: float, note: str = ""
+) -> Figure:
+    """How much ours is above the other, round by round: at most so much."""
     differences = tuple(a - b for a, b in zip(ours.values, beside.values, strict=True))
-    return Figure(
-        name, ours, beside, Series(differences, ours.unit), Bar(at_most, at_most=True), note
-    )
+    bounds = Bounds(goal, floor, at_most=True)
+    return Figure(name, ours, beside, Series(differences, ours.unit), bounds, note)
 
 
-def limited(name: str, ours: Series, at_most: float, note: str = "") -> Figure:
-    return Figure(name, ours, None, ours, Bar(at_most, at_most=True), note)
+def limited(name: str, ours: Series, *, goal: float, floor: float, note: str = "") -> Figure:
+    """At most so much."""
+    return Figure(name, ours, None, ours, Bounds(goal, floor, at_most=True), note)
 
 
 def _number(value: float) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 from rich.console import Console
@@ -13,7 +14,7 @@ from tests.benchmarks.figures import Figure, Series
 
 def show(figures: Sequence[Figure], machine: dict[str, str]) -> None:
     table = Table(title="median (lowest-highest) of the rounds")
-    for column in ("key", "ours", "beside", "judged", "bar", "", "note"):
+    for column in ("key", "ours", "beside", "judged", "goal", "floor", "", "note"):
         table.add_column(column)
     for figure in figures:
         table.add_row(
@@ -21,8 +22,9 @@ def show(figures: Sequence[Figure], machine: dict[str, str]) -> None:
             str(figure.ours),
             str(figure.beside or ""),
             str(figure.judged),
-            figure.bar.told(figure.judged.unit),
-            "[green]pass[/]" if figure.passed else "[bold red]FAIL[/]",
+            figure.goal,
+            figure.floor,
+            figure.verdict if figure.passed else f"[bold red]{figure.verdict}[/]",
             figure.note,
         )
     console = Console(width=None if Console().is_terminal else 160)
@@ -40,7 +42,8 @@ def _figure(figure: Figure) -> dict[str, Any]:
         "ours": _series(figure.ours),
         "beside": _series(figure.beside) if figure.beside else None,
         "judged": _series(figure.judged),
-        "bar": {"limit": figure.bar.limit, "at_most": figure.bar.at_most},
+        "bounds": asdict(figure.bounds),
+        "verdict": figure.verdict,
         "passed": figure.passed,
         "note": figure.note,
     }

@@ -8,7 +8,7 @@ import os
 import subprocess
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.benchmarks.processor_time import ProcessorTime
@@ -39,7 +39,11 @@ class Load:
     answered: int = 0
     cpu_seconds: float = 0.0
     """Of wrk itself, reading the prepared requests included."""
-    _rate: float = FIRST_RATE
+    first_rate: float = FIRST_RATE
+    _rate: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._rate = self.first_rate
 
     async def rate(self, seconds: int) -> float:
         """Right answers a second."""
