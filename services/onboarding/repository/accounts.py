@@ -6,13 +6,56 @@ from collections.abc import Iterable
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import text
+from sqlalchemy import any_, bindparam, select
+from sqlalchemy.dialects.postgresql import ARRAY, insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.contracts.ids import parse_id
 from libs.contracts.principal import Principal
+from libs.persistence.tables import UUID_TYPE
 from services.onboarding.models import DEPOSIT, AccountRecord, CustomerRecord
 from services.onboarding.ports import OpenedAccount
+from services.onboarding.tables import accounts
+
+_OPEN = "open"
+_INSERT = insert(accounts)
+_OWN = _INSERT.on_conflict_do_update(
+    index_elements=[accounts.c.account_id],
+    set_={
+        name: _INSERT.excluded[name]
+        for name in ("tenant", "customer_id", "account_number", "account_group")
+    },
+    where=accounts.c.customer_id.is_(None),
+)
+_SET_STATUS = _INSERT.on_conflict_do_update(
+    index_elements=[accounts.c.account_id], set_={"status": _INSERT.excluded.status}
+)
+_OF_CUSTOMERS = (
+    select(
+        accounts.c.account_id,
+        accounts.c.customer_id,
+        accounts.c.account_number,
+        accounts.c.account_group,
+        accounts.c.status,
+    )
+    .where(
+        accounts.c.tenant == bindparam("tenant"),
+        accounts.c.customer_id == any_(bindparam("ids", type_=ARRAY(UUID_TYPE))),
+    )
+    .order_by(accounts.c.customer_id, accounts.c.account_id)
+)
+_OWNER = select(accounts.c.customer_id).where(
+    accounts.c.account_id == bindparam("account_id"), accounts.c.tenant == bindparam("tenant")
+)
+_PAGE = (
+    select(accounts.c.account_id, accounts.c.customer_id)
+    .where(accounts.c.tenant == bindparam("tenant"), accounts.c.account_id > bindparam("after"))
+    .order_by(accounts.c.account_id)
+    .limit(bindparam("limit"))
+)
+_OF_CUSTOMER = accounts.c.customer_id == bindparam("customer_id")
+_OWNER_OF_CUSTOMER = _OWNER.where(_OF_CUSTOMER)
+_PAGE_OF_CUSTOMER = _PAGE.where(_OF_CUSTOMER)
 
 
 async def add(
@@ -40,20 +83,14 @@ async def own(
 ) -> bool:
     """Record whose an account is, once: False when it has an owner."""
     owned = await connection.execute(
-        text(
-            "INSERT INTO accounts (account_id, tenant, customer_id, account_number, account_group, status)"
-            " VALUES (:account_id, :tenant, :customer_id, :account_number, :account_group, 'open')"
-            " ON CONFLICT (account_id) DO UPDATE SET tenant = excluded.tenant,"
-            " customer_id = excluded.customer_id, account_number = excluded.account_number,"
-            " account_group = excluded.account_group"
-            " WHERE accounts.customer_id IS NULL"
-        ),
+        _OWN,
         {
             "account_id": account_id,
             "tenant": tenant,
             "customer_id": customer_id,
             "account_number": account_number,
             "account_group": account_group,
+            "status": _OPEN,
         },
     )
     return owned.rowcount == 1
@@ -62,13 +99,7 @@ async def own(
 async def of_customers(
     connection: AsyncConnection, tenant: str, customer_ids: Iterable[UUID]
 ) -> list[AccountRecord]:
-    rows = await connection.execute(
-        text(
-            "SELECT account_id, customer_id, account_number, account_group, status FROM accounts"
-            " WHERE tenant = :tenant AND customer_id = ANY(:ids) ORDER BY customer_id, account_id"
-        ),
-        {"tenant": tenant, "ids": list(customer_ids)},
-    )
+    rows = await connection.execute(_OF_CUSTOMERS, {"tenant": tenant, "ids": list(customer_ids)})
     return [AccountRecord(**row._mapping) for row in rows]
 
 
@@ -78,24 +109,15 @@ async def set_status(connection: AsyncConnection, account_id: str, status: str) 
     It may know of the account before we do: then the status is kept for the owner to come. Both this and `add` write
     the same row, so that one waits for the other and whichever comes second sees what the first one wrote.
     """
-    await connection.execute(
-        text(
-            "INSERT INTO accounts (account_id, status) VALUES (:account_id, :status)"
-            " ON CONFLICT (account_id) DO UPDATE SET status = excluded.status"
-        ),
-        {"account_id": account_id, "status": status},
-    )
+    await connection.execute(_SET_STATUS, {"account_id": account_id, "status": status})
 
 
 async def find_owner(
     connection: AsyncConnection, principal: Principal, account_id: str
 ) -> UUID | None:
     """The customer that owns it, within what the principal may see. One statement on the primary key."""
-    scope, values = _scope(principal)
-    rows = await connection.execute(
-        text(f"SELECT customer_id FROM accounts WHERE account_id = :account_id AND {scope}"),  # noqa: S608
-        {"account_id": account_id, **values},
-    )
+    statement = _OWNER if principal.customer_id is None else _OWNER_OF_CUSTOMER
+    rows = await connection.execute(statement, {"account_id": account_id, **_scope(principal)})
     owner: UUID | None = rows.scalar_one_or_none()
     return owner
 
@@ -104,21 +126,15 @@ async def page_of_owned(
     connection: AsyncConnection, principal: Principal, after: str | None, limit: int
 ) -> list[tuple[str, UUID]]:
     """(account id, customer id) in the order of account ids, after `after`."""
-    scope, values = _scope(principal)
+    statement = _PAGE if principal.customer_id is None else _PAGE_OF_CUSTOMER
     rows = await connection.execute(
-        text(
-            f"SELECT account_id, customer_id FROM accounts WHERE {scope} AND account_id > :after"  # noqa: S608
-            " ORDER BY account_id LIMIT :limit"
-        ),
-        {"after": after or "", "limit": limit, **values},
+        statement, {"after": after or "", "limit": limit, **_scope(principal)}
     )
     return [(row.account_id, row.customer_id) for row in rows]
 
 
-def _scope(principal: Principal) -> tuple[str, dict[str, Any]]:
+def _scope(principal: Principal) -> dict[str, Any]:
     """The rows that the principal may see: its tenant's, and of a customer key its customer's."""
-    values: dict[str, Any] = {"tenant": principal.tenant}
     if principal.customer_id is None:
-        return "tenant = :tenant", values
-    values["customer_id"] = parse_id(principal.customer_id)
-    return "tenant = :tenant AND customer_id = :customer_id", values
+        return {"tenant": principal.tenant}
+    return {"tenant": principal.tenant, "customer_id": parse_id(principal.customer_id)}

@@ -6,22 +6,70 @@ from collections.abc import Iterable
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Row, text
+from sqlalchemy import Row, Text, any_, bindparam, cast, delete, func, insert, select
+from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.contracts.customer_views import BusinessView
 from libs.contracts.customers import Business, CustomerStatus
 from libs.contracts.exact_json import decode
+from libs.persistence.tables import UUID_TYPE
 from services.onboarding.models import CustomerRecord, Verification, last_four
 from services.onboarding.repository import verifications
 from services.onboarding.repository.stored import read_stored
-from services.onboarding.repository.table import Table
+from services.onboarding.repository.tenant_rows import TenantRows, json_of
 from services.onboarding.repository.vault import Vault
+from services.onboarding.tables import customers as table
+from services.onboarding.tables import ein_holds, external_accounts, persons
 
-_TABLE = Table("customers", "customer_id", touch="updated_at = clock_timestamp()")
-_COLUMNS = (
-    "tenant, customer_id, saga_id, status, business::text, ein_last_four, verification::text,"
-    " core_id, refused_by_provider, sequence, created_at, updated_at"
+_ROWS = TenantRows(table, table.c.customer_id, touched=True)
+_ADD = insert(table).values(status=CustomerStatus.PENDING.value, business=json_of("business_json"))
+_REMOVE = tuple(
+    delete(part).where(
+        part.c.tenant == bindparam("tenant"), part.c.customer_id == bindparam("customer_id")
+    )
+    for part in (ein_holds, external_accounts, persons, table)
+)
+_OF_ANY_TENANT = select(
+    table.c.tenant,
+    table.c.customer_id,
+    table.c.saga_id,
+    table.c.status,
+    cast(table.c.business, Text).label("business"),
+    table.c.ein_last_four,
+    cast(table.c.verification, Text).label("verification"),
+    table.c.core_id,
+    table.c.refused_by_provider,
+    table.c.sequence,
+    table.c.created_at,
+    table.c.updated_at,
+)
+_OF_TENANT = _OF_ANY_TENANT.where(table.c.tenant == bindparam("tenant"))
+_FIND = _OF_TENANT.where(table.c.customer_id == bindparam("customer_id"))
+_LOCK = _FIND.with_for_update(key_share=True)
+_WITH_STATUS = table.c.status == bindparam("status")
+_COUNT = select(func.count()).select_from(table).where(table.c.tenant == bindparam("tenant"))
+_PAGE = (
+    _OF_TENANT.order_by(table.c.created_at.desc(), table.c.customer_id.desc())
+    .limit(bindparam("limit"))
+    .offset(bindparam("offset"))
+)
+_OWNER = _OF_ANY_TENANT.where(table.c.customer_id == bindparam("customer_id"))
+_BUSINESS = select(cast(table.c.business, Text)).where(
+    table.c.tenant == bindparam("tenant"), table.c.customer_id == bindparam("customer_id")
+)
+_SET_BUSINESS = _ROWS.update.values(
+    business=json_of("business_json"), ein_last_four=bindparam("last_four")
+)
+_SET_VERIFICATION = _ROWS.update.values(
+    verification=json_of("verification_json"), identity_id=bindparam("verified_as")
+)
+_SET_STATUS = _ROWS.update.values(
+    status=bindparam("new_status"), refused_by_provider=bindparam("refused")
+)
+_SET_CORE_ID = _ROWS.update.values(core_id=bindparam("known_as"))
+_TENANTS = select(table.c.customer_id, table.c.tenant).where(
+    table.c.customer_id == any_(bindparam("ids", type_=ARRAY(UUID_TYPE)))
 )
 
 
@@ -40,27 +88,20 @@ class Customers:
     ) -> None:
         """A new one, pending."""
         await connection.execute(
-            text(
-                "INSERT INTO customers"
-                " (tenant, customer_id, saga_id, status, business, ein_last_four) VALUES"
-                " (:tenant, :customer_id, :saga_id, 'pending', CAST(:business AS jsonb), :last_four)"
-            ),
+            _ADD,
             {
                 "tenant": tenant,
                 "customer_id": customer_id,
                 "saga_id": saga_id,
-                "business": self._vault.seal(business, context_of(customer_id)),
-                "last_four": last_four(business.ein),
+                "business_json": self._vault.seal(business, context_of(customer_id)),
+                "ein_last_four": last_four(business.ein),
             },
         )
 
     async def remove(self, connection: AsyncConnection, tenant: str, customer_id: UUID) -> None:
         """Take an application back, with all that belongs to it: no provider has heard of it."""
-        for table in ("ein_holds", "external_accounts", "persons", "customers"):
-            await connection.execute(
-                text(f"DELETE FROM {table} WHERE tenant = :tenant AND customer_id = :customer_id"),  # noqa: S608
-                {"tenant": tenant, "customer_id": customer_id},
-            )
+        for statement in _REMOVE:
+            await connection.execute(statement, {"tenant": tenant, "customer_id": customer_id})
 
     async def find(
         self, connection: AsyncConnection, tenant: str, customer_id: UUID, *, lock: bool = False
@@ -68,13 +109,8 @@ class Customers:
         """Args:
         lock: until the transaction ends, so that what is read stays true.
         """
-        suffix = "FOR NO KEY UPDATE" if lock else ""
         rows = await connection.execute(
-            text(
-                f"SELECT {_COLUMNS} FROM customers"  # noqa: S608 - constants
-                f" WHERE tenant = :tenant AND customer_id = :customer_id {suffix}"
-            ),
-            {"tenant": tenant, "customer_id": customer_id},
+            _LOCK if lock else _FIND, {"tenant": tenant, "customer_id": customer_id}
         )
         row = rows.first()
         return None if row is None else _record(row)
@@ -89,42 +125,27 @@ class Customers:
         offset: int,
     ) -> tuple[list[CustomerRecord], int]:
         """The newest first, and how many there are in all."""
-        values: dict[str, Any] = {"tenant": tenant, "limit": limit, "offset": offset}
-        where = "tenant = :tenant"
+        values: dict[str, Any] = {"tenant": tenant}
+        count, page = _COUNT, _PAGE
         if status is not None:
-            where, values["status"] = f"{where} AND status = :status", status.value
-        total = await connection.execute(
-            text(f"SELECT count(*) FROM customers WHERE {where}"),  # noqa: S608 - constants
-            values,
-        )
-        rows = await connection.execute(
-            text(
-                f"SELECT {_COLUMNS} FROM customers WHERE {where}"  # noqa: S608 - constants
-                " ORDER BY created_at DESC, customer_id DESC LIMIT :limit OFFSET :offset"
-            ),
-            values,
-        )
+            values["status"] = status.value
+            count, page = count.where(_WITH_STATUS), page.where(_WITH_STATUS)
+        total = await connection.execute(count, values)
+        rows = await connection.execute(page, values | {"limit": limit, "offset": offset})
         return [_record(row) for row in rows], int(total.scalar_one())
 
     async def find_owner(
         self, connection: AsyncConnection, customer_id: UUID
     ) -> CustomerRecord | None:
         """Of any tenant: for what providers report and services ask, who know our id and no tenant."""
-        rows = await connection.execute(
-            text(f"SELECT {_COLUMNS} FROM customers WHERE customer_id = :customer_id"),  # noqa: S608
-            {"customer_id": customer_id},
-        )
+        rows = await connection.execute(_OWNER, {"customer_id": customer_id})
         row = rows.first()
         return None if row is None else _record(row)
 
     async def business(self, connection: AsyncConnection, customer: CustomerRecord) -> Business:
         """Opened."""
         rows = await connection.execute(
-            text(
-                "SELECT business::text FROM customers"
-                " WHERE tenant = :tenant AND customer_id = :customer_id"
-            ),
-            {"tenant": customer.tenant, "customer_id": customer.customer_id},
+            _BUSINESS, {"tenant": customer.tenant, "customer_id": customer.customer_id}
         )
         return self._vault.open(Business, rows.scalar_one(), context_of(customer.customer_id))
 
@@ -134,8 +155,8 @@ class Customers:
         await self._set(
             connection,
             customer,
-            "business = CAST(:value AS jsonb), ein_last_four = :last_four",
-            value=self._vault.seal(business, context_of(customer.customer_id)),
+            _SET_BUSINESS,
+            business_json=self._vault.seal(business, context_of(customer.customer_id)),
             last_four=last_four(business.ein),
         )
 
@@ -145,9 +166,9 @@ class Customers:
         await self._set(
             connection,
             customer,
-            "verification = CAST(:value AS jsonb), identity_id = :identity_id",
-            value=verifications.to_column(verification),
-            identity_id=verification.identity_id,
+            _SET_VERIFICATION,
+            verification_json=verifications.to_column(verification),
+            verified_as=verification.identity_id,
         )
 
     async def set_status(
@@ -161,32 +182,29 @@ class Customers:
         await self._set(
             connection,
             customer,
-            "status = :value, refused_by_provider = :refused",
-            value=status.value,
+            _SET_STATUS,
+            new_status=status.value,
             refused=refused_by_provider,
         )
 
     async def set_core_id(
         self, connection: AsyncConnection, customer: CustomerRecord, core_id: str
     ) -> None:
-        await self._set(connection, customer, "core_id = :value", value=core_id)
+        await self._set(connection, customer, _SET_CORE_ID, known_as=core_id)
 
     async def next_sequence(self, connection: AsyncConnection, customer: CustomerRecord) -> int:
         """The number of its next event, under the lock of its row."""
-        return await _TABLE.next_sequence(connection, customer.tenant, customer.customer_id)
+        return await _ROWS.next_sequence(connection, customer.tenant, customer.customer_id)
 
     async def _set(
-        self, connection: AsyncConnection, customer: CustomerRecord, change: str, **values: Any
+        self, connection: AsyncConnection, customer: CustomerRecord, statement: Any, **values: Any
     ) -> None:
-        await _TABLE.change(connection, customer.tenant, customer.customer_id, change, **values)
+        await _ROWS.change(connection, statement, customer.tenant, customer.customer_id, **values)
 
 
 async def tenants_of(connection: AsyncConnection, customer_ids: Iterable[UUID]) -> dict[UUID, str]:
     """Of any tenant: for what providers report, who know our ids and no tenant. Ids that are not ours are left out."""
-    rows = await connection.execute(
-        text("SELECT customer_id, tenant FROM customers WHERE customer_id = ANY(:ids)"),
-        {"ids": list(customer_ids)},
-    )
+    rows = await connection.execute(_TENANTS, {"ids": list(customer_ids)})
     return {row.customer_id: row.tenant for row in rows}
 
 

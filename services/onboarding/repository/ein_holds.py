@@ -7,26 +7,31 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from sqlalchemy import text
+from sqlalchemy import bindparam, delete, select
+from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
+
+from services.onboarding.tables import ein_holds
+
+_TAKE = insert(ein_holds).on_conflict_do_nothing()
+_HOLDER = select(ein_holds.c.customer_id).where(
+    ein_holds.c.tenant == bindparam("tenant"),
+    ein_holds.c.ein_digest == bindparam("ein_digest"),
+)
+_RELEASE = delete(ein_holds).where(
+    ein_holds.c.tenant == bindparam("tenant"),
+    ein_holds.c.customer_id == bindparam("customer_id"),
+)
+_KEEP_ONLY = _RELEASE.where(ein_holds.c.ein_digest != bindparam("ein_digest"))
 
 
 async def take(
     connection: AsyncConnection, tenant: str, customer_id: UUID, ein_digest: bytes
 ) -> bool:
     """Hold the EIN for the customer; false when another customer holds it."""
-    values = {"tenant": tenant, "customer_id": customer_id, "digest": ein_digest}
-    await connection.execute(
-        text(
-            "INSERT INTO ein_holds (tenant, ein_digest, customer_id)"
-            " VALUES (:tenant, :digest, :customer_id) ON CONFLICT DO NOTHING"
-        ),
-        values,
-    )
-    holder = await connection.execute(
-        text("SELECT customer_id FROM ein_holds WHERE tenant = :tenant AND ein_digest = :digest"),
-        values,
-    )
+    row = {"tenant": tenant, "ein_digest": ein_digest}
+    await connection.execute(_TAKE, {**row, "customer_id": customer_id})
+    holder = await connection.execute(_HOLDER, row)
     return bool(holder.scalar_one_or_none() == customer_id)
 
 
@@ -35,17 +40,10 @@ async def keep_only(
 ) -> None:
     """Let go of every other EIN of the customer."""
     await connection.execute(
-        text(
-            "DELETE FROM ein_holds WHERE tenant = :tenant AND customer_id = :customer_id"
-            " AND ein_digest <> :digest"
-        ),
-        {"tenant": tenant, "customer_id": customer_id, "digest": ein_digest},
+        _KEEP_ONLY, {"tenant": tenant, "customer_id": customer_id, "ein_digest": ein_digest}
     )
 
 
 async def release(connection: AsyncConnection, tenant: str, customer_id: UUID) -> None:
     """The customer is denied or canceled: its EIN is free."""
-    await connection.execute(
-        text("DELETE FROM ein_holds WHERE tenant = :tenant AND customer_id = :customer_id"),
-        {"tenant": tenant, "customer_id": customer_id},
-    )
+    await connection.execute(_RELEASE, {"tenant": tenant, "customer_id": customer_id})

@@ -6,19 +6,62 @@ from collections.abc import Iterable
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Row, text
+from sqlalchemy import Row, Select, Text, any_, bindparam, cast, false, insert, select, true, update
+from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.contracts.customers import ExternalBankAccount
+from libs.persistence.tables import UUID_TYPE
 from services.onboarding.models import ExternalAccountRecord, last_four
-from services.onboarding.repository.table import Table
+from services.onboarding.repository.tenant_rows import (
+    TenantRows,
+    customer_by,
+    find_customer,
+    json_of,
+)
 from services.onboarding.repository.vault import Vault
+from services.onboarding.tables import external_accounts
 
-_TABLE = Table("external_accounts", "draft_id")
-_COLUMNS = (
-    "draft_id, tenant, customer_id, external_account_id, details->>'bank_name' AS bank_name,"
-    " details->>'name_on_account' AS name_on_account, details->>'routing_number' AS routing_number,"
-    " number_last_four, is_primary, sequence"
+_T = external_accounts
+_ROWS = TenantRows(_T, _T.c.draft_id)
+_ADD = insert(_T).values(details=json_of("details_json"), is_primary=false())
+_NO_PRIMARY = (
+    update(_T)
+    .where(
+        _T.c.tenant == bindparam("of_tenant"),
+        _T.c.customer_id == bindparam("of_customer"),
+        _T.c.is_primary,
+    )
+    .values(is_primary=false())
+)
+_LINK = _ROWS.update.values(
+    external_account_id=bindparam("linked_as"),
+    is_primary=true(),
+)
+_BY_NUMBER = select(_T.c.draft_id).where(
+    _T.c.tenant == bindparam("tenant"),
+    _T.c.customer_id == bindparam("customer_id"),
+    _T.c.number_digest == bindparam("number_digest"),
+)
+_CUSTOMER = customer_by(_T, _T.c.external_account_id)
+_OF_TENANT: Select[Any] = select(
+    _T.c.draft_id,
+    _T.c.tenant,
+    _T.c.customer_id,
+    _T.c.external_account_id,
+    _T.c.details["bank_name"].astext.label("bank_name"),
+    _T.c.details["name_on_account"].astext.label("name_on_account"),
+    _T.c.details["routing_number"].astext.label("routing_number"),
+    _T.c.number_last_four,
+    _T.c.is_primary,
+    _T.c.sequence,
+).where(_T.c.tenant == bindparam("tenant"))
+_DRAFT = _OF_TENANT.where(_T.c.draft_id == bindparam("draft_id"))
+_OF_CUSTOMERS = _OF_TENANT.where(
+    _T.c.customer_id == any_(bindparam("ids", type_=ARRAY(UUID_TYPE)))
+).order_by(_T.c.customer_id, _T.c.is_primary.desc(), _T.c.created_at.desc())
+_DETAILS = select(cast(_T.c.details, Text)).where(
+    _T.c.tenant == bindparam("tenant"), _T.c.draft_id == bindparam("draft_id")
 )
 
 
@@ -36,18 +79,14 @@ class ExternalAccounts:
         account: ExternalBankAccount,
     ) -> None:
         await connection.execute(
-            text(
-                "INSERT INTO external_accounts (draft_id, tenant, customer_id, details,"
-                " number_last_four, number_digest, is_primary) VALUES (:draft_id, :tenant,"
-                " :customer_id, CAST(:details AS jsonb), :last_four, :digest, false)"
-            ),
+            _ADD,
             {
                 "draft_id": draft_id,
                 "tenant": tenant,
                 "customer_id": customer_id,
-                "details": self._vault.seal(account, context_of(draft_id)),
-                "last_four": last_four(account.account_number),
-                "digest": self._vault.number_digest(account),
+                "details_json": self._vault.seal(account, context_of(draft_id)),
+                "number_last_four": last_four(account.account_number),
+                "number_digest": self._vault.number_digest(account),
             },
         )
 
@@ -56,18 +95,10 @@ class ExternalAccounts:
     ) -> None:
         """Core banking has linked the draft; it is the primary one from now on."""
         await connection.execute(
-            text(
-                "UPDATE external_accounts SET is_primary = false"
-                " WHERE tenant = :tenant AND customer_id = :customer_id AND is_primary"
-            ),
-            {"tenant": draft.tenant, "customer_id": draft.customer_id},
+            _NO_PRIMARY, {"of_tenant": draft.tenant, "of_customer": draft.customer_id}
         )
-        await _TABLE.change(
-            connection,
-            draft.tenant,
-            draft.draft_id,
-            "external_account_id = :id, is_primary = true",
-            id=external_account_id,
+        await _ROWS.change(
+            connection, _LINK, draft.tenant, draft.draft_id, linked_as=external_account_id
         )
 
     async def has_number(
@@ -79,14 +110,11 @@ class ExternalAccounts:
     ) -> bool:
         """Whether the customer has an external account with this routing and account number."""
         found = await connection.execute(
-            text(
-                "SELECT 1 FROM external_accounts WHERE tenant = :tenant"
-                " AND customer_id = :customer_id AND number_digest = :digest"
-            ),
+            _BY_NUMBER,
             {
                 "tenant": tenant,
                 "customer_id": customer_id,
-                "digest": self._vault.number_digest(account),
+                "number_digest": self._vault.number_digest(account),
             },
         )
         return found.first() is not None
@@ -95,20 +123,13 @@ class ExternalAccounts:
         self, connection: AsyncConnection, tenant: str, external_account_id: str
     ) -> UUID | None:
         """Whose it is, of the tenant's customers."""
-        column = "external_account_id"
-        return await _TABLE.customer_of(connection, tenant, column, external_account_id)
+        return await find_customer(connection, _CUSTOMER, tenant, external_account_id)
 
     async def find_draft(
         self, connection: AsyncConnection, tenant: str, draft_id: UUID
     ) -> ExternalAccountRecord | None:
         """What was added under this draft's id, linked meanwhile or not."""
-        rows = await connection.execute(
-            text(
-                f"SELECT {_COLUMNS} FROM external_accounts"  # noqa: S608 - constants
-                " WHERE tenant = :tenant AND draft_id = :draft_id"
-            ),
-            {"tenant": tenant, "draft_id": draft_id},
-        )
+        rows = await connection.execute(_DRAFT, {"tenant": tenant, "draft_id": draft_id})
         row = rows.first()
         return None if row is None else _record(row)
 
@@ -117,11 +138,7 @@ class ExternalAccounts:
     ) -> ExternalBankAccount:
         """Opened."""
         rows = await connection.execute(
-            text(
-                "SELECT details::text FROM external_accounts"
-                " WHERE tenant = :tenant AND draft_id = :draft_id"
-            ),
-            {"tenant": account.tenant, "draft_id": account.draft_id},
+            _DETAILS, {"tenant": account.tenant, "draft_id": account.draft_id}
         )
         return self._vault.open(
             ExternalBankAccount, rows.scalar_one(), context_of(account.draft_id)
@@ -132,12 +149,7 @@ class ExternalAccounts:
     ) -> list[ExternalAccountRecord]:
         """Drafts included; of each customer the primary one first, then the newest."""
         rows = await connection.execute(
-            text(
-                f"SELECT {_COLUMNS} FROM external_accounts"  # noqa: S608 - constants
-                " WHERE tenant = :tenant AND customer_id = ANY(:ids)"
-                " ORDER BY customer_id, is_primary DESC, created_at DESC"
-            ),
-            {"tenant": tenant, "ids": list(customer_ids)},
+            _OF_CUSTOMERS, {"tenant": tenant, "ids": list(customer_ids)}
         )
         return [_record(row) for row in rows]
 
@@ -145,7 +157,7 @@ class ExternalAccounts:
         self, connection: AsyncConnection, account: ExternalAccountRecord
     ) -> int:
         """The number of its next event, under the lock of its row."""
-        return await _TABLE.next_sequence(connection, account.tenant, account.draft_id)
+        return await _ROWS.next_sequence(connection, account.tenant, account.draft_id)
 
 
 def _record(row: Row[Any]) -> ExternalAccountRecord:

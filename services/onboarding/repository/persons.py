@@ -6,21 +6,54 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Row, text
+from sqlalchemy import Boolean, Numeric, Row, Text, any_, bindparam, cast, select
+from sqlalchemy.dialects.postgresql import ARRAY, insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from libs.persistence.tables import UUID_TYPE
 from services.onboarding.models import PersonDetails, PersonRecord, Verification
 from services.onboarding.repository import verifications
-from services.onboarding.repository.table import Table
-from services.onboarding.repository.vault import Vault
-
-_TABLE = Table("persons", "person_id")
-_COLUMNS = (
-    "tenant, person_id, customer_id, details->>'first_name' AS first_name,"
-    " details->>'last_name' AS last_name, CAST(details->>'controller' AS boolean) AS controller,"
-    " CAST(details->>'ownership_percentage' AS numeric) AS ownership_percentage,"
-    " verification::text, core_id, sequence"
+from services.onboarding.repository.tenant_rows import (
+    TenantRows,
+    customer_by,
+    find_customer,
+    json_of,
 )
+from services.onboarding.repository.vault import Vault
+from services.onboarding.tables import persons as table
+
+_ROWS = TenantRows(table, table.c.person_id)
+_ADD = (
+    insert(table)
+    .values(details=json_of("details_json"))
+    .on_conflict_do_nothing(index_elements=[table.c.tenant, table.c.person_id])
+)
+_CUSTOMER = customer_by(table, table.c.person_id)
+_IDS = any_(bindparam("ids", type_=ARRAY(UUID_TYPE)))
+_OF_CUSTOMERS = (
+    select(
+        table.c.tenant,
+        table.c.person_id,
+        table.c.customer_id,
+        table.c.details["first_name"].astext.label("first_name"),
+        table.c.details["last_name"].astext.label("last_name"),
+        cast(table.c.details["controller"].astext, Boolean).label("controller"),
+        cast(table.c.details["ownership_percentage"].astext, Numeric).label("ownership_percentage"),
+        cast(table.c.verification, Text).label("verification"),
+        table.c.core_id,
+        table.c.sequence,
+    )
+    .where(table.c.tenant == bindparam("tenant"), table.c.customer_id == _IDS)
+    .order_by(table.c.customer_id, table.c.position)
+)
+_DETAILS = select(table.c.person_id, cast(table.c.details, Text).label("details")).where(
+    table.c.tenant == bindparam("tenant"), table.c.person_id == _IDS
+)
+_SET_DETAILS = _ROWS.update.values(details=json_of("details_json"))
+_SET_VERIFICATION = _ROWS.update.values(
+    verification=json_of("verification_json"), identity_id=bindparam("verified_as")
+)
+_SET_CORE_ID = _ROWS.update.values(core_id=bindparam("known_as"))
 
 
 class Persons:
@@ -40,17 +73,13 @@ class Persons:
         for position, (person_id, details) in sorted(numbered, key=lambda item: item[1][0]):
             # By id, so that two applications with the same ids wait for one another and never for each other.
             added = await connection.execute(
-                text(
-                    "INSERT INTO persons (tenant, person_id, customer_id, position, details) VALUES"
-                    " (:tenant, :person_id, :customer_id, :position, CAST(:details AS jsonb))"
-                    " ON CONFLICT (tenant, person_id) DO NOTHING"
-                ),
+                _ADD,
                 {
                     "tenant": tenant,
                     "person_id": person_id,
                     "customer_id": customer_id,
                     "position": position,
-                    "details": self._vault.seal(details, context_of(tenant, person_id)),
+                    "details_json": self._vault.seal(details, context_of(tenant, person_id)),
                 },
             )
             if added.rowcount == 0:
@@ -61,18 +90,14 @@ class Persons:
         self, connection: AsyncConnection, tenant: str, person_id: UUID
     ) -> UUID | None:
         """The business that the tenant's person belongs to."""
-        return await _TABLE.customer_of(connection, tenant, "person_id", person_id)
+        return await find_customer(connection, _CUSTOMER, tenant, person_id)
 
     async def of_customers(
         self, connection: AsyncConnection, tenant: str, customer_ids: Iterable[UUID]
     ) -> list[PersonRecord]:
         """In the order in which each application named them."""
         rows = await connection.execute(
-            text(
-                f"SELECT {_COLUMNS} FROM persons"  # noqa: S608 - constants
-                " WHERE tenant = :tenant AND customer_id = ANY(:ids) ORDER BY customer_id, position"
-            ),
-            {"tenant": tenant, "ids": list(customer_ids)},
+            _OF_CUSTOMERS, {"tenant": tenant, "ids": list(customer_ids)}
         )
         return [_record(row) for row in rows]
 
@@ -80,13 +105,7 @@ class Persons:
         self, connection: AsyncConnection, tenant: str, person_ids: Iterable[UUID]
     ) -> dict[UUID, PersonDetails]:
         """Opened."""
-        rows = await connection.execute(
-            text(
-                "SELECT person_id, details::text FROM persons"
-                " WHERE tenant = :tenant AND person_id = ANY(:ids)"
-            ),
-            {"tenant": tenant, "ids": list(person_ids)},
-        )
+        rows = await connection.execute(_DETAILS, {"tenant": tenant, "ids": list(person_ids)})
         return {
             row.person_id: self._vault.open(
                 PersonDetails, row.details, context_of(tenant, row.person_id)
@@ -98,7 +117,7 @@ class Persons:
         self, connection: AsyncConnection, person: PersonRecord, details: PersonDetails
     ) -> None:
         sealed = self._vault.seal(details, context_of(person.tenant, person.person_id))
-        await self._set(connection, person, "details = CAST(:value AS jsonb)", value=sealed)
+        await self._set(connection, person, _SET_DETAILS, details_json=sealed)
 
     async def set_verification(
         self, connection: AsyncConnection, person: PersonRecord, verification: Verification
@@ -106,24 +125,24 @@ class Persons:
         await self._set(
             connection,
             person,
-            "verification = CAST(:value AS jsonb), identity_id = :identity_id",
-            value=verifications.to_column(verification),
-            identity_id=verification.identity_id,
+            _SET_VERIFICATION,
+            verification_json=verifications.to_column(verification),
+            verified_as=verification.identity_id,
         )
 
     async def set_core_id(
         self, connection: AsyncConnection, person: PersonRecord, core_id: str
     ) -> None:
-        await self._set(connection, person, "core_id = :value", value=core_id)
+        await self._set(connection, person, _SET_CORE_ID, known_as=core_id)
 
     async def next_sequence(self, connection: AsyncConnection, person: PersonRecord) -> int:
         """The number of its next event, under the lock of its row."""
-        return await _TABLE.next_sequence(connection, person.tenant, person.person_id)
+        return await _ROWS.next_sequence(connection, person.tenant, person.person_id)
 
     async def _set(
-        self, connection: AsyncConnection, person: PersonRecord, change: str, **values: Any
+        self, connection: AsyncConnection, person: PersonRecord, statement: Any, **values: Any
     ) -> None:
-        await _TABLE.change(connection, person.tenant, person.person_id, change, **values)
+        await _ROWS.change(connection, statement, person.tenant, person.person_id, **values)
 
 
 def _record(row: Row[Any]) -> PersonRecord:
