@@ -16,15 +16,29 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
-from sqlalchemy import text
+from sqlalchemy import (
+    Interval,
+    and_,
+    bindparam,
+    delete,
+    func,
+    not_,
+    null,
+    or_,
+    select,
+    text,
+    update,
+)
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.contracts.exact_json import encode
 from libs.contracts.principal import Principal
 from libs.persistence.engine import Database
+from libs.persistence.tables import inbox as table
 
 DDL = (
     """
@@ -187,6 +201,41 @@ _RENEW = text(
 )
 
 
+_IS_HELD = and_(
+    table.c.command_id == bindparam("id"),
+    table.c.lease == bindparam("held_by"),
+    table.c.finished_at.is_(None),
+)
+_FENCE = select(table.c.command_id).where(_IS_HELD).with_for_update(key_share=True)
+_CHANGE = update(table).where(table.c.command_id == bindparam("id"))
+_FINISH = _CHANGE.values(
+    finished_at=func.clock_timestamp(),
+    reply=bindparam("final_reply"),
+    body=b"",
+    lease=null(),
+    lease_until=null(),
+    last_error=null(),
+)
+_POSTPONE = _CHANGE.values(
+    lease=null(),
+    lease_until=null(),
+    last_error=bindparam("error"),
+    faults=0,
+    due_at=func.clock_timestamp() + bindparam("pause", type_=Interval),
+)
+_RELEASE = update(table).where(_IS_HELD).values(lease=null(), lease_until=null())
+_PURGE = delete(table).where(
+    table.c.command_id.in_(
+        select(table.c.command_id)
+        .where(
+            table.c.finished_at < func.clock_timestamp() - bindparam("age", type_=Interval),
+            or_(table.c.forgotten, not_(table.c.keep_for_ever)),
+        )
+        .limit(bindparam("batch"))
+        .with_for_update(skip_locked=True)
+    )
+)
+
 _LOCK_ORDER = text("SELECT pg_advisory_xact_lock(hashtext('inbox'), hashtext(:key))")
 _EARLIER = text(
     "SELECT 1 FROM inbox WHERE ordering_key = :key AND finished_at IS NULL AND parked_at IS NULL LIMIT 1"
@@ -322,11 +371,7 @@ async def fenced(database: Database, command: Leased) -> AsyncIterator[AsyncConn
     """
     async with database.transaction() as connection:
         held = await connection.execute(
-            text(
-                "SELECT 1 FROM inbox WHERE command_id = :id AND lease = :lease"
-                " AND finished_at IS NULL FOR NO KEY UPDATE"
-            ),
-            {"id": command.command_id, "lease": command.lease},
+            _FENCE, {"id": command.command_id, "held_by": command.lease}
         )
         if held.first() is None:
             raise LeaseLost(str(command.command_id))
@@ -335,13 +380,7 @@ async def fenced(database: Database, command: Leased) -> AsyncIterator[AsyncConn
 
 async def finish(connection: AsyncConnection, command: Leased, reply: bytes) -> None:
     """Store the final reply; the body is kept no longer. Called in a fenced transaction."""
-    await connection.execute(
-        text(
-            "UPDATE inbox SET finished_at = clock_timestamp(), reply = :reply, body = '', lease = NULL,"
-            " lease_until = NULL, last_error = NULL WHERE command_id = :id"
-        ),
-        {"id": command.command_id, "reply": reply},
-    )
+    await connection.execute(_FINISH, {"id": command.command_id, "final_reply": reply})
 
 
 async def postpone(
@@ -349,35 +388,21 @@ async def postpone(
 ) -> None:
     """Give the lease back and drive again after `seconds`, for no fault of ours. Called in a fenced transaction."""
     await connection.execute(
-        text(
-            "UPDATE inbox SET lease = NULL, lease_until = NULL, last_error = :error, faults = 0,"
-            " due_at = clock_timestamp() + make_interval(secs => :seconds) WHERE command_id = :id"
-        ),
-        {"id": command.command_id, "seconds": seconds, "error": error},
+        _POSTPONE,
+        {"id": command.command_id, "pause": timedelta(seconds=seconds), "error": error},
     )
 
 
 async def release(connection: AsyncConnection, commands: Iterable[Leased]) -> None:
     """Give leases back at shutdown, so that another process goes on at once."""
     for command in sorted(commands, key=lambda command: command.command_id):
-        await connection.execute(
-            text(
-                "UPDATE inbox SET lease = NULL, lease_until = NULL"
-                " WHERE command_id = :id AND lease = :lease AND finished_at IS NULL"
-            ),
-            {"id": command.command_id, "lease": command.lease},
-        )
+        await connection.execute(_RELEASE, {"id": command.command_id, "held_by": command.lease})
 
 
 async def purge(connection: AsyncConnection) -> int:
     """Delete a batch of what is kept no longer; how many."""
     deleted = await connection.execute(
-        text(
-            "DELETE FROM inbox WHERE command_id IN (SELECT command_id FROM inbox"
-            " WHERE finished_at < clock_timestamp() - make_interval(hours => :hours)"
-            " AND (forgotten OR NOT keep_for_ever) LIMIT :batch FOR UPDATE SKIP LOCKED)"
-        ),
-        {"hours": RETENTION_HOURS, "batch": PURGE_BATCH},
+        _PURGE, {"age": timedelta(hours=RETENTION_HOURS), "batch": PURGE_BATCH}
     )
     return deleted.rowcount
 
