@@ -84,6 +84,7 @@ class Command:
     key: str = field(default_factory=new_key)
     sent_at: float = 0.0
     """Of the monotonic clock."""
+    answered_at: float = 0.0
     answer: Answer | None = None
     final: Answer | None = None
 
@@ -173,7 +174,8 @@ class Load:
             command = new_command()
             command.sent_at = time.monotonic()
             command.answer = await command.send()
-            seconds = time.monotonic() - command.sent_at
+            command.answered_at = time.monotonic()
+            seconds = command.answered_at - command.sent_at
             shown = f"{command.kind.value}: {command.answer.status} {command.answer.body}"
             assert command.answer.code in {"200", "unavailable", "outcome_pending"}, shown
             assert seconds < self._answer_seconds, f"{shown} after {seconds:.1f} s"

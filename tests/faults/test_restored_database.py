@@ -98,7 +98,7 @@ async def test_a_database_that_goes_back_under_load_sends_nothing_twice(
         )
     if not restorable.remembers_keys:
         await keys_are_forgotten(load.live)
-    left = [command for command in left_since(load, backed_up) if command.sent_at < lost_until]
+    left = [c for c in left_since(load, backed_up) if c.answered_at < lost_until]
     again = [
         command
         for command in load.of(Kind.WIRE) + load.of(Kind.ONBOARDING)

@@ -179,10 +179,12 @@ async def test_a_command_that_was_written_and_not_confirmed_is_pending_and_execu
     assert len(drives) == 1
 
 
-async def test_writes_whose_confirms_end_by_a_fin_behind_a_burst_of_frames_are_pending(
+async def test_writes_whose_confirms_end_by_a_fin_behind_a_burst_of_frames_are_pending_or_answered(
     fresh_environment: Environment, tmp_path: Path, drives: list[uuid.UUID]
 ) -> None:
-    """The broker's last frames, all but the confirms, arrive together with the end of the connection."""
+    """The broker's last frames, all but the confirms, arrive together with the end of the connection. Replies may be
+    among them.
+    """
     writes_at_once = 40
     async with (
         wired_gateway(fresh_environment, tmp_path) as (desk, wire),
@@ -198,7 +200,8 @@ async def test_writes_whose_confirms_end_by_a_fin_behind_a_burst_of_frames_are_p
         wire.end_without_confirms()
         answers = await asyncio.gather(*writes)
 
-    assert {(answer.status, answer.code) for answer in answers} == {(504, "outcome_pending")}
+    told = {(answer.status, answer.code) for answer in answers}
+    assert told <= {(504, "outcome_pending"), (200, "200")}
 
 
 async def test_a_reply_that_this_release_cannot_use_leaves_a_write_pending(
