@@ -32,6 +32,8 @@ GROUPS = {server: pytest.mark.xdist_group(f"stalled {server}") for server in SER
 """Workers that share the cases, each with one stack for its own."""
 BACK_SECONDS = 30.0
 """From the moment when new connections pass until everything is carried out as before."""
+KEEPALIVE_SECONDS = {"database": 11.0, "broker": None}
+"""When the server notices that its peer has vanished: see `libs.persistence.keepalive`. RabbitMQ has heartbeats."""
 NOTICED_SECONDS = 30.0
 """From the stall until the service that cannot work says so: longer than a heartbeat of the broker."""
 
@@ -165,7 +167,7 @@ async def test_a_service_with_a_stalled_route_says_so_and_is_back_on_a_new_one(
     async with loaded(routed, f"{service}-{server}"):
         route.stall()
         await routed.all_say_not_ready(service)
-        route.renew()
+        route.renew(KEEPALIVE_SECONDS[server])
 
 
 @pytest.mark.parametrize("server", for_each(("database",), ("broker",)))
@@ -174,7 +176,7 @@ async def test_connections_of_all_services_whose_peer_vanished_are_replaced(
 ) -> None:
     async with loaded(routed, f"vanished-{server}"):
         for route in routed.to(server):
-            route.renew()
+            route.renew(KEEPALIVE_SECONDS[server])
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,8 @@
 
 A stalled route passes no byte and no end of a connection, as a network does that drops packets: neither side gets FIN
 or RST. What one side sends meanwhile is accepted by the proxy's operating system, so that neither TCP keepalives nor
-`tcp_user_timeout` notice the stall: only a deadline of the application does.
+`tcp_user_timeout` notice the stall: only a deadline of the application does. A server that would notice by them is told
+by `renew` after that time; its client is not.
 
 | afterwards | connections that were open or came during the stall | new connections |
 |---|---|---|
@@ -64,6 +65,7 @@ class Route:
         self._path = _Path()
         self._links: set[asyncio.Task[None]] = set()
         self._ends: set[asyncio.StreamWriter] = set()
+        self._server_ends: set[asyncio.StreamWriter] = set()
         self.url = ""
 
     def stall(self, directions: frozenset[Direction] = BOTH) -> None:
@@ -74,10 +76,17 @@ class Route:
         """All connections go on, with what was sent into the stall."""
         self._path.resume()
 
-    def renew(self) -> None:
-        """Connections that exist are stalled in both directions for good; new ones pass."""
+    def renew(self, keepalive_seconds: float | None = None) -> None:
+        """Connections that exist are stalled in both directions for good; new ones pass.
+
+        Args:
+            keepalive_seconds: the server's side of those that exist is closed after this, as by its TCP keepalives.
+        """
         self._path.stall(BOTH)
         self._path = _Path()
+        if keepalive_seconds is not None:
+            gone = set(self._server_ends)
+            asyncio.get_running_loop().call_later(keepalive_seconds, _abort_all, gone)
 
     def cut(self) -> None:
         """Close every connection, without what waits in it; new ones pass."""
@@ -112,6 +121,7 @@ class Route:
         except OSError:
             return  # the server does not listen: the client's connection is closed
         self._ends.add(server_writer)
+        self._server_ends.add(server_writer)
         directions = {
             asyncio.create_task(_forward(path, Direction.TO_SERVER, reader, server_writer)),
             asyncio.create_task(_forward(path, Direction.FROM_SERVER, server_reader, writer)),
@@ -123,6 +133,7 @@ class Route:
                 direction.cancel()
             server_writer.close()
             self._ends.discard(server_writer)
+            self._server_ends.discard(server_writer)
 
     @contextlib.asynccontextmanager
     async def open(self) -> AsyncIterator[None]:
@@ -140,6 +151,11 @@ class Route:
             if links:
                 await asyncio.wait(links)
             await server.wait_closed()
+
+
+def _abort_all(ends: set[asyncio.StreamWriter]) -> None:
+    for end in ends:
+        end.transport.abort()
 
 
 async def _forward(
