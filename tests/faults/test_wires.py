@@ -81,7 +81,7 @@ async def test_a_question_of_ownership_that_takes_a_moment_is_waited_for(live: L
                 """The question, for a while; or the answer is there already."""
                 waiting = await onlooker.fetchval(
                     "SELECT true FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
-                    " AND usename = current_user AND query LIKE '%FROM accounts WHERE account_id%'"
+                    " AND usename = current_user AND query LIKE '%FROM accounts%account_id%'"
                     " AND clock_timestamp() - query_start > interval '0.3 s'"
                 )
                 return bool(waiting) or sending.done()
