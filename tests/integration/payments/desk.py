@@ -204,13 +204,20 @@ class Desk:
 
         await eventually("nothing is left to do", quiet, seconds)
 
+    async def is_circuit_open(self) -> bool:
+        """Whether the first replica leaves the bank alone for a while, since it was away in the test before."""
+        return 'bankside_provider_circuit_open{provider="core"} 1.0' in await self._metric_lines()
+
+    async def _metric_lines(self) -> list[str]:
+        url = f"http://{LOOPBACK}:{self.office.replicas[0].admin_port}/metrics"
+        async with self.http.get(url) as response:
+            return [line for line in (await response.text()).splitlines() if line[0] != "#"]
+
     async def metrics(self) -> dict[str, float]:
         """Of the first replica, once they were measured."""
-        url = f"http://{LOOPBACK}:{self.office.replicas[0].admin_port}/metrics"
 
         async def measured() -> dict[str, float] | None:
-            async with self.http.get(url) as response:
-                lines = [line for line in (await response.text()).splitlines() if line[0] != "#"]
+            lines = await self._metric_lines()
             found = {name: float(value) for name, _, value in (x.rpartition(" ") for x in lines)}
             return found if 'bankside_wires{state="submitted"}' in found else None
 
