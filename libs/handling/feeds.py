@@ -62,7 +62,7 @@ async def run_feed(
 ) -> AsyncIterator[None]:
     """Tail `feed` beside the body, whenever this process is its leader.
 
-    Every entry has exactly one effect, whatever dies when: crash points `feed.<feed>.before_commit` and
+    Every entry has exactly one effect, also after a crash at any moment: crash points `feed.<feed>.before_commit` and
     `feed.<feed>.after_commit` stand on either side of the only commit.
     """
     progress = Progress(PROGRESS_SECONDS)
@@ -82,7 +82,7 @@ async def run_feed(
                         log=process.log,
                         progress=progress.made,
                     )
-            except Exception as error:  # whatever failed, the feed is followed again by an election
+            except Exception as error:  # an election follows any failure
                 process.log.warning("feed_not_leading", feed=feed, exc_info=error)
             STOPPED_SECONDS.labels(feed).set(0)
             await asyncio.sleep(PAUSE_SECONDS)

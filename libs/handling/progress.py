@@ -12,7 +12,7 @@ class NoProgress(Exception):
 class Progress:
     """
     Args:
-        limit_seconds: how long the loop may take for one round, whatever it waits for.
+        limit_seconds: how long one round of the loop may take, its waits included.
     """
 
     def __init__(self, limit_seconds: float) -> None:

@@ -242,7 +242,7 @@ class EventConsumer:
         await self._settle(message.reject())
 
     async def _settle(self, settling: Coroutine[Any, Any, None], **what: int) -> None:
-        """Whatever does not reach the broker is delivered again."""
+        """Messages whose acknowledgement does not reach the broker are delivered again."""
         try:
             await settling
         except BROKER_ERRORS as error:

@@ -74,7 +74,7 @@ class Replier:
         except (PublishError, ChannelInvalidStateError):
             return False  # returned, or never written
         except Exception as error:
-            # Whatever else goes wrong may have gone wrong after the reply was written.
+            # Any other failure may have come after the reply was written.
             raise NotKnownWhetherRouted(type(error).__name__) from error
         return True
 

@@ -100,7 +100,7 @@ class Journal(Protocol[EntryT_contra]):
         """Apply the entries and move the position, in one transaction.
 
         Raises:
-            NotNow: nothing can be applied at the moment, whatever the entries are.
+            NotNow: no entry can be applied at the moment.
             NotLeading
         """
         ...
@@ -133,7 +133,7 @@ class FeedOutOfOrder(Exception):
 def decode_entries(
     items: Sequence[Any], after: int, decode: Callable[[Any], DecodedT]
 ) -> list[DecodedT]:
-    """The entries of a page up to the first one that cannot be decoded, for whatever reason.
+    """The entries of a page up to the first one that cannot be decoded, for any reason.
 
     An entry whose position cannot be read is taken to be at the position after the one before it: nothing else is
     skipped with it.
@@ -203,7 +203,7 @@ async def tail_feed(
 ) -> NoReturn:
     """Apply page after page, for ever; full pages at once, else after `poll_seconds`.
 
-    A page that cannot be fetched or applied, whatever the reason, is logged, counted, recorded and tried again after a
+    A page that cannot be fetched or applied, for any reason, is logged, counted, recorded and tried again after a
     pause that doubles up to 30 s: a feed that stands still must not take its service down.
 
     Args:

@@ -3,7 +3,7 @@ more.
 
 They go by the database's clock, so a gateway whose clock is wrong neither drops nor lacks one. `nonce_bounds` says
 which timestamps have a partition. Its floor only rises: a partition that was dropped is not made again, and a timestamp
-below the floor is refused when its nonce would be recorded, whatever the clock and the window of a gateway.
+below the floor is refused when its nonce would be recorded, independent of the clock and the window of the gateway.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 The counter's row is locked from the first entry to the commit, so a reader never sees a position before a lower one.
 Publish last in a transaction: others who publish wait. After the counter nothing may be locked but the counter of an
-API that comes after it in the alphabet, and what nobody locks without having locked its account first. One more lock is
+API that comes after it in the alphabet, and rows that are only locked after their account was. One more lock is
 held from an insert to the commit: that of the order of a list (migration 0004). It comes before the counters, that of
 postings after core banking's and before the financial provider's.
 """

@@ -156,3 +156,9 @@ async def wire_to(amqp_url: str) -> AsyncIterator[Wire]:
         server.close()
         wire.cut()
         await server.wait_closed()
+
+
+async def is_replaced(wire: Wire, connections: int) -> bool:
+    """Cuts what there is, a connection that was just being made included, until there is another one."""
+    wire.cut()
+    return wire.connections > connections

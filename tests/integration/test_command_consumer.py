@@ -25,7 +25,7 @@ from libs.messaging.consumers import CommandConsumer
 from libs.messaging.envelope import VERSION, Envelope
 from libs.messaging.metrics import CONSUMER_RESTARTS, DEAD_LETTERS, MESSAGES_REFUSED
 from libs.messaging.topology import commands_queue, dead_queue, declare_service, queries_queue
-from tests.integration.amqp_wire import Wire, wire_to
+from tests.integration.amqp_wire import is_replaced, wire_to
 from tests.integration.gateway.desk import calling
 from tests.integration.test_messaging import PRINCIPAL, ledger
 from tests.support.infrastructure import Environment
@@ -125,12 +125,6 @@ async def is_not_ready(broker: Broker) -> bool:
     return not await is_ready(broker)
 
 
-async def is_replaced(wire: Wire, connections: int) -> bool:
-    """Cuts what there is, a connection that was just being made included, until there is another one."""
-    wire.cut()
-    return wire.connections > connections
-
-
 async def test_sessions_lost_while_the_database_is_away_count_against_no_command(
     fresh_environment: Environment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -146,6 +140,7 @@ async def test_sessions_lost_while_the_database_is_away_count_against_no_command
             taken = len(inbox.begun)
             for _ in range(8):
                 await eventually("it is back", partial(is_replaced, wire, wire.connections))
+            # Outlasts the watchdog, which must not strike: there is no condition to wait for.
             await asyncio.sleep(2 * consumption.STALL_SECONDS)
             taken_meanwhile = len(inbox.begun) - taken
             inbox.is_there.set()
@@ -177,6 +172,7 @@ async def test_a_single_slow_command_pauses_nothing(fresh_environment: Environme
     ):
         (first,) = await publish(channel, 1)
         await eventually("it is begun", partial(is_begun, inbox))
+        # Outlasts the hold, at which a pause would begin: there is no condition to wait for.
         await asyncio.sleep(5 * HOLD_SECONDS)
         others = await publish(channel, 3)
         await eventually("others are recorded", partial(are_recorded, inbox, others))

@@ -88,7 +88,7 @@ async def asking(environment: Environment) -> AsyncIterator[Asker]:
 
 @asynccontextmanager
 async def serving(environment: Environment, service: Service) -> AsyncIterator[tuple[Asker, Wire]]:
-    """A replica, somebody to ask it, and the replica's way to the broker."""
+    """A replica, a caller, and the replica's way to the broker."""
     async with wire_to(environment.amqp_url) as wire:
         handlers = {UPDATE_PERSON.name: service}
         async with (

@@ -1,4 +1,4 @@
-"""What the bank changes on its own: fields, a primary account, accounts and wires that nobody asked it for by its API.
+"""What the bank changes on its own: fields, a primary account, accounts and wires without a request by its API.
 
 What compares the bank with another's books has something to find then. Each change is one that the bank would make, and
 is reported in the feeds as far as the same change by the API is.
@@ -66,7 +66,7 @@ async def change_identity(connection: Connection, identity_id: str, body: Change
 
 
 async def open_account(connection: Connection, _: str, body: OpenAccount) -> object:
-    """Open a deposit account for any customer of core banking, of whatever kind and status."""
+    """Open a deposit account for any customer of core banking, of any kind and status."""
     core_id = body.core_id or await connection.fetchval(
         "SELECT core_id FROM core_customer WHERE customer_id = $1 ORDER BY sequence DESC LIMIT 1",
         body.customer_id,

@@ -55,7 +55,7 @@ _COUNT = text(
     " in_flight = in_flight + :in_flight WHERE run_id = :run_id"
 )
 
-# The differences that stand are looked at again in every run, whatever its scans come upon.
+# The differences that stand are looked at again in every run, also when its scans do not meet them.
 _SUSPECT_STANDING = text(
     "INSERT INTO suspect (comparison, key) SELECT DISTINCT comparison, key FROM difference"
     " WHERE closed_at IS NULL OR (closed_as = 'explained' AND gone_at IS NULL) ON CONFLICT DO NOTHING"

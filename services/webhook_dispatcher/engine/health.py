@@ -2,7 +2,7 @@
 
 - *Circuit breaker.* 5 attempts in a row that timed out or did not reach the endpoint open it for 30 s. Then it is
   half-open: one attempt at a time probes the endpoint. A probe that fails opens it for twice as long as the last time,
-  10 minutes at most; any answer, whatever its status, closes it. Attempts that were under way when it opened do not
+  10 minutes at most; any answer, of any status, closes it. Attempts that were under way when it opened do not
   change it. Deliveries that wait for it spend no attempts.
 - *Slow* is an endpoint since an attempt took 5 s or more, whether or not it was answered, until one is answered within
   2 s.
