@@ -10,7 +10,8 @@ from typing import TypeVar
 from sqlalchemy.exc import ArgumentError
 
 from libs.client.mistakes import OperatorMistake
-from libs.persistence.engine import Database, is_away, open_database
+from libs.persistence.availability import is_away
+from libs.persistence.engine import Database, open_database
 
 T = TypeVar("T")
 

@@ -24,7 +24,8 @@ from libs.handling.metrics import COMMANDS_ACCEPTED
 from libs.messaging.batching import TooManyWaiting
 from libs.messaging.envelope import Envelope, decode_reply
 from libs.persistence import inbox, inbox_groups
-from libs.persistence.engine import Database, is_away
+from libs.persistence.availability import is_away
+from libs.persistence.engine import Database
 from libs.runtime.crash import crash_point
 
 DATABASE_RETRY_SECONDS = 0.5

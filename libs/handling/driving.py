@@ -40,7 +40,8 @@ from libs.handling.parking import Fault, NeedsOperator, Parking
 from libs.handling.queries import open_command, success
 from libs.messaging.envelope import Reply
 from libs.persistence import inbox, inbox_groups
-from libs.persistence.engine import Database, is_away
+from libs.persistence.availability import is_away
+from libs.persistence.engine import Database
 from libs.persistence.inbox_groups import Held
 from libs.runtime.crash import crash_point
 

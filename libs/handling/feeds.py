@@ -21,7 +21,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from libs.contracts.errors import BanksideError
 from libs.handling.progress import Progress
 from libs.persistence import cursor, feed_stops
-from libs.persistence.engine import Database, is_away
+from libs.persistence.availability import is_away
+from libs.persistence.engine import Database
 from libs.persistence.leadership import LeadershipLost, Term, fence, leadership
 from libs.providers.feed import (
     STOPPED_SECONDS,

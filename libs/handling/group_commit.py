@@ -25,7 +25,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.messaging.batching import Batcher
 from libs.persistence import inbox
-from libs.persistence.engine import Database, is_away
+from libs.persistence.availability import is_away
+from libs.persistence.engine import Database
 from libs.persistence.inbox_groups import Held
 
 GROUP = 32

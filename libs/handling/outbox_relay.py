@@ -25,7 +25,8 @@ from libs.handling.metrics import (
 from libs.handling.progress import Progress
 from libs.messaging.broker import BROKER_ERRORS, Broker
 from libs.messaging.publisher import EventPublisher
-from libs.persistence.engine import Database, is_away
+from libs.persistence.availability import is_away
+from libs.persistence.engine import Database
 from libs.persistence.leadership import ELECTION_SECONDS, LeadershipLost
 from libs.persistence.outbox import Relay, count_unroutable, oldest_seconds
 from libs.runtime.process import Process

@@ -31,7 +31,7 @@ from libs.messaging.envelope import (
     reply_context,
 )
 from libs.messaging.replier import Replier
-from libs.persistence.engine import is_away
+from libs.persistence.availability import is_away
 from libs.runtime.process import Process
 
 QueryHandler = Callable[[Principal, Any, float], Awaitable[Result]]

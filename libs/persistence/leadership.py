@@ -27,7 +27,8 @@ import structlog
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from libs.persistence.engine import Database, is_away
+from libs.persistence.availability import is_away
+from libs.persistence.engine import Database
 
 DDL = (
     """
@@ -194,7 +195,7 @@ async def _renew_for_ever(database: Database, term: Term) -> None:
     log = structlog.get_logger("leadership")
     while not term.limit.expired():
         try:
-            async with database.driver(held=True) as connection:
+            async with database.driver(watched=False) as connection:
                 while await _renew(connection, term):
                     pass
             return

@@ -33,7 +33,7 @@ from libs.handling.metrics import HANDLED_SECONDS
 from libs.messaging.batching import TooManyWaiting
 from libs.messaging.caller import Caller
 from libs.messaging.envelope import Envelope, Reply
-from libs.persistence.engine import is_away
+from libs.persistence.availability import is_away
 from libs.persistence.sealing import LookupKey
 from libs.runtime.process import Misconfigured
 from services.gateway.admission import Admission

@@ -14,7 +14,8 @@ from functools import lru_cache
 import structlog
 
 from libs.contracts.errors import RateLimited
-from libs.persistence.engine import Database, is_away
+from libs.persistence.availability import is_away
+from libs.persistence.engine import Database
 from services.gateway.requests import ADDRESSES_KEPT
 
 EXCHANGE_SECONDS = 1.0

@@ -18,7 +18,8 @@ from prometheus_client import Gauge
 from sqlalchemy import Double, bindparam, cast, extract, func, or_, select, text, update
 from sqlalchemy.exc import DBAPIError
 
-from libs.persistence.engine import Database, is_away
+from libs.persistence.availability import is_away
+from libs.persistence.engine import Database
 from services.gateway.tables import nonce_bounds
 
 PARTITION_SECONDS = 600

@@ -10,7 +10,8 @@ import structlog
 from prometheus_client import Counter, Gauge
 
 from libs.contracts.wires import WireState
-from libs.persistence.engine import Database, is_away
+from libs.persistence.availability import is_away
+from libs.persistence.engine import Database
 from services.payments.repository import statistics
 
 MEASURE_SECONDS = 15.0

@@ -8,7 +8,8 @@ from typing import NoReturn
 import structlog
 from prometheus_client import Counter, Gauge
 
-from libs.persistence.engine import Database, is_away
+from libs.persistence.availability import is_away
+from libs.persistence.engine import Database
 from services.reconciliation.repository import differences, runs
 
 MEASURE_SECONDS = 15.0

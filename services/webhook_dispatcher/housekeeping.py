@@ -8,7 +8,8 @@ from typing import NoReturn
 
 import structlog
 
-from libs.persistence.engine import Database, is_away
+from libs.persistence.availability import is_away
+from libs.persistence.engine import Database
 from services.webhook_dispatcher.repository import recovery
 
 PAUSE_SECONDS = 60.0

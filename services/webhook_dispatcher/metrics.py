@@ -11,7 +11,8 @@ from typing import NoReturn
 import structlog
 from prometheus_client import Counter, Gauge, Histogram
 
-from libs.persistence.engine import Database, is_away
+from libs.persistence.availability import is_away
+from libs.persistence.engine import Database
 from services.webhook_dispatcher.repository import statistics
 
 MEASURE_SECONDS = 15.0

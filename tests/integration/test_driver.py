@@ -1,4 +1,4 @@
-"""asyncpg's own connections: what is committed, and what costs the connection."""
+"""The pool of asyncpg's own connections: what is committed, what costs the connection, and who gets one."""
 
 from __future__ import annotations
 
@@ -10,17 +10,24 @@ from functools import partial
 import asyncpg
 import pytest
 import pytest_asyncio
-from sqlalchemy.dialects.postgresql.asyncpg import AsyncAdapt_asyncpg_dbapi
+from sqlalchemy import select
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import DBAPIError
 
-from libs.persistence.engine import Database, is_away, open_database
+from libs.persistence.availability import is_away
+from libs.persistence.engine import CONNECT_SECONDS, Database, open_database
 from tests.support.infrastructure import Environment
+from tests.support.pace import pace
 from tests.support.waiting import eventually
 
 Opened = Callable[[Database], AbstractAsyncContextManager[asyncpg.Connection]]
 WAYS: list[Opened] = [Database.driver, Database.driver_transaction]
 
 
-@pytest_asyncio.fixture(params=[1, 4], ids=["all from the pool", "some kept"])
+POOL_SIZE = 4
+
+
+@pytest_asyncio.fixture(params=[1, POOL_SIZE], ids=["a pool of one", "a larger pool"])
 async def database(
     environment: Environment, request: pytest.FixtureRequest
 ) -> AsyncIterator[Database]:
@@ -71,7 +78,9 @@ async def test_a_transaction_is_committed_at_its_end(
 ) -> None:
     onlooker = open_database(environment.database_urls["onboarding"], "test")
     try:
-        async with database.driver_transaction("INSERT INTO note VALUES ('opening')") as connection:
+        async with database.driver_transaction(
+            "BEGIN; INSERT INTO note VALUES ('opening')"
+        ) as connection:
             await connection.execute("INSERT INTO note VALUES ($1)", "body")
             _, before = await pid_and_notes(onlooker)
         _, after = await pid_and_notes(onlooker)
@@ -89,7 +98,9 @@ async def test_a_transaction_that_fails_leaves_nothing(
     database: Database, error: Exception
 ) -> None:
     with pytest.raises(type(error)):
-        async with database.driver_transaction("INSERT INTO note VALUES ('opening')") as connection:
+        async with database.driver_transaction(
+            "BEGIN; INSERT INTO note VALUES ('opening')"
+        ) as connection:
             await connection.execute("INSERT INTO note VALUES ('body')")
             raise error
 
@@ -99,7 +110,7 @@ async def test_a_transaction_that_fails_leaves_nothing(
 
 async def test_a_transaction_whose_opening_is_wrong_leaves_nothing(database: Database) -> None:
     with pytest.raises(asyncpg.UndefinedTableError):
-        async with database.driver_transaction("INSERT INTO nothing VALUES (1)"):
+        async with database.driver_transaction("BEGIN; INSERT INTO nothing VALUES (1)"):
             pytest.fail("the body is not run")
 
     _, notes = await pid_and_notes(database)
@@ -174,14 +185,92 @@ async def test_whoever_is_cancelled_while_giving_up_keeps_no_connection(database
         assert await pid_and_notes(database) is not None
 
 
-@pytest.mark.parametrize(
-    ("cause", "means_away"),
-    [(asyncpg.ConnectionDoesNotExistError(), True), (asyncpg.UndefinedTableError(), False)],
-)
-def test_what_the_pool_raises_as_it_connects_is_known_by_what_asyncpg_raised(
-    cause: Exception, means_away: bool
+@pytest.mark.parametrize("way", [Database.driver, Database.transaction])
+async def test_a_login_that_is_refused_means_that_the_database_is_away(
+    environment: Environment, way: Callable[[Database], AbstractAsyncContextManager[object]]
 ) -> None:
-    renamed = AsyncAdapt_asyncpg_dbapi.OperationalError("as it connects")  # type: ignore[no-untyped-call]
-    renamed.__cause__ = cause
+    url = make_url(environment.database_urls["onboarding"]).set(password="another")
+    closed_door = open_database(url.render_as_string(hide_password=False), "test")
+    try:
+        with pytest.raises((asyncpg.PostgresError, DBAPIError)) as caught:
+            async with way(closed_door):
+                pytest.fail("the body is not run")
+    finally:
+        await closed_door.close()
 
-    assert is_away(renamed) is means_away
+    assert is_away(caught.value)
+
+
+async def use_at_once(database: Database, users: int) -> set[int]:
+    """The server processes of the connections that they had."""
+    all_have_one = asyncio.Barrier(users)
+
+    async def use() -> int:
+        async with database.driver() as connection:
+            await all_have_one.wait()
+            return int(connection.get_server_pid())
+
+    return set(await asyncio.gather(*(use() for _ in range(users))))
+
+
+@pytest.mark.parametrize("database", [POOL_SIZE], indirect=True)
+async def test_the_connection_used_last_is_used_next(database: Database) -> None:
+    all_of_them = await use_at_once(database, POOL_SIZE)
+    first = await use_at_once(database, 1)
+    second = await use_at_once(database, 1)
+
+    assert len(all_of_them) == POOL_SIZE
+    assert first == second
+
+
+@pytest.mark.parametrize("database", [1], indirect=True)
+async def test_a_caller_waits_for_a_full_pool_and_gets_what_is_released(database: Database) -> None:
+    async with database.driver():
+        waiting = asyncio.create_task(use_at_once(database, 1))
+        await asyncio.sleep(0.1)  # it asks the pool, which has none
+        assert not waiting.done()
+
+    async with asyncio.timeout(pace() * CONNECT_SECONDS / 2):
+        await waiting
+
+
+@pytest.mark.parametrize("database", [1], indirect=True)
+async def test_a_pool_that_is_full_for_too_long_means_that_the_database_is_away(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(database._drivers, "_connect_seconds", 0.1)
+
+    async with database.driver():
+        with pytest.raises(TimeoutError) as caught:
+            await use_at_once(database, 1)
+
+    assert is_away(caught.value)
+
+
+@pytest.mark.parametrize("database", [1], indirect=True)
+async def test_the_two_pools_do_not_wait_for_each_other(database: Database) -> None:
+    async with database.driver() as connection, database.transaction() as transaction:
+        assert await connection.fetchval("SELECT 1") == 1
+        assert (await transaction.execute(select(1))).scalar_one() == 1
+
+
+async def test_no_connection_outlives_its_database(environment: Environment) -> None:
+    onlooker = open_database(environment.database_urls["onboarding"], "test")
+    closed = open_database(environment.database_urls["onboarding"], "closed")
+    pids = await use_at_once(closed, 2)
+
+    async def all_have_ended() -> bool:
+        async with onlooker.driver() as connection:
+            return not await connection.fetch(
+                "SELECT 1 FROM pg_stat_activity WHERE pid = ANY($1)", list(pids)
+            )
+
+    try:
+        async with closed.driver():
+            await closed.close()
+
+        await eventually("the server has ended them", all_have_ended)
+        with pytest.raises(asyncpg.InterfaceError):
+            await use_at_once(closed, 1)
+    finally:
+        await onlooker.close()

@@ -16,7 +16,8 @@ from libs.handling.acceptance import Known, recording
 from libs.handling.driving import FINISHING
 from libs.handling.group_commit import GROUP, GroupCommit, Write
 from libs.persistence import forgetting, inbox
-from libs.persistence.engine import Database, is_away
+from libs.persistence.availability import is_away
+from libs.persistence.engine import Database
 from libs.persistence.inbox_groups import Held
 from tests.integration.test_inbox_forgotten import arriving
 from tests.support.infrastructure import Environment

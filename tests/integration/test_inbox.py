@@ -13,7 +13,8 @@ from libs.contracts.onboarding_operations import UPDATE_PERSON
 from libs.contracts.principal import Family, Principal
 from libs.messaging.envelope import encode
 from libs.persistence import forgetting, inbox
-from libs.persistence.engine import Database, is_away
+from libs.persistence.availability import is_away
+from libs.persistence.engine import Database
 from tests.integration.gateway.desk import until
 from tests.integration.tables import execute, rows
 

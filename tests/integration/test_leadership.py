@@ -303,17 +303,21 @@ async def test_a_statement_on_a_connection_that_died_ends_and_gives_its_place_ba
     monkeypatch.setattr(engine, "STATEMENT_SECONDS", 1)
     async with wire_to(fresh_environment.database_urls["onboarding"]) as wire:
         database = open_database(wire.url, "tests", pool_size=1)
-        await database.ping()
+        await use(database, how)
         wire.stall()
 
         started = time.monotonic()
         with pytest.raises(TimeoutError):
-            async with getattr(database, how)() as connection:
-                statement = "SELECT 1" if how.startswith("driver") else text("SELECT 1")
-                await connection.execute(statement)
+            await use(database, how)
         assert time.monotonic() - started < 6 * pace()
         wire.cut()
         async with asyncio.timeout(6 * pace()):
-            await database.ping()
+            await use(database, how)
 
         await database.close()
+
+
+async def use(database: Database, how: str) -> None:
+    async with getattr(database, how)() as connection:
+        statement = "SELECT 1" if how.startswith("driver") else text("SELECT 1")
+        await connection.execute(statement)

@@ -10,7 +10,7 @@ import pytest
 import pytest_asyncio
 from sqlalchemy import text
 
-from libs.persistence import engine
+from libs.persistence import vanished_server
 from libs.persistence.engine import Database, open_database
 from tests.support.infrastructure import Environment
 from tests.support.routes import Route, route_to
@@ -42,11 +42,12 @@ async def route(environment: Environment) -> AsyncIterator[Route]:
 
 @pytest_asyncio.fixture
 async def database(route: Route) -> AsyncIterator[Database]:
-    """With as many connections as it may have, some of which are kept past the pool."""
+    """With as many connections as its two pools may have."""
     opened = open_database(route.url, "vanished-test", pool_size=POOL_SIZE)
-    async with AsyncExitStack() as held:
+    async with AsyncExitStack() as in_use:
         for _ in range(POOL_SIZE):
-            await held.enter_async_context(opened.driver())
+            await in_use.enter_async_context(opened.driver())
+            await in_use.enter_async_context(opened.transaction())
     yield opened
     route.cut()
     await opened.close()
@@ -61,7 +62,7 @@ async def test_after_one_was_given_up_late_the_others_are_opened_anew(
     use: Use,
     others: Use,
 ) -> None:
-    monkeypatch.setattr(engine, "DOUBT_SECONDS", GIVEN_UP_SECONDS / 2)
+    monkeypatch.setattr(vanished_server, "DOUBT_SECONDS", GIVEN_UP_SECONDS / 2)
     route.renew()
 
     with pytest.raises(TimeoutError):
@@ -81,8 +82,10 @@ async def test_what_was_given_up_early_says_nothing_of_the_others(
             await use_driver(database)
     route.resume()
 
-    async with AsyncExitStack() as held:
-        connections = [await held.enter_async_context(database.driver()) for _ in range(POOL_SIZE)]
+    async with AsyncExitStack() as in_use:
+        connections = [
+            await in_use.enter_async_context(database.driver()) for _ in range(POOL_SIZE)
+        ]
         ages = [
             await connection.fetchval(
                 "SELECT clock_timestamp() - backend_start FROM pg_stat_activity WHERE pid = pg_backend_pid()"

@@ -11,7 +11,8 @@ import structlog
 from sqlalchemy.exc import DBAPIError
 
 from libs.contracts.events import Event
-from libs.persistence.engine import Database, is_away
+from libs.persistence.availability import is_away
+from libs.persistence.engine import Database
 from libs.runtime.crash import crash_point
 from services.webhook_dispatcher.engine.days import Days
 from services.webhook_dispatcher.engine.patience import RETRY_SECONDS

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import structlog
 
-from libs.persistence.engine import is_away
+from libs.persistence.availability import is_away
 
 RETRY_SECONDS = 0.5
 

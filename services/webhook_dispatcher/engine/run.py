@@ -15,7 +15,8 @@ from datetime import UTC, datetime
 from libs.contracts.sensitive import Sealer
 from libs.messaging.broker import Broker
 from libs.messaging.event_consumer import EventConsumer
-from libs.persistence.engine import Database, is_away
+from libs.persistence.availability import is_away
+from libs.persistence.engine import Database
 from libs.runtime.process import Process
 from services.webhook_dispatcher.engine.days import Days
 from services.webhook_dispatcher.engine.dispatcher import Dispatcher

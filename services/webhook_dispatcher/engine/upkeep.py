@@ -9,7 +9,8 @@ from typing import NoReturn
 
 import structlog
 
-from libs.persistence.engine import Database, is_away
+from libs.persistence.availability import is_away
+from libs.persistence.engine import Database
 from libs.persistence.leadership import (
     ELECTION_SECONDS,
     LeadershipLost,

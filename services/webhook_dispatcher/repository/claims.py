@@ -26,6 +26,7 @@ MOST_SUBSCRIPTIONS = 1000
 # Every statement of a claim reads a few rows at the ends of indexes. The planner cannot know that how many are claimed,
 # and how many are due, has nothing to do with how many there are, and would read a large table from end to end.
 _OPENING = """
+    BEGIN;
     SELECT set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true),
         set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true),
         pg_advisory_xact_lock(hashtext(current_schema()), hashtext('claims'))

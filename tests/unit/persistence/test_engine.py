@@ -3,7 +3,7 @@ from __future__ import annotations
 import asyncpg
 import pytest
 
-from libs.persistence.engine import is_away
+from libs.persistence.availability import is_away
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,8 @@ from libs.contracts.customers import CustomerStatus
 from libs.contracts.events import EVENT_TYPES, Event, new_event
 from libs.messaging.broker import Broker
 from libs.messaging.publisher import EventPublisher
-from libs.persistence.engine import Database, is_away
+from libs.persistence.availability import is_away
+from libs.persistence.engine import Database
 from libs.persistence.sealing import Keyring
 from libs.runtime.process import Process
 from services.webhook_dispatcher.adapters.allowance import Allowance
