@@ -22,17 +22,6 @@ import aiohttp
 from libs.client.answers import Answer, error_of, is_unknown, success_of
 from libs.client.credentials import Credentials
 from libs.client.transport import TIMEOUT_SECONDS, NoAnswer, NotSent, Response, Transport
-from libs.contracts import (
-    accounts,
-    ach,
-    customer_views,
-    customers,
-    deposit_locations,
-    settlement,
-    statements,
-    transactions,
-    wires,
-)
 from libs.contracts import ledger_read_operations as ledger_read
 from libs.contracts import onboarding_operations as onboarding
 from libs.contracts import payments_operations as payments
@@ -61,7 +50,7 @@ LONGEST_PAUSE_SECONDS = 30.0
 class Call(Generic[C, R]):
     """An operation as a method of the client."""
 
-    def __init__(self, operation: Operation) -> None:
+    def __init__(self, operation: Operation[C, R]) -> None:
         self.operation = operation
 
     @overload
@@ -75,7 +64,7 @@ class Call(Generic[C, R]):
 class BoundCall(Generic[C, R]):
     """Call it with the command. See `Client.call` for what it raises."""
 
-    def __init__(self, client: Client, operation: Operation) -> None:
+    def __init__(self, client: Client, operation: Operation[C, R]) -> None:
         self._client = client
         self.operation = operation
 
@@ -91,51 +80,27 @@ class Client:
         patience_seconds: no retry begins later than this after the first send.
     """
 
-    onboard_customer = Call[customers.OnboardCustomer, customer_views.OnboardingResult](
-        onboarding.ONBOARD_CUSTOMER
-    )
-    update_business = Call[customers.UpdateBusiness, None](onboarding.UPDATE_BUSINESS)
-    update_person = Call[customers.UpdatePerson, None](onboarding.UPDATE_PERSON)
-    add_external_bank_account = Call[
-        customers.AddExternalBankAccount, customer_views.ExternalBankAccountAdded
-    ](onboarding.ADD_EXTERNAL_BANK_ACCOUNT)
-    list_customers = Call[customers.ListCustomers, list[customer_views.Customer]](
-        onboarding.LIST_CUSTOMERS
-    )
-    get_customer = Call[customers.GetCustomer, customer_views.Customer](onboarding.GET_CUSTOMER)
-    list_partner_accounts = Call[accounts.ListPartnerAccounts, accounts.PartnerAccountList](
-        ledger_read.LIST_PARTNER_ACCOUNTS
-    )
-    get_account = Call[accounts.GetAccount, accounts.Account](ledger_read.GET_ACCOUNT)
-    get_balance = Call[accounts.GetBalance, accounts.Balance](ledger_read.GET_BALANCE)
-    get_external_account = Call[accounts.GetExternalAccount, accounts.ExternalAccount](
-        ledger_read.GET_EXTERNAL_ACCOUNT
-    )
-    list_customer_accounts = Call[accounts.ListCustomerAccounts, accounts.AccountList](
-        ledger_read.LIST_CUSTOMER_ACCOUNTS
-    )
-    list_external_accounts = Call[
-        accounts.ListExternalAccounts, list[accounts.LinkedExternalAccount]
-    ](ledger_read.LIST_EXTERNAL_ACCOUNTS)
-    list_statements = Call[statements.ListStatements, list[statements.Statement]](
-        ledger_read.LIST_STATEMENTS
-    )
-    list_ach_requests = Call[ach.ListAchRequests, list[ach.AchRequest]](
-        ledger_read.LIST_ACH_REQUESTS
-    )
-    list_transactions = Call[transactions.ListTransactions, list[transactions.Transaction]](
-        ledger_read.LIST_TRANSACTIONS
-    )
-    list_deposit_locations = Call[
-        deposit_locations.ListDepositLocations, list[deposit_locations.DepositLocation]
-    ](ledger_read.LIST_DEPOSIT_LOCATIONS)
-    list_settlement_calculations = Call[
-        settlement.ListSettlementCalculations, list[settlement.SettlementCalculation] | None
-    ](ledger_read.LIST_SETTLEMENT_CALCULATIONS)
-    send_wire = Call[wires.SendWire, wires.WireResult](payments.SEND_WIRE)
-    list_wires = Call[wires.ListWires, list[wires.Wire]](payments.LIST_WIRES)
-    get_wire = Call[wires.GetWire, wires.Wire](payments.GET_WIRE)
-    cancel_wire = Call[wires.CancelWire, wires.Wire](payments.CANCEL_WIRE)
+    onboard_customer = Call(onboarding.ONBOARD_CUSTOMER)
+    update_business = Call(onboarding.UPDATE_BUSINESS)
+    update_person = Call(onboarding.UPDATE_PERSON)
+    add_external_bank_account = Call(onboarding.ADD_EXTERNAL_BANK_ACCOUNT)
+    list_customers = Call(onboarding.LIST_CUSTOMERS)
+    get_customer = Call(onboarding.GET_CUSTOMER)
+    list_partner_accounts = Call(ledger_read.LIST_PARTNER_ACCOUNTS)
+    get_account = Call(ledger_read.GET_ACCOUNT)
+    get_balance = Call(ledger_read.GET_BALANCE)
+    get_external_account = Call(ledger_read.GET_EXTERNAL_ACCOUNT)
+    list_customer_accounts = Call(ledger_read.LIST_CUSTOMER_ACCOUNTS)
+    list_external_accounts = Call(ledger_read.LIST_EXTERNAL_ACCOUNTS)
+    list_statements = Call(ledger_read.LIST_STATEMENTS)
+    list_ach_requests = Call(ledger_read.LIST_ACH_REQUESTS)
+    list_transactions = Call(ledger_read.LIST_TRANSACTIONS)
+    list_deposit_locations = Call(ledger_read.LIST_DEPOSIT_LOCATIONS)
+    list_settlement_calculations = Call(ledger_read.LIST_SETTLEMENT_CALCULATIONS)
+    send_wire = Call(payments.SEND_WIRE)
+    list_wires = Call(payments.LIST_WIRES)
+    get_wire = Call(payments.GET_WIRE)
+    cancel_wire = Call(payments.CANCEL_WIRE)
 
     def __init__(
         self, transport: Transport, *, attempts: int = 5, patience_seconds: float = 60.0
@@ -145,8 +110,8 @@ class Client:
         self._patience_seconds = patience_seconds
 
     async def call(
-        self, operation: Operation, command: Command, *, idempotency_key: str | None = None
-    ) -> Answer[Any]:
+        self, operation: Operation[C, R], command: C, *, idempotency_key: str | None = None
+    ) -> Answer[R]:
         """Carry an operation out.
 
         A POST or PATCH without a key of yours gets a fresh one, so that its retries have one effect.

@@ -9,10 +9,7 @@ from __future__ import annotations
 from typing import Generic, TypeVar, overload
 
 from libs.client.client import BoundCall, Client
-from libs.contracts import event_views as events
 from libs.contracts import webhook_operations as table
-from libs.contracts import webhook_views as views
-from libs.contracts import webhooks
 from libs.contracts.model import Command
 from libs.contracts.principal import Family
 from libs.contracts.webhook_operations import Twin
@@ -24,7 +21,7 @@ R = TypeVar("R")
 class TwinCall(Generic[C, R]):
     """An operation that both families have, as a method of `Webhooks`."""
 
-    def __init__(self, twin: Twin) -> None:
+    def __init__(self, twin: Twin[C, R]) -> None:
         self.twin = twin
 
     @overload
@@ -42,30 +39,20 @@ class TwinCall(Generic[C, R]):
 class Webhooks:
     """What a client can do with webhooks and events; `family` is that of its key."""
 
-    create_subscription = TwinCall[webhooks.CreateSubscription, views.Subscription](
-        table.CREATE_SUBSCRIPTION
-    )
-    list_subscriptions = TwinCall[webhooks.ListSubscriptions, list[views.Subscription]](
-        table.LIST_SUBSCRIPTIONS
-    )
-    get_subscription = TwinCall[webhooks.GetSubscription, views.Subscription](
-        table.GET_SUBSCRIPTION
-    )
-    update_subscription = TwinCall[webhooks.UpdateSubscription, views.Subscription](
-        table.UPDATE_SUBSCRIPTION
-    )
-    delete_subscription = TwinCall[webhooks.DeleteSubscription, None](table.DELETE_SUBSCRIPTION)
-    get_secret = TwinCall[webhooks.GetSecret, views.SubscriptionSecret](table.GET_SECRET)
-    rotate_secret = TwinCall[webhooks.RotateSecret, views.SubscriptionSecret](table.ROTATE_SECRET)
-    test_subscription = TwinCall[webhooks.TestSubscription, views.Delivery](table.TEST_SUBSCRIPTION)
-    list_deliveries = TwinCall[webhooks.ListDeliveries, list[views.Delivery]](table.LIST_DELIVERIES)
-    get_delivery = TwinCall[webhooks.GetDelivery, views.DeliveryDetail](table.GET_DELIVERY)
-    resend_delivery = TwinCall[webhooks.ResendDelivery, views.Delivery](table.RESEND_DELIVERY)
-    recover_subscription = TwinCall[webhooks.RecoverSubscription, views.Recovery](
-        table.RECOVER_SUBSCRIPTION
-    )
-    list_events = TwinCall[events.ListEvents, list[events.DeliveredEvent]](table.LIST_EVENTS)
-    get_event = TwinCall[events.GetEvent, events.DeliveredEvent](table.GET_EVENT)
+    create_subscription = TwinCall(table.CREATE_SUBSCRIPTION)
+    list_subscriptions = TwinCall(table.LIST_SUBSCRIPTIONS)
+    get_subscription = TwinCall(table.GET_SUBSCRIPTION)
+    update_subscription = TwinCall(table.UPDATE_SUBSCRIPTION)
+    delete_subscription = TwinCall(table.DELETE_SUBSCRIPTION)
+    get_secret = TwinCall(table.GET_SECRET)
+    rotate_secret = TwinCall(table.ROTATE_SECRET)
+    test_subscription = TwinCall(table.TEST_SUBSCRIPTION)
+    list_deliveries = TwinCall(table.LIST_DELIVERIES)
+    get_delivery = TwinCall(table.GET_DELIVERY)
+    resend_delivery = TwinCall(table.RESEND_DELIVERY)
+    recover_subscription = TwinCall(table.RECOVER_SUBSCRIPTION)
+    list_events = TwinCall(table.LIST_EVENTS)
+    get_event = TwinCall(table.GET_EVENT)
 
     def __init__(self, client: Client, family: Family) -> None:
         self.client = client

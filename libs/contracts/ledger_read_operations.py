@@ -12,7 +12,7 @@ from libs.contracts import (
 )
 from libs.contracts import reconciliation as r
 from libs.contracts.errors import NotFound, ProviderError, ProviderTimeout
-from libs.contracts.operation import OffsetInfo, Operation, PageInfo
+from libs.contracts.operation import OffsetInfo, Operation, PageInfo, declared_in
 from libs.contracts.principal import Scope
 
 PROVIDER = (ProviderError, ProviderTimeout)
@@ -132,7 +132,9 @@ LIST_DEPOSIT_LOCATIONS = Operation(
     errors=(NotFound, *PROVIDER),
     summary="List the program banks that hold an account's swept deposits",
 )
-LIST_SETTLEMENT_CALCULATIONS = Operation(
+LIST_SETTLEMENT_CALCULATIONS: Operation[
+    settlement.ListSettlementCalculations, list[settlement.SettlementCalculation] | None
+] = Operation(
     name="ledger_read.list_settlement_calculations",
     method=HTTPMethod.GET,
     path="/customer/accounts/settlement-calculations/{account_id}",
@@ -152,17 +154,4 @@ LIST_FEED_POSITIONS = Operation(
     summary="How far each feed was applied",
 )
 
-OPERATIONS = (
-    LIST_PARTNER_ACCOUNTS,
-    GET_ACCOUNT,
-    GET_BALANCE,
-    GET_EXTERNAL_ACCOUNT,
-    LIST_CUSTOMER_ACCOUNTS,
-    LIST_EXTERNAL_ACCOUNTS,
-    LIST_STATEMENTS,
-    LIST_ACH_REQUESTS,
-    LIST_TRANSACTIONS,
-    LIST_DEPOSIT_LOCATIONS,
-    LIST_SETTLEMENT_CALCULATIONS,
-    LIST_FEED_POSITIONS,
-)
+OPERATIONS = declared_in(globals(), Operation)

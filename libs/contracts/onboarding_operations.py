@@ -6,7 +6,7 @@ from libs.contracts import customer_views as views
 from libs.contracts import customers, ownership
 from libs.contracts import reconciliation as r
 from libs.contracts.errors import AlreadyExists, InvalidState, NotFound, ProviderRefused
-from libs.contracts.operation import Operation, PageInfo
+from libs.contracts.operation import Operation, PageInfo, declared_in
 from libs.contracts.principal import Scope
 
 ONBOARD_CUSTOMER = Operation(
@@ -20,7 +20,7 @@ ONBOARD_CUSTOMER = Operation(
     errors=(AlreadyExists, ProviderRefused),
     summary="Onboard a business with its persons and one external bank account",
 )
-UPDATE_BUSINESS = Operation(
+UPDATE_BUSINESS: Operation[customers.UpdateBusiness, None] = Operation(
     name="onboarding.update_business",
     method=HTTPMethod.PATCH,
     path="/partner/reseller/customers/business/{customer_id}",
@@ -31,7 +31,7 @@ UPDATE_BUSINESS = Operation(
     errors=(NotFound, AlreadyExists, InvalidState, ProviderRefused),
     summary="Update a business customer",
 )
-UPDATE_PERSON = Operation(
+UPDATE_PERSON: Operation[customers.UpdatePerson, None] = Operation(
     name="onboarding.update_person",
     method=HTTPMethod.PATCH,
     path="/partner/reseller/customers/person/{person_id}",
@@ -137,20 +137,4 @@ LIST_FEED_POSITIONS = Operation(
     summary="How far each feed was applied",
 )
 
-OPERATIONS = (
-    ONBOARD_CUSTOMER,
-    UPDATE_BUSINESS,
-    UPDATE_PERSON,
-    ADD_EXTERNAL_BANK_ACCOUNT,
-    LIST_CUSTOMERS,
-    GET_CUSTOMER,
-    FIND_ACCOUNT_OWNER,
-    LIST_OWNED_ACCOUNTS,
-    FIND_EXTERNAL_ACCOUNT,
-    FIND_CUSTOMER,
-    PAGE_HELD_CUSTOMERS,
-    FIND_HELD_CUSTOMERS,
-    PAGE_TOLD_ANSWERS,
-    FIND_TOLD_ANSWERS,
-    LIST_FEED_POSITIONS,
-)
+OPERATIONS = declared_in(globals(), Operation)

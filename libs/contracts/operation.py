@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from http import HTTPMethod
-from typing import Any
+from types import UnionType
+from typing import Any, Generic
+
+from typing_extensions import TypeVar
 
 from libs.contracts.errors import BanksideError
 from libs.contracts.model import Command, Model
 from libs.contracts.principal import Family, Scope
 from libs.contracts.sensitive import SensitiveShape
+
+C = TypeVar("C", bound=Command, default=Any)
+R = TypeVar("R", default=Any)
+T = TypeVar("T")
 
 
 class PageInfo(Model):
@@ -39,8 +47,10 @@ class RateClass(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Operation:
-    """An operation of one service.
+class Operation(Generic[C, R]):
+    """An operation of one service: `C` is the type of its command, `R` that of `data` in its reply.
+
+    mypy infers both from `command` and `reply`, except where `reply` is None or a union: such a row is annotated.
 
     Args:
         name: `service.verb_noun`: operationId, routing key and metric label.
@@ -56,8 +66,8 @@ class Operation:
     """
 
     name: str
-    command: type[Command]
-    reply: Any
+    command: type[C]
+    reply: type[R] | UnionType | None
     message: str = ""
     summary: str = ""
     method: HTTPMethod | None = None
@@ -103,3 +113,8 @@ class Operation:
     @property
     def reply_shape(self) -> SensitiveShape:
         return SensitiveShape.of(self.reply)
+
+
+def declared_in(module: Mapping[str, Any], kind: type[T]) -> tuple[T, ...]:
+    """The values of this type that a module declares, in their order; `module` is its `globals()`."""
+    return tuple(value for value in module.values() if isinstance(value, kind))

@@ -5,7 +5,7 @@ from http import HTTPMethod
 from libs.contracts import errors as e
 from libs.contracts import reconciliation as r
 from libs.contracts import wires
-from libs.contracts.operation import Operation, PageInfo, RateClass
+from libs.contracts.operation import Operation, PageInfo, RateClass, declared_in
 from libs.contracts.principal import Scope
 
 SEND_WIRE = Operation(
@@ -97,14 +97,4 @@ LIST_FEED_POSITIONS = Operation(
     summary="How far each feed was applied",
 )
 
-OPERATIONS = (
-    SEND_WIRE,
-    LIST_WIRES,
-    GET_WIRE,
-    CANCEL_WIRE,
-    PAGE_HELD_WIRES,
-    FIND_HELD_WIRES,
-    PAGE_CONTRADICTIONS,
-    FIND_CONTRADICTIONS,
-    LIST_FEED_POSITIONS,
-)
+OPERATIONS = declared_in(globals(), Operation)

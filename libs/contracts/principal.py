@@ -25,31 +25,6 @@ class Scope(StrEnum):
     EVENTS_READ = "events:read"
 
 
-FAMILY_SCOPES: dict[Family, frozenset[Scope]] = {
-    Family.PARTNER: frozenset(
-        {
-            Scope.CUSTOMERS_READ,
-            Scope.CUSTOMERS_WRITE,
-            Scope.ACCOUNTS_READ,
-            Scope.WEBHOOKS_WRITE,
-            Scope.WEBHOOKS_READ,
-            Scope.EVENTS_READ,
-        }
-    ),
-    Family.CUSTOMER: frozenset(
-        {
-            Scope.ACCOUNTS_READ,
-            Scope.WIRES_WRITE,
-            Scope.WIRES_READ,
-            Scope.WEBHOOKS_WRITE,
-            Scope.WEBHOOKS_READ,
-            Scope.EVENTS_READ,
-        }
-    ),
-}
-"""What a key of each family may do unless it was made with fewer scopes."""
-
-
 class Principal(msgspec.Struct, frozen=True):
     """The tenant, and for a customer key the one customer, that a message acts for.
 

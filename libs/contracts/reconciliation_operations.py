@@ -1,7 +1,7 @@
 """The rows of reconciliation."""
 
 from libs.contracts import reconciliation as r
-from libs.contracts.operation import Operation
+from libs.contracts.operation import Operation, declared_in
 
 START_RUN = Operation(
     name="reconciliation.start_run",
@@ -10,4 +10,4 @@ START_RUN = Operation(
     summary="Compare everything again as soon as possible, as after a database went back",
 )
 
-OPERATIONS = (START_RUN,)
+OPERATIONS = declared_in(globals(), Operation)

@@ -8,6 +8,7 @@ from libs.contracts import (
     webhook_operations,
 )
 from libs.contracts.operation import Operation
+from libs.contracts.principal import Family, Scope
 
 OPERATIONS: tuple[Operation, ...] = (
     *onboarding_operations.OPERATIONS,
@@ -21,6 +22,12 @@ BY_NAME: dict[str, Operation] = {operation.name: operation for operation in OPER
 
 SERVICES: tuple[str, ...] = tuple(dict.fromkeys(operation.service for operation in OPERATIONS))
 """The services that have operations, in the table's order."""
+
+FAMILY_SCOPES: dict[Family, frozenset[Scope]] = {
+    family: frozenset(row.scope for row in OPERATIONS if row.family is family and row.scope)
+    for family in Family
+}
+"""What a key of each family may do unless it was made with fewer scopes: the scopes of the family's rows."""
 
 
 def operations_of(service: str) -> tuple[Operation, ...]:

@@ -9,33 +9,41 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from http import HTTPMethod
-from typing import Any
+from typing import Any, Generic
 
 from libs.contracts import errors as e
 from libs.contracts import event_views, webhook_views, webhooks
-from libs.contracts.operation import Operation, PageInfo
+from libs.contracts.operation import C, Operation, PageInfo, R, declared_in
 from libs.contracts.principal import Family, Scope
 
 PREFIXES = {Family.CUSTOMER: "/customer", Family.PARTNER: "/partner/reseller"}
 
 
 @dataclass(frozen=True, slots=True)
-class Twin:
+class Twin(Generic[C, R]):
     """One operation as a row of each family."""
 
-    customer: Operation
-    partner: Operation
+    customer: Operation[C, R]
+    partner: Operation[C, R]
 
-    def of(self, family: Family) -> Operation:
+    def of(self, family: Family) -> Operation[C, R]:
         return self.customer if family is Family.CUSTOMER else self.partner
 
-    def __iter__(self) -> Iterator[Operation]:
+    def __iter__(self) -> Iterator[Operation[C, R]]:
         return iter((self.customer, self.partner))
 
 
 def _twin(
-    verb: str, noun: str, method: HTTPMethod, path: str, *, numbered: bool = False, **row: Any
-) -> Twin:
+    verb: str,
+    noun: str,
+    method: HTTPMethod,
+    path: str,
+    *,
+    command: type[C],
+    reply: type[R] | None,
+    numbered: bool = False,
+    **row: Any,
+) -> Twin[C, R]:
     """`<verb>_customer_<noun>` and `<verb>_partner_<noun>`.
 
     Args:
@@ -47,6 +55,8 @@ def _twin(
             name=f"webhook_dispatcher.{verb}_{family}_{noun}",
             method=method,
             path=PREFIXES[family] + path,
+            command=command,
+            reply=reply,
             extension=not (numbered and family is Family.CUSTOMER),
             **row,
         )
@@ -108,7 +118,7 @@ UPDATE_SUBSCRIPTION = _twin(
     errors=(e.NotFound, e.InvalidState),
     summary="Change a subscription, disable it, or make it active again",
 )
-DELETE_SUBSCRIPTION = _twin(
+DELETE_SUBSCRIPTION: Twin[webhooks.DeleteSubscription, None] = _twin(
     "delete",
     "subscription",
     HTTPMethod.DELETE,
@@ -230,21 +240,6 @@ GET_EVENT = _twin(
     summary="Get an event, as it was delivered",
 )
 
-TWINS = (
-    CREATE_SUBSCRIPTION,
-    LIST_SUBSCRIPTIONS,
-    GET_SUBSCRIPTION,
-    UPDATE_SUBSCRIPTION,
-    DELETE_SUBSCRIPTION,
-    GET_SECRET,
-    ROTATE_SECRET,
-    TEST_SUBSCRIPTION,
-    LIST_DELIVERIES,
-    GET_DELIVERY,
-    RESEND_DELIVERY,
-    RECOVER_SUBSCRIPTION,
-    LIST_EVENTS,
-    GET_EVENT,
-)
+TWINS = declared_in(globals(), Twin)
 
 OPERATIONS = tuple(row for twin in TWINS for row in twin)

@@ -59,7 +59,8 @@ def open_command(operation: Operation, command_id: str, body: bytes, sealer: Sea
     opened = open_payload(
         operation.command_shape, payload, sealer, command_context(operation, command_id)
     )
-    return operation.command.model_validate(opened, extra="ignore")
+    command: Command = operation.command.model_validate(opened, extra="ignore")
+    return command
 
 
 def check_handlers(service: str, names: Iterable[str], *, queries: bool) -> None:

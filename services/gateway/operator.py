@@ -20,7 +20,8 @@ from libs.client.mistakes import OperatorMistake
 from libs.contracts.errors import BanksideError, NotFound
 from libs.contracts.onboarding_operations import FIND_CUSTOMER
 from libs.contracts.ownership import CustomerOwner, FindCustomer
-from libs.contracts.principal import FAMILY_SCOPES, Family, Principal, Scope
+from libs.contracts.principal import Family, Principal, Scope
+from libs.contracts.table import FAMILY_SCOPES
 from libs.messaging.broker import Broker
 from libs.messaging.caller import Caller
 from libs.persistence.engine import Database

@@ -8,7 +8,6 @@ from typing import Any
 from libs.contracts import accounts as contract
 from libs.contracts import ledger_read_operations as operations
 from libs.contracts.errors import NotFound
-from libs.contracts.model import Command
 from libs.contracts.principal import Principal
 from libs.contracts.result import Result
 from libs.handling.queries import QueryHandler
@@ -32,25 +31,26 @@ class AccountQueries:
             operations.LIST_EXTERNAL_ACCOUNTS.name: self.list_external_accounts,
         }
 
-    async def get_balance(self, principal: Principal, command: Command, deadline: float) -> Result:
-        assert isinstance(command, contract.GetBalance)
+    async def get_balance(
+        self, principal: Principal, command: contract.GetBalance, deadline: float
+    ) -> Result:
         await self._ownership.require_account(principal, command.account_id, deadline)
         return Result(await self._financial.balance(command.account_id, deadline))
 
-    async def get_account(self, principal: Principal, command: Command, deadline: float) -> Result:
-        assert isinstance(command, contract.GetAccount)
+    async def get_account(
+        self, principal: Principal, command: contract.GetAccount, deadline: float
+    ) -> Result:
         await self._ownership.require_account(principal, command.account_id, deadline)
         return Result(await self._financial.account(command.account_id, deadline))
 
     async def get_external_account(
-        self, principal: Principal, command: Command, deadline: float
+        self, principal: Principal, command: contract.GetExternalAccount, deadline: float
     ) -> Result:
-        assert isinstance(command, contract.GetExternalAccount)
         await self._ownership.require_account(principal, command.account_id, deadline)
         return Result(await self._financial.external_account(command.account_id, deadline))
 
     async def list_partner_accounts(
-        self, principal: Principal, _: Command, deadline: float
+        self, principal: Principal, _: contract.ListPartnerAccounts, deadline: float
     ) -> Result:
         """The list's name is the partner's (interface §4)."""
         held = await self._accounts(principal, deadline)
@@ -60,7 +60,7 @@ class AccountQueries:
         )
 
     async def list_customer_accounts(
-        self, principal: Principal, _: Command, deadline: float
+        self, principal: Principal, _: contract.ListCustomerAccounts, deadline: float
     ) -> Result:
         customer = await self._ownership.customer(_customer_of(principal), deadline)
         if customer.tenant != principal.tenant:
@@ -72,7 +72,7 @@ class AccountQueries:
         )
 
     async def list_external_accounts(
-        self, principal: Principal, _: Command, deadline: float
+        self, principal: Principal, _: contract.ListExternalAccounts, deadline: float
     ) -> Result:
         customer_id = _customer_of(principal)
         return Result(await self._financial.external_accounts(customer_id, deadline))

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from libs.contracts import ledger_read_operations as operations
 from libs.contracts.ach import ListAchRequests
 from libs.contracts.deposit_locations import ListDepositLocations
-from libs.contracts.model import Command
 from libs.contracts.operation import OffsetInfo, PageInfo
 from libs.contracts.principal import Principal
 from libs.contracts.result import Result
@@ -35,23 +34,20 @@ class LedgerQueries:
         }
 
     async def list_statements(
-        self, principal: Principal, command: Command, deadline: float
+        self, principal: Principal, command: ListStatements, deadline: float
     ) -> Result:
-        assert isinstance(command, ListStatements)
         await self._ownership.require_account(principal, command.account_id, deadline)
         return Result(await self._ledger.statements(command, deadline))
 
     async def list_ach_requests(
-        self, principal: Principal, command: Command, deadline: float
+        self, principal: Principal, command: ListAchRequests, deadline: float
     ) -> Result:
-        assert isinstance(command, ListAchRequests)
         await self._ownership.require_account(principal, command.account_id, deadline)
         return Result(await self._ledger.ach_requests(command, deadline))
 
     async def list_transactions(
-        self, principal: Principal, command: Command, deadline: float
+        self, principal: Principal, command: ListTransactions, deadline: float
     ) -> Result:
-        assert isinstance(command, ListTransactions)
         await self._ownership.require_account(principal, command.account_id, deadline)
         found = await self._ledger.transactions(command, deadline)
         return Result(
@@ -59,9 +55,8 @@ class LedgerQueries:
         )
 
     async def list_deposit_locations(
-        self, principal: Principal, command: Command, deadline: float
+        self, principal: Principal, command: ListDepositLocations, deadline: float
     ) -> Result:
-        assert isinstance(command, ListDepositLocations)
         await self._ownership.require_account(principal, command.account_id, deadline)
         found = await self._ledger.deposit_locations(command, deadline)
         offset = (command.page - 1) * command.limit
@@ -72,8 +67,7 @@ class LedgerQueries:
         )
 
     async def list_settlement_calculations(
-        self, principal: Principal, command: Command, deadline: float
+        self, principal: Principal, command: ListSettlementCalculations, deadline: float
     ) -> Result:
-        assert isinstance(command, ListSettlementCalculations)
         await self._ownership.require_account(principal, command.account_id, deadline)
         return Result(await self._ledger.settlement_calculations(command, deadline))

@@ -18,8 +18,8 @@ from sqlalchemy import text
 
 from deploy.local.ports import LOOPBACK
 from deploy.local.services import SERVICES
-from libs.contracts.principal import FAMILY_SCOPES, Family, Scope
-from libs.contracts.table import operations_of
+from libs.contracts.principal import Family, Scope
+from libs.contracts.table import FAMILY_SCOPES, operations_of
 from libs.handling.acceptance import Arriving
 from libs.handling.commands import CommandHandler, run_commands
 from libs.handling.driving import Driver

@@ -18,8 +18,9 @@ from libs.contracts import onboarding_operations as onboarding
 from libs.contracts.accounts import Balance, GetBalance, Money
 from libs.contracts.customers import UpdatePerson
 from libs.contracts.errors import NotFound
-from libs.contracts.principal import FAMILY_SCOPES, Family, Principal, Scope
+from libs.contracts.principal import Family, Principal, Scope
 from libs.contracts.result import Result
+from libs.contracts.table import FAMILY_SCOPES
 from libs.handling.commands import Drive
 from tests.integration.gateway.desk import (
     Desk,
