@@ -43,7 +43,7 @@ async def fill_events(
     """Events of one partner's customers, in turn, evenly over the time until now."""
     today = datetime.now(UTC).date()
     await Days(database).ensure("event", (today - timedelta(n) for n in range(over.days + 2)))
-    async with _connected(url) as connection:
+    async with connected(url) as connection:
         values = (tenant, customers, TYPE, HEAD, TAIL, over, count)
         await connection.execute(_EVENTS, *values, timeout=FILL_SECONDS)
         await connection.execute("VACUUM ANALYZE event", timeout=FILL_SECONDS)
@@ -56,7 +56,7 @@ async def fill_deliveries(
 
     As in life, a few of the subscribers have most of them: each has as many as its place says by Zipf's law.
     """
-    async with _connected(url) as connection:
+    async with connected(url) as connection:
         ids = [subscriber.subscription_id for subscriber in subscribers]
         tenants = [subscriber.tenant for subscriber in subscribers]
         values = (ids, tenants, TYPE, over, count, events)
@@ -67,7 +67,7 @@ async def fill_deliveries(
 
 
 @contextlib.asynccontextmanager
-async def _connected(url: str) -> AsyncIterator[asyncpg.Connection]:
+async def connected(url: str) -> AsyncIterator[asyncpg.Connection]:
     limit = str(FILL_SECONDS * 1000)
     connection = await asyncpg.connect(url, server_settings={"statement_timeout": limit})
     try:
