@@ -4,6 +4,8 @@ A token is `s1.<key id>.<base64url of nonce and ciphertext>`. The context (what 
 authenticated with it, so a token moved to another row or message does not open. The first key of the ring seals;
 every key of it opens, which is how keys rotate: put the new one in front, keep the old one until nothing sealed
 with it is left.
+
+`cryptography` is loaded when a key ring is first used: it takes 12 MiB, and some services only pass tokens on.
 """
 
 from __future__ import annotations
@@ -14,9 +16,11 @@ import hashlib
 import hmac
 import os
 import re
+from functools import cached_property
+from typing import TYPE_CHECKING
 
-from cryptography.exceptions import InvalidTag
-from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 VERSION = "s1"
 NONCE_BYTES = 12
@@ -45,19 +49,25 @@ class Keyring:
     """Keys by id, from `id:base64[,id:base64…]`; the first seals."""
 
     def __init__(self, keys: str) -> None:
-        ring: dict[str, AESGCM] = {}
+        ring: dict[str, bytes] = {}
         for entry in keys.split(","):
             key_id, separator, text = entry.strip().partition(":")
             if not separator or not re.fullmatch(r"[A-Za-z0-9_-]{1,32}", key_id):
                 raise BadKey("sealing keys are id:base64, separated by commas")
             if key_id in ring:
                 raise BadKey(f"the sealing key id {key_id} is there twice")
-            ring[key_id] = AESGCM(_key(text))
-        self._ring = ring
+            ring[key_id] = _key(text)
+        self._keys = ring
         self._sealing_id = next(iter(ring))
 
     def __repr__(self) -> str:
-        return f"Keyring({', '.join(self._ring)})"
+        return f"Keyring({', '.join(self._keys)})"
+
+    @cached_property
+    def _ring(self) -> dict[str, AESGCM]:
+        from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # noqa: PLC0415 - see above
+
+        return {key_id: AESGCM(key) for key_id, key in self._keys.items()}
 
     def seal(self, plaintext: str, context: str) -> str:
         nonce = os.urandom(NONCE_BYTES)
@@ -70,6 +80,8 @@ class Keyring:
         Raises:
             CannotOpen: the token is not one of this ring and context.
         """
+        from cryptography.exceptions import InvalidTag  # noqa: PLC0415 - see above
+
         version, _, rest = token.partition(".")
         key_id, _, data = rest.partition(".")
         key = self._ring.get(key_id)
