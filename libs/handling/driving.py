@@ -12,7 +12,6 @@ from uuid import UUID
 import msgspec
 import structlog
 from pydantic import ValidationError
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.contracts.errors import (
     BanksideError,
@@ -61,11 +60,7 @@ Ending = Reply | Fault | NeedsOperator
 _principals = msgspec.json.Decoder(Principal)
 
 
-async def _finish(connection: AsyncConnection, answer: Held[bytes]) -> None:
-    await inbox.finish(connection, answer.command, answer.value)
-
-
-FINISHING = fenced_write("finish", inbox_groups.finish_together, _finish)
+FINISHING = fenced_write("finish", inbox_groups.finish_together)
 
 
 class Driver:

@@ -21,10 +21,9 @@ from uuid import UUID
 
 import asyncpg
 import structlog
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.messaging.batching import Batcher
-from libs.persistence import inbox
+from libs.persistence import inbox, inbox_groups
 from libs.persistence.availability import is_away
 from libs.persistence.engine import Database
 from libs.persistence.inbox_groups import Held
@@ -52,8 +51,7 @@ class Write(Generic[ItemT, AnswerT]):
     Args:
         together: writes what it can of a group in one statement; the answers by command, without those left undone.
         alone: writes one, whatever it has to wait for; raises what is wrong with it.
-        records_events: `together` inserts into the outbox, whose relay is woken after the commit. `alone` is a
-            transaction of `Database`, which sees to that by itself.
+        records_events: it inserts into the outbox, whose relay is woken after the commit.
     """
 
     name: str
@@ -67,23 +65,40 @@ def fenced_write(
     together: Callable[
         [asyncpg.Connection, Sequence[Held[ValueT]]], Awaitable[Mapping[UUID, AnswerT]]
     ],
-    alone: Callable[[AsyncConnection, Held[ValueT]], Awaitable[AnswerT]],
     *,
     records_events: bool = False,
 ) -> Write[Held[ValueT], AnswerT]:
-    """A write of a command's driver, which fails with LeaseLost when it is not the driver any more.
+    """A write of a command's driver, which fails with LeaseLost when its lease has ended; `alone` is the same.
 
     Args:
-        together: its statement is fenced by `inbox_groups.HELD`.
-        alone: runs in a fenced transaction.
+        together: its statement leaves out commands whose lease has ended or whose row is locked, and no others.
         records_events: see `Write`.
     """
 
-    async def fenced(database: Database, held: Held[ValueT]) -> AnswerT:
-        async with inbox.fenced(database, held.command) as connection:
-            return await alone(connection, held)
+    async def alone(database: Database, held: Held[ValueT]) -> AnswerT:
+        return (await fenced(database, together, held))[held.command_id]
 
-    return Write(name, together, fenced, records_events)
+    return Write(name, together, alone, records_events)
+
+
+async def fenced(
+    database: Database,
+    write: Callable[
+        [asyncpg.Connection, Sequence[Held[ValueT]]], Awaitable[Mapping[UUID, AnswerT]]
+    ],
+    held: Held[ValueT],
+) -> Mapping[UUID, AnswerT]:
+    """Run the statement of a group for one command, in a transaction that has waited for the command's row.
+
+    Raises:
+        LeaseLost: the lease has ended; nothing is written.
+    """
+    async with database.driver_transaction() as connection:
+        is_leased = await inbox_groups.lock_leased(connection, held.command)
+        answers = await write(connection, [held]) if is_leased else {}
+    if not is_leased:
+        raise inbox.LeaseLost(str(held.command_id))
+    return answers
 
 
 class _Undone:
@@ -104,9 +119,12 @@ class GroupCommit:
     async def commit(self, write: Write[ItemT, AnswerT], item: ItemT) -> AnswerT:
         """Returns once it is committed. Raises what the database or `alone` raises."""
         answer: AnswerT | _Undone = await self._batcher(write).submit(item)
-        if isinstance(answer, _Undone):
-            return await write.alone(self._database, item)
-        return answer
+        if not isinstance(answer, _Undone):
+            return answer
+        alone = await write.alone(self._database, item)
+        if write.records_events:
+            self._database.events_recorded.set()
+        return alone
 
     def _batcher(self, write: Write[ItemT, AnswerT]) -> Batcher[ItemT, AnswerT | _Undone]:
         batcher = self._batchers.get(write)

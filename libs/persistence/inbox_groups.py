@@ -67,6 +67,18 @@ _FINISH = f"""
     """  # noqa: S608 - constants
 
 
+_LOCK_LEASED = (
+    "SELECT 1 FROM inbox WHERE command_id = $1 AND lease = $2 AND finished_at IS NULL"
+    " FOR NO KEY UPDATE"
+)
+
+
+async def lock_leased(connection: asyncpg.Connection, command: Leased) -> bool:
+    """Lock the command's row until the transaction ends, and wait for that; whether its lease is this one."""
+    locked = await connection.fetchval(_LOCK_LEASED, command.command_id, command.lease)
+    return locked is not None
+
+
 async def accept_together(
     connection: asyncpg.Connection,
     commands: Sequence[Accepting],

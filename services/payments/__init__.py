@@ -1,1 +1,1 @@
-"""Wires: each is sent exactly once, and what became of it is known for ever."""
+"""Wires: each is sent exactly once, and its outcome is kept for ever."""

@@ -1,4 +1,4 @@
-"""Composition: commands and queries of the table, core banking, the tail of its feed, the outbox."""
+"""The composition of payments: commands and queries, core banking and its feed, the outbox, continuity, metrics."""
 
 from __future__ import annotations
 
@@ -35,9 +35,7 @@ from services.payments.settings import Settings
 
 BROKER_WAIT_SECONDS = 5.0
 KEPT_FOR_EVER = frozenset({table.SEND_WIRE.name})
-"""The answer to a wire is the same in a year (interface §3)."""
-IN_NO_ORDER = None
-"""Wires do not wait for one another: the bank holds the funds of each, and a wire's row is its order."""
+"""The answers to wires are never purged: a repeated request gets the same answer in a year (interface §3)."""
 
 
 @asynccontextmanager
@@ -49,7 +47,7 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
     process.readiness.add("broker", broker.ping)
     ownership = OnboardingOwnership(
         Asking(caller, patience_seconds=settings.ownership_seconds),
-        remembered=settings.remembered_owners,
+        capacity=settings.remembered_owners,
     )
     database = open_database(
         settings.database_url.get_secret_value(),
@@ -103,8 +101,8 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
                 broker,
                 database,
                 commands,
-                IN_NO_ORDER,
-                KEPT_FOR_EVER,
+                ordering=None,  # the bank reserves the funds of each wire; its row orders the commands about it
+                keep_for_ever=KEPT_FOR_EVER,
                 lease_seconds=settings.lease_seconds,
             )
         )

@@ -1,4 +1,4 @@
-"""What an operator watches: wires by state, and how long the oldest outcome has been unknown."""
+"""The metrics of payments: wires by state, and the age of the oldest send whose outcome is not known."""
 
 from __future__ import annotations
 
@@ -12,32 +12,32 @@ from prometheus_client import Counter, Gauge
 from libs.contracts.wires import WireState
 from libs.persistence.availability import is_away
 from libs.persistence.engine import Database
-from services.payments.repository import statistics
+from services.payments.repository import lists
 
 MEASURE_SECONDS = 15.0
 COUNTING_SHARE = 100
-"""Counting takes at most one part in so many of the time, however many wires there are."""
+"""The pause between two counts is this many times the time that the last one took: counting reads all wires."""
 
 WIRES = Gauge("bankside_wires", "Wires by state, of all replicas.", ["state"])
 OLDEST_UNKNOWN_SECONDS = Gauge(
     "bankside_oldest_unknown_wire_seconds",
     "Age of the oldest send whose outcome is not known; 0 when every one is.",
 )
-SENDS = Counter("bankside_wire_sends", "Drives of sends, by what came of them", ["outcome"])
-NEWS_REFUSED = Counter(
+SENDS = Counter("bankside_wire_sends", "Drives of sends, by outcome", ["outcome"])
+FEED_REFUSED = Counter(
     "bankside_wire_news_refused", "Feed entries that changed nothing, by reason", ["reason"]
 )
 
 
 async def measure_for_ever(database: Database) -> NoReturn:
-    """The age, which alerts hang on, is measured every time; the counts as rarely as they are dear."""
+    """Measure the age, on which alerts depend, every `MEASURE_SECONDS`, and the counts as `COUNTING_SHARE` allows."""
     log = structlog.get_logger("metrics")
     count_at = time.monotonic()
     while True:
         started = time.monotonic()
         try:
             async with database.transaction() as connection:
-                OLDEST_UNKNOWN_SECONDS.set(await statistics.oldest_unknown_seconds(connection))
+                OLDEST_UNKNOWN_SECONDS.set(await lists.oldest_unknown_seconds(connection))
             if started >= count_at:
                 await _count(database)
                 ended = time.monotonic()
@@ -51,6 +51,6 @@ async def measure_for_ever(database: Database) -> NoReturn:
 
 async def _count(database: Database) -> None:
     async with database.transaction() as connection:
-        counts = await statistics.count_by_state(connection)
+        counts = await lists.count_by_state(connection)
     for state in WireState:
         WIRES.labels(state.value).set(counts.get(state.value, 0))

@@ -1,4 +1,4 @@
-"""A wire as it stands in the database, and what core banking's feed reports of one."""
+"""A wire as the database has it, and an entry of core banking's feed."""
 
 from __future__ import annotations
 
@@ -28,11 +28,10 @@ class WireRecord:
 
     Args:
         transaction_id: the id of the command that sends it, and its idempotency key at core banking.
-        sequence: how many steps its history has, which is how many events it has had.
-        send_age_seconds: how long ago its first send began, by the database's clock at the time of reading; None while
-            certainly nothing was sent.
-        last_sent_at: when the last send began whose outcome is not known, by the database's clock; None as above.
-        last_send_age_seconds: how long ago that was, as `send_age_seconds`.
+        send_age_seconds: the age of its first send when it was read, by the database's clock; None while certainly
+            nothing was sent.
+        last_sent_at: the beginning of the last send whose outcome is not known, by the database's clock; None as above.
+        last_send_age_seconds: the age of that send, as `send_age_seconds`.
         canceled_by: the command that canceled it.
     """
 
@@ -52,6 +51,7 @@ class WireRecord:
 
     @property
     def sequence(self) -> int:
+        """The number of steps in its history, and of events about it."""
         return len(self.history)
 
     @property
@@ -72,15 +72,15 @@ class WireRecord:
 
     @property
     def is_unknown(self) -> bool:
-        """A send has begun, and what came of it is not known."""
+        """A send has begun, and its outcome is not known."""
         return self.is_pending and self.send_age_seconds is not None
 
     @property
     def earlier_sends(self) -> Earlier | None:
-        """What was sent of it before it was read; None when certainly nothing was."""
+        """The sends before it was read; None when there certainly was none."""
         if self.send_age_seconds is None:
             return None
-        # A send that does not say when it was made may have been made right now.
+        # A send without a time may have been made just now.
         return Earlier(self.send_age_seconds, self.last_send_age_seconds or 0.0)
 
     @property
@@ -91,8 +91,8 @@ class WireRecord:
         return any(step.state is state for step in self.history)
 
 
-class WireEntry(msgspec.Struct, frozen=True):
-    """An entry of core banking's feed. `transaction_id` is ours, of entries about wires."""
+class FeedEntry(msgspec.Struct, frozen=True):
+    """An entry of core banking's feed. Entries about wires have our `transaction_id`."""
 
     position: int
     type: str

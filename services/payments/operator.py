@@ -22,11 +22,12 @@ from libs.cli.output import age, console, print_json
 from libs.client.mistakes import OperatorMistake
 from libs.contracts.payments_operations import SEND_WIRE
 from libs.contracts.wires import WireState
+from libs.persistence import parking
 from libs.persistence.engine import Database
+from libs.persistence.parking import OpenCommand
 from services.payments.models import WireRecord
 from services.payments.reasons import LONGEST_REASON
-from services.payments.repository import lists, sends, wires
-from services.payments.repository.sends import OpenSend
+from services.payments.repository import lists, wires
 from services.payments.resolving import CannotResolve, resolve_wire
 
 SERVICE = "payments"
@@ -163,10 +164,10 @@ async def why_not_abandoned(
     return "Its wire is pending and was not sent: retry it, or have its customer cancel the wire."
 
 
-def _look_up(transaction_id: UUID) -> tuple[WireRecord, OpenSend | None]:
-    async def look(database: Database) -> tuple[WireRecord | None, OpenSend | None]:
+def _look_up(transaction_id: UUID) -> tuple[WireRecord, OpenCommand | None]:
+    async def look(database: Database) -> tuple[WireRecord | None, OpenCommand | None]:
         async with database.transaction() as connection:
-            send = await sends.find(connection, transaction_id)
+            send = await parking.find(connection, transaction_id)
             found = await wires.find_any(connection, transaction_id)
             return found, send
 
@@ -214,7 +215,7 @@ def _document(wire: WireRecord) -> dict[str, Any]:
     }
 
 
-def _send_document(send: OpenSend | None) -> dict[str, Any] | None:
+def _send_document(send: OpenCommand | None) -> dict[str, Any] | None:
     if send is None:
         return None
     return {

@@ -1,4 +1,4 @@
-"""What the handlers need: onboarding, which knows who owns what, and core banking, which carries wires out.
+"""The ports of the handlers: onboarding, which knows the owners of accounts, and core banking, which carries wires out.
 
 Deadlines are Unix seconds.
 """
@@ -13,7 +13,7 @@ from services.payments.models import WireRecord
 
 
 class Ownership(Protocol):
-    """Who owns what. Every method raises Unavailable when onboarding cannot be asked."""
+    """The owners of accounts. Both methods raise Unavailable when onboarding cannot be asked."""
 
     async def require_account(self, principal: Principal, account_id: str, deadline: float) -> None:
         """Return when the account is one of the principal's. Raises NotFound."""
@@ -22,12 +22,12 @@ class Ownership(Protocol):
     async def require_external_account(
         self, principal: Principal, external_account_id: str, deadline: float
     ) -> None:
-        """Return when it is linked to the principal's customer. Raises ExternalAccountNotLinked."""
+        """Return when the account is linked to the principal's customer. Raises ExternalAccountNotLinked."""
         ...
 
 
 class Acceptance(Protocol):
-    """What core banking says of a wire that it accepted."""
+    """Core banking's answer for a wire that it accepted."""
 
     @property
     def transaction_id(self) -> str: ...
@@ -35,5 +35,5 @@ class Acceptance(Protocol):
 
 class CoreBanking(Protocol):
     def send_wire(self, wire: WireRecord) -> ProviderWrite[Acceptance]:
-        """The write that has the wire carried out. Its idempotency key is the wire's transaction id."""
+        """The write that orders the wire. Its idempotency key is the wire's transaction id."""
         ...

@@ -1,10 +1,35 @@
-"""Why a wire is in its state, as one line that can be stored and shown, whoever gave it."""
+"""The reasons of a wire's states, as its history stores and callers see them."""
 
 from __future__ import annotations
 
+from libs.contracts import errors as e
+from libs.providers.outcomes import Reason, Refused
+
 LONGEST_REASON = 255
 
+_ERRORS: dict[str, type[e.BanksideError]] = {
+    Reason.ACCOUNT_CLOSED: e.AccountClosed,
+    Reason.ACCOUNT_RESTRICTED: e.AccountRestricted,
+    Reason.EXTERNAL_ACCOUNT_NOT_LINKED: e.ExternalAccountNotLinked,
+    Reason.INSUFFICIENT_FUNDS: e.InsufficientFunds,
+}
 
-def one_line(reason: str) -> str:
-    """At most `LONGEST_REASON` characters; what is no printable character is a question mark."""
-    return "".join(c if c.isprintable() else "?" for c in reason[:LONGEST_REASON])
+
+def one_line(text: str) -> str:
+    """A reason from outside, made fit to store and show.
+
+    At most `LONGEST_REASON` characters; a question mark replaces each character that cannot be printed.
+    """
+    return "".join(c if c.isprintable() else "?" for c in text[:LONGEST_REASON])
+
+
+def reason_of(refused: Refused) -> str:
+    """The reason of a refusal: one of `Reason`, or the bank's code when it has no equivalent there."""
+    if refused.reason is Reason.PROVIDER_REFUSED:
+        return one_line(refused.code)
+    return refused.reason.value
+
+
+def error_of(reason: str | None) -> e.BanksideError:
+    """The answer to the sender of a wire that was rejected for this reason."""
+    return _ERRORS.get(reason or "", e.ProviderRefused)()

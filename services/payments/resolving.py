@@ -1,4 +1,4 @@
-"""What an operator does about a wire whose outcome is not known."""
+"""An operator's decision on a wire whose outcome is not known."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from uuid import UUID
 
 from libs.contracts.wires import WireState
+from libs.persistence import parking
 from libs.persistence.engine import Database
 from services.payments import states
 from services.payments.models import WireRecord
@@ -13,22 +14,23 @@ from services.payments.repository import sends, wires
 
 
 class CannotResolve(Exception):
-    """The wire is not one that can be resolved so; the message says why."""
+    """The wire is in no state for this; the message says why."""
 
 
 async def resolve_wire(
     database: Database, transaction_id: UUID, decision: WireState | None, reason: str
 ) -> WireRecord:
-    """Have the wire's send driven now, and with a decision found to be over. The wire as it then is.
+    """Record the decision, if any, and have the wire's send driven now. Returns the wire as it then is.
 
     Args:
-        decision: submitted or rejected, as the operator knows by other means.
+        decision: submitted or rejected; None has the provider asked again.
+        reason: stands in the wire's history beside the decision.
 
     Raises:
         CannotResolve: there is no such wire, its outcome is known, or its send is under way.
     """
     async with database.transaction() as connection:
-        send = await sends.lock(connection, transaction_id)
+        send = await parking.lock(connection, transaction_id)
         wire = (await wires.lock(connection, [transaction_id])).get(transaction_id)
         if wire is None:
             raise CannotResolve(f"There is no wire {transaction_id}.")
@@ -42,5 +44,5 @@ async def resolve_wire(
             wire = states.advance(wire, decision, at=datetime.now(UTC), reason=reason)
             saved = await wires.save(connection, wire)
             assert saved, "its row is locked"
-        await sends.hasten(connection, transaction_id)
+        await sends.make_due(connection, transaction_id)
     return wire

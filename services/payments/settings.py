@@ -1,4 +1,4 @@
-"""What an operator sets for payments: `BANKSIDE_PAYMENTS_<NAME>`, else `BANKSIDE_<NAME>`."""
+"""The settings of payments: `BANKSIDE_PAYMENTS_<NAME>`, else `BANKSIDE_<NAME>`."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ class Settings(CommandSettings):
     provider_token: SecretStr
     provider_timeout_seconds: float = Field(default=5.0, gt=0, le=60)
     provider_connections: int = Field(default=128, ge=1, le=1000)
-    """One for each command that is driven, and one for the feed."""
+    """At most; a command that is driven uses one, and so does the feed."""
     provider_key_hours: float = Field(default=24.0, gt=0, le=24 * 365)
-    """How long core banking remembers idempotency keys, at least. No wire is sent again later than a little before
-    this time has passed since its first send.
+    """How long core banking remembers idempotency keys, at least. A wire is sent again only while a send surely
+    arrives within this time of the first one.
     """
     provider_transit_seconds: float = Field(default=60.0, gt=0, le=24 * 3600)
-    """A wire takes effect at core banking no later than so long after it was sent: then the refusal of a later send
-    counts, when the bank does not know the earlier one.
+    """The longest time from a send to its effect at core banking. After it, the refusal of a later send is final when
+    the bank does not know the earlier send.
     """
     database_connections: int = Field(default=20, ge=5, le=200)
-    """One relays the outbox, one leads the feed, the others work."""
+    """At most; one relays the outbox, one leads the feed, the others carry out commands and queries."""
     ownership_seconds: float = Field(default=5.0, gt=0, le=60)
-    """How long onboarding is waited for before a wire is answered 503."""
+    """The longest wait for onboarding; then a wire is answered 503."""
     remembered_owners: int = Field(default=100_000, ge=1, le=10_000_000)
-    """Accounts, and external accounts, whose owner is kept in memory; about 300 bytes each."""
+    """The size of two LRU caches: the owners of accounts, and of external accounts. About 300 bytes for each entry."""
     feed_poll_seconds: float = Field(default=0.25, gt=0, le=60)
     feed_page_size: int = Field(default=500, ge=1, le=500)

@@ -1,4 +1,4 @@
-"""The states of a wire and what may follow what (interface §6). Nothing else changes a wire's state."""
+"""The states of a wire and their transitions (interface §6). No other module changes a wire's state."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ EVENTS: dict[State, str] = {
     State.RETURNED: "wire.returned",
     State.CANCELED: "wire.canceled",
 }
-"""The event that tells of a wire's arrival in a state."""
+"""The event of a wire's arrival in a state."""
 
 
 class IllegalTransition(Exception):
-    """The table does not have it."""
+    """The transition is not one of `TRANSITIONS`."""
 
     def __init__(self, current: State, following: State) -> None:
         super().__init__(f"{current} to {following}")
@@ -42,7 +42,7 @@ def may_follow(current: State, following: State) -> bool:
 def advance(
     wire: WireRecord, state: State, *, at: datetime, reason: str | None = None
 ) -> WireRecord:
-    """The next version of the wire. Its history never goes back in time, whosever clock `at` is from.
+    """The next version of the wire. Its history never goes back in time: an earlier `at` becomes the last step's.
 
     Raises:
         IllegalTransition: the state may not follow.
@@ -53,15 +53,15 @@ def advance(
     return replace(wire, history=(*wire.history, step))
 
 
-def hear(
+def apply_report(
     wire: WireRecord, state: State, *, at: datetime, reason: str | None = None
 ) -> list[WireRecord]:
-    """The versions that news from the provider make of a wire: none when it is not news.
+    """The versions of a wire that follow from a state that core banking reports; none when it has been in it.
 
-    A provider only tells of wires that it accepted: for one that is still pending, that is news too.
+    Core banking reports on wires that it accepted. For a wire that is pending, the first version is `submitted`.
 
     Raises:
-        IllegalTransition: the news contradict what is known.
+        IllegalTransition: the report contradicts the history.
     """
     if wire.has_been(state):
         return []

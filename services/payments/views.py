@@ -1,4 +1,4 @@
-"""What callers and event receivers see of a wire."""
+"""Wires as callers and receivers of events see them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def wire_view(wire: WireRecord) -> contract.Wire:
 
 
 def wire_event(wire: WireRecord) -> Event:
-    """The event that tells of this version of the wire."""
+    """The event of the wire's last step."""
     return new_event(
         EVENT_TYPES[EVENTS[wire.state]],
         contract.WireEventData(**_wire(wire), customer_id=wire.customer_id),

@@ -14,7 +14,7 @@ from libs.providers.http import ProviderClient, segment
 from libs.providers.keyed_write import KeyedWrite
 from libs.providers.outcomes import Absent, Accepted, Finding, Outcome, Reason, Unknown
 from libs.providers.writing import Capabilities
-from services.payments.models import WireEntry, WireRecord
+from services.payments.models import FeedEntry, WireRecord
 
 REASONS = {
     "account_closed": Reason.ACCOUNT_CLOSED,
@@ -25,14 +25,14 @@ REASONS = {
 
 
 class AcceptedWire(msgspec.Struct, frozen=True):
-    """The part of the answer that says which wire it is about."""
+    """The part of the answer that identifies the wire."""
 
     transaction_id: str
 
 
 @dataclass(frozen=True)
 class WireWrite:
-    """See `writing.ProviderWrite`. The bank is asked by key, then by id: it knows a wire for longer than its key."""
+    """See `writing.ProviderWrite`. `find` asks by key, then by id: the bank forgets the key before the wire."""
 
     keyed: KeyedWrite[AcceptedWire]
     client: ProviderClient
@@ -69,7 +69,7 @@ class WireWrite:
 def _about(
     transaction_id: UUID, accepted: Accepted[AcceptedWire]
 ) -> Accepted[AcceptedWire] | Unknown:
-    """The answer, when it is about this wire."""
+    """The answer; Unknown when it is about another wire."""
     if accepted.answer.transaction_id != str(transaction_id):
         return Unknown("the answer is about another wire")
     return accepted
@@ -106,10 +106,10 @@ class CoreFeed:
     def __init__(self, client: ProviderClient) -> None:
         self._client = client
 
-    async def fetch(self, after: int, limit: int) -> list[WireEntry]:
+    async def fetch(self, after: int, limit: int) -> list[FeedEntry]:
         """The entries after a position.
 
         Raises:
             ProviderTimeout, ProviderError, Unavailable: there is no usable answer.
         """
-        return await read_entries(self._client, WireEntry, after, limit)
+        return await read_entries(self._client, FeedEntry, after, limit)

@@ -20,12 +20,12 @@ Key = tuple[str, str | None, str]
 
 
 class OnboardingOwnership:
-    """See `ports.Ownership`. `remembered`: so many answers about accounts, and as many about external accounts."""
+    """See `ports.Ownership`. `capacity`: answers cached about accounts, and as many about external accounts."""
 
-    def __init__(self, asking: Asking, *, remembered: int) -> None:
+    def __init__(self, asking: Asking, *, capacity: int) -> None:
         self._asking = asking
-        self._accounts = AccountOwners(asking, capacity=remembered)
-        self._external_accounts: LRUCache[Key, str] = LRUCache(remembered)
+        self._accounts = AccountOwners(asking, capacity=capacity)
+        self._external_accounts: LRUCache[Key, str] = LRUCache(capacity)
         self._calls = SingleFlight()
 
     async def require_account(self, principal: Principal, account_id: str, deadline: float) -> None:

@@ -1,4 +1,4 @@
-"""Taking back a wire of which no send has begun."""
+"""Cancellation of a wire of which no send has begun."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ class CancelWireHandler:
         if transaction_id is None or drive.principal.customer_id is None:
             raise NotFound
         wire = await self._cancel(drive, transaction_id)
-        # Its send ends by finding it canceled. Not in the transaction above: that holds the wire, which the send's
-        # driver waits for while it holds the send.
+        # The send's command ends when it finds its wire canceled. It is made due in a transaction of its own: a driver
+        # locks the command before the wire, and the transaction above has the lock of the wire.
         async with drive.database.transaction() as connection:
-            await sends.hasten(connection, transaction_id)
+            await sends.make_due(connection, transaction_id)
         return Result(data=wire_view(wire))
 
     async def _cancel(self, drive: Drive, transaction_id: UUID) -> WireRecord:
         async with drive.transaction() as connection:
-            # Asked first: an open send that is over a moment later has left its wire.
+            # Before the wire is read: a send that ends between the two has left its wire.
             is_open = await sends.is_open(connection, drive.principal, transaction_id)
             wire = await wires.find(connection, drive.principal, transaction_id, for_change=True)
             if wire is None and is_open:
-                raise OutcomePending  # accepted, and about to become a wire
+                raise OutcomePending  # accepted; its wire is not recorded yet
             if wire is None:
                 raise NotFound
             if wire.canceled_by == drive.command_id:

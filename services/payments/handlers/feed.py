@@ -1,4 +1,4 @@
-"""What core banking reports of wires after it has accepted them."""
+"""Reports of core banking's feed about wires that it accepted."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from libs.contracts.ids import parse_id
 from libs.contracts.wires import WireState
 from libs.handling.feeds import Record
 from services.payments import states
-from services.payments.metrics import NEWS_REFUSED
-from services.payments.models import WireEntry, WireRecord
+from services.payments.metrics import FEED_REFUSED
+from services.payments.models import FeedEntry, WireRecord
 from services.payments.reasons import one_line
 from services.payments.repository import contradictions, wires
 from services.payments.repository.contradictions import Contradiction
 
 FEED = "core"
-NEWS: dict[str, WireState] = {
+REPORTED_STATES: dict[str, WireState] = {
     "wire.submitted": WireState.SUBMITTED,
     "wire.completed": WireState.COMPLETED,
     "wire.rejected": WireState.REJECTED,
@@ -29,24 +29,29 @@ NEWS: dict[str, WireState] = {
 }
 
 
-async def prepare(entries: Sequence[WireEntry]) -> Record:
-    """Each wire's news in their order. News of wires that are not ours, or
-    that contradict what is known, change no wire: they are kept as contradictions."""
-    told = [
-        (parse_id(entry.transaction_id or ""), entry) for entry in entries if entry.type in NEWS
+async def prepare(entries: Sequence[FeedEntry]) -> Record:
+    """The write of these entries: their wires move on, in the order of the entries.
+
+    An entry about an unknown wire, or one that contradicts a wire's history, changes no wire and is kept as a
+    contradiction.
+    """
+    reports = [
+        (parse_id(entry.transaction_id or ""), entry)
+        for entry in entries
+        if entry.type in REPORTED_STATES
     ]
-    ids = {transaction_id for transaction_id, _ in told if transaction_id is not None}
+    ids = {transaction_id for transaction_id, _ in reports if transaction_id is not None}
 
     async def record(connection: AsyncConnection) -> None:
         current = await wires.lock(connection, ids) if ids else {}
         versions: list[WireRecord] = []
         contradicting: list[Contradiction] = []
-        for transaction_id, entry in told:
-            match _hear(current, transaction_id, entry):
+        for transaction_id, entry in reports:
+            match _apply(current, transaction_id, entry):
                 case Contradiction() as contradiction:
                     contradicting.append(contradiction)
-                case heard:
-                    versions += heard
+                case following:
+                    versions += following
         saved = await wires.save(connection, *versions)
         assert saved, "their rows are locked"
         await contradictions.add(connection, *contradicting)
@@ -54,19 +59,17 @@ async def prepare(entries: Sequence[WireEntry]) -> Record:
     return record
 
 
-def _hear(
-    current: dict[UUID, WireRecord], transaction_id: UUID | None, entry: WireEntry
+def _apply(
+    current: dict[UUID, WireRecord], transaction_id: UUID | None, entry: FeedEntry
 ) -> list[WireRecord] | Contradiction:
-    """The versions that the entry makes of its wire, which is moved on in `current`."""
+    """The versions of its wire that follow from an entry. The last one replaces the wire in `current`."""
     wire = current.get(transaction_id) if transaction_id is not None else None
     if wire is None:
         return _contradiction("news_of_unknown_wire", entry, None)
     reason = one_line(entry.reason) if entry.reason else None
-    at = entry.occurred_at
+    at = entry.occurred_at if entry.occurred_at.tzinfo else entry.occurred_at.replace(tzinfo=UTC)
     try:
-        versions = states.hear(
-            wire, NEWS[entry.type], at=at if at.tzinfo else at.replace(tzinfo=UTC), reason=reason
-        )
+        versions = states.apply_report(wire, REPORTED_STATES[entry.type], at=at, reason=reason)
     except states.IllegalTransition as error:
         return _contradiction("news_of_illegal_transition", entry, wire.state, str(error))
     if versions:
@@ -76,11 +79,11 @@ def _hear(
 
 def _contradiction(
     kind: Literal["news_of_unknown_wire", "news_of_illegal_transition"],
-    entry: WireEntry,
+    entry: FeedEntry,
     ours: WireState | None,
     transition: str | None = None,
 ) -> Contradiction:
-    NEWS_REFUSED.labels(kind.removeprefix("news_of_")).inc()
+    FEED_REFUSED.labels(kind.removeprefix("news_of_")).inc()
     structlog.get_logger("feed").error(
         kind,
         type=entry.type,
@@ -93,5 +96,5 @@ def _contradiction(
         one_line(entry.transaction_id or ""),
         feed_position=entry.position,
         ours=ours.value if ours else None,
-        theirs=NEWS[entry.type].value,
+        theirs=REPORTED_STATES[entry.type].value,
     )

@@ -1,4 +1,4 @@
-"""Reads of wires, scoped by the principal."""
+"""Queries about wires, scoped by the principal."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from services.payments.views import wire_view
 
 
 class Queries:
-    """Deadlines are kept by whoever calls: every statement is bounded by the database's own."""
+    """Deadlines are the caller's to keep. The database bounds each statement."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

@@ -1,4 +1,4 @@
-"""What reconciliation asks of payments. Not scoped by a tenant: only services can ask, and they compare whole books."""
+"""Reconciliation's queries. They are not scoped by tenant: only services can ask, and they compare whole books."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from services.payments.repository import reconciliation
 
 
 class ReconcileQueries:
-    """Deadlines are kept by the caller: every statement is bounded by the database's own."""
+    """Deadlines are the caller's to keep. The database bounds each statement."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

@@ -1,12 +1,12 @@
 """Endpoint 15: a wire, sent exactly once.
 
-    intend ──commit──▶ write once ──▶ accepted | refused ──commit──▶ the caller's answer
+    intent ──commit──▶ write once ──▶ accepted | refused ──commit──▶ the caller's answer
        │                 ├──▶ certainly not sent ──commit──▶ again later; until then it can be canceled
-       │                 └──▶ unknown ──▶ again later: ask, and send under the same key what the bank does not hold
-       └ nothing is called before the wire, its history, its event and the beginning of its send are committed
+       │                 └──▶ unknown ──▶ again later: ask the bank, which may not know it: then send under the same key
+       └ the wire, its history, its event and the beginning of its send are committed before the first call
 
-A handler that runs again from its start, at any point, goes on from what is committed. When a wire may be sent again,
-and when its refusal counts, is decided by `libs.providers.writing`.
+A drive that was interrupted at any point is repeated from the start and goes on from what is committed. When a wire may
+be sent again, and when its refusal counts, is decided by `libs.providers.writing`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from datetime import UTC, datetime
 
 import structlog
 
-from libs.contracts.errors import NotFound, OutcomePending
+from libs.contracts.errors import InvalidState, NotFound, OutcomePending
 from libs.contracts.result import Result
 from libs.contracts.wires import SendWire, WireState
 from libs.handling.commands import Drive
@@ -26,15 +26,16 @@ from libs.providers.outcomes import Accepted, NotSent, Refused, Unknown
 from libs.providers.writing import Attempt, Earlier, with_lost_history, write_once
 from libs.runtime.crash import crash_point
 from services.payments import states
-from services.payments.handlers.verdict import reason_of, verdict_reply
 from services.payments.metrics import SENDS
 from services.payments.models import Step, WireRecord
 from services.payments.ports import Acceptance, CoreBanking, Ownership
-from services.payments.repository import steps, wires
+from services.payments.reasons import error_of, reason_of
+from services.payments.repository import send_writes, wires
+from services.payments.views import wire_result
 
 SEND_SECONDS = 10.0
-"""The longest one drive may take for calls, the question about an earlier send included. Never longer than its lease:
-an operator who decides on a wire that nobody drives must not be overtaken by a driver that had stalled.
+"""The longest time of one drive's calls to the bank, the query about an earlier send included. It ends before the lease
+does: an operator may decide on a wire without a lease, and no stalled driver may send it afterwards.
 """
 OWNERSHIP_SECONDS = 10.0
 
@@ -43,7 +44,7 @@ Decision = Accepted[Acceptance] | Refused
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """A wire whose send has begun. `earlier`: what may have been sent of it before."""
+    """A wire whose send has begun. `earlier`: the sends before that may have been made."""
 
     wire: WireRecord
     earlier: Earlier | None
@@ -51,18 +52,18 @@ class Begun:
 
 class SendWireHandler:
     """Args:
-    lease_seconds: how long this process may drive a command without a sign of life.
+    lease_seconds: the length of a command's lease.
     """
 
     def __init__(self, ownership: Ownership, core: CoreBanking, *, lease_seconds: float) -> None:
         self._ownership = ownership
         self._core = core
-        # A lease that was renewed last two turns ago is good for so long.
+        # What is left of a lease whose last two renewals failed.
         self._send_seconds = min(SEND_SECONDS, lease_seconds * (1 - 2 / RENEWALS))
         self._log = structlog.get_logger("wires")
 
     async def __call__(self, drive: Drive, command: SendWire) -> Result:
-        # Before the wire is read: whoever stalls after that has no time left to send what was decided meanwhile.
+        # Before the wire is read: a driver that stalls after it must not send what an operator has decided meanwhile.
         deadline = time.time() + self._send_seconds
         begun = await self._resume(drive) if drive.attempt > 1 else None
         if begun is None:
@@ -102,12 +103,12 @@ class SendWireHandler:
             history=(Step(WireState.PENDING_SUBMISSION, now, None),),
         )
         crash_point("payments.intending")
-        earlier = await drive.commit(steps.INTENDING, wire)
+        earlier = await drive.commit(send_writes.INTENT, wire)
         crash_point("payments.intended")
         return Begun(wire, earlier)
 
     async def _resume(self, drive: Drive) -> Begun | None:
-        """What earlier drives left; None when they left nothing."""
+        """The wire of an earlier drive; None when there is none."""
         async with drive.transaction() as connection:
             wire = await wires.find(connection, drive.principal, drive.command_id, for_change=True)
             if wire is None:
@@ -120,10 +121,10 @@ class SendWireHandler:
         return Begun(wire, earlier)
 
     async def _call(self, drive: Drive, begun: Begun, deadline: float) -> Decision:
-        """The provider's word.
+        """The bank's decision.
 
         Raises:
-            OutcomePending: there is none yet.
+            OutcomePending: it is not known yet.
         """
         wire = begun.wire
         attempt = Attempt(wire.transaction_id, deadline, self._send_seconds, begun.earlier)
@@ -145,22 +146,22 @@ class SendWireHandler:
                 crash_point("payments.withdrawn")
             case Unknown():
                 SENDS.labels("unknown").inc()
-                await self._keep_last_send(drive, begun, outcome)
+                await self._conclude_unknown(drive, begun, outcome)
         raise OutcomePending
 
-    async def _keep_last_send(self, drive: Drive, begun: Begun, outcome: Unknown) -> None:
-        """An attempt that sent nothing leaves the time of the send before it, from which its transit is counted."""
+    async def _conclude_unknown(self, drive: Drive, begun: Begun, outcome: Unknown) -> None:
+        """After an attempt that sent nothing, the send before it is the last again, from which transit is counted."""
         if outcome.needs_operator:
             self._log.error("wire_needs_an_operator", transaction_id=str(begun.wire.transaction_id))
         if outcome.sent or begun.wire.last_sent_at is None:
             return
         async with drive.transaction() as connection:
-            await wires.not_sent_anew(
+            await wires.restore_last_sent_at(
                 connection, begun.wire.transaction_id, begun.wire.last_sent_at
             )
 
     async def _record(self, drive: Drive, wire: WireRecord, decision: Decision) -> WireRecord:
-        """The wire as it then is: what the provider's feed or an operator recorded meanwhile stands."""
+        """The wire as it then is. What the feed or an operator has recorded meanwhile is not overwritten."""
         refused = decision if isinstance(decision, Refused) else None
         version = states.advance(
             wire,
@@ -169,7 +170,7 @@ class SendWireHandler:
             reason=reason_of(refused) if refused else None,
         )
         crash_point("payments.recording")
-        standing = await drive.commit(steps.RECORDING, version)
+        standing = await drive.commit(send_writes.RECORD, version)
         crash_point("payments.recorded")
         if standing.was_accepted != version.was_accepted:
             self._log.error(
@@ -179,3 +180,17 @@ class SendWireHandler:
                 accepted=version.was_accepted,
             )
         return standing
+
+
+def verdict_reply(wire: WireRecord) -> Result:
+    """The final answer to the sender of a wire: the bank accepted it, also when it was returned since.
+
+    Raises:
+        InvalidState: it was canceled before it was sent.
+        ProviderRefused, or a more precise Conflict: it was rejected.
+    """
+    if wire.was_accepted:
+        return Result(data=wire_result(wire))
+    if wire.state is WireState.CANCELED:
+        raise InvalidState("The wire was canceled before it was sent.")
+    raise error_of(wire.reason)

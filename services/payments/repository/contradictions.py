@@ -1,41 +1,26 @@
-"""What core banking says of a wire and our record does not allow: kept for reconciliation, in the transaction that
-found it.
+"""Contradictions between core banking and our records of wires, stored for reconciliation in the transaction that found
+them.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Literal
 
-from sqlalchemy import text
+from sqlalchemy import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-DDL = (
-    """
-    CREATE TABLE contradiction (
-        id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-        kind text NOT NULL,
-        transaction_id text NOT NULL,
-        feed_position bigint,
-        ours text,
-        theirs text,
-        recorded_at timestamptz NOT NULL DEFAULT clock_timestamp()
-    )
-    """,
-)
+from services.payments.tables import contradiction
 
-_ADD = text(
-    "INSERT INTO contradiction (kind, transaction_id, feed_position, ours, theirs)"
-    " VALUES (:kind, :transaction_id, :feed_position, :ours, :theirs)"
-)
+_ADD = insert(contradiction)
 
 
 @dataclass(frozen=True, slots=True)
 class Contradiction:
     """Args:
-    transaction_id: as core banking says it; it may be no id of ours.
-    feed_position: of the entry of its feed that says so, unless an answer did.
-    ours: the state that we hold; None when we hold no such wire.
+    transaction_id: as core banking gives it; it may be no id of ours.
+    feed_position: of the feed's entry; None when an answer to a request contradicted.
+    ours: the state that we have; None when we have no such wire.
     theirs: the state that core banking reports.
     """
 
@@ -49,14 +34,5 @@ class Contradiction:
 
 
 async def add(connection: AsyncConnection, *found: Contradiction) -> None:
-    for one in found:
-        await connection.execute(
-            _ADD,
-            {
-                "kind": one.kind,
-                "transaction_id": one.transaction_id,
-                "feed_position": one.feed_position,
-                "ours": one.ours,
-                "theirs": one.theirs,
-            },
-        )
+    if found:
+        await connection.execute(_ADD, [asdict(each) for each in found])

@@ -1,71 +1,111 @@
-"""Lists of wires: a customer's, and the operator's."""
+"""Lists and counts of wires: a customer's pages, the operator's list, the figures of the metrics."""
 
 from __future__ import annotations
 
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Any
 
-from sqlalchemy import text
+from sqlalchemy import Boolean, Text, any_, bindparam, extract, func, literal, not_, or_, select
+from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.contracts.fields import BANK_ZONE
 from libs.contracts.principal import Principal
 from libs.contracts.wires import ListWires, WireState
+from libs.persistence.tables import INSTANT
 from services.payments.models import WireRecord
-from services.payments.repository.wires import COLUMNS, wire_of
+from services.payments.repository.wires import SELECT, wire_of
+from services.payments.tables import wires as table
+
+_BEGINNING_OF_TIME = datetime.min.replace(tzinfo=UTC)
+_END_OF_TIME = datetime.max.replace(tzinfo=UTC)
+
+_MATCHES = (
+    table.c.tenant == bindparam("tenant"),
+    table.c.customer_id == bindparam("customer_id"),
+    table.c.created_at >= bindparam("start", type_=INSTANT),
+    table.c.created_at < bindparam("end", type_=INSTANT),
+)
+_IN_STATE = table.c.state == bindparam("state")
+_PAGE = (
+    SELECT.where(*_MATCHES)
+    .order_by(table.c.created_at.desc(), table.c.transaction_id.desc())
+    .limit(bindparam("limit"))
+    .offset(bindparam("offset"))
+)
+_PAGE_IN_STATE = _PAGE.where(_IN_STATE)
+_COUNT = select(func.count()).select_from(table).where(*_MATCHES)
+_COUNT_IN_STATE = _COUNT.where(_IN_STATE)
+_OLDEST = (
+    SELECT.where(
+        table.c.state == any_(bindparam("states", type_=ARRAY(Text))),
+        or_(not_(bindparam("unknown", type_=Boolean)), table.c.send_begun_at.is_not(None)),
+    )
+    .order_by(table.c.created_at, table.c.transaction_id)
+    .limit(bindparam("limit"))
+)
+_COUNT_BY_STATE = select(table.c.state, func.count()).group_by(table.c.state)
+_OLDEST_UNKNOWN_SECONDS = select(
+    extract("epoch", func.clock_timestamp(type_=INSTANT) - func.min(table.c.send_begun_at))
+).where(
+    # A literal, as in the condition of the partial index.
+    table.c.state == literal(WireState.PENDING_SUBMISSION.value, literal_execute=True)
+)
 
 
 async def page(
-    connection: AsyncConnection, principal: Principal, asked: ListWires
+    connection: AsyncConnection, principal: Principal, query: ListWires
 ) -> tuple[list[WireRecord], int]:
-    """The newest first, and how many there are in all."""
-    where = ["w.tenant = :tenant", "w.customer_id = :customer_id"]
-    values: dict[str, Any] = {"tenant": principal.tenant, "customer_id": principal.customer_id}
-    if asked.state is not None:
-        where.append("w.state = :state")
-        values["state"] = asked.state.value
-    if asked.start_date is not None:
-        where.append("w.created_at >= :start")
-        values["start"] = _beginning_of(asked.start_date)
-    if asked.end_date is not None and asked.end_date < date.max:
-        where.append("w.created_at < :end")
-        values["end"] = _beginning_of(asked.end_date + timedelta(days=1))
-    found = " AND ".join(where)
-    total = await connection.execute(
-        text(f"SELECT count(*) FROM wires w WHERE {found}"),  # noqa: S608 - constants
-        values,
-    )
+    """A page of the customer's wires, the newest first, and the number of those that match."""
+    values: dict[str, Any] = {
+        "tenant": principal.tenant,
+        "customer_id": principal.customer_id,
+        "start": _BEGINNING_OF_TIME,
+        "end": _END_OF_TIME,
+    }
+    if query.start_date is not None:
+        values["start"] = _midnight(query.start_date)
+    if query.end_date is not None and query.end_date < date.max:
+        values["end"] = _midnight(query.end_date + timedelta(days=1))
+    if query.state is not None:
+        values["state"] = query.state.value
+    total = await connection.execute(_COUNT_IN_STATE if query.state else _COUNT, values)
     rows = await connection.execute(
-        text(
-            f"SELECT {COLUMNS} FROM wires w WHERE {found}"  # noqa: S608 - constants
-            " ORDER BY w.created_at DESC, w.transaction_id DESC LIMIT :limit OFFSET :offset"
-        ),
-        {**values, "limit": asked.limit, "offset": (asked.page - 1) * asked.limit},
+        _PAGE_IN_STATE if query.state else _PAGE,
+        {**values, "limit": query.limit, "offset": (query.page - 1) * query.limit},
     )
     return [wire_of(row) for row in rows], int(total.scalar_one())
 
 
-def _beginning_of(day: date) -> datetime:
-    """Midnight at the bank, as an instant."""
+def _midnight(day: date) -> datetime:
+    """The beginning of a day at the bank."""
     return datetime.combine(day, time.min, BANK_ZONE).astimezone(UTC)
 
 
 async def oldest(
     connection: AsyncConnection, state: WireState | None, *, unknown: bool, limit: int
 ) -> list[WireRecord]:
-    """Wires of all tenants, for the operator; `unknown`: only those of which a send has begun with unknown outcome."""
-    where = ["true"]
-    values: dict[str, Any] = {"limit": limit}
-    if state is not None:
-        where.append("w.state = :state")
-        values["state"] = state.value
+    """Wires of all tenants, the oldest first, for operators.
+
+    Args:
+        state: None: of any state.
+        unknown: only wires of which a send has begun whose outcome is not known.
+    """
+    states = {state} if state else set(WireState)
     if unknown:
-        where.append("w.state = 'pending_submission' AND w.send_begun_at IS NOT NULL")
+        states &= {WireState.PENDING_SUBMISSION}
     rows = await connection.execute(
-        text(
-            f"SELECT {COLUMNS} FROM wires w WHERE {' AND '.join(where)}"  # noqa: S608 - constants
-            " ORDER BY w.created_at, w.transaction_id LIMIT :limit"
-        ),
-        values,
+        _OLDEST, {"states": [each.value for each in states], "unknown": unknown, "limit": limit}
     )
     return [wire_of(row) for row in rows]
+
+
+async def count_by_state(connection: AsyncConnection) -> dict[str, int]:
+    rows = await connection.execute(_COUNT_BY_STATE)
+    return {state: int(count) for state, count in rows}
+
+
+async def oldest_unknown_seconds(connection: AsyncConnection) -> float:
+    """The age of the oldest first send whose outcome is not known; 0 when there is none."""
+    age = await connection.execute(_OLDEST_UNKNOWN_SECONDS)
+    return float(age.scalar_one() or 0)

@@ -1,4 +1,4 @@
-"""Wires and contradictions of all tenants, in pages: what payments tells reconciliation."""
+"""Wires and contradictions of all tenants, as reconciliation compares them with core banking."""
 
 from __future__ import annotations
 
@@ -6,54 +6,92 @@ from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Row, text
+from sqlalchemy import Row, and_, any_, bindparam, exists, func, select
+from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.ext.asyncio import AsyncConnection
+from sqlalchemy.types import BigInteger
 
 from libs.contracts.payments_operations import SEND_WIRE
 from libs.contracts.reconciliation import Contradiction, HeldWire, Told
+from libs.contracts.wires import WireState
 from libs.messaging.envelope import decode_reply
+from libs.persistence.tables import UUID_TYPE
+from services.payments.tables import contradiction, inbox, wire_history, wires
 
-FIRST_ID = UUID(int=0)
-"""Below every id that is given."""
+_LOWEST_ID = UUID(int=0)
 
-_WIRE = """
-    SELECT w.transaction_id, w.tenant, w.customer_id, w.sending_account_id, w.external_account_id, w.amount, w.state,
-        w.send_begun_at IS NOT NULL AS send_begun,
-        EXISTS (SELECT FROM wire_history h WHERE h.transaction_id = w.transaction_id AND h.state = 'submitted')
-            AS accepted,
-        (SELECT max(h.at) FROM wire_history h WHERE h.transaction_id = w.transaction_id) AS updated_at,
-        i.command_id IS NOT NULL AND i.finished_at IS NULL AND i.parked_at IS NULL AS command_open, i.reply
-    FROM wires w LEFT JOIN inbox i ON i.command_id = w.transaction_id AND i.operation = :operation
-"""
-_PAGE = text(_WIRE + " WHERE w.transaction_id > :after ORDER BY w.transaction_id LIMIT :limit")
-_BY_IDS = text(_WIRE + " WHERE w.transaction_id = ANY(:ids)")
-
-_CONTRADICTION = (
-    "SELECT id AS contradiction_id, kind, transaction_id, feed_position,"
-    " ours, theirs, recorded_at FROM contradiction"
+_IS_STEP = wire_history.c.transaction_id == wires.c.transaction_id
+_WIRES = select(
+    wires.c.transaction_id,
+    wires.c.tenant,
+    wires.c.customer_id,
+    wires.c.sending_account_id,
+    wires.c.external_account_id,
+    wires.c.amount,
+    wires.c.state,
+    wires.c.send_begun_at.is_not(None).label("send_begun"),
+    exists().where(_IS_STEP, wire_history.c.state == WireState.SUBMITTED.value).label("accepted"),
+    select(func.max(wire_history.c.at)).where(_IS_STEP).scalar_subquery().label("updated_at"),
+    and_(
+        inbox.c.command_id.is_not(None),
+        inbox.c.finished_at.is_(None),
+        inbox.c.parked_at.is_(None),
+    ).label("command_open"),
+    inbox.c.reply,
+).select_from(
+    wires.outerjoin(
+        inbox,
+        and_(
+            inbox.c.command_id == wires.c.transaction_id,
+            inbox.c.operation == SEND_WIRE.name,
+        ),
+    )
 )
-_CONTRADICTIONS_PAGE = text(_CONTRADICTION + " WHERE id > :after ORDER BY id LIMIT :limit")
-_CONTRADICTIONS_BY_IDS = text(_CONTRADICTION + " WHERE id = ANY(:ids)")
+_WIRES_PAGE = (
+    _WIRES.where(wires.c.transaction_id > bindparam("after"))
+    .order_by(wires.c.transaction_id)
+    .limit(bindparam("limit"))
+)
+_WIRES_BY_IDS = _WIRES.where(
+    wires.c.transaction_id == any_(bindparam("ids", type_=ARRAY(UUID_TYPE)))
+)
+
+_CONTRADICTIONS = select(
+    contradiction.c.id.label("contradiction_id"),
+    contradiction.c.kind,
+    contradiction.c.transaction_id,
+    contradiction.c.feed_position,
+    contradiction.c.ours,
+    contradiction.c.theirs,
+    contradiction.c.recorded_at,
+)
+_CONTRADICTIONS_PAGE = (
+    _CONTRADICTIONS.where(contradiction.c.id > bindparam("after"))
+    .order_by(contradiction.c.id)
+    .limit(bindparam("limit"))
+)
+_CONTRADICTIONS_BY_IDS = _CONTRADICTIONS.where(
+    contradiction.c.id == any_(bindparam("ids", type_=ARRAY(BigInteger)))
+)
 
 
 async def page_of_wires(
     connection: AsyncConnection, after: UUID | None, limit: int
 ) -> list[HeldWire]:
-    """In the order of their ids."""
-    rows = await connection.execute(
-        _PAGE, {"operation": SEND_WIRE.name, "after": after or FIRST_ID, "limit": limit}
-    )
+    """In the order of their ids, from the first one after `after`."""
+    rows = await connection.execute(_WIRES_PAGE, {"after": after or _LOWEST_ID, "limit": limit})
     return [_wire(row) for row in rows]
 
 
 async def wires_by_ids(connection: AsyncConnection, ids: Sequence[UUID]) -> list[HeldWire]:
-    rows = await connection.execute(_BY_IDS, {"operation": SEND_WIRE.name, "ids": list(ids)})
+    rows = await connection.execute(_WIRES_BY_IDS, {"ids": list(ids)})
     return [_wire(row) for row in rows]
 
 
 async def page_of_contradictions(
     connection: AsyncConnection, after: int, limit: int
 ) -> list[Contradiction]:
+    """In the order of their ids, from the first one after `after`."""
     rows = await connection.execute(_CONTRADICTIONS_PAGE, {"after": after, "limit": limit})
     return [Contradiction(**row._mapping) for row in rows]
 
@@ -68,10 +106,12 @@ async def contradictions_by_ids(
 def _wire(row: Row[Any]) -> HeldWire:
     values = dict(row._mapping)
     reply = values.pop("reply")
-    return HeldWire(**values | {"transaction_id": str(row.transaction_id)}, told=_told(reply))
+    return HeldWire(
+        **values | {"transaction_id": str(row.transaction_id)}, told=_answer_to_sender(reply)
+    )
 
 
-def _told(reply: bytes | None) -> Told:
+def _answer_to_sender(reply: bytes | None) -> Told:
     if reply is None:
         return Told.NOTHING
     return Told.ACCEPTED if decode_reply(reply).error is None else Told.REFUSED

@@ -1,83 +1,47 @@
-"""The commands that send wires, as they stand in the inbox."""
+"""The commands that send wires, in the inbox. To look one up or lock it, see `libs.persistence.parking`."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from datetime import datetime
 from uuid import UUID
 
 import msgspec
-from sqlalchemy import text
+from sqlalchemy import bindparam, func, not_, null, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.contracts.payments_operations import SEND_WIRE
 from libs.contracts.principal import Principal
+from services.payments.tables import inbox
 
 _principals = msgspec.json.Decoder(Principal)
 
-
-@dataclass(frozen=True, slots=True)
-class OpenSend:
-    """A send that is not final.
-
-    Args:
-        is_driven: some process is at it now.
-        parked_because: why it is not driven any more until an operator decides; None when it is not parked.
-    """
-
-    attempts: int
-    last_error: str | None
-    next_attempt_at: datetime
-    is_driven: bool
-    parked_because: str | None
+_OPEN_PRINCIPAL = select(inbox.c.principal).where(
+    inbox.c.command_id == bindparam("id"),
+    inbox.c.operation == SEND_WIRE.name,
+    inbox.c.finished_at.is_(None),
+)
+_MAKE_DUE = (
+    update(inbox)
+    .where(
+        inbox.c.command_id == bindparam("id"),
+        inbox.c.finished_at.is_(None),
+        not_(inbox.c.forgetting),
+    )
+    .values(due_at=func.clock_timestamp(), parked_at=null(), parked_because=null(), faults=0)
+)
 
 
 async def is_open(connection: AsyncConnection, principal: Principal, transaction_id: UUID) -> bool:
-    """Whether a command of this principal is going to send such a wire."""
-    found = await connection.execute(
-        text(
-            "SELECT principal FROM inbox"
-            " WHERE command_id = :id AND operation = :operation AND finished_at IS NULL"
-        ),
-        {"id": transaction_id, "operation": SEND_WIRE.name},
-    )
-    row = found.first()
+    """Whether a command of this principal is still to send such a wire."""
+    row = (await connection.execute(_OPEN_PRINCIPAL, {"id": transaction_id})).first()
     if row is None:
         return False
     owner = _principals.decode(row.principal)
     return (owner.tenant, owner.customer_id) == (principal.tenant, principal.customer_id)
 
 
-async def hasten(connection: AsyncConnection, transaction_id: UUID) -> None:
-    """Have the send driven now rather than at the end of its pause, or of its being parked.
+async def make_due(connection: AsyncConnection, transaction_id: UUID) -> None:
+    """Have the send driven now, also when it waits for its next attempt or is parked.
 
-    One that is being forgotten stays so: nothing of it was started, and there is no wire.
+    A send that is being forgotten is left alone: nothing of it was started, and there is no wire.
     """
-    await connection.execute(_HASTEN, {"id": transaction_id})
-
-
-_HASTEN = text(
-    "UPDATE inbox SET due_at = clock_timestamp(), parked_at = NULL, parked_because = NULL, faults = 0"
-    " WHERE command_id = :id AND finished_at IS NULL AND NOT forgetting"
-)
-_OPEN = (
-    "SELECT attempts, last_error, due_at, coalesce(lease_until > clock_timestamp(), false), parked_because"
-    " FROM inbox WHERE command_id = :id AND finished_at IS NULL"
-)
-
-
-async def find(connection: AsyncConnection, transaction_id: UUID) -> OpenSend | None:
-    """The send; None when it is final."""
-    found = await connection.execute(text(_OPEN), {"id": transaction_id})
-    row = found.first()
-    return None if row is None else OpenSend(*row)
-
-
-async def lock(connection: AsyncConnection, transaction_id: UUID) -> OpenSend | None:
-    """As `find`; nobody takes the send up until the transaction ends.
-
-    It is locked before its wire, as by whoever drives it.
-    """
-    found = await connection.execute(text(f"{_OPEN} FOR UPDATE"), {"id": transaction_id})
-    row = found.first()
-    return None if row is None else OpenSend(*row)
+    await connection.execute(_MAKE_DUE, {"id": transaction_id})

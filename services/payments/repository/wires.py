@@ -1,7 +1,8 @@
-"""Wires and their history. What a caller asks for is scoped by tenant and customer; what the provider reports is not,
-since it knows our ids only.
+"""Wires and their history.
 
-A wire's version is saved only on top of the one before, with its step of history and its event, in one transaction.
+What a caller asks for is scoped by tenant and customer. What core banking reports is not, since it knows our ids only.
+A version of a wire is saved only on top of the version before, with its step of the history and its event, in one
+transaction.
 """
 
 from __future__ import annotations
@@ -11,7 +12,26 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Row, text
+from sqlalchemy import (
+    ColumnElement,
+    Double,
+    Integer,
+    Row,
+    Select,
+    Text,
+    any_,
+    bindparam,
+    cast,
+    column,
+    extract,
+    func,
+    insert,
+    null,
+    select,
+    true,
+    update,
+)
+from sqlalchemy.dialects.postgresql import ARRAY, aggregate_order_by
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.contracts.ids import parse_id
@@ -19,123 +39,163 @@ from libs.contracts.principal import Principal
 from libs.contracts.wires import WireState
 from libs.persistence import outbox
 from libs.persistence.continuity import Compared
+from libs.persistence.tables import INSTANT, UUID_TYPE
 from libs.providers.writing import Earlier
 from services.payments.models import Step, WireRecord
+from services.payments.tables import inbox, wire_history
+from services.payments.tables import wires as table
 from services.payments.views import wire_event
 
-COLUMNS = """
-    w.transaction_id, w.tenant, w.customer_id, w.sending_account_id, w.external_account_id, w.amount, w.purpose,
-    CAST(extract(epoch FROM clock_timestamp() - w.send_begun_at) AS double precision) AS send_age_seconds,
-    w.last_sent_at, CAST(extract(epoch FROM clock_timestamp() - w.last_sent_at) AS double precision)
-        AS last_send_age_seconds,
-    w.canceled_by, w.created_at,
-    (SELECT array_agg(h.state ORDER BY h.sequence) FROM wire_history h WHERE h.transaction_id = w.transaction_id)
-        AS states,
-    (SELECT array_agg(h.at ORDER BY h.sequence) FROM wire_history h WHERE h.transaction_id = w.transaction_id)
-        AS moments,
-    (SELECT array_agg(h.reason ORDER BY h.sequence) FROM wire_history h WHERE h.transaction_id = w.transaction_id)
-        AS reasons
-"""
 
-_ADD = text(
-    """
-    WITH wire AS (
-        INSERT INTO wires (transaction_id, tenant, customer_id, sending_account_id, external_account_id, amount,
-            purpose, state, sequence, send_begun_at, last_sent_at, created_at)
-        VALUES (:transaction_id, :tenant, :customer_id, :sending_account_id, :external_account_id, :amount,
-            :purpose, :state, 1, clock_timestamp(), clock_timestamp(), CAST(:at AS timestamptz))
+def _seconds_since(moment: ColumnElement[Any]) -> ColumnElement[Any]:
+    return cast(extract("epoch", func.clock_timestamp(type_=INSTANT) - moment), Double)
+
+
+def _in_order(each: ColumnElement[Any]) -> ColumnElement[Any]:
+    return func.array_agg(aggregate_order_by(each, wire_history.c.sequence))
+
+
+_HISTORY = (
+    select(
+        _in_order(wire_history.c.state).label("states"),
+        _in_order(wire_history.c.at).label("moments"),
+        _in_order(wire_history.c.reason).label("reasons"),
     )
-    INSERT INTO wire_history (transaction_id, sequence, state, at)
-    VALUES (:transaction_id, 1, :state, CAST(:at AS timestamptz))
-    """
+    .where(wire_history.c.transaction_id == table.c.transaction_id)
+    .lateral("history")
 )
+SELECT: Select[Any] = select(
+    table.c.transaction_id,
+    table.c.tenant,
+    table.c.customer_id,
+    table.c.sending_account_id,
+    table.c.external_account_id,
+    table.c.amount,
+    table.c.purpose,
+    _seconds_since(table.c.send_begun_at).label("send_age_seconds"),
+    table.c.last_sent_at,
+    _seconds_since(table.c.last_sent_at).label("last_send_age_seconds"),
+    table.c.canceled_by,
+    table.c.created_at,
+    _HISTORY.c.states,
+    _HISTORY.c.moments,
+    _HISTORY.c.reasons,
+).select_from(table.join(_HISTORY, true()))
+"""The columns that `wire_of` reads, of every wire."""
 
-# One row per wire on top of its last version, and one per step. A wire that has moved on meanwhile gets neither. The
-# limit leaves all, and has each found by its key; see `inbox_groups.EACH_BY_ITS_KEY`.
-_SAVE = text(
-    """
-    WITH saved AS (
-        UPDATE wires w SET state = v.state, sequence = v.sequence, canceled_by = v.canceled_by
-        FROM (SELECT * FROM unnest(CAST(:ids AS uuid[]), CAST(:before AS integer[]), CAST(:states AS text[]),
-            CAST(:sequences AS integer[]), CAST(:cancelers AS uuid[])) AS v (id, before, state, sequence, canceled_by)
-            LIMIT cardinality(CAST(:ids AS uuid[]))) AS v
-        WHERE w.transaction_id = v.id AND w.sequence = v.before
-        RETURNING w.transaction_id
-    ), steps AS (
-        INSERT INTO wire_history (transaction_id, sequence, state, reason, at)
-        SELECT s.* FROM unnest(CAST(:step_ids AS uuid[]), CAST(:step_sequences AS integer[]),
-            CAST(:step_states AS text[]), CAST(:step_reasons AS text[]), CAST(:step_moments AS timestamptz[]))
-            AS s (transaction_id, sequence, state, reason, at)
-        JOIN saved ON saved.transaction_id = s.transaction_id
+_IS_ONE_OF = table.c.transaction_id == any_(bindparam("ids", type_=ARRAY(UUID_TYPE)))
+_IS_OWN = (
+    table.c.transaction_id == bindparam("id"),
+    table.c.tenant == bindparam("tenant"),
+    table.c.customer_id == bindparam("customer_id"),
+)
+_BY_IDS = SELECT.where(_IS_ONE_OF)
+_LOCK = (
+    select(table.c.transaction_id)
+    .where(_IS_ONE_OF)
+    .order_by(table.c.transaction_id)
+    .with_for_update(key_share=True)
+)
+_FIND_OWN = SELECT.where(*_IS_OWN)
+_LOCK_OWN = select(table.c.transaction_id).where(*_IS_OWN).with_for_update(key_share=True)
+
+_latest = (
+    func.unnest(
+        bindparam("ids", type_=ARRAY(UUID_TYPE)),
+        bindparam("before", type_=ARRAY(Integer)),
+        bindparam("states", type_=ARRAY(Text)),
+        bindparam("sequences", type_=ARRAY(Integer)),
+        bindparam("cancelers", type_=ARRAY(UUID_TYPE)),
     )
-    SELECT count(*) FROM saved
-    """
-)
-
-LOST_HISTORY = """
-    (SELECT lost_history_seconds()) AS lost_seconds,
-    CASE WHEN (SELECT lost_history_seconds()) IS NULL THEN NULL ELSE (
-        SELECT extract(epoch FROM clock_timestamp() - i.accepted_at)::double precision
-        FROM inbox i WHERE i.command_id = held.command_id) END AS accepted_seconds
-"""
-"""Columns of a statement that begins sends, of each `held.command_id`: see `sends_in_lost_history`."""
-
-_LOST_HISTORY = text(
-    "SELECT lost_history_seconds() AS lost_seconds,"
-    " CAST(extract(epoch FROM clock_timestamp() - accepted_at) AS double precision) AS accepted_seconds"
-    " FROM inbox WHERE command_id = :id"
-)
-_HAS_LOST_HISTORY = text("SELECT lost_history_seconds() IS NOT NULL")
-_BEGIN_SEND = text(
-    "UPDATE wires SET send_begun_at = coalesce(send_begun_at, clock_timestamp()),"
-    " last_sent_at = clock_timestamp() WHERE transaction_id = :id AND state = 'pending_submission'"
-)
-_NOT_SENT_ANEW = text(
-    "UPDATE wires SET last_sent_at = :last_sent_at"
-    " WHERE transaction_id = :id AND state = 'pending_submission'"
-)
-_WITHDRAW_SEND = text(
-    "UPDATE wires SET send_begun_at = NULL, last_sent_at = NULL"
-    " WHERE transaction_id = :id AND state = 'pending_submission'"
-)
-# Settled: its command was final, so that the bank had accepted it by then.
-_KNOWN = text(
-    "SELECT w.transaction_id, i.finished_at AS settled_at"
-    " FROM wires w LEFT JOIN inbox i ON i.command_id = w.transaction_id"
-    " WHERE w.transaction_id = ANY(CAST(:ids AS uuid[]))"
-)
-_LOCK = text(
-    "SELECT 1 FROM wires WHERE transaction_id = ANY(:ids) ORDER BY transaction_id FOR NO KEY UPDATE"
-)
-_BY_IDS = text(f"SELECT {COLUMNS} FROM wires w WHERE w.transaction_id = ANY(:ids)")  # noqa: S608 - constants
-_OWN = "w.transaction_id = :id AND w.tenant = :tenant AND w.customer_id = :customer_id"
-_LOCK_OWN = text(f"SELECT 1 FROM wires w WHERE {_OWN} FOR NO KEY UPDATE")  # noqa: S608 - constants
-_FIND_OWN = text(f"SELECT {COLUMNS} FROM wires w WHERE {_OWN}")  # noqa: S608 - constants
-
-
-async def add(connection: AsyncConnection, wire: WireRecord) -> None:
-    """A new wire whose first send begins, with its event."""
-    await connection.execute(
-        _ADD,
-        {
-            "transaction_id": wire.transaction_id,
-            "tenant": wire.tenant,
-            "customer_id": wire.customer_id,
-            "sending_account_id": wire.sending_account_id,
-            "external_account_id": wire.external_account_id,
-            "amount": wire.amount,
-            "purpose": wire.purpose,
-            "state": wire.state.value,
-            "at": wire.created_at,
-        },
+    .table_valued(
+        column("id", UUID_TYPE),
+        column("before", Integer),
+        column("state", Text),
+        column("sequence", Integer),
+        column("canceled_by", UUID_TYPE),
     )
-    await outbox.record(connection, wire_event(wire))
+    .render_derived(name="version")
+)
+_steps = (
+    func.unnest(
+        bindparam("step_ids", type_=ARRAY(UUID_TYPE)),
+        bindparam("step_sequences", type_=ARRAY(Integer)),
+        bindparam("step_states", type_=ARRAY(Text)),
+        bindparam("step_reasons", type_=ARRAY(Text)),
+        bindparam("step_moments", type_=ARRAY(INSTANT)),
+    )
+    .table_valued(
+        column("id", UUID_TYPE),
+        column("sequence", Integer),
+        column("state", Text),
+        column("reason", Text),
+        column("at", INSTANT),
+    )
+    .render_derived(name="step")
+)
+# The limit keeps all rows. It makes the planner expect few, so that each wire is found by its key even by a plan that
+# was made, and cached, while the table was empty.
+_version = (
+    select(_latest)
+    .limit(func.cardinality(bindparam("ids", type_=ARRAY(UUID_TYPE))))
+    .subquery("latest")
+)
+_saved = (
+    update(table)
+    .where(table.c.transaction_id == _version.c.id, table.c.sequence == _version.c.before)
+    .values(
+        state=_version.c.state, sequence=_version.c.sequence, canceled_by=_version.c.canceled_by
+    )
+    .returning(table.c.transaction_id)
+    .cte("saved")
+)
+_history_written = (
+    insert(wire_history)
+    .from_select(
+        ["transaction_id", "sequence", "state", "reason", "at"],
+        select(_steps).join(_saved, _saved.c.transaction_id == _steps.c.id),
+    )
+    .cte("history_written")
+)
+_SAVE = select(func.count()).select_from(_saved).add_cte(_history_written)
+
+_IS_PENDING = (
+    table.c.transaction_id == bindparam("id"),
+    table.c.state == WireState.PENDING_SUBMISSION.value,
+)
+_BEGIN_SEND = (
+    update(table)
+    .where(*_IS_PENDING)
+    .values(
+        send_begun_at=func.coalesce(table.c.send_begun_at, func.clock_timestamp()),
+        last_sent_at=func.clock_timestamp(),
+    )
+)
+_WITHDRAW_SEND = update(table).where(*_IS_PENDING).values(send_begun_at=null(), last_sent_at=null())
+_SET_LAST_SENT_AT = (
+    update(table).where(*_IS_PENDING).values(last_sent_at=bindparam("earlier_send_at"))
+)
+
+_LOST_SECONDS = func.lost_history_seconds(type_=Double)
+_LOST_HISTORY = select(
+    _LOST_SECONDS.label("lost_seconds"),
+    _seconds_since(inbox.c.accepted_at).label("accepted_seconds"),
+).where(inbox.c.command_id == bindparam("id"))
+_HAS_LOST_HISTORY = select(_LOST_SECONDS.is_not(None))
+
+# The bank had accepted a wire by the time when its command was final.
+_SETTLED_AT = (
+    select(table.c.transaction_id, inbox.c.finished_at.label("settled_at"))
+    .select_from(table.outerjoin(inbox, inbox.c.command_id == table.c.transaction_id))
+    .where(_IS_ONE_OF)
+)
 
 
 async def save(connection: AsyncConnection, *versions: WireRecord) -> bool:
-    """Versions of wires, of one wire in their order, with their events; false when one has moved on meanwhile.
+    """Save versions of wires, those of one wire in their order, with their events.
 
-    Then the transaction must not be committed, unless it was about a single wire.
+    Returns False when a wire has moved on meanwhile, of which then nothing is saved. The caller must not commit that,
+    unless it saves one wire only.
     """
     if not versions:
         return True
@@ -167,10 +227,11 @@ async def save(connection: AsyncConnection, *versions: WireRecord) -> bool:
 async def lock(
     connection: AsyncConnection, transaction_ids: Collection[UUID]
 ) -> dict[UUID, WireRecord]:
-    """Those of these wires that there are, of any tenant, their rows locked until the transaction ends."""
+    """The wires with these ids, of any tenant, their rows locked until the transaction ends."""
     values = {"ids": list(transaction_ids)}
     await connection.execute(_LOCK, values)
-    rows = await connection.execute(_BY_IDS, values)  # anew: history as of when the lock was got
+    # A second statement, since the first does not see the history that the lock waited for.
+    rows = await connection.execute(_BY_IDS, values)
     return {row.transaction_id: wire_of(row) for row in rows}
 
 
@@ -198,7 +259,7 @@ async def find(
 
 
 async def find_any(connection: AsyncConnection, transaction_id: UUID) -> WireRecord | None:
-    """A wire of any tenant: for the operator."""
+    """A wire of any tenant, for operators."""
     row = (await connection.execute(_BY_IDS, {"ids": [transaction_id]})).first()
     return None if row is None else wire_of(row)
 
@@ -206,45 +267,47 @@ async def find_any(connection: AsyncConnection, transaction_id: UUID) -> WireRec
 async def compare(
     connection: AsyncConnection, transaction_ids: Sequence[str], life_began: datetime
 ) -> Compared:
-    """Wires that the bank holds, with those of any tenant here: the bank knows no tenants. See `continuity`.
+    """Compare wires that the bank holds with those of all tenants here. See `libs.persistence.continuity`.
 
-    An id that none of ours can look like names a wire that was not sent by this system.
+    A text that cannot be one of our ids names a wire that this system did not send, and is left out.
     """
-    asked = [known for known in map(parse_id, transaction_ids) if known is not None]
-    rows = await connection.execute(_KNOWN, {"ids": asked})
+    ids = [known for known in map(parse_id, transaction_ids) if known is not None]
+    rows = await connection.execute(_SETTLED_AT, {"ids": ids})
     settled_at: dict[UUID, datetime | None] = {row.transaction_id: row.settled_at for row in rows}
     return Compared(
-        missing=[str(each) for each in asked if each not in settled_at],
+        missing=[str(each) for each in ids if each not in settled_at],
         reaches_back=any(at is not None and at < life_began for at in settled_at.values()),
     )
 
 
 async def begin_send(connection: AsyncConnection, transaction_id: UUID) -> None:
-    """From the commit on the wire may have been sent, the first time or again. Its row is locked, and it is pending."""
+    """Note that a send of a pending wire begins, the first one or another. Its row is locked by this transaction."""
     begun = await connection.execute(_BEGIN_SEND, {"id": transaction_id})
     if begun.rowcount != 1:
         raise RuntimeError(f"wire {transaction_id} is not pending: it must not be sent")
 
 
-async def not_sent_anew(
+async def restore_last_sent_at(
     connection: AsyncConnection, transaction_id: UUID, last_sent_at: datetime | None
 ) -> None:
-    """The send that began last did certainly not happen; the one before it stays the last."""
-    await connection.execute(_NOT_SENT_ANEW, {"id": transaction_id, "last_sent_at": last_sent_at})
+    """Note that the send that began last certainly did not happen: the send before it is the last again."""
+    await connection.execute(
+        _SET_LAST_SENT_AT, {"id": transaction_id, "earlier_send_at": last_sent_at}
+    )
 
 
 async def withdraw_send(connection: AsyncConnection, transaction_id: UUID) -> None:
-    """The send that began did certainly not happen, and no other has."""
+    """Note that the send that began certainly did not happen, and that there was no other."""
     await connection.execute(_WITHDRAW_SEND, {"id": transaction_id})
 
 
 async def has_lost_history(connection: AsyncConnection) -> bool:
-    """Whether sends may have been made of which this database knows nothing: see `continuity`."""
+    """Whether this database may lack sends that were made. See `libs.persistence.continuity`."""
     return bool((await connection.execute(_HAS_LOST_HISTORY)).scalar_one())
 
 
 async def lost_history(connection: AsyncConnection, transaction_id: UUID) -> Earlier | None:
-    """As `sends_in_lost_history`, of the wire of one command."""
+    """The sends of one wire that this database may have lost; None when it lost none."""
     row = (await connection.execute(_LOST_HISTORY, {"id": transaction_id})).one()
     return sends_in_lost_history(row.lost_seconds, row.accepted_seconds)
 
@@ -252,10 +315,14 @@ async def lost_history(connection: AsyncConnection, transaction_id: UUID) -> Ear
 def sends_in_lost_history(
     lost_seconds: float | None, accepted_seconds: float | None
 ) -> Earlier | None:
-    """What may have been sent of a wire in a history that this database lost, from LOST_HISTORY; None: it lost none.
+    """The sends of a wire that this database may have lost; None when it lost none.
 
-    The last such send was not after this life of the database began. The first one is bounded by when the command was
-    accepted here; one that was accepted before, and lost, is still found by its id, which the bank does not forget.
+    The last such send was not after this life of the database began. The first one was not before the command was
+    accepted, unless the acceptance was lost too: then the bank is asked by the wire's id, which it does not forget.
+
+    Args:
+        lost_seconds: what `lost_history_seconds()` returned.
+        accepted_seconds: the age of the wire's command in the inbox.
     """
     if lost_seconds is None:
         return None
@@ -263,7 +330,7 @@ def sends_in_lost_history(
 
 
 def wire_of(row: Row[Any]) -> WireRecord:
-    """The record of a row of COLUMNS."""
+    """The wire of a row of `SELECT`."""
     steps = zip(row.states, row.moments, row.reasons, strict=True)
     return WireRecord(
         transaction_id=row.transaction_id,

@@ -28,6 +28,7 @@ from libs.handling.commands import Drive
 from libs.handling.group_commit import GroupCommit
 from libs.persistence import inbox
 from libs.persistence.engine import Database, open_database
+from libs.persistence.inbox_groups import Held
 from libs.providers.http import ProviderClient
 from libs.providers.session import open_session
 from libs.providers.writing import Capabilities
@@ -38,7 +39,7 @@ from services.payments.handlers.cancel_wire import CancelWireHandler
 from services.payments.handlers.send_wire import SendWireHandler
 from services.payments.models import Step, WireRecord
 from services.payments.ports import CoreBanking
-from services.payments.repository import wires
+from services.payments.repository import send_writes, wires
 from tests.support.fake_core import Account, FakeCore, serving
 from tests.support.infrastructure import Environment
 from tests.support.ports import free_ports
@@ -107,8 +108,8 @@ class Bench:
             created_at=now,
             history=(Step(WireState.PENDING_SUBMISSION, now, None),),
         )
+        await self.group_commit.commit(send_writes.INTENT, Held(leased, wire))
         async with self.database.transaction() as connection:
-            await wires.add(connection, wire)
             for state in later:
                 wire = states.advance(wire, state, at=now)
                 assert await wires.save(connection, wire)

@@ -73,7 +73,7 @@ class Onboarding:
 
 
 def ownership(onboarding: Onboarding) -> OnboardingOwnership:
-    return OnboardingOwnership(Asking(onboarding, patience_seconds=1), remembered=10)
+    return OnboardingOwnership(Asking(onboarding, patience_seconds=1), capacity=10)
 
 
 async def test_what_is_ones_own_is_asked_once_and_remembered_for_its_owner_alone() -> None:

@@ -73,7 +73,7 @@ def test_each_state_is_told_by_an_event_of_the_table() -> None:
 
 @pytest.mark.parametrize("news", [State.COMPLETED, State.REJECTED])
 def test_news_of_a_wire_that_is_still_pending_record_its_acceptance_first(news: State) -> None:
-    versions = states.hear(wire(), news, at=T0 + timedelta(seconds=3), reason="so")
+    versions = states.apply_report(wire(), news, at=T0 + timedelta(seconds=3), reason="so")
 
     assert [version.state for version in versions] == [State.SUBMITTED, news]
     assert [version.sequence for version in versions] == [2, 3]
@@ -84,8 +84,8 @@ def test_news_of_a_wire_that_is_still_pending_record_its_acceptance_first(news: 
 def test_what_is_known_is_no_news() -> None:
     completed = in_state(State.SUBMITTED, State.COMPLETED)
 
-    assert states.hear(completed, State.SUBMITTED, at=T0) == []
-    assert states.hear(completed, State.COMPLETED, at=T0) == []
+    assert states.apply_report(completed, State.SUBMITTED, at=T0) == []
+    assert states.apply_report(completed, State.COMPLETED, at=T0) == []
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_news_that_contradict_what_is_known_are_refused(
     history: tuple[State, ...], news: State
 ) -> None:
     with pytest.raises(states.IllegalTransition):
-        states.hear(in_state(*history), news, at=T0)
+        states.apply_report(in_state(*history), news, at=T0)
 
 
 def test_a_refused_wire_was_not_accepted_and_one_rejected_later_was() -> None:
@@ -116,7 +116,7 @@ def test_whatever_is_heard_in_whatever_order_the_history_is_a_way_through_the_ta
     current = wire()
     for state, seconds in news:
         try:
-            versions = states.hear(current, state, at=T0 + timedelta(seconds=seconds))
+            versions = states.apply_report(current, state, at=T0 + timedelta(seconds=seconds))
         except states.IllegalTransition:
             continue
         current = versions[-1] if versions else current

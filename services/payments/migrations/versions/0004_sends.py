@@ -3,7 +3,6 @@
 from alembic import op
 
 from libs.persistence import continuity
-from services.payments.repository import contradictions
 
 revision = "0004"
 down_revision = "0003"
@@ -20,5 +19,18 @@ def upgrade() -> None:
         "UPDATE wires SET last_sent_at = clock_timestamp()"
         " WHERE state = 'pending_submission' AND send_begun_at IS NOT NULL"
     )
-    for statement in (*continuity.DDL, *contradictions.DDL):
+    for statement in continuity.DDL:
         op.execute(statement)
+    op.execute(
+        """
+        CREATE TABLE contradiction (
+            id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+            kind text NOT NULL,
+            transaction_id text NOT NULL,
+            feed_position bigint,
+            ours text,
+            theirs text,
+            recorded_at timestamptz NOT NULL DEFAULT clock_timestamp()
+        )
+        """
+    )

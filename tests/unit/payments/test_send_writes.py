@@ -13,7 +13,6 @@ from uuid import uuid4
 import asyncpg
 import pytest
 from sqlalchemy import text
-from sqlalchemy.exc import DBAPIError
 
 from libs.contracts.wires import WireState
 from libs.persistence import inbox, inbox_groups
@@ -21,7 +20,7 @@ from libs.persistence.inbox_groups import Held
 from libs.providers.writing import Earlier
 from services.payments import states
 from services.payments.models import Step, WireRecord
-from services.payments.repository import steps, wires
+from services.payments.repository import send_writes, wires
 from tests.support.infrastructure import Environment
 from tests.support.waiting import eventually
 from tests.unit.payments.bench import COMMAND, MINE, Bench
@@ -51,7 +50,7 @@ async def intend(
     bench: Bench, intents: Sequence[Held[WireRecord]]
 ) -> list[Earlier | BaseException | None]:
     return await asyncio.gather(
-        *(bench.group_commit.commit(steps.INTENDING, one) for one in intents),
+        *(bench.group_commit.commit(send_writes.INTENT, one) for one in intents),
         return_exceptions=True,
     )
 
@@ -104,7 +103,7 @@ async def test_an_intent_that_cannot_be_written_fails_alone(
 
     outcomes = await intend(bench, intents)
 
-    assert isinstance(outcomes[1], DBAPIError)
+    assert isinstance(outcomes[1], asyncpg.PostgresError)
     assert [outcomes[0], *outcomes[2:]] == [None] * 3
     assert [await written(bench, send) for send in sends] == [
         *((1, 1, 1), (0, 0, 0)),
@@ -128,7 +127,7 @@ def submitted(leased: inbox.Leased, wire: WireRecord) -> Held[WireRecord]:
 
 async def record(bench: Bench, versions: Sequence[Held[WireRecord]]) -> list[WireRecord]:
     return await asyncio.gather(
-        *(bench.group_commit.commit(steps.RECORDING, version) for version in versions)
+        *(bench.group_commit.commit(send_writes.RECORD, version) for version in versions)
     )
 
 
@@ -136,7 +135,7 @@ async def test_a_wire_that_moved_on_amid_a_group_stays_as_it_is(bench: Bench) ->
     sends = [await bench.wire(first_sent_seconds_ago=1) for _ in range(3)]
     versions = [submitted(send, await bench.found(send)) for send in sends]
     async with bench.database.transaction() as connection:
-        moved = states.hear(
+        moved = states.apply_report(
             await bench.found(sends[1]), WireState.COMPLETED, at=datetime.now(UTC), reason="early"
         )
         assert await wires.save(connection, *moved)
@@ -186,7 +185,9 @@ async def test_a_refusal_is_recorded_with_its_reason(bench: Bench) -> None:
     )
 
 
-@pytest.mark.parametrize("statement", [steps._INTEND, steps._RECORD, inbox_groups._FINISH])
+@pytest.mark.parametrize(
+    "statement", [send_writes._INTEND, send_writes._RECORD, inbox_groups._FINISH]
+)
 async def test_rows_are_found_by_their_key_even_by_a_plan_that_was_made_for_empty_tables(
     fresh_environment: Environment, statement: str
 ) -> None:
@@ -212,7 +213,7 @@ async def test_a_group_that_recorded_events_wakes_the_relay_after_its_commit(ben
     leased = await bench.accepted()
     bench.database.events_recorded.clear()
 
-    await bench.group_commit.commit(steps.INTENDING, intent(leased))
+    await bench.group_commit.commit(send_writes.INTENT, intent(leased))
 
     assert bench.database.events_recorded.is_set()
     assert await written(bench, leased) == (1, 1, 1)

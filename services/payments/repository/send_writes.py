@@ -1,0 +1,170 @@
+"""The two writes of a send, as plain SQL over arrays, on asyncpg: its intent, before any call, and what the bank said.
+
+Each write is fenced by the lease of its command and made together with those of other sends (`group_commit`): the wire,
+its step of the history and its event, or nothing of the three. A single write is the same statement with arrays of one,
+in a transaction that has waited for the rows.
+
+In both statements, `LIMIT cardinality($1)` keeps all rows of `asked`. It makes the planner expect few, so that each row
+is found by its key even by a plan that was made, and cached, while the tables were empty.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from uuid import UUID
+
+import asyncpg
+
+from libs.handling.group_commit import Write, fenced, fenced_write
+from libs.persistence import inbox
+from libs.persistence.engine import Database
+from libs.persistence.inbox_groups import Held
+from libs.providers.writing import Earlier
+from services.payments.models import WireRecord
+from services.payments.repository import contradictions, wires
+from services.payments.repository.contradictions import Contradiction
+from services.payments.views import wire_event
+
+_INTEND = """
+    WITH asked AS (
+        SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::text[], $6::text[], $7::numeric[],
+            $8::text[], $9::text[], $10::timestamptz[], $11::text[], $12::text[], $13::bytea[])
+            AS a (command_id, lease, tenant, customer_id, sending_account_id, external_account_id, amount,
+            purpose, state, at, event_id, event_type, event_body)
+        LIMIT cardinality($1)
+    ), leased AS (
+        SELECT asked.*, i.accepted_at
+        FROM asked JOIN inbox i ON i.command_id = asked.command_id AND i.lease = asked.lease
+        ORDER BY asked.command_id FOR NO KEY UPDATE OF i SKIP LOCKED
+    ), wire AS (
+        INSERT INTO wires (transaction_id, tenant, customer_id, sending_account_id, external_account_id, amount,
+            purpose, state, sequence, send_begun_at, last_sent_at, created_at)
+        SELECT command_id, tenant, customer_id, sending_account_id, external_account_id, amount,
+            purpose, state, 1, clock_timestamp(), clock_timestamp(), at FROM leased
+    ), step AS (
+        INSERT INTO wire_history (transaction_id, sequence, state, at) SELECT command_id, 1, state, at FROM leased
+    ), event AS (
+        INSERT INTO outbox (event_id, type, tenant, customer_id, resource_id, sequence, body)
+        SELECT event_id, event_type, tenant, customer_id, command_id::text, 1, event_body FROM leased
+    )
+    SELECT command_id, (SELECT lost_history_seconds()) AS lost_seconds,
+        extract(epoch FROM clock_timestamp() - accepted_at)::double precision AS accepted_seconds
+    FROM leased
+    """
+
+# A wire that has moved on, or whose row is locked, is left out.
+_RECORD = """
+    WITH asked AS (
+        SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::integer[], $4::text[], $5::text[], $6::timestamptz[],
+            $7::text[], $8::text[], $9::text[], $10::text[], $11::bytea[])
+            AS a (command_id, lease, sequence, state, reason, at, tenant, customer_id, event_id, event_type, event_body)
+        LIMIT cardinality($1)
+    ), leased AS (
+        SELECT asked.* FROM asked JOIN inbox i ON i.command_id = asked.command_id AND i.lease = asked.lease
+        ORDER BY asked.command_id FOR NO KEY UPDATE OF i SKIP LOCKED
+    ), free AS (
+        SELECT leased.* FROM wires w JOIN leased
+            ON w.transaction_id = leased.command_id AND w.sequence = leased.sequence - 1
+        ORDER BY w.transaction_id FOR NO KEY UPDATE OF w SKIP LOCKED
+    ), saved AS (
+        UPDATE wires w SET state = free.state, sequence = free.sequence FROM free
+        WHERE w.transaction_id = free.command_id AND w.sequence = free.sequence - 1
+        RETURNING free.*
+    ), step AS (
+        INSERT INTO wire_history (transaction_id, sequence, state, reason, at)
+        SELECT command_id, sequence, state, reason, at FROM saved
+    ), event AS (
+        INSERT INTO outbox (event_id, type, tenant, customer_id, resource_id, sequence, body)
+        SELECT event_id, event_type, tenant, customer_id, command_id::text, sequence, event_body FROM saved
+    )
+    SELECT command_id FROM saved
+    """
+
+_LOCK_WIRE = "SELECT FROM wires WHERE transaction_id = $1 FOR NO KEY UPDATE"
+
+
+async def _intend(
+    connection: asyncpg.Connection, intents: Sequence[Held[WireRecord]]
+) -> Mapping[UUID, Earlier | None]:
+    new = [intent.value for intent in intents]
+    events = [wire_event(wire) for wire in new]
+    rows = await connection.fetch(
+        _INTEND,
+        [intent.command_id for intent in intents],
+        [intent.command.lease for intent in intents],
+        [wire.tenant for wire in new],
+        [wire.customer_id for wire in new],
+        [wire.sending_account_id for wire in new],
+        [wire.external_account_id for wire in new],
+        [wire.amount for wire in new],
+        [wire.purpose for wire in new],
+        [wire.state.value for wire in new],
+        [wire.created_at for wire in new],
+        [event.event_id for event in events],
+        [event.type for event in events],
+        [event.body for event in events],
+    )
+    return {
+        row["command_id"]: wires.sends_in_lost_history(row["lost_seconds"], row["accepted_seconds"])
+        for row in rows
+    }
+
+
+async def _record(
+    connection: asyncpg.Connection, records: Sequence[Held[WireRecord]]
+) -> Mapping[UUID, WireRecord]:
+    versions = {record.command_id: record.value for record in records}
+    events = [wire_event(wire) for wire in versions.values()]
+    rows = await connection.fetch(
+        _RECORD,
+        list(versions),
+        [record.command.lease for record in records],
+        [wire.sequence for wire in versions.values()],
+        [wire.state.value for wire in versions.values()],
+        [wire.reason for wire in versions.values()],
+        [wire.updated_at for wire in versions.values()],
+        [wire.tenant for wire in versions.values()],
+        [wire.customer_id for wire in versions.values()],
+        [event.event_id for event in events],
+        [event.type for event in events],
+        [event.body for event in events],
+    )
+    return {row["command_id"]: versions[row["command_id"]] for row in rows}
+
+
+async def _record_alone(database: Database, record: Held[WireRecord]) -> WireRecord:
+    async def record_locked(
+        connection: asyncpg.Connection, records: Sequence[Held[WireRecord]]
+    ) -> Mapping[UUID, WireRecord]:
+        await connection.execute(_LOCK_WIRE, record.command_id)
+        return await _record(connection, records)
+
+    saved = await fenced(database, record_locked, record)
+    return saved[record.command_id] if saved else await _standing(database, record)
+
+
+async def _standing(database: Database, record: Held[WireRecord]) -> WireRecord:
+    """The wire, which has moved on without the command. What contradicts it is kept for reconciliation."""
+    async with inbox.fenced(database, record.command) as connection:
+        standing = (await wires.lock(connection, [record.command_id]))[record.command_id]
+        if standing.was_accepted != record.value.was_accepted:
+            await contradictions.add(
+                connection,
+                Contradiction(
+                    "provider_contradicts_record",
+                    str(record.command_id),
+                    ours=standing.state.value,
+                    theirs=record.value.state.value,
+                ),
+            )
+    return standing
+
+
+INTENT = fenced_write("intend", _intend, records_events=True)
+"""A new wire, whose first send begins with the commit. Its id is its command's.
+
+The answer: the sends that a database which went back may have lost; None otherwise.
+"""
+
+RECORD = Write("record", _record, _record_alone, records_events=True)
+"""The next version of the command's wire. The answer: the wire as it then is, what was recorded meanwhile included."""

@@ -1,0 +1,94 @@
+"""Payments' tables, as its migrations make them; `make check` compares the two.
+
+The migrations also make a trigger that refuses changes of `wire_history`, and the functions of `continuity`.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    BigInteger,
+    CheckConstraint,
+    Column,
+    ForeignKey,
+    Identity,
+    Index,
+    Integer,
+    MetaData,
+    Numeric,
+    Table,
+    Text,
+    desc,
+    func,
+    text,
+)
+
+from libs.persistence.tables import (
+    FEEDS,
+    INSTANT,
+    OUTBOX,
+    UUID_TYPE,
+    database_life,
+    leader_lease,
+)
+from libs.persistence.tables import inbox as shared_inbox
+
+metadata = MetaData()
+
+inbox = shared_inbox.to_metadata(metadata)
+for _table in (*OUTBOX, *FEEDS, leader_lease, database_life):
+    _table.to_metadata(metadata)
+
+_STATES = (
+    "state IN ('pending_submission', 'submitted', 'completed', 'rejected', 'returned', 'canceled')"
+)
+
+# `sequence`: the number of steps in the history, and of events. `send_begun_at`: of the first send; null while
+# certainly nothing was sent. `last_sent_at`: of the last send whose outcome is not known; null as above.
+wires = Table(
+    "wires",
+    metadata,
+    Column("transaction_id", UUID_TYPE, primary_key=True),
+    Column("tenant", Text, nullable=False),
+    Column("customer_id", Text, nullable=False),
+    Column("sending_account_id", Text, nullable=False),
+    Column("external_account_id", Text, nullable=False),
+    Column("amount", Numeric(12, 2), CheckConstraint("amount > 0"), nullable=False),
+    Column("purpose", Text, nullable=False),
+    Column("state", Text, CheckConstraint(_STATES), nullable=False),
+    Column("sequence", Integer, CheckConstraint("sequence > 0"), nullable=False),
+    Column("send_begun_at", INSTANT),
+    Column("canceled_by", UUID_TYPE),
+    Column("created_at", INSTANT, nullable=False),
+    Column("last_sent_at", INSTANT),
+    Index("wires_newest", "tenant", "customer_id", desc("created_at"), desc("transaction_id")),
+    Index("wires_state", "state"),
+    Index(
+        "wires_pending",
+        "send_begun_at",
+        postgresql_where=text("state = 'pending_submission'::text"),
+    ),
+)
+
+wire_history = Table(
+    "wire_history",
+    metadata,
+    Column("transaction_id", UUID_TYPE, ForeignKey(wires.c.transaction_id), primary_key=True),
+    Column(
+        "sequence", Integer, CheckConstraint("sequence > 0"), primary_key=True, autoincrement=False
+    ),
+    Column("state", Text, CheckConstraint(_STATES), nullable=False),
+    Column("reason", Text),
+    Column("at", INSTANT, nullable=False),
+)
+
+contradiction = Table(
+    "contradiction",
+    metadata,
+    Column("id", BigInteger, Identity(always=True), primary_key=True),
+    Column("kind", Text, nullable=False),
+    Column("transaction_id", Text, nullable=False),
+    Column("feed_position", BigInteger),
+    Column("ours", Text),
+    Column("theirs", Text),
+    Column("recorded_at", INSTANT, nullable=False, server_default=func.clock_timestamp()),
+)
