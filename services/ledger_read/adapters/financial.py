@@ -17,14 +17,15 @@ from services.ledger_read.adapters.financial_answers import (
     ExternalAccountAnswer,
     LinkedExternalAccountsAnswer,
 )
-from services.ledger_read.adapters.paging import every_page
+from services.ledger_read.adapters.paging import CursorT, every_page
 from services.ledger_read.adapters.reading import NotKnown, Params, Reader
 
 ACCOUNTS_AT_ONCE = 100
 """Ids in one request at most; the provider's limit."""
 REQUESTS_AT_ONCE = 4
 """Requests for one list under way at most."""
-EXTERNAL_ACCOUNTS_PAGE = 100
+CUSTOMER_PAGE = 100
+"""Rows asked for at once of a list of a customer's."""
 
 
 class FinancialProvider:
@@ -102,17 +103,30 @@ class FinancialProvider:
     async def external_accounts(
         self, customer_id: str, deadline: float
     ) -> list[LinkedExternalAccount]:
-        operation = "list_external_accounts"
+        pages = await self._list_of_customer(
+            "list_external_accounts",
+            "/external-accounts",
+            LinkedExternalAccountsAnswer,
+            customer_id,
+            deadline,
+        )
+        return [row.to_linked() for page in pages for row in page.rows]
 
-        async def ask(params: Params) -> LinkedExternalAccountsAnswer:
+    async def _list_of_customer(
+        self, operation: str, path: str, shape: type[CursorT], customer_id: str, deadline: float
+    ) -> list[CursorT]:
+        """The pages of a list of the customer's, to its end.
+
+        Raises:
+            ProviderError: also when the provider does not know the customer.
+        """
+
+        async def ask(params: Params) -> CursorT:
             try:
-                return await self._reader.read(
-                    operation, "/external-accounts", LinkedExternalAccountsAnswer, deadline, params
-                )
+                return await self._reader.read(operation, path, shape, deadline, params)
             except NotKnown:
                 self._log.error("customer_unknown_to_provider", customer_id=customer_id)
                 raise ProviderError from None
 
-        params = [("customer_id", customer_id), ("limit", str(EXTERNAL_ACCOUNTS_PAGE))]
-        pages = await every_page(operation, ask, params)
-        return [row.to_linked() for page in pages for row in page.rows]
+        params = [("customer_id", customer_id), ("limit", str(CUSTOMER_PAGE))]
+        return await every_page(operation, ask, params)
