@@ -32,14 +32,13 @@ from services.webhook_dispatcher.handlers.deliveries import (
     Record,
 )
 from services.webhook_dispatcher.handlers.events import Events
-from services.webhook_dispatcher.handlers.once import Once
+from services.webhook_dispatcher.handlers.outcomes import Outcomes
 from services.webhook_dispatcher.handlers.recovery import RecoveryHandler
 from services.webhook_dispatcher.handlers.secrets import Secrets
 from services.webhook_dispatcher.handlers.subscriptions import (
     SubscriptionCommands,
     SubscriptionQueries,
 )
-from services.webhook_dispatcher.housekeeping import keep_house
 from services.webhook_dispatcher.ports import CallbackUrls
 from services.webhook_dispatcher.repository import recording
 from services.webhook_dispatcher.settings import Settings
@@ -104,8 +103,7 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
             )
         )
         await broker.start(wait_seconds=BROKER_WAIT_SECONDS)
-        async with process.background("housekeeping", keep_house(database, retention)):
-            yield
+        yield
 
 
 def rules_of(settings: Settings) -> CallbackRules:
@@ -144,11 +142,11 @@ class Handlers:
         overlap: timedelta,
         retention: timedelta,
     ) -> None:
-        once = Once(sealer)
-        subscriptions = SubscriptionCommands(once, sealer, callback_urls, wake)
+        outcomes = Outcomes(sealer)
+        subscriptions = SubscriptionCommands(outcomes, sealer, callback_urls, wake)
         found = SubscriptionQueries(database)
-        secrets = Secrets(once, sealer, database, overlap)
-        deliveries = DeliveryCommands(once, record, wake)
+        secrets = Secrets(outcomes, sealer, database, overlap)
+        deliveries = DeliveryCommands(outcomes, record, wake)
         delivered = DeliveryQueries(database)
         events = Events(database)
         self.commands: Mapping[str, CommandHandler] = _by_name(
@@ -159,7 +157,7 @@ class Handlers:
                 table.ROTATE_SECRET: secrets.rotate,
                 table.TEST_SUBSCRIPTION: deliveries.test,
                 table.RESEND_DELIVERY: deliveries.resend,
-                table.RECOVER_SUBSCRIPTION: RecoveryHandler(once, retention, wake),
+                table.RECOVER_SUBSCRIPTION: RecoveryHandler(outcomes, retention, wake),
             }
         )
         self.queries: Mapping[str, QueryHandler] = _by_name(

@@ -10,10 +10,12 @@ from typing import NoReturn
 
 import structlog
 from prometheus_client import Counter, Gauge, Histogram
+from sqlalchemy import bindparam, func, select
 
 from libs.persistence.availability import is_away
 from libs.persistence.engine import Database
-from services.webhook_dispatcher.repository import statistics
+from libs.persistence.tables import INSTANT
+from services.webhook_dispatcher.tables import PENDING, delivery
 
 MEASURE_SECONDS = 15.0
 COUNTING_SHARE = 100
@@ -58,6 +60,18 @@ EVENT_DAYS_KEPT = Counter(
     " in use; counted at each look, every ten minutes.",
 )
 
+_DUE = (
+    select(func.count().label("count"), func.min(delivery.c.due_at).label("oldest_at"))
+    .where(
+        delivery.c.state == PENDING,
+        delivery.c.claim.is_(None),
+        delivery.c.due_at <= bindparam("now", type_=INSTANT),
+    )
+    .subquery("due")
+)
+_IN_FLIGHT = select(func.count()).select_from(delivery).where(delivery.c.claim.is_not(None))
+_MEASURE = select(_DUE.c.count, _DUE.c.oldest_at, _IN_FLIGHT.scalar_subquery())
+
 
 async def measure_for_ever(database: Database, clock: Callable[[], datetime]) -> NoReturn:
     log = structlog.get_logger("metrics")
@@ -66,11 +80,11 @@ async def measure_for_ever(database: Database, clock: Callable[[], datetime]) ->
         try:
             async with database.transaction() as connection:
                 now = clock()
-                measured = await statistics.measure(connection, now)
-            DUE.set(measured.due)
-            IN_FLIGHT.set(measured.in_flight)
-            oldest = measured.oldest_due_at or now
-            OLDEST_DUE_SECONDS.set((now - oldest).total_seconds())
+                found = await connection.execute(_MEASURE, {"now": now})
+            due, oldest_due_at, in_flight = found.one()
+            DUE.set(due)
+            IN_FLIGHT.set(in_flight)
+            OLDEST_DUE_SECONDS.set((now - (oldest_due_at or now)).total_seconds())
         except Exception as error:
             if not is_away(error):
                 raise

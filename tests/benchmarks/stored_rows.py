@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 import asyncpg
 
 from libs.persistence.engine import Database
-from services.webhook_dispatcher.engine.days import Days
+from services.webhook_dispatcher.repository.partitions import Partitions
 from tests.benchmarks.example_event import HEAD, TAIL, TYPE
 from tests.benchmarks.subscribers import Subscriber
 
@@ -42,7 +42,7 @@ async def fill_events(
 ) -> None:
     """Events of one partner's customers, in turn, evenly over the time until now."""
     today = datetime.now(UTC).date()
-    await Days(database).ensure("event", (today - timedelta(n) for n in range(over.days + 2)))
+    await Partitions(database).ensure("event", (today - timedelta(n) for n in range(over.days + 2)))
     async with connected(url) as connection:
         values = (tenant, customers, TYPE, HEAD, TAIL, over, count)
         await connection.execute(_EVENTS, *values, timeout=FILL_SECONDS)

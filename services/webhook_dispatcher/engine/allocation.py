@@ -1,12 +1,14 @@
-"""How many deliveries of which subscription are begun next (interface §8, fairness).
+"""Slots of this process, and how many of them each subscription gets next (interface §8, fairness).
 
-At most 16 of a subscription are in flight over all processes, 2 when it is slow, 1 when it is probed. Slots go round
-the subscriptions one by one, so that none waits for what another has due. A tenant gets a quarter of the slots; beyond
-it, only what the other tenants have left over, and never the last quarter, which is kept for whoever comes next.
+At most 16 deliveries of a subscription are in flight over all processes, 2 when it is slow, 1 when its circuit breaker
+is half-open. Slots go round the subscriptions one by one, so that none waits until another has nothing due. A tenant
+gets a quarter of the slots. Beyond that it gets only slots that the other tenants do not need, and never the last
+quarter, which stays free for tenants that have something due later.
 """
 
 from __future__ import annotations
 
+import asyncio
 import math
 from collections import Counter, deque
 from collections.abc import Mapping, Sequence
@@ -21,6 +23,39 @@ TENANT_SHARE = 0.25
 KEPT_FREE = 0.25
 
 
+class Slots:
+    """The slots that deliveries of this process use, from their claim until their attempt is recorded."""
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.by_tenant: Counter[str] = Counter()
+        self._all_free = asyncio.Event()
+        self._all_free.set()
+
+    @property
+    def used(self) -> int:
+        return self.by_tenant.total()
+
+    @property
+    def free(self) -> int:
+        return self.limit - self.used
+
+    def take(self, tenant: str) -> None:
+        self.by_tenant[tenant] += 1
+        self._all_free.clear()
+
+    def release(self, tenant: str) -> None:
+        self.by_tenant[tenant] -= 1
+        if not self.by_tenant[tenant]:
+            del self.by_tenant[tenant]
+        if not self.by_tenant:
+            self._all_free.set()
+
+    async def all_free(self) -> None:
+        """Return when no slot is used."""
+        await self._all_free.wait()
+
+
 def allocate(
     candidates: Sequence[Candidate],
     tenants: Mapping[str, int],
@@ -28,13 +63,13 @@ def allocate(
     slots: int,
     used: int,
 ) -> dict[UUID, int]:
-    """How many to begin of each; of what is not named, none.
+    """How many deliveries of each subscription to begin. Subscriptions that get none are left out.
 
     Args:
         tenants: slots used by each tenant, in this process.
         slots: of this process, of which `used` are used.
     """
-    room = {
+    capacity = {
         candidate.subscription_id: min(candidate.due, limit_of(candidate) - candidate.in_flight)
         for candidate in candidates
     }
@@ -42,21 +77,21 @@ def allocate(
     having = Counter(tenants)
     share = max(1, int(slots * TENANT_SHARE))
     free = slots - used
-    free -= _go_round(candidates, room, begun, having, free, share)
+    free -= _go_round(candidates, capacity, begun, having, free, share)
     lendable = free - int(slots * KEPT_FREE)
-    _go_round(candidates, room, begun, having, lendable, slots)
+    _go_round(candidates, capacity, begun, having, lendable, slots)
     return dict(begun)
 
 
 def most_due(subscriptions: int, free: int) -> int:
-    """How many due deliveries of each subscription are worth counting, where so many slots are free: twice its part of
-    them, for where others have less. With a million due, each that is counted is a page that is read.
+    """Up to how many due deliveries of each subscription are counted: twice its part of the free slots, for where other
+    subscriptions need less than theirs. Each that is counted is a row that is read, and a million may be due.
     """
     return min(IN_FLIGHT, 2 * math.ceil(free / max(1, subscriptions)))
 
 
 def in_turn(candidates: Sequence[Candidate], served_until: UUID) -> list[Candidate]:
-    """The candidates in order of their ids, beginning after the one that was served last: every one has its turn."""
+    """The candidates in order of their ids, beginning after the one that was served last."""
     return sorted(
         candidates,
         key=lambda candidate: (
@@ -67,7 +102,7 @@ def in_turn(candidates: Sequence[Candidate], served_until: UUID) -> list[Candida
 
 
 def limit_of(candidate: Candidate) -> int:
-    """What the subscription may have in flight."""
+    """How many deliveries of the subscription may be in flight."""
     if candidate.is_probed:
         return IN_FLIGHT_PROBED
     return IN_FLIGHT_SLOW if candidate.is_slow else IN_FLIGHT
@@ -75,21 +110,21 @@ def limit_of(candidate: Candidate) -> int:
 
 def _go_round(
     candidates: Sequence[Candidate],
-    room: dict[UUID, int],
+    capacity: dict[UUID, int],
     begun: Counter[UUID],
     having: Counter[str],
     free: int,
     most_of_tenant: int,
 ) -> int:
-    """Give out free slots one by one, in turn; how many."""
+    """Give out free slots one by one, in turn. Returns how many."""
     given = 0
     turn = deque(candidates)
     while turn and given < free:
         candidate = turn.popleft()
         key = candidate.subscription_id
-        if room[key] <= 0 or having[candidate.tenant] >= most_of_tenant:
+        if capacity[key] <= 0 or having[candidate.tenant] >= most_of_tenant:
             continue
-        room[key] -= 1
+        capacity[key] -= 1
         begun[key] += 1
         having[candidate.tenant] += 1
         given += 1

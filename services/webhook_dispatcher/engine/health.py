@@ -1,12 +1,14 @@
-"""What each attempt says of its endpoint: the breaker, slowness, and how long nothing has succeeded.
+"""The rules of an endpoint's health (interface §8): its circuit breaker, whether it is slow, whether it is dead.
 
-- *Circuit breaker.* 5 attempts in a row that timed out or did not reach the endpoint open it for 30 s. Then it is
-  half-open: one attempt at a time probes the endpoint. A probe that fails opens it for twice as long as the last time,
-  10 minutes at most; any answer, of any status, closes it. Attempts that were under way when it opened do not
-  change it. Deliveries that wait for it spend no attempts.
-- *Slow* is an endpoint since an attempt took 5 s or more, whether or not it was answered, until one is answered within
-  2 s.
-- A forbidden address, and what was not tried for a reason of our own, say nothing about the endpoint.
+- *Circuit breaker.* It opens for 30 s after 5 attempts in a row that timed out or did not reach the endpoint. Then it
+  is half-open: one attempt at a time probes the endpoint. A probe that fails opens it for twice as long as the last
+  time, 10 minutes at most. Any answer, of any status, closes it. Attempts that were under way when it opened do not
+  change it. While it is open, no attempts are made, and deliveries wait.
+- *Slow* is an endpoint from an attempt of 5 s or more, answered or not, until an attempt is answered within 2 s.
+- *Dead* is an endpoint without a success for 5 days, and with at least 10 failed events over at least 24 hours. While
+  the circuit breaker is open few attempts are made, and events seldom fail for good: an event that has been due for as
+  long as a whole schedule counts as failed too.
+- An attempt that was not made, since the address is forbidden or for a reason of our own, changes nothing.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from services.webhook_dispatcher.ports import Attempt, Verdict
-from services.webhook_dispatcher.repository.healths import Health
+from services.webhook_dispatcher.repository.endpoints import Health, Standing
 
 BREAKER_ATTEMPTS = 5
 PROBE_SECONDS = 30.0
@@ -23,7 +25,12 @@ MOST_PROBE_SECONDS = 600.0
 SLOW_MS = 5000
 FAST_MS = 2000
 SUCCESS_NOTED = timedelta(seconds=60)
-"""Successes closer than this are not each noted: a busy endpoint's row is not written at every batch."""
+"""A success within this time of the last one is not written, so that a busy endpoint's row is not written with each
+batch.
+"""
+NO_SUCCESS = timedelta(days=5)
+FAILED_EVENTS = 10
+FAILED_OVER = timedelta(hours=24)
 
 
 def after_attempt(health: Health, attempt: Attempt, *, failed_for_good: bool) -> Health:
@@ -48,6 +55,33 @@ def after_attempt(health: Health, attempt: Attempt, *, failed_for_good: bool) ->
 
 def ended_at(attempt: Attempt) -> datetime:
     return attempt.attempted_at + timedelta(milliseconds=attempt.duration_ms)
+
+
+def may_be_dead(health: Health, now: datetime) -> bool:
+    """Whether `is_dead` may be true, as far as the health alone shows."""
+    failing = health.failed_events > 0 or health.open_until is not None
+    return failing and not _succeeded_lately(health.last_success_at, now)
+
+
+def is_dead(health: Health, standing: Standing, now: datetime) -> bool:
+    """
+    Args:
+        standing: `overdue` counts deliveries that have been due for a whole schedule, up to `FAILED_EVENTS`.
+    """
+    if _succeeded_lately(health.last_success_at or standing.known_since, now):
+        return False
+    if standing.overdue >= FAILED_EVENTS:
+        return True  # each of them for longer than a day
+    since = health.failing_since
+    return (
+        since is not None
+        and now - since >= FAILED_OVER
+        and health.failed_events + standing.overdue >= FAILED_EVENTS
+    )
+
+
+def _succeeded_lately(last: datetime | None, now: datetime) -> bool:
+    return last is not None and now - last < NO_SUCCESS
 
 
 def _answered(health: Health) -> Health:

@@ -14,10 +14,10 @@ from libs.contracts.events import Event
 from libs.persistence.availability import is_away
 from libs.persistence.engine import Database
 from libs.runtime.crash import crash_point
-from services.webhook_dispatcher.engine.days import Days
-from services.webhook_dispatcher.engine.patience import RETRY_SECONDS
+from services.webhook_dispatcher.engine.database_retries import RETRY_SECONDS
 from services.webhook_dispatcher.metrics import DELIVERIES_ADDED, EVENTS_RECORDED, INGEST_BATCH
 from services.webhook_dispatcher.repository import recording
+from services.webhook_dispatcher.repository.partitions import Partitions
 from services.webhook_dispatcher.repository.recording import Arrival
 
 FAULTS_OF_THE_EVENT = ("22", "23")
@@ -41,13 +41,13 @@ class Ingest:
     def __init__(
         self,
         database: Database,
-        days: Days,
+        partitions: Partitions,
         retention: timedelta,
         clock: Callable[[], datetime],
         added: Callable[[Sequence[UUID], datetime], None],
     ) -> None:
         self._database = database
-        self._days = days
+        self._partitions = partitions
         self._retention = retention
         self._clock = clock
         self._added = added
@@ -81,7 +81,7 @@ class Ingest:
             self._log.warning("batch_taken_apart", events=len(arrivals), exc_info=error)
         refused = set()
         for place, arrival in arrivals.items():
-            self._days.forget()
+            self._partitions.forget()
             try:
                 await self._until_recorded([arrival])
             except DBAPIError as error:
@@ -102,7 +102,7 @@ class Ingest:
             await asyncio.sleep(RETRY_SECONDS)
 
     async def _commit(self, arrivals: Sequence[Arrival]) -> None:
-        await self._days.ensure("event", {arrival.day for arrival in arrivals})
+        await self._partitions.ensure("event", {arrival.day for arrival in arrivals})
         due_at = self._clock()
         async with self._database.transaction() as connection:
             recorded = await recording.record_batch(connection, arrivals, due_at)

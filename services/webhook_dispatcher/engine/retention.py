@@ -17,10 +17,9 @@ from sqlalchemy.exc import DBAPIError
 
 from libs.persistence.engine import Database
 from libs.persistence.leadership import Term, fence
-from services.webhook_dispatcher.engine.days import Days
 from services.webhook_dispatcher.metrics import EVENT_DAYS_KEPT
-from services.webhook_dispatcher.repository import claims, partitions
-from services.webhook_dispatcher.repository.partitions import Partitioned
+from services.webhook_dispatcher.repository import claims, partitions, retention
+from services.webhook_dispatcher.repository.partitions import Partitioned, Partitions
 
 DROP_BATCH = 5000
 LOOK_AGAIN_SECONDS = 600.0
@@ -33,16 +32,17 @@ class Retention:
         kept: for how long; whole days.
     """
 
-    def __init__(self, database: Database, days: Days, kept: timedelta) -> None:
+    def __init__(self, database: Database, known: Partitions, kept: timedelta) -> None:
         self._database = database
-        self._days = days
+        self._known = known
         self._kept = kept
         self._events_not_before = 0.0
         self._log = structlog.get_logger("webhooks")
 
     async def drop(self, term: Term) -> None:
         """Drop the days that are over the retention now. Each transaction commits only while `term` lasts."""
-        await self.drop_before(await self._days.today() - self._kept, term)
+        await self.drop_before(await self._known.today() - self._kept, term)
+        await self._forget_redeliveries()
 
     async def drop_before(self, first_kept: date, term: Term) -> None:
         outdated = await self._outdated("event", first_kept)
@@ -51,7 +51,13 @@ class Retention:
         for day in await self._outdated("attempt", first_kept):
             if not await self._drop("attempt", day, term):
                 break
-        self._days.forget()
+        self._known.forget()
+
+    async def _forget_redeliveries(self) -> None:
+        forgotten = DROP_BATCH
+        while forgotten == DROP_BATCH:
+            async with self._database.transaction() as connection:
+                forgotten = await retention.forget_redeliveries(connection, self._kept, DROP_BATCH)
 
     async def _outdated(self, table: Partitioned, first_kept: date) -> list[date]:
         async with self._database.transaction() as connection:
@@ -78,7 +84,7 @@ class Retention:
         while last is not None:
             async with self._database.transaction() as connection:
                 await fence(connection, term)
-                batch = await partitions.drop_held_deliveries(
+                batch = await retention.drop_held_deliveries(
                     connection, first_kept, after=last, most=DROP_BATCH
                 )
             dropped += batch.dropped
@@ -92,7 +98,7 @@ class Retention:
         try:
             async with self._database.transaction() as connection:
                 await fence(connection, term)
-                if table == "event" and await partitions.has_deliveries(connection, day):
+                if table == "event" and await retention.has_deliveries(connection, day):
                     return False
                 await partitions.drop(connection, table, day)
         except DBAPIError as error:

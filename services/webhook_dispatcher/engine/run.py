@@ -18,19 +18,19 @@ from libs.messaging.event_consumer import EventConsumer
 from libs.persistence.availability import is_away
 from libs.persistence.engine import Database
 from libs.runtime.process import Process
-from services.webhook_dispatcher.engine.days import Days
+from services.webhook_dispatcher.engine.attempts import AttemptRecorder
+from services.webhook_dispatcher.engine.delivering import AttemptedDelivery
 from services.webhook_dispatcher.engine.dispatcher import Dispatcher
-from services.webhook_dispatcher.engine.finisher import Finisher
-from services.webhook_dispatcher.engine.giving_up import GivingUp
 from services.webhook_dispatcher.engine.ingest import Ingest
 from services.webhook_dispatcher.engine.retention import Retention
 from services.webhook_dispatcher.engine.rules import POST_SECONDS, Rules
 from services.webhook_dispatcher.engine.schedule import Random
-from services.webhook_dispatcher.engine.sent import Sent
 from services.webhook_dispatcher.engine.signing import Signer
+from services.webhook_dispatcher.engine.unavailability import Unavailability
 from services.webhook_dispatcher.engine.upkeep import Upkeep
 from services.webhook_dispatcher.metrics import measure_for_ever
 from services.webhook_dispatcher.ports import Poster
+from services.webhook_dispatcher.repository.partitions import Partitions
 
 CONNECTIONS = 9
 """Of the database: one for each of the background tasks, and the one that renews the lease of the upkeep."""
@@ -71,17 +71,19 @@ async def run_engine(
         poster: for as many posts at a time as `rules.slots`.
         sealer: opens the secrets of subscriptions.
     """
-    days = Days(database)
+    partitions = Partitions(database)
 
-    def ended(sent: Sent) -> None:
-        finisher.add(sent)
+    def attempted(delivery: AttemptedDelivery) -> None:
+        recorder.add(delivery)
 
-    dispatcher = Dispatcher(database, poster, Signer(sealer), rules, clock, ended)
-    giving_up = GivingUp(database, days, rules, clock, dispatcher.wake)
-    finisher = Finisher(database, days, giving_up, rules, clock, random, dispatcher.finished)
-    retention = Retention(database, days, rules.retention)
-    upkeep = Upkeep(database, days, giving_up, retention, dispatcher.wake)
-    ingest = Ingest(database, days, rules.retention, clock, dispatcher.added)
+    dispatcher = Dispatcher(database, poster, Signer(sealer), rules, clock, attempted)
+    unavailability = Unavailability(database, partitions, rules, clock, dispatcher.wake)
+    recorder = AttemptRecorder(
+        database, partitions, unavailability, rules, clock, random, dispatcher.recorded
+    )
+    retention = Retention(database, partitions, rules.retention)
+    upkeep = Upkeep(database, partitions, unavailability, retention, dispatcher.wake)
+    ingest = Ingest(database, partitions, rules.retention, clock, dispatcher.added)
     consumer = EventConsumer(process.service, ingest.record)
     broker.add(consumer)
     await _make_partitions(process, upkeep)
@@ -89,10 +91,10 @@ async def run_engine(
         async with (
             process.background("webhook-metrics", measure_for_ever(database, clock)),
             process.background("webhook-upkeep", upkeep.keep_for_ever()),
-            process.background("webhook-sweeper", upkeep.sweep_for_ever()),
-            process.background("webhook-undertaker", giving_up.look_for_ever()),
-            process.background("webhook-holder", giving_up.hold_for_ever()),
-            process.background("webhook-finisher", finisher.run()),
+            process.background("webhook-expired-leases", upkeep.free_leases_for_ever()),
+            process.background("webhook-dead-endpoints", unavailability.look_for_ever()),
+            process.background("webhook-holding", unavailability.hold_for_ever()),
+            process.background("webhook-attempts", recorder.run()),
             process.background("webhook-dispatcher", dispatcher.run()),
             process.background("event-ingest", consumer.run()),
         ):

@@ -16,16 +16,15 @@ from libs.persistence.leadership import (
     LeadershipLost,
     leadership,
 )
-from services.webhook_dispatcher.engine.days import Days
-from services.webhook_dispatcher.engine.giving_up import GivingUp
-from services.webhook_dispatcher.engine.patience import until_done
+from services.webhook_dispatcher.engine.database_retries import until_available
 from services.webhook_dispatcher.engine.retention import Retention
+from services.webhook_dispatcher.engine.unavailability import Unavailability
 from services.webhook_dispatcher.metrics import LEASES_EXPIRED
 from services.webhook_dispatcher.repository import claims
-from services.webhook_dispatcher.repository.partitions import Partitioned
+from services.webhook_dispatcher.repository.partitions import Partitioned, Partitions
 
 LEASE = "webhook-upkeep"
-SWEEP_SECONDS = 1.0
+LEASES_SECONDS = 1.0
 UPKEEP_SECONDS = 60.0
 DAYS_AHEAD = 2
 
@@ -41,28 +40,28 @@ class Upkeep:
     def __init__(
         self,
         database: Database,
-        days: Days,
-        giving_up: GivingUp,
+        partitions: Partitions,
+        unavailability: Unavailability,
         retention: Retention,
         wake: Callable[[], None],
     ) -> None:
         self._database = database
-        self._days = days
-        self._giving_up = giving_up
+        self._partitions = partitions
+        self._unavailability = unavailability
         self._retention = retention
         self._wake = wake
         self._log = structlog.get_logger("webhooks")
 
-    async def sweep_for_ever(self) -> NoReturn:
+    async def free_leases_for_ever(self) -> NoReturn:
         """Free the leases of processes that died, or were held up."""
         while True:
-            if freed := await until_done("sweep", self.sweep):
+            if freed := await until_available("free leases", self.free_leases):
                 self._log.warning("leases_expired", count=freed)
                 LEASES_EXPIRED.inc(freed)
                 self._wake()
-            await asyncio.sleep(SWEEP_SECONDS)
+            await asyncio.sleep(LEASES_SECONDS)
 
-    async def sweep(self) -> int:
+    async def free_leases(self) -> int:
         async with self._database.driver() as connection:
             return await claims.free_expired(connection)
 
@@ -85,13 +84,13 @@ class Upkeep:
         """
         async with leadership(self._database, LEASE) as term:
             await self.make_ahead()
-            await self._giving_up.go_on()
+            await self._unavailability.change_strays()
             await self._retention.drop(term)
 
     async def make_ahead(self) -> None:
         """Partitions for today and the days that follow."""
-        today = await self._days.today()
+        today = await self._partitions.today()
         for table in TABLES:
-            await self._days.ensure(
+            await self._partitions.ensure(
                 table, (today + timedelta(days=n) for n in range(DAYS_AHEAD + 1))
             )

@@ -24,7 +24,7 @@ from libs.contracts.webhooks import (
 )
 from libs.handling.commands import Drive
 from libs.persistence.engine import Database
-from services.webhook_dispatcher.handlers.once import Once
+from services.webhook_dispatcher.handlers.outcomes import Outcomes
 from services.webhook_dispatcher.handlers.subscriptions import owned, owned_and_active
 from services.webhook_dispatcher.models import DeliveryRecord
 from services.webhook_dispatcher.repository import deliveries, subscriptions
@@ -40,8 +40,8 @@ class Record(Protocol):
 
 
 class DeliveryCommands:
-    def __init__(self, once: Once, record: Record, wake: Callable[[], None]) -> None:
-        self._once = once
+    def __init__(self, outcomes: Outcomes, record: Record, wake: Callable[[], None]) -> None:
+        self._outcomes = outcomes
         self._record = record
         self._wake = wake
 
@@ -57,7 +57,7 @@ class DeliveryCommands:
                 raise RuntimeError("the test event has no delivery")
             return delivery_view(await _find(connection, subscription.id, delivery_id))
 
-        done = await self._once.change(drive, Delivery, test)
+        done = await self._outcomes.change(drive, Delivery, test)
         self._wake()
         return Result(data=done)
 
@@ -74,7 +74,7 @@ class DeliveryCommands:
             await deliveries.note(connection, subscription.id, known)
             return delivery_view(await _find(connection, subscription.id, delivery_id))
 
-        done = await self._once.change(drive, Delivery, resend)
+        done = await self._outcomes.change(drive, Delivery, resend)
         self._wake()
         return Result(data=done)
 

@@ -25,7 +25,7 @@ from libs.contracts.result import Result
 from libs.contracts.webhook_views import Recovery, SubscriptionStatus
 from libs.contracts.webhooks import RecoverSubscription
 from libs.handling.commands import Drive
-from services.webhook_dispatcher.handlers.once import Once
+from services.webhook_dispatcher.handlers.outcomes import Outcomes
 from services.webhook_dispatcher.handlers.subscriptions import owned, owned_and_active
 from services.webhook_dispatcher.repository import deliveries, recovery
 
@@ -56,8 +56,8 @@ class _Batch:
 class RecoveryHandler:
     """`retention` is how far back `since` may lie."""
 
-    def __init__(self, once: Once, retention: timedelta, wake: Callable[[], None]) -> None:
-        self._once = once
+    def __init__(self, outcomes: Outcomes, retention: timedelta, wake: Callable[[], None]) -> None:
+        self._outcomes = outcomes
         self._retention = retention
         self._wake = wake
 
@@ -68,7 +68,7 @@ class RecoveryHandler:
             async def step(connection: AsyncConnection, known: _Progress | None) -> _Progress:
                 return await self._step(connection, drive, command, known)
 
-            progress = await self._once.step(drive, _Progress, step)
+            progress = await self._outcomes.step(drive, _Progress, step)
             self._wake()
         return Result(data=Recovery(scheduled=progress.scheduled))
 

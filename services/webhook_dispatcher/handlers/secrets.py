@@ -13,7 +13,7 @@ from libs.contracts.webhook_views import SubscriptionSecret
 from libs.contracts.webhooks import GetSecret, RotateSecret
 from libs.handling.commands import Drive
 from libs.persistence.engine import Database
-from services.webhook_dispatcher.handlers.once import Once
+from services.webhook_dispatcher.handlers.outcomes import Outcomes
 from services.webhook_dispatcher.handlers.subscriptions import owned
 from services.webhook_dispatcher.models import SubscriptionRecord
 from services.webhook_dispatcher.repository import subscriptions
@@ -27,8 +27,10 @@ class Secrets:
         overlap: for how long the previous secret goes on signing beside the new one.
     """
 
-    def __init__(self, once: Once, sealer: Sealer, database: Database, overlap: timedelta) -> None:
-        self._once = once
+    def __init__(
+        self, outcomes: Outcomes, sealer: Sealer, database: Database, overlap: timedelta
+    ) -> None:
+        self._outcomes = outcomes
         self._sealer = sealer
         self._database = database
         self._overlap = overlap
@@ -48,7 +50,7 @@ class Secrets:
                 await subscriptions.rotate_secret(connection, record.id, sealed, self._overlap)
             )
 
-        return Result(data=await self._once.change(drive, SubscriptionSecret, rotate))
+        return Result(data=await self._outcomes.change(drive, SubscriptionSecret, rotate))
 
     def _view(self, record: SubscriptionRecord) -> SubscriptionSecret:
         expires_at = record.previous_secret_expires_at

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -26,16 +27,19 @@ from libs.contracts.webhooks import (
 )
 from libs.handling.commands import Drive
 from libs.persistence.engine import Database
-from services.webhook_dispatcher.handlers import holding
-from services.webhook_dispatcher.handlers.once import Once
+from services.webhook_dispatcher.handlers.outcomes import Outcomes
 from services.webhook_dispatcher.models import SubscriptionRecord
 from services.webhook_dispatcher.ports import CallbackUrls
-from services.webhook_dispatcher.repository import recording, subscriptions
+from services.webhook_dispatcher.repository import recording, strays, subscriptions
 from services.webhook_dispatcher.signing_secrets import new_secret, seal_secret
 from services.webhook_dispatcher.views import subscription_view
 
 MOST_SUBSCRIPTIONS = 50
 """Of one subscriber, a customer or a partner (interface §6)."""
+STRAYS_AT_ONCE = 5000
+PAUSE_SECONDS = 0.05
+MOST_PAUSES = 100
+"""Rows that other transactions have locked are passed over and tried again after a pause, so often at most."""
 
 _FIELDS = {
     "event_types": "event_type",
@@ -58,15 +62,19 @@ class SubscriptionCommands:
     """
 
     def __init__(
-        self, once: Once, sealer: Sealer, callback_urls: CallbackUrls, wake: Callable[[], None]
+        self,
+        outcomes: Outcomes,
+        sealer: Sealer,
+        callback_urls: CallbackUrls,
+        wake: Callable[[], None],
     ) -> None:
-        self._once = once
+        self._outcomes = outcomes
         self._sealer = sealer
         self._callback_urls = callback_urls
         self._wake = wake
 
     async def create(self, drive: Drive, command: CreateSubscription) -> Result:
-        known = await self._once.recall(drive, Subscription)
+        known = await self._outcomes.recall(drive, Subscription)
         if known is not None:
             return Result(data=known)
         await self._callback_urls.check(command.callback_url)
@@ -90,10 +98,10 @@ class SubscriptionCommands:
             )
             return subscription_view(record)
 
-        return Result(data=await self._once.change(drive, Subscription, add))
+        return Result(data=await self._outcomes.change(drive, Subscription, add))
 
     async def update(self, drive: Drive, command: UpdateSubscription) -> Result:
-        known = await self._once.recall(drive, _Updated)
+        known = await self._outcomes.recall(drive, _Updated)
         sent = command.model_dump(exclude_unset=True)
         if known is None and "callback_url" in sent:
             # Whose it is comes first: nobody learns what he may not see by a URL that is refused.
@@ -108,13 +116,13 @@ class SubscriptionCommands:
             updated = await _save(connection, record, _changed(record, sent))
             return _Updated(subscription=subscription_view(updated), before=record.status.value)
 
-        done = known or await self._once.change(drive, _Updated, change)
+        done = known or await self._outcomes.change(drive, _Updated, change)
         subscription_id = UUID(done.subscription.subscription_id)
         match done.before, done.subscription.status:
             case "active", SubscriptionStatus.DISABLED:
-                await holding.hold(drive.database, subscription_id)
+                await _change_strays(drive.database, subscription_id, "disabled")
             case "disabled", SubscriptionStatus.ACTIVE:
-                await holding.release(drive.database, subscription_id)
+                await _change_strays(drive.database, subscription_id, "active")
             case _:
                 pass
         self._wake()
@@ -129,8 +137,8 @@ class SubscriptionCommands:
             await subscriptions.delete(connection, record.id)
             return subscription_view(record)
 
-        deleted = await self._once.change(drive, Subscription, delete)
-        await holding.drop(drive.database, UUID(deleted.subscription_id))
+        deleted = await self._outcomes.change(drive, Subscription, delete)
+        await _change_strays(drive.database, UUID(deleted.subscription_id), "deleted")
         self._wake()
         return Result()
 
@@ -200,3 +208,22 @@ async def _save(
         await subscriptions.reset_endpoint(connection, record.id)
     await recording.lock_positions(connection)
     return await subscriptions.save(connection, changed)
+
+
+async def _change_strays(database: Database, subscription_id: UUID, status: strays.Status) -> None:
+    """Have the deliveries follow the new status, for as long as the subscription has it.
+
+    None of them is sent meanwhile: claims go by the subscription's status.
+    """
+    pauses = 0
+    while pauses <= MOST_PAUSES:
+        async with database.transaction() as connection:
+            changed = await strays.change(connection, subscription_id, status, STRAYS_AT_ONCE)
+            if changed is None:
+                return
+            if changed == STRAYS_AT_ONCE:
+                continue
+            if not await strays.any_left(connection, subscription_id, status):
+                return
+        pauses += 1
+        await asyncio.sleep(PAUSE_SECONDS)

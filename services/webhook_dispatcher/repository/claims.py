@@ -93,6 +93,10 @@ _FREE_EXPIRED = """
         SELECT id FROM delivery WHERE claim IS NOT NULL AND lease_until < statement_timestamp() FOR UPDATE SKIP LOCKED
     ) RETURNING id
     """
+_GIVE_BACK = (
+    "UPDATE delivery SET claim = NULL, lease_until = NULL WHERE id = ANY($1) AND claim = $2"
+)
+_DROP = "DELETE FROM delivery WHERE id = ANY($1) AND claim = $2"
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,14 +205,10 @@ async def free_expired(connection: asyncpg.Connection) -> int:
 
 
 async def give_back(connection: asyncpg.Connection, ids: Sequence[UUID], claim: UUID) -> None:
-    """What was claimed and not begun."""
-    await connection.execute(
-        "UPDATE delivery SET claim = NULL, lease_until = NULL WHERE id = ANY($1) AND claim = $2",
-        ids,
-        claim,
-    )
+    """Release deliveries that were claimed and not sent."""
+    await connection.execute(_GIVE_BACK, ids, claim)
 
 
 async def drop(connection: asyncpg.Connection, ids: Sequence[UUID], claim: UUID) -> None:
-    """Deliveries whose event is kept no longer."""
-    await connection.execute("DELETE FROM delivery WHERE id = ANY($1) AND claim = $2", ids, claim)
+    """Remove claimed deliveries."""
+    await connection.execute(_DROP, ids, claim)

@@ -1,6 +1,6 @@
-"""Events as they were recorded, scoped by who may see them: a customer its own, a partner those of all its customers.
+"""Events as they were recorded, scoped by the principal: a customer sees its own, a partner those of all its customers.
 
-Positions are in commit order: whoever reads those after the last one it saw misses none.
+Positions are in commit order: a reader that asks for those after the last one it saw misses none.
 """
 
 from __future__ import annotations
@@ -11,18 +11,76 @@ from datetime import UTC, date, datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import text
+from sqlalchemy import (
+    ARRAY,
+    ColumnElement,
+    Select,
+    Text,
+    and_,
+    bindparam,
+    func,
+    or_,
+    select,
+    true,
+)
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.contracts.ids import parse_id
 from libs.contracts.principal import Principal
+from services.webhook_dispatcher.tables import event as table
 
 EVENT_PREFIX = "evt_"
-_PLANNED_ONCE = text("SELECT set_config('plan_cache_mode', 'force_generic_plan', true)")
-SEEN_BY_PARTNER = "(e.customer_id IS NULL OR split_part(e.type, '.', 1) <> 'webhook_subscription')"
-"""Of an event `e` of its tenant. What is told of a customer's subscription is that customer's alone: its URL may hold a
-secret.
-"""
+
+_OF_TENANT = table.c.tenant == bindparam("tenant")
+_SEEN_BY_CUSTOMER = and_(_OF_TENANT, table.c.customer_id == bindparam("customer_id"))
+# An event about a customer's subscription is that customer's alone: the URL in it may contain a secret. Recording an
+# event goes by the same rule (`repository/recording.py`).
+_SEEN_BY_PARTNER = and_(
+    _OF_TENANT,
+    or_(
+        table.c.customer_id.is_(None),
+        func.split_part(table.c.type, ".", 1) != "webhook_subscription",
+    ),
+)
+_WANTED = (
+    func.unnest(bindparam("types", type_=ARRAY(Text))).table_valued("type").render_derived("wanted")
+)
+
+
+def _finding(is_seen: ColumnElement[bool]) -> Select[Any]:
+    return select(table.c.position, table.c.body).where(
+        table.c.day == bindparam("day"), table.c.id == bindparam("id"), is_seen
+    )
+
+
+def _following(is_seen: ColumnElement[bool]) -> Select[Any]:
+    return (
+        select(table.c.position, table.c.body)
+        .where(is_seen, table.c.position > bindparam("after"))
+        .order_by(table.c.position)
+        .limit(bindparam("limit"))
+    )
+
+
+def _following_of_types(is_seen: ColumnElement[bool]) -> Select[Any]:
+    """The next of each type by an index that has them in order: a rare type costs no walk over the others."""
+    of_type = _following(is_seen).where(table.c.type == _WANTED.c.type).lateral("found")
+    return (
+        select(of_type.c.position, of_type.c.body)
+        .select_from(_WANTED.join(of_type, true()))
+        .order_by(of_type.c.position)
+        .limit(bindparam("limit"))
+    )
+
+
+_FIND_FOR_PARTNER = _finding(_SEEN_BY_PARTNER)
+_FIND_FOR_CUSTOMER = _finding(_SEEN_BY_CUSTOMER)
+_FOLLOWING_FOR_PARTNER = _following(_SEEN_BY_PARTNER)
+_FOLLOWING_FOR_CUSTOMER = _following(_SEEN_BY_CUSTOMER)
+_FOLLOWING_OF_TYPES_FOR_PARTNER = _following_of_types(_SEEN_BY_PARTNER)
+_FOLLOWING_OF_TYPES_FOR_CUSTOMER = _following_of_types(_SEEN_BY_CUSTOMER)
+# Planning a page anew, over the partitions of all days, costs PostgreSQL as much as reading it.
+_PLAN_ONCE = select(func.set_config("plan_cache_mode", "force_generic_plan", true()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,16 +101,13 @@ def parse_event_id(text: str) -> tuple[date, UUID] | None:
 
 
 async def find(connection: AsyncConnection, principal: Principal, event_id: str) -> Recorded | None:
-    """The event, when it is kept and the principal's."""
+    """The event, when it is within the retention and the principal may see it."""
     parsed = parse_event_id(event_id)
     if parsed is None:
         return None
     day, uuid = parsed
     found = await connection.execute(
-        text(
-            "SELECT position, body FROM event e"  # noqa: S608 - constants
-            f" WHERE day = :day AND id = :id AND {_seen_by(principal)}"
-        ),
+        _FIND_FOR_CUSTOMER if principal.customer_id else _FIND_FOR_PARTNER,
         {**_viewer(principal), "day": day, "id": uuid},
     )
     row = found.first()
@@ -73,29 +128,18 @@ async def following(
         types: only of these types; None for all.
     """
     values = {**_viewer(principal), "after": after, "limit": limit}
-    # Planned anew for each page, over the partitions of all days, a page would cost PostgreSQL twice as much.
-    await connection.execute(_PLANNED_ONCE)
-    kept = f"{_seen_by(principal)} AND e.position > :after"
+    await connection.execute(_PLAN_ONCE)
     if types is None:
-        statement = f"SELECT body FROM event e WHERE {kept} ORDER BY position LIMIT :limit"  # noqa: S608 - constants
+        by_customer, by_partner = _FOLLOWING_FOR_CUSTOMER, _FOLLOWING_FOR_PARTNER
     else:
-        # The next of each type, by an index that has them in order: a rare type costs no walk over the others.
-        statement = f"""
-            SELECT found.body FROM unnest(CAST(:types AS text[])) AS wanted (type) CROSS JOIN LATERAL (
-                SELECT e.position, e.body FROM event e WHERE {kept} AND e.type = wanted.type
-                ORDER BY e.position LIMIT :limit
-            ) AS found ORDER BY found.position LIMIT :limit
-        """  # noqa: S608 - constants
+        by_customer, by_partner = (
+            _FOLLOWING_OF_TYPES_FOR_CUSTOMER,
+            _FOLLOWING_OF_TYPES_FOR_PARTNER,
+        )
         values["types"] = sorted(types)
-    rows = await connection.execute(text(statement), values)
-    return list(rows.scalars())
+    rows = await connection.execute(by_customer if principal.customer_id else by_partner, values)
+    return [row.body for row in rows]
 
 
 def _viewer(principal: Principal) -> dict[str, Any]:
-    who = {"tenant": principal.tenant}
-    return who | {"customer_id": principal.customer_id} if principal.customer_id else who
-
-
-def _seen_by(principal: Principal) -> str:
-    scope = "e.customer_id = :customer_id" if principal.customer_id else SEEN_BY_PARTNER
-    return f"e.tenant = :tenant AND {scope}"
+    return {"tenant": principal.tenant, "customer_id": principal.customer_id}

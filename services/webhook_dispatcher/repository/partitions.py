@@ -1,122 +1,98 @@
-"""Partitions of events and attempts: one for each UTC day."""
+"""Partitions of `event` and `attempt`, one for each UTC day: `event_20260131`.
+
+Names of tables and bounds of partitions cannot be parameters: PostgreSQL composes the statements that define them.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import date
 from typing import Literal
-from uuid import UUID
 
-from sqlalchemy import text
+from sqlalchemy import ARRAY, Date, bindparam, cast, func, select, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from libs.persistence.engine import Database
+
 Partitioned = Literal["event", "attempt"]
-_TODAY = text("SELECT CAST(clock_timestamp() AT TIME ZONE 'UTC' AS date)")
-_DROP_HELD = text(
+
+LOCK_TIMEOUT = text("SET LOCAL lock_timeout = '2s'")
+
+_TODAY = select(cast(func.timezone("UTC", func.clock_timestamp()), Date))
+_ALONE = select(
+    func.pg_advisory_xact_lock(func.hashtext(func.current_schema()), func.hashtext("partitions"))
+)
+# These read PostgreSQL's catalogue and compose statements, for which SQLAlchemy has no expressions.
+_DAYS = text(
     """
-    WITH looked_at AS (
-        SELECT id, event_day, state FROM delivery WHERE id > :after ORDER BY id LIMIT :most
-    ), dropped AS (
-        DELETE FROM delivery WHERE id = ANY(ARRAY(
-            SELECT id FROM delivery
-            WHERE id = ANY(ARRAY(SELECT id FROM looked_at WHERE event_day < :before AND state = 'held'))
-                AND state = 'held'
-            FOR UPDATE SKIP LOCKED
-        ))
-        RETURNING id
-    )
-    SELECT (SELECT count(*) FROM dropped) AS dropped,
-        ARRAY(SELECT DISTINCT event_day FROM looked_at
-            WHERE event_day < :before AND id NOT IN (SELECT id FROM dropped)) AS days_left,
-        (SELECT id FROM looked_at ORDER BY id DESC LIMIT 1) AS last
+    SELECT to_date(right(c.relname, 8), 'YYYYMMDD') FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
+    WHERE i.inhparent = CAST(:table AS regclass)
     """
 )
-_HAS_DELIVERIES = text("SELECT EXISTS (SELECT FROM delivery WHERE event_day = :day)")
-_LOCK_EVENTS = text("LOCK TABLE ONLY event IN ACCESS EXCLUSIVE MODE")
-_STATEMENT_TIMEOUT = text("SET LOCAL statement_timeout = '2s'")
-LOCK_TIMEOUT = text("SET LOCAL lock_timeout = '2s'")
+# Attaching an existing table, unlike creating one in place, lets inserts go on.
+_COMPOSE_MAKING = text(
+    """
+    SELECT format('CREATE TABLE %I (LIKE %I INCLUDING CONSTRAINTS)', name, parent),
+        format('ALTER TABLE %I ATTACH PARTITION %I FOR VALUES FROM (%L) TO (%L)', parent, name, day, day + 1)
+    FROM (
+        SELECT parent, day, parent || '_' || to_char(day, 'YYYYMMDD') AS name
+        FROM (VALUES (CAST(:table AS text))) AS partitioned (parent), unnest(:days) AS day
+    ) AS missing ORDER BY day
+    """
+).bindparams(bindparam("days", type_=ARRAY(Date)))
+_COMPOSE_DROPPING = text(
+    """
+    SELECT format('DROP TABLE IF EXISTS %I', CAST(:table AS text) || '_' || to_char(CAST(:day AS date), 'YYYYMMDD'))
+    """
+)
+
+
+class Partitions:
+    """Makes partitions before they are written to, and remembers which there are."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._known: dict[Partitioned, set[date]] = {"event": set(), "attempt": set()}
+
+    async def ensure(self, table: Partitioned, days: Iterable[date]) -> None:
+        """Have a partition for each of the days. To be called before the transaction that writes to them."""
+        missing = set(days) - self._known[table]
+        if missing:
+            async with self._database.transaction() as connection:
+                await make(connection, table, missing)
+            self._known[table] |= missing
+
+    async def today(self) -> date:
+        """The UTC day by the database's clock, since clocks of processes differ."""
+        async with self._database.transaction() as connection:
+            day: date = (await connection.execute(_TODAY)).scalar_one()
+        return day
+
+    def forget(self) -> None:
+        """Look at the catalogue again next time: partitions may have been dropped."""
+        for known in self._known.values():
+            known.clear()
 
 
 async def days(connection: AsyncConnection, table: Partitioned) -> set[date]:
     """The days that have a partition."""
-    found = await connection.execute(
-        text(
-            "SELECT c.relname FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid"
-            " WHERE i.inhparent = CAST(:table AS regclass)"
-        ),
-        {"table": table},
-    )
-    return {date.fromisoformat(name.rpartition("_")[2]) for name in found.scalars()}
+    found = await connection.execute(_DAYS, {"table": table})
+    return set(found.scalars())
 
 
 async def make(connection: AsyncConnection, table: Partitioned, wanted: Iterable[date]) -> None:
-    """Make those that are missing. In a transaction of its own: writing goes on meanwhile."""
+    """Make those that are missing, in a transaction of its own. Inserts into the table go on meanwhile."""
     await connection.execute(LOCK_TIMEOUT)
-    await connection.execute(
-        text("SELECT pg_advisory_xact_lock(hashtext(current_schema()), hashtext('partitions'))")
-    )
-    for day in sorted(set(wanted) - await days(connection, table)):
-        # Attaching an existing table, unlike creating one in place, lets inserts go on.
-        await connection.execute(
-            text(f"CREATE TABLE {_name(table, day)} (LIKE {table} INCLUDING CONSTRAINTS)")
-        )
-        await connection.execute(
-            text(
-                f"ALTER TABLE {table} ATTACH PARTITION {_name(table, day)}"
-                f" FOR VALUES FROM ('{day}') TO ('{day + timedelta(days=1)}')"
-            )
-        )
+    await connection.execute(_ALONE)
+    missing = set(wanted) - await days(connection, table)
+    composed = await connection.execute(_COMPOSE_MAKING, {"table": table, "days": sorted(missing)})
+    for create, attach in composed.all():
+        await connection.exec_driver_sql(create)
+        await connection.exec_driver_sql(attach)
 
 
 async def drop(connection: AsyncConnection, table: Partitioned, day: date) -> None:
-    """Drop one. In a transaction of its own: it waits for every reader of the table, two seconds at most."""
+    """Drop one, in a transaction of its own: it waits for every reader of the table, two seconds at most."""
     await connection.execute(LOCK_TIMEOUT)
-    await connection.execute(text(f"DROP TABLE IF EXISTS {_name(table, day)}"))
-
-
-@dataclass(frozen=True, slots=True)
-class HeldDropped:
-    """
-    Args:
-        dropped: how many.
-        days_left: the days before, of which there are other deliveries among those that were looked at.
-        last: the id of the last that was looked at, None when there was none.
-    """
-
-    dropped: int
-    days_left: frozenset[date]
-    last: UUID | None
-
-
-async def drop_held_deliveries(
-    connection: AsyncConnection, before: date, *, after: UUID, most: int
-) -> HeldDropped:
-    """Look at so many deliveries in order of their ids, and remove those that are held of events from before a day.
-
-    Once a day all of them are looked at, for which an index of the days, to be written with each delivery, would be too
-    dear.
-    """
-    found = await connection.execute(_DROP_HELD, {"before": before, "after": after, "most": most})
-    dropped, days_left, last = found.one()
-    return HeldDropped(int(dropped), frozenset(days_left), last)
-
-
-async def has_deliveries(connection: AsyncConnection, day: date) -> bool:
-    """Whether any delivery is left of events of the day. None is added to them until the transaction ends: who adds one
-    reads its event. For that events are locked, so reading the deliveries ends after two seconds.
-    """
-    await connection.execute(LOCK_TIMEOUT)
-    await connection.execute(_STATEMENT_TIMEOUT)
-    await connection.execute(_LOCK_EVENTS)
-    return bool((await connection.execute(_HAS_DELIVERIES, {"day": day})).scalar_one())
-
-
-async def today(connection: AsyncConnection) -> date:
-    """The UTC day by the database's clock."""
-    day: date = (await connection.execute(_TODAY)).scalar_one()
-    return day
-
-
-def _name(table: Partitioned, day: date) -> str:
-    return f"{table}_{day:%Y%m%d}"
+    composed = await connection.execute(_COMPOSE_DROPPING, {"table": table, "day": day})
+    await connection.exec_driver_sql(composed.scalar_one())

@@ -1,8 +1,8 @@
 """Recording events, each once, with a delivery for every subscription that it matches.
 
 Positions are in commit order: the row of `event_position` is locked until the transaction ends. It is the last lock
-that a transaction waits for: what is locked after it is new, and nobody else's. Whoever changes what a subscription
-gets, or its status, takes it too, so that no event is being recorded that still goes by what was before.
+that a transaction waits for; rows that are locked after it are new. A transaction that changes a subscription's status,
+or which events it gets, takes the lock as well: no event is then being recorded by the subscription as it was before.
 """
 
 from __future__ import annotations
@@ -12,24 +12,20 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from uuid import UUID
 
-from sqlalchemy import text
+from sqlalchemy import select, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.contracts.events import Event
-from services.webhook_dispatcher.repository.events import SEEN_BY_PARTNER, parse_event_id
+from services.webhook_dispatcher.repository.events import parse_event_id
+from services.webhook_dispatcher.tables import event_position
 
-# A UUIDv7 (RFC 9562): milliseconds, version and variant over random bits.
-_NEW_ID = """
-    CAST(encode(set_bit(set_bit(overlay(uuid_send(gen_random_uuid())
-        PLACING substring(int8send(CAST(extract(epoch FROM clock_timestamp()) * 1000 AS bigint)) FROM 3)
-        FROM 1 FOR 6), 52, 1), 53, 1), 'hex') AS uuid)
-"""
-
-_LOCK = text("SELECT last FROM event_position FOR UPDATE")
-
-# Customers' subscriptions and partners' are looked up apart: each has its part of the index.
+_LOCK = select(event_position.c.last).with_for_update()
+# One statement for batches from the broker and for single events of commands, whose transactions are SQLAlchemy's.
+# Customers' subscriptions and partners' are looked up apart, so that each lookup has its part of the index. A partner
+# gets no events about its customers' subscriptions (see `repository/events.py`). The ids of deliveries are UUIDv7
+# (RFC 9562): milliseconds, version and variant over random bits; `uuidv7()` comes with PostgreSQL 18.
 _RECORD = text(
-    f"""
+    """
     WITH fresh AS (
         SELECT a.*, row_number() OVER (ORDER BY a.place) AS n
         FROM unnest(CAST(:days AS date[]), CAST(:ids AS uuid[]), CAST(:tenants AS text[]),
@@ -49,7 +45,11 @@ _RECORD = text(
     ), added AS (
         INSERT INTO delivery (id, subscription_id, tenant, event_day, event_id, event_type, state, held_at, due_at,
             created_at)
-        SELECT {_NEW_ID}, s.id, e.tenant, e.day, e.id, e.type,
+        SELECT
+            CAST(encode(set_bit(set_bit(overlay(uuid_send(gen_random_uuid())
+                PLACING substring(int8send(CAST(extract(epoch FROM clock_timestamp()) * 1000 AS bigint)) FROM 3)
+                FROM 1 FOR 6), 52, 1), 53, 1), 'hex') AS uuid),
+            s.id, e.tenant, e.day, e.id, e.type,
             CASE s.status WHEN 'active' THEN 'pending' ELSE 'held' END,
             CASE s.status WHEN 'active' THEN NULL ELSE clock_timestamp() END,
             CAST(:at AS timestamptz), CAST(:at AS timestamptz)
@@ -58,7 +58,8 @@ _RECORD = text(
             WHERE tenant = e.tenant AND customer_id = e.customer_id AND status <> 'deleted'
             UNION ALL
             SELECT id, status, event_type FROM subscription
-            WHERE tenant = e.tenant AND customer_id IS NULL AND status <> 'deleted' AND {SEEN_BY_PARTNER}
+            WHERE tenant = e.tenant AND customer_id IS NULL AND status <> 'deleted'
+                AND (e.customer_id IS NULL OR split_part(e.type, '.', 1) <> 'webhook_subscription')
         ) AS s
         WHERE CASE
             WHEN CAST(:only_for AS uuid) IS NULL THEN s.event_type IN (e.type, split_part(e.type, '.', 1), '*')
@@ -70,13 +71,13 @@ _RECORD = text(
     SELECT (SELECT count(*) FROM stored) AS events, (SELECT count(*) FROM added) AS deliveries,
         (SELECT id FROM added LIMIT 1) AS one,
         (SELECT array_agg(DISTINCT subscription_id) FROM added WHERE state = 'pending') AS due
-    """  # noqa: S608 - constants
+    """
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """An event whose id was understood."""
+    """An event with the day and the UUID of its id."""
 
     day: date
     id: UUID
@@ -105,9 +106,9 @@ def arrival_of(event: Event) -> Arrival | None:
 
 
 async def lock_positions(connection: AsyncConnection) -> int:
-    """Until the transaction ends nobody else records events. The position of the last one.
+    """Let no other transaction record events until this one ends. Returns the position of the last event.
 
-    Waits for those who are recording: what a later statement reads or changes has their deliveries.
+    Waits for transactions that are recording events: later statements see their deliveries.
     """
     return int((await connection.execute(_LOCK)).scalar_one())
 
@@ -115,16 +116,16 @@ async def lock_positions(connection: AsyncConnection) -> int:
 async def record(
     connection: AsyncConnection, event: Event, *, only_for: UUID | None = None
 ) -> UUID | None:
-    """Record an event of our own in the caller's transaction.
+    """Record an event of this service in the caller's transaction.
 
     Args:
-        only_for: the one subscription that has it delivered, whatever it subscribes to.
+        only_for: the only subscription to which it is delivered, even if that subscribes to other types.
 
     Returns:
         The id of the delivery, if there is one and `only_for` is given.
     """
     arrival = arrival_of(event)
-    assert arrival is not None, "our own ids are understood"
+    assert arrival is not None, "ids of our own events are evt_<uuidv7>"
     recorded = await record_batch(connection, [arrival], datetime.now(UTC), only_for=only_for)
     return recorded.one if only_for is not None else None
 
@@ -136,7 +137,7 @@ async def record_batch(
     *,
     only_for: UUID | None = None,
 ) -> Recorded:
-    """Record those of the events that are new, in their order. The partitions of their days are there."""
+    """Record those of the events that are new, in their order. The partitions of their days exist."""
     unique = list({arrival.id: arrival for arrival in arrivals}.values())
     events = [arrival.event for arrival in unique]
     last = await lock_positions(connection)

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from uuid import UUID
 
-from sqlalchemy import text
+from sqlalchemy import bindparam, func, select, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from services.webhook_dispatcher.repository.deliveries import RELEASED
+from services.webhook_dispatcher.tables import FAILED, attempt
 
 BEGINNING = UUID(int=0)
 COMMIT = timedelta(seconds=30)
@@ -41,20 +41,23 @@ class Failure:
     failed_at: datetime
 
 
-# Whether the event of `x` is on its way, by another delivery, or arrived after a moment.
-_IS_CARED_FOR = """EXISTS (
-    SELECT 1 FROM redelivery r
-    WHERE r.subscription_id = :subscription_id AND r.event_id = x.event_id AND (
-        EXISTS (SELECT 1 FROM delivery d WHERE d.id = r.delivery_id AND d.state = 'pending')
-        OR EXISTS (
-            SELECT 1 FROM attempt a
-            WHERE a.subscription_id = :subscription_id AND a.delivery_id = r.delivery_id
-                AND a.concluded = 'succeeded' AND a.concluded_at > {since}
-        )
+_NOW = select(func.clock_timestamp())
+_FAILED = (
+    select(attempt.c.delivery_id, attempt.c.event_day, attempt.c.event_id, attempt.c.concluded_at)
+    .where(
+        attempt.c.subscription_id == bindparam("subscription_id"),
+        attempt.c.concluded == FAILED,
+        attempt.c.delivery_id > bindparam("after"),
+        attempt.c.day.between(bindparam("first"), bindparam("last")),
+        attempt.c.concluded_at.between(bindparam("since"), bindparam("until")),
     )
-)"""
+    .order_by(attempt.c.delivery_id)
+    .limit(bindparam("limit"))
+)
+# Set-based statements, some with several writes: read as SQL, each is one thought. They leave out an event that is on
+# its way by another delivery, or was delivered after it failed or was held (`NOT EXISTS … redelivery`).
 _RELEASE = text(
-    f"""
+    """
     WITH held AS (
         SELECT id, event_id, held_at FROM delivery
         WHERE subscription_id = :subscription_id AND state = 'held' AND id > :after
@@ -62,25 +65,29 @@ _RELEASE = text(
         ORDER BY id LIMIT :limit FOR UPDATE
     ), wanted AS (
         SELECT DISTINCT ON (x.event_id) x.id FROM held x
-        WHERE NOT {_IS_CARED_FOR.format(since="x.held_at")} ORDER BY x.event_id, x.id
+        WHERE NOT EXISTS (
+            SELECT 1 FROM redelivery r
+            WHERE r.subscription_id = :subscription_id AND r.event_id = x.event_id AND (
+                EXISTS (SELECT 1 FROM delivery d WHERE d.id = r.delivery_id AND d.state = 'pending')
+                OR EXISTS (
+                    SELECT 1 FROM attempt a
+                    WHERE a.subscription_id = :subscription_id AND a.delivery_id = r.delivery_id
+                        AND a.concluded = 'succeeded' AND a.concluded_at > x.held_at
+                )
+            )
+        )
+        ORDER BY x.event_id, x.id
     ), released AS (
-        UPDATE delivery d SET {RELEASED} WHERE d.id IN (SELECT id FROM wanted) RETURNING d.id
+        UPDATE delivery d SET state = 'pending', held_at = NULL, due_at = clock_timestamp()
+        WHERE d.id IN (SELECT id FROM wanted) RETURNING d.id
     ), dropped AS (
         DELETE FROM delivery d USING held h WHERE d.id = h.id AND h.id NOT IN (SELECT id FROM wanted)
     )
     SELECT (SELECT id FROM held ORDER BY id DESC LIMIT 1) AS last, (SELECT count(*) FROM released) AS released
-    """  # noqa: S608 - constants
-)
-_FAILED = text(
-    """
-    SELECT delivery_id, event_day, event_id, concluded_at FROM attempt
-    WHERE subscription_id = :subscription_id AND concluded = 'failed' AND delivery_id > :after
-        AND day BETWEEN :first AND :last AND concluded_at BETWEEN :since AND :until
-    ORDER BY delivery_id LIMIT :limit
     """
 )
 _RELEASE_AGAIN = text(
-    f"""
+    """
     WITH held AS (
         SELECT id, event_id FROM delivery
         WHERE state = 'held' AND id IN (
@@ -89,25 +96,35 @@ _RELEASE_AGAIN = text(
         )
         ORDER BY id FOR UPDATE
     ), released AS (
-        UPDATE delivery d SET {RELEASED}
+        UPDATE delivery d SET state = 'pending', held_at = NULL, due_at = clock_timestamp()
         WHERE d.id IN (SELECT DISTINCT ON (event_id) id FROM held ORDER BY event_id, id) RETURNING d.event_id
     )
     SELECT event_id FROM released
-    """  # noqa: S608 - constants
+    """
 )
 _STILL_FAILED = text(
-    f"""
+    """
     SELECT x.event_id, min(x.event_day)
     FROM unnest(CAST(:event_ids AS uuid[]), CAST(:days AS date[]), CAST(:moments AS timestamptz[]))
         AS x (event_id, event_day, failed_at)
-    WHERE NOT {_IS_CARED_FOR.format(since="x.failed_at")}
+    WHERE NOT EXISTS (
+        SELECT 1 FROM redelivery r
+        WHERE r.subscription_id = :subscription_id AND r.event_id = x.event_id AND (
+            EXISTS (SELECT 1 FROM delivery d WHERE d.id = r.delivery_id AND d.state = 'pending')
+            OR EXISTS (
+                SELECT 1 FROM attempt a
+                WHERE a.subscription_id = :subscription_id AND a.delivery_id = r.delivery_id
+                    AND a.concluded = 'succeeded' AND a.concluded_at > x.failed_at
+            )
+        )
+    )
     GROUP BY x.event_id
-    """  # noqa: S608 - constants
+    """
 )
 
 
 async def now(connection: AsyncConnection) -> datetime:
-    found = await connection.execute(text("SELECT clock_timestamp()"))
+    found = await connection.execute(_NOW)
     moment: datetime = found.scalar_one()
     return moment
 
@@ -190,17 +207,3 @@ async def still_failed(
         },
     )
     return [(day, event_id) for event_id, day in rows]
-
-
-async def forget_redeliveries(connection: AsyncConnection, retention: timedelta, limit: int) -> int:
-    """Remove up to so many that are older, by the database's clock, than anything that can be recovered; how many."""
-    removed = await connection.execute(
-        text(
-            "DELETE FROM redelivery WHERE (subscription_id, event_id, delivery_id) IN"
-            " (SELECT subscription_id, event_id, delivery_id FROM redelivery"
-            " WHERE created_at < statement_timestamp() - CAST(:retention AS interval)"
-            " LIMIT :limit FOR UPDATE SKIP LOCKED)"
-        ),
-        {"retention": retention, "limit": limit},
-    )
-    return removed.rowcount

@@ -1,67 +1,122 @@
-"""Subscriptions, scoped by whose they are: a customer's, or the partner's own. Deleted ones are not there."""
+"""Subscriptions, scoped by their owner: a customer, or the partner itself. Deleted ones are not found."""
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Row, text
+from sqlalchemy import (
+    Interval,
+    Row,
+    Text,
+    and_,
+    bindparam,
+    case,
+    func,
+    insert,
+    null,
+    select,
+    update,
+)
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.contracts.principal import Principal
 from libs.contracts.webhook_views import SubscriptionStatus
+from libs.persistence.tables import INSTANT
 from services.webhook_dispatcher.models import SubscriptionRecord
+from services.webhook_dispatcher.tables import ACTIVE, DELETED, endpoint
+from services.webhook_dispatcher.tables import subscription as table
 
-_COLUMNS = """
-    id, tenant, customer_id, event_type, callback_url, description, status, secret, previous_secret,
-    previous_secret_expires_at, sequence, created_at, updated_at
-"""
-_BY_ID = f"""
-    SELECT {_COLUMNS} FROM subscription
-    WHERE id = :id AND tenant = :tenant AND customer_id IS NOT DISTINCT FROM :customer_id AND status <> 'deleted'
-"""  # noqa: S608 - constants
-_ADD = text(
-    f"""
-    INSERT INTO subscription (id, tenant, customer_id, event_type, callback_url, description, status, secret,
-        created_at, updated_at)
-    SELECT :id, :tenant, :customer_id, :event_type, :callback_url, :description, 'active', :secret, at, at
-    FROM clock_timestamp() AS at
-    RETURNING {_COLUMNS}
-    """  # noqa: S608 - constants
+_RECORD = (
+    table.c.id,
+    table.c.tenant,
+    table.c.customer_id,
+    table.c.event_type,
+    table.c.callback_url,
+    table.c.description,
+    table.c.status,
+    table.c.secret,
+    table.c.previous_secret,
+    table.c.previous_secret_expires_at,
+    table.c.sequence,
+    table.c.created_at,
+    table.c.updated_at,
 )
-_SAVE = text(
-    f"""
-    UPDATE subscription SET event_type = :event_type, callback_url = :callback_url, description = :description,
-        status = :status, updated_at = greatest(updated_at, clock_timestamp())
-    WHERE id = :id RETURNING {_COLUMNS}
-    """  # noqa: S608 - constants
+_OF_PARTNER = and_(
+    table.c.tenant == bindparam("tenant"), table.c.customer_id.is_(None), table.c.status != DELETED
 )
-_ROTATE = text(
-    f"""
-    UPDATE subscription SET secret = :secret,
-        previous_secret = CASE WHEN CAST(:overlap AS interval) > interval '0' THEN secret END,
-        previous_secret_expires_at = CASE WHEN CAST(:overlap AS interval) > interval '0'
-            THEN clock_timestamp() + CAST(:overlap AS interval) END,
-        updated_at = greatest(updated_at, clock_timestamp())
-    WHERE id = :id RETURNING {_COLUMNS}
-    """  # noqa: S608 - constants
+_OF_CUSTOMER = and_(
+    table.c.tenant == bindparam("tenant"),
+    table.c.customer_id == bindparam("customer_id"),
+    table.c.status != DELETED,
+)
+_LOCK_SUBSCRIBER = select(
+    func.pg_advisory_xact_lock(func.hashtext("subscriber"), func.hashtext(bindparam("key")))
+)
+_COUNT = select(func.count()).select_from(table)
+_NEWEST = select(*_RECORD).order_by(table.c.created_at.desc(), table.c.id.desc())
+_COUNT_OF_PARTNER, _COUNT_OF_CUSTOMER = _COUNT.where(_OF_PARTNER), _COUNT.where(_OF_CUSTOMER)
+_NEWEST_OF_PARTNER, _NEWEST_OF_CUSTOMER = _NEWEST.where(_OF_PARTNER), _NEWEST.where(_OF_CUSTOMER)
+_FIND = select(*_RECORD).where(
+    table.c.id == bindparam("id"),
+    table.c.tenant == bindparam("tenant"),
+    table.c.customer_id.is_not_distinct_from(bindparam("customer_id", type_=Text)),
+    table.c.status != DELETED,
+)
+_LOCK = _FIND.with_for_update(key_share=True)
+_ADD = (
+    insert(table)
+    .values(
+        status=SubscriptionStatus.ACTIVE.value,
+        created_at=func.statement_timestamp(),
+        updated_at=func.statement_timestamp(),
+    )
+    .returning(*_RECORD)
+)
+_ADD_ENDPOINT = insert(endpoint)
+_REMOVE_ENDPOINT = endpoint.delete().where(endpoint.c.subscription_id == bindparam("id"))
+_CHANGE = update(table).where(table.c.id == bindparam("subscription_id"))
+_TOUCH = _CHANGE.values(updated_at=func.greatest(table.c.updated_at, func.clock_timestamp()))
+_SAVE = _TOUCH.values(
+    event_type=bindparam("new_event_type"),
+    callback_url=bindparam("new_callback_url"),
+    description=bindparam("new_description"),
+    status=bindparam("new_status"),
+).returning(*_RECORD)
+_DELETE = _TOUCH.values(
+    status="deleted", secret=b"", previous_secret=null(), previous_secret_expires_at=null()
+)
+_OVERLAP = bindparam("overlap", type_=Interval)
+_ROTATE = _TOUCH.values(
+    secret=bindparam("new_secret"),
+    previous_secret=case((timedelta() < _OVERLAP, table.c.secret)),
+    previous_secret_expires_at=case((timedelta() < _OVERLAP, func.clock_timestamp() + _OVERLAP)),
+).returning(*_RECORD)
+_NEXT_SEQUENCE = _CHANGE.values(sequence=table.c.sequence + 1).returning(table.c.sequence)
+_NEXT_GENERATION = _CHANGE.values(generation=table.c.generation + 1)
+_MAKE_UNAVAILABLE = (
+    _CHANGE.where(
+        table.c.status == ACTIVE, table.c.generation == bindparam("generation_of_endpoint")
+    )
+    .values(
+        status=SubscriptionStatus.UNAVAILABLE.value,
+        sequence=table.c.sequence + 1,
+        updated_at=func.greatest(table.c.updated_at, bindparam("now", type_=INSTANT)),
+    )
+    .returning(*_RECORD)
 )
 
 
 async def lock_subscriber(connection: AsyncConnection, principal: Principal) -> None:
-    """Until the transaction ends nobody else adds a subscription for this subscriber."""
-    await connection.execute(
-        text("SELECT pg_advisory_xact_lock(hashtext('subscriber'), hashtext(:key))"),
-        {"key": f"{principal.tenant}/{principal.customer_id or ''}"},
-    )
+    """Until the transaction ends, no other one adds a subscription for this subscriber."""
+    key = f"{principal.tenant}/{principal.customer_id or ''}"
+    await connection.execute(_LOCK_SUBSCRIBER, {"key": key})
 
 
 async def count(connection: AsyncConnection, principal: Principal) -> int:
-    counted = await connection.execute(
-        text(f"SELECT count(*) FROM subscription WHERE {_owned_by(principal)}"),  # noqa: S608 - constants
-        _owner(principal),
-    )
+    statement = _COUNT_OF_CUSTOMER if principal.customer_id else _COUNT_OF_PARTNER
+    counted = await connection.execute(statement, _owner(principal))
     return int(counted.scalar_one())
 
 
@@ -87,7 +142,7 @@ async def add(
         },
     )
     record = _record(added.one())
-    await _add_endpoint(connection, subscription_id)
+    await connection.execute(_ADD_ENDPOINT, {"subscription_id": subscription_id})
     return record
 
 
@@ -104,8 +159,7 @@ async def find(
         for_change: lock its row until the transaction ends.
     """
     found = await connection.execute(
-        text(_BY_ID + (" FOR NO KEY UPDATE" if for_change else "")),
-        {**_owner(principal), "id": subscription_id},
+        _LOCK if for_change else _FIND, {**_owner(principal), "id": subscription_id}
     )
     row = found.first()
     return None if row is None else _record(row)
@@ -113,13 +167,8 @@ async def find(
 
 async def newest(connection: AsyncConnection, principal: Principal) -> list[SubscriptionRecord]:
     """All of them, the newest first."""
-    found = await connection.execute(
-        text(
-            f"SELECT {_COLUMNS} FROM subscription WHERE {_owned_by(principal)}"  # noqa: S608 - constants
-            " ORDER BY created_at DESC, id DESC"
-        ),
-        _owner(principal),
-    )
+    statement = _NEWEST_OF_CUSTOMER if principal.customer_id else _NEWEST_OF_PARTNER
+    found = await connection.execute(statement, _owner(principal))
     return [_record(row) for row in found]
 
 
@@ -128,44 +177,43 @@ async def save(connection: AsyncConnection, record: SubscriptionRecord) -> Subsc
     saved = await connection.execute(
         _SAVE,
         {
-            "id": record.id,
-            "event_type": record.event_type,
-            "callback_url": record.callback_url,
-            "description": record.description,
-            "status": record.status.value,
+            "subscription_id": record.id,
+            "new_event_type": record.event_type,
+            "new_callback_url": record.callback_url,
+            "new_description": record.description,
+            "new_status": record.status.value,
         },
     )
     return _record(saved.one())
 
 
 async def delete(connection: AsyncConnection, subscription_id: UUID) -> None:
-    """Its row stays, without secrets: what was delivered refers to it."""
-    await connection.execute(
-        text(
-            "UPDATE subscription SET status = 'deleted', secret = '', previous_secret = NULL,"
-            " previous_secret_expires_at = NULL, updated_at = greatest(updated_at, clock_timestamp())"
-            " WHERE id = :id"
-        ),
-        {"id": subscription_id},
+    """Mark it as deleted. Its row stays, without secrets: attempts refer to it."""
+    await connection.execute(_DELETE, {"subscription_id": subscription_id})
+
+
+async def make_unavailable(
+    connection: AsyncConnection, subscription_id: UUID, generation: int, now: datetime
+) -> SubscriptionRecord | None:
+    """Make an active subscription unavailable, and lock its row. The record's `sequence` is that of the event about it.
+
+    None when it is not active, or when its endpoint was replaced since `generation`.
+    """
+    changed = await connection.execute(
+        _MAKE_UNAVAILABLE,
+        {"subscription_id": subscription_id, "generation_of_endpoint": generation, "now": now},
     )
+    row = changed.first()
+    return None if row is None else _record(row)
 
 
 async def reset_endpoint(connection: AsyncConnection, subscription_id: UUID) -> None:
-    """Take its endpoint for new: know nothing of how it has been doing, nor learn it from what is under way. Its row is
-    locked.
+    """Replace the endpoint: forget its health, and ignore what attempts under way will say of it. The subscription's
+    row is locked.
     """
-    values = {"id": subscription_id}
-    await connection.execute(
-        text("UPDATE subscription SET generation = generation + 1 WHERE id = :id"), values
-    )
-    await connection.execute(text("DELETE FROM endpoint WHERE subscription_id = :id"), values)
-    await _add_endpoint(connection, subscription_id)
-
-
-async def _add_endpoint(connection: AsyncConnection, subscription_id: UUID) -> None:
-    await connection.execute(
-        text("INSERT INTO endpoint (subscription_id) VALUES (:id)"), {"id": subscription_id}
-    )
+    await connection.execute(_NEXT_GENERATION, {"subscription_id": subscription_id})
+    await connection.execute(_REMOVE_ENDPOINT, {"id": subscription_id})
+    await connection.execute(_ADD_ENDPOINT, {"subscription_id": subscription_id})
 
 
 async def rotate_secret(
@@ -173,18 +221,14 @@ async def rotate_secret(
 ) -> SubscriptionRecord:
     """The secret becomes the previous one, in place of an earlier one, for as long as `overlap`."""
     rotated = await connection.execute(
-        _ROTATE,
-        {"id": subscription_id, "secret": secret, "overlap": overlap},
+        _ROTATE, {"subscription_id": subscription_id, "new_secret": secret, "overlap": overlap}
     )
     return _record(rotated.one())
 
 
 async def next_sequence(connection: AsyncConnection, subscription_id: UUID) -> int:
-    """Of the next event about the subscription itself. Its row is locked."""
-    advanced = await connection.execute(
-        text("UPDATE subscription SET sequence = sequence + 1 WHERE id = :id RETURNING sequence"),
-        {"id": subscription_id},
-    )
+    """The sequence of the next event about the subscription itself. Its row is locked."""
+    advanced = await connection.execute(_NEXT_SEQUENCE, {"subscription_id": subscription_id})
     return int(advanced.scalar_one())
 
 
@@ -192,15 +236,6 @@ def _owner(principal: Principal) -> dict[str, Any]:
     return {"tenant": principal.tenant, "customer_id": principal.customer_id}
 
 
-def _owned_by(principal: Principal) -> str:
-    # Each form by itself can use the index.
-    customer = "customer_id = :customer_id" if principal.customer_id else _NO_CUSTOMER
-    return f"tenant = :tenant AND {customer} AND status <> 'deleted'"
-
-
-_NO_CUSTOMER = "customer_id IS NULL AND CAST(:customer_id AS text) IS NULL"
-
-
-def _record(row: Row[Any]) -> SubscriptionRecord:
+def _record(row: Row[*tuple[Any, ...]]) -> SubscriptionRecord:
     values = row._asdict()
     return SubscriptionRecord(**{**values, "status": SubscriptionStatus(values["status"])})

@@ -21,11 +21,11 @@ import asyncpg
 from libs.persistence.engine import Database, open_database
 from libs.persistence.sealing import Keyring
 from services.webhook_dispatcher.engine.allocation import allocate, in_turn, most_due
-from services.webhook_dispatcher.engine.days import Days
-from services.webhook_dispatcher.engine.dispatcher import POLL_SECONDS
+from services.webhook_dispatcher.engine.due_subscriptions import POLL_SECONDS
 from services.webhook_dispatcher.engine.rules import Rules
 from services.webhook_dispatcher.repository import claims, finishing
 from services.webhook_dispatcher.repository.claims import Claimed
+from services.webhook_dispatcher.repository.partitions import Partitions
 from services.webhook_dispatcher.signing_secrets import new_secret
 from tests.benchmarks.bench import Bench
 from tests.benchmarks.dispatching import DISPATCHER
@@ -136,7 +136,7 @@ async def _backlog(bench: Bench, count: int) -> AsyncIterator[_Backlog]:
     database = open_database(url, "bench")
     try:
         today = datetime.now(UTC).date()
-        await Days(database).ensure("attempt", [today, today + timedelta(days=1)])
+        await Partitions(database).ensure("attempt", [today, today + timedelta(days=1)])
         endpoints = [("https://example.com/", new_secret())] * SUBSCRIPTIONS
         subscribers = await subscribe(database, keyring, endpoints)
         await fill_events(

@@ -7,11 +7,10 @@ from typing import Any
 
 import pytest
 
-from services.webhook_dispatcher.engine.death import is_dead, may_be_dead
+from services.webhook_dispatcher.engine.health import is_dead, may_be_dead
 from services.webhook_dispatcher.engine.rules import RETRY_SECONDS
 from services.webhook_dispatcher.engine.schedule import whole_seconds
-from services.webhook_dispatcher.repository.dead_endpoints import Standing
-from services.webhook_dispatcher.repository.healths import Health
+from services.webhook_dispatcher.repository.endpoints import Health, Standing
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 

@@ -8,7 +8,7 @@ import pytest
 
 from services.webhook_dispatcher.engine.health import after_attempt
 from services.webhook_dispatcher.ports import Attempt, Verdict
-from services.webhook_dispatcher.repository.healths import Health
+from services.webhook_dispatcher.repository.endpoints import Health
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 MISSES = (Verdict.TIMED_OUT, Verdict.UNREACHABLE)

@@ -9,7 +9,8 @@ import pytest
 
 from libs.persistence.engine import open_database
 from libs.persistence.sealing import Keyring
-from services.webhook_dispatcher.engine.dispatcher import POLL_SECONDS, Dispatcher
+from services.webhook_dispatcher.engine.dispatcher import Dispatcher
+from services.webhook_dispatcher.engine.due_subscriptions import POLL_SECONDS
 from services.webhook_dispatcher.engine.rules import Rules
 from services.webhook_dispatcher.engine.signing import Signer
 from services.webhook_dispatcher.ports import Attempt, Post

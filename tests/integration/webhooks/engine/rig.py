@@ -24,11 +24,11 @@ from libs.runtime.process import Process
 from services.webhook_dispatcher.adapters.allowance import Allowance
 from services.webhook_dispatcher.adapters.callback_urls import Rules as UrlRules
 from services.webhook_dispatcher.adapters.poster import Timeouts, open_poster
-from services.webhook_dispatcher.engine.days import Days
 from services.webhook_dispatcher.engine.rules import Rules
 from services.webhook_dispatcher.engine.run import run_engine
 from services.webhook_dispatcher.ports import Poster
 from services.webhook_dispatcher.repository import claims
+from services.webhook_dispatcher.repository.partitions import Partitions
 from services.webhook_dispatcher.signing_secrets import new_secret, seal_secret
 from tests.integration.webhooks.engine.receiver import Receiver
 from tests.support.waiting import eventually
@@ -234,7 +234,7 @@ def an_event(
 
 async def claimed(rig: Rig, subscription_id: UUID, ids: list[UUID], claim: UUID) -> None:
     """Held deliveries that are in flight, in the table in this order."""
-    await Days(rig.database).ensure("attempt", [datetime.now(UTC).date()])
+    await Partitions(rig.database).ensure("attempt", [datetime.now(UTC).date()])
     for delivery_id in ids:
         await rig.change(
             "INSERT INTO delivery (id, subscription_id, tenant, event_day, event_id, event_type, state, held_at,"

@@ -9,9 +9,9 @@ from uuid import UUID, uuid4
 
 from sqlalchemy import text
 
-from services.webhook_dispatcher.engine.days import Days
 from services.webhook_dispatcher.repository import finishing, recovery
 from services.webhook_dispatcher.repository.finishing import Ending
+from services.webhook_dispatcher.repository.partitions import Partitions
 from services.webhook_dispatcher.repository.recovery import BEGINNING, Failure, Held
 from tests.integration.webhooks.engine.rig import Rig, claimed
 from tests.support.waiting import eventually
@@ -58,7 +58,7 @@ async def test_a_failure_is_of_the_moment_at_which_it_is_recorded(rig: Rig) -> N
     subscription, claim, now = await rig.subscribe("/a"), uuid4(), datetime.now(UTC)
     ids = [uuid4()]
     await claimed(rig, subscription, ids, claim)
-    await Days(rig.database).ensure("attempt", [(now - HOUR).date()])
+    await Partitions(rig.database).ensure("attempt", [(now - HOUR).date()])
 
     await finish(rig, ids, claim, "failed", attempted_at=now - HOUR)
 

@@ -9,7 +9,7 @@ from uuid import UUID
 
 import pytest
 
-from services.webhook_dispatcher.engine import giving_up
+from services.webhook_dispatcher.engine import unavailability
 from services.webhook_dispatcher.engine.rules import RETRY_SECONDS, Rules
 from tests.integration.webhooks.engine.rig import Rig, an_event
 from tests.support.waiting import eventually
@@ -168,7 +168,7 @@ async def test_an_answer_opens_the_breaker_and_everything_that_waited_is_deliver
 async def test_an_endpoint_that_has_been_dead_for_days_becomes_unavailable(
     rig: Rig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(giving_up, "LOOK_SECONDS", 0.1)
+    monkeypatch.setattr(unavailability, "LOOK_SECONDS", 0.1)
     subscription = await rig.subscribe("/dead", event_type="*")
     await rig.subscribe("/other", event_type="webhook_subscription")
     rig.receiver.statuses["/dead"] = 500

@@ -9,15 +9,16 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from services.webhook_dispatcher.engine.days import Days
-from services.webhook_dispatcher.engine.finisher import Finisher
-from services.webhook_dispatcher.engine.giving_up import GivingUp
+from services.webhook_dispatcher.engine.attempts import AttemptRecorder
+from services.webhook_dispatcher.engine.claiming import LeasedDelivery
+from services.webhook_dispatcher.engine.delivering import AttemptedDelivery
 from services.webhook_dispatcher.engine.rules import Rules
-from services.webhook_dispatcher.engine.sent import Leased, Sent
+from services.webhook_dispatcher.engine.unavailability import Unavailability
 from services.webhook_dispatcher.ports import Attempt, Verdict
 from services.webhook_dispatcher.repository import finishing
 from services.webhook_dispatcher.repository.claims import Candidate, Claimed
 from services.webhook_dispatcher.repository.finishing import Ending
+from services.webhook_dispatcher.repository.partitions import Partitions
 from tests.integration.webhooks.engine.rig import Rig, claimed
 from tests.support.waiting import eventually
 
@@ -69,18 +70,20 @@ async def test_what_was_claimed_anew_while_its_first_attempt_waited_is_recorded_
     """Both are there to be recorded: during an outage that is longer than a lease, that comes about."""
     subscription, delivery, second = await rig.subscribe("/a"), uuid4(), uuid4()
     await claimed(rig, subscription, [delivery], second)
-    days, rules = Days(rig.database), Rules()
-    giving_up = GivingUp(rig.database, days, rules, rig.clock, lambda: None)
-    done: list[Sent] = []
-    finisher = Finisher(rig.database, days, giving_up, rules, rig.clock, lambda: 0.5, done.extend)
-    finisher.add(sent(rig, subscription, delivery, uuid4(), "of the first claim"))
-    finisher.add(sent(rig, subscription, delivery, second, "of the second"))
+    partitions, rules = Partitions(rig.database), Rules()
+    unavailability = Unavailability(rig.database, partitions, rules, rig.clock, lambda: None)
+    done: list[AttemptedDelivery] = []
+    recorder = AttemptRecorder(
+        rig.database, partitions, unavailability, rules, rig.clock, lambda: 0.5, done.extend
+    )
+    recorder.add(attempted(rig, subscription, delivery, uuid4(), "of the first claim"))
+    recorder.add(attempted(rig, subscription, delivery, second, "of the second"))
 
     async def all_done() -> bool:
         assert not running.done(), running.exception()
         return len(done) == 2
 
-    running = asyncio.create_task(finisher.run())
+    running = asyncio.create_task(recorder.run())
     try:
         await eventually("both are done with", all_done)
     finally:
@@ -92,7 +95,9 @@ async def test_what_was_claimed_anew_while_its_first_attempt_waited_is_recorded_
     assert await rig.deliveries(subscription) == []
 
 
-def sent(rig: Rig, subscription: UUID, delivery: UUID, claim: UUID, answer: str) -> Sent:
+def attempted(
+    rig: Rig, subscription: UUID, delivery: UUID, claim: UUID, answer: str
+) -> AttemptedDelivery:
     now = rig.clock()
     to = Candidate(subscription, "t_1", "", b"", None, None, 0, False, False, 0, 1, now)
     what = Claimed(delivery, subscription, now.date(), uuid4(), 0, now, now, b"{}")
@@ -103,4 +108,4 @@ def sent(rig: Rig, subscription: UUID, delivery: UUID, claim: UUID, answer: str)
         response_status=200,
         response_body=answer,
     )
-    return Sent(Leased(what, to, claim, 0.0), attempt)
+    return AttemptedDelivery(LeasedDelivery(what, to, claim, 0.0, b"{}"), attempt)

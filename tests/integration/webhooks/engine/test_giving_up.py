@@ -10,11 +10,10 @@ from uuid import UUID
 import pytest
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from services.webhook_dispatcher.engine.death import FAILED_EVENTS, NO_SUCCESS, is_dead
+from services.webhook_dispatcher.engine.health import FAILED_EVENTS, NO_SUCCESS, is_dead
 from services.webhook_dispatcher.engine.rules import Rules
-from services.webhook_dispatcher.repository import dead_endpoints, deliveries, subscriptions
-from services.webhook_dispatcher.repository.dead_endpoints import Standing
-from services.webhook_dispatcher.repository.healths import Health
+from services.webhook_dispatcher.repository import endpoints, strays, subscriptions
+from services.webhook_dispatcher.repository.endpoints import Health, Standing
 from tests.integration.webhooks.engine.rig import Rig, an_event
 from tests.support.pace import pace
 from tests.support.waiting import eventually
@@ -30,14 +29,16 @@ async def test_what_is_pending_of_a_subscription_that_is_given_up_holds_up_nobod
     gone = await rig.subscribe("/gone", tenant="t_1")
     well = await rig.subscribe("/well", tenant="t_2")
     rig.receiver.statuses["/gone"] = 410
-    holding, go_on, hold = asyncio.Event(), asyncio.Event(), deliveries.hold
+    holding, go_on, change = asyncio.Event(), asyncio.Event(), strays.change
 
-    async def hold_for_long(connection: AsyncConnection, subscription_id: UUID, most: int) -> int:
+    async def change_for_long(
+        connection: AsyncConnection, subscription_id: UUID, status: strays.Status, most: int
+    ) -> int | None:
         holding.set()
         await go_on.wait()
-        return await hold(connection, subscription_id, most)
+        return await change(connection, subscription_id, status, most)
 
-    monkeypatch.setattr(deliveries, "hold", hold_for_long)
+    monkeypatch.setattr(strays, "change", change_for_long)
 
     async with rig.engine() as publisher:
         await publisher.publish([an_event(tenant="t_1")])
@@ -60,13 +61,13 @@ async def test_a_failing_endpoint_is_looked_at_once_however_much_fails_there(
 ) -> None:
     subscription = await rig.subscribe("/failing")
     rig.receiver.statuses["/failing"] = 500
-    looks, standing = [], dead_endpoints.standing
+    looks, standing = [], endpoints.standing
 
     async def noted(connection: AsyncConnection, subscription_id: UUID, **asked: Any) -> Standing:
         looks.append(subscription_id)
         return await standing(connection, subscription_id, **asked)
 
-    monkeypatch.setattr(dead_endpoints, "standing", noted)
+    monkeypatch.setattr(endpoints, "standing", noted)
 
     async with rig.engine(Rules(retry_seconds=())) as publisher:
         await publisher.publish([an_event(n) for n in range(100)])
@@ -89,7 +90,7 @@ async def test_a_new_url_of_an_old_subscription_has_five_days_for_its_first_succ
 
     async with rig.database.transaction() as connection:
         await subscriptions.reset_endpoint(connection, subscription)
-        known = await dead_endpoints.standing(
+        known = await endpoints.standing(
             connection, subscription, due_before=rig.clock(), most=FAILED_EVENTS
         )
 

@@ -6,15 +6,15 @@ import asyncio
 import time
 from uuid import UUID, uuid4
 
-from services.webhook_dispatcher.engine.days import Days
 from services.webhook_dispatcher.engine.dispatcher import Dispatcher
-from services.webhook_dispatcher.engine.giving_up import GivingUp
 from services.webhook_dispatcher.engine.retention import Retention
 from services.webhook_dispatcher.engine.rules import POST_SECONDS, Rules
 from services.webhook_dispatcher.engine.signing import Signer
+from services.webhook_dispatcher.engine.unavailability import Unavailability
 from services.webhook_dispatcher.engine.upkeep import Upkeep
 from services.webhook_dispatcher.ports import Attempt, Post
 from services.webhook_dispatcher.repository import claims, recording
+from services.webhook_dispatcher.repository.partitions import Partitions
 from tests.integration.webhooks.engine.rig import Rig, an_event
 from tests.support.waiting import eventually
 
@@ -23,7 +23,7 @@ async def record(rig: Rig) -> None:
     """An event with its deliveries, due now."""
     arrival = recording.arrival_of(an_event())
     assert arrival is not None
-    await Days(rig.database).ensure("event", {arrival.day})
+    await Partitions(rig.database).ensure("event", {arrival.day})
     async with rig.database.transaction() as connection:
         await recording.record_batch(connection, [arrival], rig.clock())
 
@@ -35,17 +35,21 @@ async def received(rig: Rig, path: str, count: int) -> bool:
 async def test_a_clock_that_is_ahead_ends_nobodys_lease(rig: Rig) -> None:
     subscription = await rig.subscribe("/a")
     await record(rig)
-    days, rules = Days(rig.database), Rules()
-    giving_up = GivingUp(rig.database, days, rules, rig.clock, lambda: None)
+    partitions, rules = Partitions(rig.database), Rules()
+    unavailability = Unavailability(rig.database, partitions, rules, rig.clock, lambda: None)
     keeper = Upkeep(
-        rig.database, days, giving_up, Retention(rig.database, days, rules.retention), lambda: None
+        rig.database,
+        partitions,
+        unavailability,
+        Retention(rig.database, partitions, rules.retention),
+        lambda: None,
     )
     await rig.take(subscription)
 
     rig.clock.advance(minutes=10)
-    freed_by_a_clock = await keeper.sweep()
+    freed_by_a_clock = await keeper.free_leases()
     await rig.leases_end()
-    freed_by_the_database = await keeper.sweep()
+    freed_by_the_database = await keeper.free_leases()
 
     assert (freed_by_a_clock, freed_by_the_database) == (0, 1)
 

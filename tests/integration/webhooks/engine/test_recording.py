@@ -12,20 +12,19 @@ from structlog.testing import capture_logs
 from uuid_utils import uuid7
 
 from libs.persistence.leadership import leadership
-from services.webhook_dispatcher.engine.days import Days
-from services.webhook_dispatcher.engine.giving_up import GivingUp
 from services.webhook_dispatcher.engine.retention import Retention
 from services.webhook_dispatcher.engine.rules import Rules
+from services.webhook_dispatcher.engine.unavailability import Unavailability
 from services.webhook_dispatcher.engine.upkeep import LEASE, TABLES, Upkeep
 from services.webhook_dispatcher.repository import deliveries, partitions, recording
-from services.webhook_dispatcher.repository.partitions import Partitioned
+from services.webhook_dispatcher.repository.partitions import Partitioned, Partitions
 from services.webhook_dispatcher.repository.recording import Arrival
 from tests.integration.webhooks.engine.rig import Rig, an_event
 from tests.support.waiting import eventually
 
 
 async def have_today(rig: Rig) -> None:
-    await Days(rig.database).ensure("event", [datetime.now(UTC).date()])
+    await Partitions(rig.database).ensure("event", [datetime.now(UTC).date()])
 
 
 def arrivals(count: int) -> list[Arrival]:
@@ -146,10 +145,14 @@ async def eventually_waiting(rig: Rig) -> None:
 
 
 def upkeep(rig: Rig) -> Upkeep:
-    days, rules = Days(rig.database), Rules()
-    giving_up = GivingUp(rig.database, days, rules, rig.clock, lambda: None)
+    partitions, rules = Partitions(rig.database), Rules()
+    unavailability = Unavailability(rig.database, partitions, rules, rig.clock, lambda: None)
     return Upkeep(
-        rig.database, days, giving_up, Retention(rig.database, days, rules.retention), lambda: None
+        rig.database,
+        partitions,
+        unavailability,
+        Retention(rig.database, partitions, rules.retention),
+        lambda: None,
     )
 
 
@@ -176,7 +179,7 @@ async def test_events_of_the_days_that_are_kept_stay_and_older_ones_go(rig: Rig)
     today = datetime.now(UTC).date()
     days = [today - timedelta(days=n) for n in (30, 31)]
     for table in TABLES:
-        await Days(rig.database).ensure(table, days)
+        await Partitions(rig.database).ensure(table, days)
 
     await upkeep(rig).keep()
 
@@ -192,7 +195,7 @@ async def test_a_process_whose_clock_is_wrong_drops_what_is_old_by_the_databases
     await record_one(rig)
     old = datetime.now(UTC).date() - timedelta(days=40)
     for table in TABLES:
-        await Days(rig.database).ensure(table, [old])
+        await Partitions(rig.database).ensure(table, [old])
     rig.clock.advance(days=days)
 
     async def old_days_are_gone() -> bool:
@@ -254,7 +257,7 @@ async def waits_or_is_over(rig: Rig, task: asyncio.Task[None]) -> bool:
 
 async def drop_before(rig: Rig, first_kept: date) -> None:
     """As the upkeep does, with another first day that is kept."""
-    retention = Retention(rig.database, Days(rig.database), Rules().retention)
+    retention = Retention(rig.database, Partitions(rig.database), Rules().retention)
     async with leadership(rig.database, LEASE) as term:
         await retention.drop_before(first_kept, term)
 

@@ -11,11 +11,11 @@ import pytest
 
 from libs.contracts.principal import Family, Principal
 from libs.contracts.webhook_views import SubscriptionStatus
-from services.webhook_dispatcher.engine.days import Days
-from services.webhook_dispatcher.engine.giving_up import GivingUp
 from services.webhook_dispatcher.engine.health import BREAKER_ATTEMPTS
 from services.webhook_dispatcher.engine.rules import Rules
-from services.webhook_dispatcher.repository import healths, recording, subscriptions
+from services.webhook_dispatcher.engine.unavailability import Unavailability
+from services.webhook_dispatcher.repository import endpoints, recording, subscriptions
+from services.webhook_dispatcher.repository.partitions import Partitions
 from tests.integration.webhooks.engine.rig import Rig, an_event
 from tests.support.waiting import eventually
 
@@ -88,21 +88,21 @@ async def test_timeouts_at_the_url_before_do_not_close_the_breaker_of_the_new_on
     assert (endpoint.unreachable_in_a_row, endpoint.open_until) == (0, None)
 
 
-@pytest.mark.parametrize("wants_nothing", [True, False])
+@pytest.mark.parametrize("is_gone", [True, False])
 async def test_what_was_learned_of_the_endpoint_before_gives_up_no_other(
-    rig: Rig, wants_nothing: bool
+    rig: Rig, is_gone: bool
 ) -> None:
-    days, rules = Days(rig.database), Rules()
-    giving_up = GivingUp(rig.database, days, rules, rig.clock, lambda: None)
+    partitions, rules = Partitions(rig.database), Rules()
+    unavailability = Unavailability(rig.database, partitions, rules, rig.clock, lambda: None)
     subscription = await rig.subscribe("/old")
     await rig.change(
         "UPDATE endpoint SET last_success_at = :at, failing_since = :at, failed_events = 100",
         at=rig.clock() - timedelta(days=6),
     )
     async with rig.database.driver() as connection:
-        health = (await healths.read(connection, [subscription]))[subscription]
+        health = (await endpoints.read(connection, [subscription]))[subscription]
 
     await another_url(rig, subscription)
-    await giving_up.consider(subscription, health, wants_nothing=wants_nothing)
+    await unavailability.consider(subscription, health, is_gone=is_gone)
 
     assert await rig.status(subscription) == "active"

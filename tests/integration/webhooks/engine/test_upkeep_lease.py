@@ -8,30 +8,30 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from libs.persistence.leadership import LeadershipLost, leadership
-from services.webhook_dispatcher.engine.days import Days
-from services.webhook_dispatcher.engine.giving_up import GivingUp
 from services.webhook_dispatcher.engine.retention import Retention
 from services.webhook_dispatcher.engine.rules import Rules
+from services.webhook_dispatcher.engine.unavailability import Unavailability
 from services.webhook_dispatcher.engine.upkeep import LEASE, Upkeep
 from services.webhook_dispatcher.repository import partitions
+from services.webhook_dispatcher.repository.partitions import Partitions
 from tests.integration.webhooks.engine.rig import Rig
 from tests.support.pace import pace
 
 
-class Freezing(GivingUp):
+class Freezing(Unavailability):
     """Stands still before anything is dropped, until it is told to go on."""
 
-    def __init__(self, rig: Rig, days: Days) -> None:
+    def __init__(self, rig: Rig, days: Partitions) -> None:
         super().__init__(rig.database, days, Rules(), rig.clock, lambda: None)
         self.frozen, self.thawed = asyncio.Event(), asyncio.Event()
 
-    async def go_on(self) -> None:
+    async def change_strays(self) -> None:
         self.frozen.set()
         await self.thawed.wait()
 
 
 async def test_an_upkeep_whose_lease_was_taken_drops_no_partition(rig: Rig) -> None:
-    days = Days(rig.database)
+    days = Partitions(rig.database)
     old = datetime.now(UTC).date() - timedelta(days=60)
     await days.ensure("event", [old])
     await days.ensure("attempt", [old])

@@ -1,5 +1,6 @@
-"""A change and what the caller is told of it, committed together: a command that is driven again has no second
-effect.
+"""The outcome of a command, committed with its effect: a command that is driven again has no second effect.
+
+Outcomes are purged with the command's row of the inbox.
 """
 
 from __future__ import annotations
@@ -8,6 +9,8 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 from uuid import UUID
 
+from sqlalchemy import bindparam, select
+from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.contracts.exact_json import decode, encode
@@ -15,19 +18,25 @@ from libs.contracts.model import Model
 from libs.contracts.sensitive import Sealer, SensitiveShape, open_payload, seal_payload
 from libs.handling.commands import Drive
 from libs.runtime.crash import crash_point
-from services.webhook_dispatcher.repository import outcomes
+from services.webhook_dispatcher.tables import outcome as table
 
 ModelT = TypeVar("ModelT", bound=Model)
 
+_FIND = select(table.c.data).where(table.c.command_id == bindparam("id"))
+_INSERT = insert(table)
+_RECORD = _INSERT.on_conflict_do_update(
+    index_elements=[table.c.command_id], set_={"data": _INSERT.excluded.data}
+)
 
-class Once:
-    """Remembers the outcome of each command; what is sensitive in it is sealed."""
+
+class Outcomes:
+    """Records the outcome of each command, its sensitive fields sealed."""
 
     def __init__(self, sealer: Sealer) -> None:
         self._sealer = sealer
 
     async def recall(self, drive: Drive, model: type[ModelT]) -> ModelT | None:
-        """What an earlier drive of the command did; None when there was none, or it had no effect."""
+        """The outcome of an earlier drive of the command; None when there was none, or it had no effect."""
         if drive.attempt == 1:
             return None
         async with drive.database.transaction() as connection:
@@ -39,7 +48,7 @@ class Once:
         model: type[ModelT],
         act: Callable[[AsyncConnection], Awaitable[ModelT]],
     ) -> ModelT:
-        """Act in one transaction, unless an earlier drive did."""
+        """Act in one transaction, unless an earlier drive has an outcome."""
 
         async def unless_done(connection: AsyncConnection, known: ModelT | None) -> ModelT:
             return known or await act(connection)
@@ -52,7 +61,7 @@ class Once:
         model: type[ModelT],
         act: Callable[[AsyncConnection, ModelT | None], Awaitable[ModelT]],
     ) -> ModelT:
-        """Go on, in one transaction, from where the command came so far; None at its beginning."""
+        """Go on, in one transaction, from the outcome so far, which is None at the beginning of a command."""
         async with drive.transaction() as connection:
             known = await self._find(connection, drive.command_id, model)
             done = await act(connection, known)
@@ -65,7 +74,8 @@ class Once:
     async def _find(
         self, connection: AsyncConnection, command_id: UUID, model: type[ModelT]
     ) -> ModelT | None:
-        data = await outcomes.find(connection, command_id)
+        found = await connection.execute(_FIND, {"id": command_id})
+        data = found.scalar_one_or_none()
         if data is None:
             return None
         sealed = decode(data)
@@ -78,7 +88,7 @@ class Once:
     async def _record(self, connection: AsyncConnection, command_id: UUID, done: Model) -> None:
         shape, context = SensitiveShape.of(type(done)), _context(command_id)
         sealed = seal_payload(shape, done.model_dump(), self._sealer, context)
-        await outcomes.record(connection, command_id, encode(sealed))
+        await connection.execute(_RECORD, {"command_id": command_id, "data": encode(sealed)})
 
 
 def _context(command_id: UUID) -> str:

@@ -1,4 +1,4 @@
-"""Going on when the database is back."""
+"""Repeating what failed because the database was not available."""
 
 from __future__ import annotations
 
@@ -15,8 +15,12 @@ RETRY_SECONDS = 0.5
 ResultT = TypeVar("ResultT")
 
 
-async def until_done(what: str, act: Callable[[], Awaitable[ResultT]]) -> ResultT:
-    """What `act` returns, tried again for as long as the database is away. Anything else that it raises is a fault."""
+async def until_available(what: str, act: Callable[[], Awaitable[ResultT]]) -> ResultT:
+    """The result of `act`, called again for as long as the database is not available. Other errors are raised.
+
+    Args:
+        what: for the log.
+    """
     while True:
         try:
             return await act()

@@ -1,0 +1,205 @@
+"""Recording attempts in batches: those that end while a batch is written go into the next."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter, deque
+from collections.abc import Callable, Collection, Mapping, Sequence
+from datetime import UTC, datetime
+from uuid import UUID
+
+import structlog
+
+from libs.persistence.engine import Database
+from libs.runtime.crash import crash_point
+from services.webhook_dispatcher.engine.database_retries import until_available
+from services.webhook_dispatcher.engine.delivering import AttemptedDelivery
+from services.webhook_dispatcher.engine.health import after_attempt, ended_at, may_be_dead
+from services.webhook_dispatcher.engine.rules import Rules
+from services.webhook_dispatcher.engine.schedule import Random, next_attempt_at
+from services.webhook_dispatcher.engine.unavailability import Unavailability
+from services.webhook_dispatcher.metrics import ATTEMPTS, CLAIMS_LOST, CONCLUDED
+from services.webhook_dispatcher.ports import Verdict
+from services.webhook_dispatcher.repository import endpoints, finishing
+from services.webhook_dispatcher.repository.endpoints import Health
+from services.webhook_dispatcher.repository.finishing import Ending
+from services.webhook_dispatcher.repository.partitions import Partitions
+
+BATCH = 256
+
+
+class AttemptRecorder:
+    """Records one batch at a time. At most as many attempts wait as the dispatcher has slots.
+
+    Args:
+        recorded: called with each batch when it is recorded.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        partitions: Partitions,
+        unavailability: Unavailability,
+        rules: Rules,
+        clock: Callable[[], datetime],
+        random: Random,
+        recorded: Callable[[Sequence[AttemptedDelivery]], None],
+    ) -> None:
+        self._database = database
+        self._partitions = partitions
+        self._unavailability = unavailability
+        self._rules = rules
+        self._clock = clock
+        self._random = random
+        self._recorded = recorded
+        self._waiting: deque[AttemptedDelivery] = deque()
+        self._any = asyncio.Event()
+        self._log = structlog.get_logger("webhooks")
+
+    def add(self, attempted: AttemptedDelivery) -> None:
+        self._waiting.append(attempted)
+        self._any.set()
+
+    async def run(self) -> None:
+        """Work for ever."""
+        while True:
+            await self._any.wait()
+            batch = self._next_batch()
+            if not self._waiting:
+                self._any.clear()
+            await self.write(batch)
+            self._recorded(batch)
+
+    def _next_batch(self) -> list[AttemptedDelivery]:
+        """Each delivery once: after its lease ended, it may have been claimed and attempted again before this one is
+        recorded.
+        """
+        batch: dict[UUID, AttemptedDelivery] = {}
+        while self._waiting and len(batch) < BATCH:
+            if self._waiting[0].leased.delivery.id in batch:
+                break
+            attempted = self._waiting.popleft()
+            batch[attempted.leased.delivery.id] = attempted
+        return list(batch.values())
+
+    async def write(self, batch: Sequence[AttemptedDelivery]) -> None:
+        """Return when the batch is recorded, and subscriptions whose endpoint answered 410 are unavailable."""
+        endings = [self._ending(attempted) for attempted in batch]
+        recorded, known = await until_available("finish", lambda: self._commit(batch, endings))
+        self._count(batch, endings, recorded)
+        now = self._clock()
+        gone = {
+            (attempted.leased.delivery.subscription_id, attempted.leased.to.generation)
+            for attempted in batch
+            if attempted.attempt.verdict is Verdict.GONE
+            and attempted.leased.delivery.id in recorded
+        }
+        for subscription_id, health in known.items():
+            is_gone = (subscription_id, health.generation) in gone
+            if is_gone or may_be_dead(health, now):
+                await self._unavailability.consider(subscription_id, health, is_gone=is_gone)
+
+    def _ending(self, attempted: AttemptedDelivery) -> Ending:
+        attempt, delivery = attempted.attempt, attempted.leased.delivery
+        due_at = None
+        if attempt.verdict is not Verdict.SUCCEEDED:
+            due_at = next_attempt_at(
+                self._rules.retry_seconds,
+                delivery.attempts_made + 1,
+                ended_at(attempt),
+                attempt.retry_after,
+                self._random,
+            )
+        succeeded = attempt.verdict is Verdict.SUCCEEDED
+        return Ending(
+            delivery_id=delivery.id,
+            claim=attempted.leased.claim,
+            concluded="succeeded" if succeeded else "failed" if due_at is None else None,
+            due_at=due_at,
+            attempted_at=attempt.attempted_at,
+            duration_ms=attempt.duration_ms,
+            response_status=attempt.response_status,
+            error=attempt.error,
+            response_body=attempt.response_body,
+        )
+
+    async def _commit(
+        self, batch: Sequence[AttemptedDelivery], endings: Sequence[Ending]
+    ) -> tuple[set[UUID], dict[UUID, Health]]:
+        """The ids of the deliveries that were recorded, and the health of their endpoints."""
+        days = {ending.attempted_at.astimezone(UTC).date() for ending in endings}
+        await self._partitions.ensure("attempt", days)
+        ended = list(zip(batch, endings, strict=True))
+        ids = {attempted.leased.delivery.subscription_id for attempted in batch}
+        async with self._database.driver() as connection:
+            known = await endpoints.read(connection, ids)
+            changing = _changing(known, ended)
+            if not changing:
+                crash_point("webhook_dispatcher.finishing")
+                recorded = await finishing.finish(connection, endings)
+        if changing:
+            async with self._database.driver_transaction() as connection:
+                recorded = await finishing.finish(connection, endings)
+                # Another process may have written since the first read.
+                locked = await endpoints.lock(connection, changing)
+                changed = _all_after(
+                    locked, [one for one in ended if one[1].delivery_id in recorded]
+                )
+                if changed:
+                    await endpoints.save(connection, changed)
+                crash_point("webhook_dispatcher.finishing")
+            known |= changed
+        crash_point("webhook_dispatcher.finished")
+        return recorded, known
+
+    def _count(
+        self,
+        batch: Sequence[AttemptedDelivery],
+        endings: Sequence[Ending],
+        recorded: Collection[UUID],
+    ) -> None:
+        verdicts: Counter[str] = Counter()
+        conclusions: Counter[str] = Counter()
+        for attempted, ending in zip(batch, endings, strict=True):
+            if ending.delivery_id not in recorded:
+                self._log.warning("claim_lost", delivery=str(ending.delivery_id))
+                CLAIMS_LOST.inc()
+                continue
+            verdicts[attempted.attempt.verdict.value] += 1
+            if ending.concluded is not None:
+                conclusions[ending.concluded] += 1
+        for verdict, count in verdicts.items():
+            ATTEMPTS.labels(verdict).inc(count)
+        for how, count in conclusions.items():
+            CONCLUDED.labels(how).inc(count)
+
+
+def _changing(
+    known: Mapping[UUID, Health], ended: Sequence[tuple[AttemptedDelivery, Ending]]
+) -> set[UUID]:
+    """The endpoints whose health changes by one of the attempts, each considered by itself."""
+    return {
+        attempted.leased.delivery.subscription_id
+        for attempted, ending in ended
+        if (health := known.get(attempted.leased.delivery.subscription_id)) is not None
+        and _after(health, attempted, ending) != health
+    }
+
+
+def _all_after(
+    known: Mapping[UUID, Health], ended: Sequence[tuple[AttemptedDelivery, Ending]]
+) -> dict[UUID, Health]:
+    """These healths after the attempts, in the order in which they ended."""
+    after = dict(known)
+    for attempted, ending in ended:
+        key = attempted.leased.delivery.subscription_id
+        if key in after:
+            after[key] = _after(after[key], attempted, ending)
+    return after
+
+
+def _after(health: Health, attempted: AttemptedDelivery, ending: Ending) -> Health:
+    """An attempt at an endpoint that was replaced since does not change the health of the new one."""
+    if health.generation != attempted.leased.to.generation:
+        return health
+    return after_attempt(health, attempted.attempt, failed_for_good=ending.concluded == "failed")

@@ -1,0 +1,130 @@
+"""Posting claimed deliveries to their endpoints."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+
+import structlog
+
+from libs.persistence.engine import Database
+from libs.persistence.sealing import CannotOpen
+from libs.runtime.crash import crash_point
+from libs.signing.webhook import WebhookSecretError
+from services.webhook_dispatcher.engine.claiming import LeasedDelivery
+from services.webhook_dispatcher.engine.database_retries import until_available
+from services.webhook_dispatcher.engine.signing import Signer
+from services.webhook_dispatcher.metrics import FIRST_ATTEMPT_SECONDS
+from services.webhook_dispatcher.ports import Attempt, Poster, Verdict
+from services.webhook_dispatcher.repository import claims
+
+BEGUN_AT_ONCE = 8
+"""Posts that begin before other tasks run: answers of endpoints and of the database. If all posts of a claim began at
+once, they would delay the next claim and the record of the last attempts: measured, a tenth of the rate.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptedDelivery:
+    leased: LeasedDelivery
+    attempt: Attempt
+
+
+class Sender:
+    """Posts deliveries in the order in which they are added, each in a task of its own.
+
+    Args:
+        low: as many deliveries ready to be posted are few.
+        attempted: called with each delivery that was attempted, whether or not it succeeded.
+        given_back: called with each delivery that was not attempted, and whose claim was released.
+        ran_low: called when the deliveries ready to be posted have become few.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        poster: Poster,
+        signer: Signer,
+        clock: Callable[[], datetime],
+        *,
+        low: int,
+        attempted: Callable[[AttemptedDelivery], None],
+        given_back: Callable[[LeasedDelivery], None],
+        ran_low: Callable[[], None],
+    ) -> None:
+        self._database = database
+        self._poster = poster
+        self._signer = signer
+        self._clock = clock
+        self._low = low
+        self._attempted = attempted
+        self._given_back = given_back
+        self._ran_low = ran_low
+        self._ready: deque[LeasedDelivery] = deque()
+        self._any_ready = asyncio.Event()
+        self._stopping = False
+        self._log = structlog.get_logger("webhooks")
+
+    @property
+    def is_low(self) -> bool:
+        return len(self._ready) <= self._low
+
+    def add(self, leased: LeasedDelivery) -> None:
+        self._ready.append(leased)
+        self._any_ready.set()
+
+    def stop(self) -> None:
+        """Begin no more posts: give back the deliveries that are ready."""
+        self._stopping = True
+
+    async def run(self) -> None:
+        """Work for ever."""
+        async with asyncio.TaskGroup() as posts:
+            while True:
+                await self._any_ready.wait()
+                was_low = self.is_low
+                for _ in range(min(BEGUN_AT_ONCE, len(self._ready))):
+                    posts.create_task(self._deliver(self._ready.popleft()), name="delivery")
+                if not self._ready:
+                    self._any_ready.clear()
+                if self.is_low and not was_low:
+                    self._ran_low()
+                await asyncio.sleep(0)
+
+    async def _deliver(self, leased: LeasedDelivery) -> None:
+        crash_point("webhook_dispatcher.claimed")
+        delivery = leased.delivery
+        if self._stopping or asyncio.get_running_loop().time() > leased.begin_before:
+            self._log.warning("given_back", delivery=str(delivery.id), stopping=self._stopping)
+            await until_available("give back", lambda: self._give_back(leased))
+            self._given_back(leased)
+            return
+        attempt = await self._attempt(leased)
+        crash_point("webhook_dispatcher.posted")
+        if delivery.attempts_made == 0:
+            waited = attempt.attempted_at - delivery.created_at
+            FIRST_ATTEMPT_SECONDS.observe(max(0.0, waited.total_seconds()))
+        self._attempted(AttemptedDelivery(leased, attempt))
+
+    async def _give_back(self, leased: LeasedDelivery) -> None:
+        async with self._database.driver() as connection:
+            await claims.give_back(connection, [leased.delivery.id], leased.claim)
+
+    async def _attempt(self, leased: LeasedDelivery) -> Attempt:
+        now = self._clock()
+        try:
+            post = self._signer.post(leased.to, leased.delivery.event_id, leased.body, now)
+        except (CannotOpen, WebhookSecretError) as error:
+            self._log.error(
+                "cannot_sign", subscription=str(leased.to.subscription_id), exc_info=error
+            )
+            return Attempt(
+                verdict=Verdict.NOT_TRIED,
+                attempted_at=now,
+                duration_ms=0,
+                error="It could not be signed, and was not sent.",
+            )
+        return await self._poster.post(post)

@@ -1,0 +1,150 @@
+"""Making subscriptions unavailable: those whose endpoint is dead, or answered 410.
+
+Deliveries of an unavailable subscription are held, and `recover` sends them. An event about it goes to the subscriber's
+other subscriptions.
+
+Recording attempts waits only until an endpoint that answered 410 is sent nothing more. Background tasks find out which
+endpoints are dead, and hold the pending deliveries, which may be millions.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection
+from datetime import UTC, datetime, timedelta
+from typing import NoReturn
+from uuid import UUID
+
+import structlog
+
+from libs.persistence.engine import Database
+from libs.runtime.crash import crash_point
+from services.webhook_dispatcher.engine.database_retries import until_available
+from services.webhook_dispatcher.engine.health import FAILED_EVENTS, is_dead, may_be_dead
+from services.webhook_dispatcher.engine.rules import Rules
+from services.webhook_dispatcher.engine.schedule import whole_seconds
+from services.webhook_dispatcher.metrics import MADE_UNAVAILABLE
+from services.webhook_dispatcher.repository import endpoints, recording, strays, subscriptions
+from services.webhook_dispatcher.repository.endpoints import Health
+from services.webhook_dispatcher.repository.partitions import Partitions
+from services.webhook_dispatcher.views import subscription_event
+
+BATCH = 5000
+LOOK_SECONDS = 60.0
+"""The least time between two looks at the same endpoint."""
+
+
+class Unavailability:
+    """
+    Args:
+        wake: called when a delivery of the event about an unavailable subscription is due.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        partitions: Partitions,
+        rules: Rules,
+        clock: Callable[[], datetime],
+        wake: Callable[[], None],
+    ) -> None:
+        self._database = database
+        self._partitions = partitions
+        self._whole_schedule = timedelta(seconds=whole_seconds(rules.retry_seconds))
+        self._clock = clock
+        self._wake = wake
+        self._suspects: set[UUID] = set()
+        self._any_suspect = asyncio.Event()
+        self._any_strays = asyncio.Event()
+        self._log = structlog.get_logger("webhooks")
+
+    async def consider(self, subscription_id: UUID, health: Health, *, is_gone: bool) -> None:
+        """Make the subscription unavailable, at once if its endpoint `is_gone` (410), or soon if it is dead.
+
+        Nothing happens when the endpoint was replaced since `health` was read.
+        """
+        if is_gone:
+            await self._give_up(subscription_id, health, is_gone=True)
+        else:
+            self._suspects.add(subscription_id)
+            self._any_suspect.set()
+
+    async def look_for_ever(self) -> NoReturn:
+        """Find out which endpoints are dead. Each is looked at once in `LOOK_SECONDS` at most."""
+        while True:
+            await self._any_suspect.wait()
+            await self._look()
+            await asyncio.sleep(LOOK_SECONDS)
+
+    async def _look(self) -> None:
+        suspects, self._suspects = self._suspects, set()
+        self._any_suspect.clear()
+        healths = await until_available("look", lambda: self._healths(suspects))
+        for subscription_id, health in healths.items():
+            if may_be_dead(health, self._clock()):
+                await self._give_up(subscription_id, health, is_gone=False)
+
+    async def _healths(self, suspects: Collection[UUID]) -> dict[UUID, Health]:
+        async with self._database.driver() as connection:
+            return await endpoints.read(connection, suspects)
+
+    async def hold_for_ever(self) -> NoReturn:
+        """Hold the pending deliveries of subscriptions that this process made unavailable."""
+        while True:
+            await self._any_strays.wait()
+            self._any_strays.clear()
+            await until_available("hold", self.change_strays)
+
+    async def _give_up(self, subscription_id: UUID, health: Health, *, is_gone: bool) -> None:
+        if await until_available(
+            "unavailable",
+            lambda: self._make_unavailable(subscription_id, health, is_gone=is_gone),
+        ):
+            self._log.warning("subscription_unavailable", subscription=str(subscription_id))
+            MADE_UNAVAILABLE.inc()
+            self._wake()
+            self._any_strays.set()
+
+    async def _make_unavailable(
+        self, subscription_id: UUID, health: Health, *, is_gone: bool
+    ) -> bool:
+        now = self._clock()
+        await self._partitions.ensure("event", {datetime.now(UTC).date()})
+        async with self._database.transaction() as connection:
+            if not is_gone:
+                standing = await endpoints.standing(
+                    connection,
+                    subscription_id,
+                    due_before=now - self._whole_schedule,
+                    most=FAILED_EVENTS,
+                )
+                if not is_dead(health, standing, now):
+                    return False
+            record = await subscriptions.make_unavailable(
+                connection, subscription_id, health.generation, now
+            )
+            if record is None:
+                return False
+            # This waits for events that are being recorded by the status before: their deliveries become strays too.
+            event = subscription_event("unavailable", record, record.sequence)
+            await recording.record(connection, event)
+            crash_point("webhook_dispatcher.giving_up")
+        crash_point("webhook_dispatcher.given_up")
+        return True
+
+    async def change_strays(self) -> None:
+        """Change all strays of unavailable and deleted subscriptions, also those that a process left when it died. A
+        delivery in flight is not tried again if it fails.
+        """
+        async with self._database.transaction() as connection:
+            found = await strays.subscriptions(connection)
+        for subscription_id, status in found:
+            await self._change_strays_of(subscription_id, status)
+
+    async def _change_strays_of(self, subscription_id: UUID, status: strays.Status) -> None:
+        async def change() -> int | None:
+            async with self._database.transaction() as connection:
+                return await strays.change(connection, subscription_id, status, BATCH)
+
+        while await until_available(status, change) == BATCH:
+            pass

@@ -1,0 +1,123 @@
+"""The health of callback URLs, read and written with every batch of attempts: SQL constants over asyncpg."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import astuple, dataclass
+from datetime import datetime
+from uuid import UUID
+
+import asyncpg
+from sqlalchemy import bindparam, func, select
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from libs.persistence.tables import INSTANT
+from services.webhook_dispatcher.tables import PENDING, delivery, endpoint, subscription
+
+_READ = """
+    SELECT e.subscription_id, s.generation, e.unreachable_in_a_row, e.open_until, e.probe_seconds, e.is_slow,
+        e.last_success_at, e.failing_since, e.failed_events
+    FROM endpoint e JOIN subscription s ON s.id = e.subscription_id WHERE e.subscription_id = ANY($1)
+    """
+_LOCK = """
+    SELECT e.subscription_id, s.generation, e.unreachable_in_a_row, e.open_until, e.probe_seconds, e.is_slow,
+        e.last_success_at, e.failing_since, e.failed_events
+    FROM endpoint e JOIN subscription s ON s.id = e.subscription_id WHERE e.subscription_id = ANY($1)
+    ORDER BY e.subscription_id FOR UPDATE OF e
+    """
+_SAVE = """
+    UPDATE endpoint e SET unreachable_in_a_row = v.unreachable_in_a_row, open_until = v.open_until,
+        probe_seconds = v.probe_seconds, is_slow = v.is_slow, last_success_at = v.last_success_at,
+        failing_since = v.failing_since, failed_events = v.failed_events
+    FROM unnest($1::uuid[], $2::integer[], $3::timestamptz[], $4::double precision[], $5::boolean[],
+        $6::timestamptz[], $7::timestamptz[], $8::integer[])
+        AS v (subscription_id, unreachable_in_a_row, open_until, probe_seconds, is_slow, last_success_at,
+            failing_since, failed_events)
+    WHERE e.subscription_id = v.subscription_id
+    """
+_OVERDUE = (
+    select(delivery.c.id)
+    .where(
+        delivery.c.subscription_id == bindparam("id"),
+        delivery.c.state == PENDING,
+        delivery.c.claim.is_(None),
+        delivery.c.due_at < bindparam("due_before", type_=INSTANT),
+    )
+    .order_by(delivery.c.due_at)
+    .limit(bindparam("most"))
+    .subquery("found")
+)
+_STANDING = (
+    select(
+        func.greatest(subscription.c.created_at, endpoint.c.reset_at),
+        select(func.count()).select_from(_OVERDUE).scalar_subquery(),
+    )
+    .select_from(subscription.outerjoin(endpoint, endpoint.c.subscription_id == subscription.c.id))
+    .where(subscription.c.id == bindparam("id"))
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """What attempts have shown of an endpoint. `engine/health.py` has the rules by which it changes.
+
+    Args:
+        generation: counts the endpoints of the subscription; attempts at an earlier one do not change this health.
+        unreachable_in_a_row: attempts without an answer, since the last one that was answered.
+        open_until: the circuit breaker is open until then, and half-open afterwards; None: closed.
+        probe_seconds: how long the circuit breaker was open the last time.
+        failing_since: when the first event since the last success failed for good.
+        failed_events: how many events have failed for good since.
+    """
+
+    generation: int = 0
+    unreachable_in_a_row: int = 0
+    open_until: datetime | None = None
+    probe_seconds: float | None = None
+    is_slow: bool = False
+    last_success_at: datetime | None = None
+    failing_since: datetime | None = None
+    failed_events: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What the rule of dead endpoints needs beside the health.
+
+    Args:
+        known_since: when the subscription was created, or its endpoint was replaced.
+        overdue: pending deliveries that were due before a given moment, counted up to a given number.
+    """
+
+    known_since: datetime
+    overdue: int
+
+
+async def read(connection: asyncpg.Connection, ids: Collection[UUID]) -> dict[UUID, Health]:
+    return _by_id(await connection.fetch(_READ, list(ids)))
+
+
+async def lock(connection: asyncpg.Connection, ids: Collection[UUID]) -> dict[UUID, Health]:
+    """As `read`, locked in order of their ids until the transaction ends. An endpoint that is being replaced is left
+    out.
+    """
+    return _by_id(await connection.fetch(_LOCK, list(ids)))
+
+
+async def save(connection: asyncpg.Connection, healths: Mapping[UUID, Health]) -> None:
+    # All but the first, the generation, which is the subscription's.
+    columns = zip(*(astuple(health)[1:] for health in healths.values()), strict=True)
+    await connection.execute(_SAVE, list(healths), *(list(column) for column in columns))
+
+
+async def standing(
+    connection: AsyncConnection, subscription_id: UUID, *, due_before: datetime, most: int
+) -> Standing:
+    rows = await connection.execute(
+        _STANDING, {"id": subscription_id, "due_before": due_before, "most": most}
+    )
+    return Standing(*rows.one())
+
+
+def _by_id(rows: Sequence[asyncpg.Record]) -> dict[UUID, Health]:
+    return {subscription_id: Health(*health) for subscription_id, *health in rows}

@@ -1,0 +1,97 @@
+"""What is removed when the retention is over, besides partitions: deliveries on hold, and notes of redeliveries."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date, timedelta
+from uuid import UUID
+
+from sqlalchemy import Interval, bindparam, delete, exists, func, select, text, tuple_
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from services.webhook_dispatcher.repository.partitions import LOCK_TIMEOUT
+from services.webhook_dispatcher.tables import delivery, redelivery
+
+# A set-based statement: read as SQL, it is one thought.
+_DROP_HELD = text(
+    """
+    WITH looked_at AS (
+        SELECT id, event_day, state FROM delivery WHERE id > :after ORDER BY id LIMIT :most
+    ), dropped AS (
+        DELETE FROM delivery WHERE id = ANY(ARRAY(
+            SELECT id FROM delivery
+            WHERE id = ANY(ARRAY(SELECT id FROM looked_at WHERE event_day < :before AND state = 'held'))
+                AND state = 'held'
+            FOR UPDATE SKIP LOCKED
+        ))
+        RETURNING id
+    )
+    SELECT (SELECT count(*) FROM dropped) AS dropped,
+        ARRAY(SELECT DISTINCT event_day FROM looked_at
+            WHERE event_day < :before AND id NOT IN (SELECT id FROM dropped)) AS days_left,
+        (SELECT id FROM looked_at ORDER BY id DESC LIMIT 1) AS last
+    """
+)
+_HAS_DELIVERIES = select(exists().where(delivery.c.event_day == bindparam("day")))
+# SQLAlchemy has no expressions for these two.
+_LOCK_EVENTS = text("LOCK TABLE ONLY event IN ACCESS EXCLUSIVE MODE")
+_STATEMENT_TIMEOUT = text("SET LOCAL statement_timeout = '2s'")
+_KEY = (redelivery.c.subscription_id, redelivery.c.event_id, redelivery.c.delivery_id)
+_FORGET_REDELIVERIES = delete(redelivery).where(
+    tuple_(*_KEY).in_(
+        select(*_KEY)
+        .where(
+            redelivery.c.created_at
+            < func.statement_timestamp() - bindparam("retention", type_=Interval)
+        )
+        .limit(bindparam("most"))
+        .with_for_update(skip_locked=True)
+    )
+)
+
+
+@dataclass(frozen=True, slots=True)
+class HeldDropped:
+    """
+    Args:
+        dropped: how many.
+        days_left: the days before, of which there are other deliveries among those that were looked at.
+        last: the id of the last that was looked at, None when there was none.
+    """
+
+    dropped: int
+    days_left: frozenset[date]
+    last: UUID | None
+
+
+async def drop_held_deliveries(
+    connection: AsyncConnection, before: date, *, after: UUID, most: int
+) -> HeldDropped:
+    """Look at up to `most` deliveries in order of their ids, and remove those on hold whose event is of a day before.
+
+    All deliveries are read once a day. An index on the day would have to be written with each delivery, which costs
+    more.
+    """
+    found = await connection.execute(_DROP_HELD, {"before": before, "after": after, "most": most})
+    dropped, days_left, last = found.one()
+    return HeldDropped(int(dropped), frozenset(days_left), last)
+
+
+async def has_deliveries(connection: AsyncConnection, day: date) -> bool:
+    """Whether any delivery is left of events of the day.
+
+    None is added until the transaction ends: adding one reads its event, and `event` is locked. Reading the deliveries
+    ends after two seconds, so that the lock is short.
+    """
+    await connection.execute(LOCK_TIMEOUT)
+    await connection.execute(_STATEMENT_TIMEOUT)
+    await connection.execute(_LOCK_EVENTS)
+    return bool((await connection.execute(_HAS_DELIVERIES, {"day": day})).scalar_one())
+
+
+async def forget_redeliveries(connection: AsyncConnection, retention: timedelta, most: int) -> int:
+    """Remove up to `most` notes that are older, by the database's clock, than events within the retention. Returns how
+    many.
+    """
+    removed = await connection.execute(_FORGET_REDELIVERIES, {"retention": retention, "most": most})
+    return removed.rowcount

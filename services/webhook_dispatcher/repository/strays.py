@@ -1,0 +1,117 @@
+"""Stray deliveries: those in a state that the status of their subscription does not allow.
+
+| the subscription is | strays | they are |
+|---|---|---|
+| active | held | made pending, due now |
+| disabled, unavailable | pending | held |
+| deleted | all | removed |
+
+They may be millions, so they are changed in batches, each in a transaction in which the subscription keeps its status.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NamedTuple
+from uuid import UUID
+
+from sqlalchemy import (
+    ColumnElement,
+    Delete,
+    Select,
+    Update,
+    bindparam,
+    delete,
+    exists,
+    func,
+    null,
+    select,
+    true,
+    union_all,
+    update,
+)
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from services.webhook_dispatcher.tables import (
+    DELETED,
+    HELD,
+    PENDING,
+    UNAVAILABLE,
+    delivery,
+    subscription,
+)
+
+Status = Literal["active", "disabled", "unavailable", "deleted"]
+
+
+class _Rule(NamedTuple):
+    any_left: Select[Any]
+    change: Update | Delete
+
+
+def _rule(is_stray: ColumnElement[bool], change: Update | Delete) -> _Rule:
+    strays = select(delivery.c.id).where(
+        delivery.c.subscription_id == bindparam("of_subscription"), is_stray
+    )
+    # Locked rows are passed over, since waiting for them could be a deadlock: statements that wait for several rows
+    # lock them in order of their ids, and this one finds its rows in another.
+    some = strays.limit(bindparam("most")).with_for_update(skip_locked=True)
+    return _Rule(strays.limit(1), change.where(delivery.c.id.in_(some)))
+
+
+_HOLD = _rule(
+    delivery.c.state == PENDING,
+    update(delivery).values(state="held", held_at=func.clock_timestamp()),
+)
+_RULES: dict[Status, _Rule] = {
+    "active": _rule(
+        delivery.c.state == HELD,
+        update(delivery).values(state="pending", held_at=null(), due_at=func.clock_timestamp()),
+    ),
+    "disabled": _HOLD,
+    "unavailable": _HOLD,
+    "deleted": _rule(true(), delete(delivery)),
+}
+_KEEP_STATUS = (
+    select(subscription.c.id)
+    .where(subscription.c.id == bindparam("id"), subscription.c.status == bindparam("status"))
+    .with_for_update(read=True)
+)
+_OF_SUBSCRIPTION = delivery.c.subscription_id == subscription.c.id
+# Those in flight of an unavailable subscription are not looked for, since only the others have an index: they end soon,
+# or are found the next time.
+_SUBSCRIPTIONS = union_all(
+    select(subscription.c.id, subscription.c.status).where(
+        subscription.c.status == UNAVAILABLE,
+        exists().where(_OF_SUBSCRIPTION, delivery.c.state == PENDING, delivery.c.claim.is_(None)),
+    ),
+    select(subscription.c.id, subscription.c.status).where(
+        subscription.c.status == DELETED, exists().where(_OF_SUBSCRIPTION)
+    ),
+)
+
+
+async def change(
+    connection: AsyncConnection, subscription_id: UUID, status: Status, most: int
+) -> int | None:
+    """Change up to `most` strays, and keep the status of the subscription until the transaction ends. Returns how many
+    were changed, None when the subscription has another status.
+    """
+    kept = await connection.execute(_KEEP_STATUS, {"id": subscription_id, "status": status})
+    if kept.first() is None:
+        return None
+    changed = await connection.execute(
+        _RULES[status].change, {"of_subscription": subscription_id, "most": most}
+    )
+    return changed.rowcount
+
+
+async def any_left(connection: AsyncConnection, subscription_id: UUID, status: Status) -> bool:
+    """Whether there are strays, locked ones included."""
+    found = await connection.execute(_RULES[status].any_left, {"of_subscription": subscription_id})
+    return found.first() is not None
+
+
+async def subscriptions(connection: AsyncConnection) -> list[tuple[UUID, Status]]:
+    """Unavailable and deleted subscriptions that have strays, as after a process died while it changed them."""
+    found = await connection.execute(_SUBSCRIPTIONS)
+    return [(row.id, row.status) for row in found]
