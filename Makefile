@@ -32,6 +32,7 @@ demo: environment ## Play a business's story on the running stack
 
 check: environment ## Lint, format, types, import rules, tables against migrations
 	.venv/bin/ruff check
+	.venv/bin/ruff check --preview --select PLC2701
 	.venv/bin/ruff format --check
 	.venv/bin/mypy
 	.venv/bin/lint-imports

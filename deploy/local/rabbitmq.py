@@ -6,6 +6,7 @@ The server comes from PATH or from where Debian's package puts it; `find_server`
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import shutil
 import signal
@@ -158,31 +159,32 @@ class RabbitMQ:
 
     async def create_vhost(self, name: str) -> None:
         """A new virtual host, open to our user. `name`: letters, digits, `_` and `-`."""
-        await self._evaluate(
-            f'ok = rabbit_vhost:add(<<"{name}">>, <<"{self.user}">>), '
-            f'rabbit_auth_backend_internal:set_permissions(<<"{self.user}">>, <<"{name}">>, '
-            f'<<".*">>, <<".*">>, <<".*">>, <<"{self.user}">>).'
-        )
+        everything = {"configure": ".*", "write": ".*", "read": ".*"}
+        definitions = {
+            "vhosts": [{"name": name}],
+            "permissions": [{"user": self.user, "vhost": name, **everything}],
+        }
+        # One call where `add_vhost` and `set_permissions` are two, of 0.3 s each.
+        await self._control("import_definitions", given=json.dumps(definitions))
 
     async def delete_vhost(self, name: str) -> None:
-        """With all its queues, cutting whoever is connected."""
-        await self._evaluate(f'rabbit_vhost:delete(<<"{name}">>, <<"{self.user}">>).')
+        """With all its queues; connections to it are closed."""
+        await self._control("delete_vhost", name)
 
-    async def _evaluate(self, expression: str) -> None:
-        """One call of the command line tool (0.3 s), whatever the number of steps in it."""
+    async def _control(self, *command: str, given: str = "") -> None:
+        """Run `rabbitmqctl` with `given` as its input."""
         process = await asyncio.create_subprocess_exec(
             str(self.server.parent / "rabbitmqctl"),
             "--quiet",
-            "eval",
-            expression,
+            *command,
             env=self._env(),
-            stdin=asyncio.subprocess.DEVNULL,
+            stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,
         )
         try:
             async with asyncio.timeout(COMMAND_SECONDS):
-                output, _ = await process.communicate()
+                output, _ = await process.communicate(given.encode())
         except BaseException:
             if process.returncode is None:
                 process.kill()

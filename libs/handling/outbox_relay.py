@@ -24,7 +24,7 @@ from libs.handling.metrics import (
 )
 from libs.handling.progress import Progress
 from libs.messaging.broker import BROKER_ERRORS, Broker
-from libs.messaging.publisher import EventPublisher
+from libs.messaging.event_publisher import EventPublisher
 from libs.persistence.availability import is_away
 from libs.persistence.engine import Database
 from libs.persistence.leadership import ELECTION_SECONDS, LeadershipLost

@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager
 from typing import Protocol
 
 import structlog
-from aio_pika.exceptions import ChannelPreconditionFailed
+from aiormq import ChannelPreconditionFailed
 
 from libs.messaging.broker_errors import BROKER_ERRORS
 from libs.messaging.connection import connect

@@ -1,15 +1,25 @@
-"""Asking a service and awaiting its reply: queries in batches, commands one by one, replies on a queue of our own."""
+"""Sending queries and commands to services and awaiting their replies.
+
+| | commands | queries |
+|---|---|---|
+| travel | one by one, durable, confirmed by the broker | in batches, without confirms |
+| are bounded by | `WAITING_REPLIES` | that, and `OUTSTANDING_QUERIES` for each service |
+| on a lost session | may go on: `OutcomePending` | `Unavailable` at once |
+
+The first query of an operation on a session is confirmed all the same: so an operation for which there is no queue yet
+is `Unavailable` at once, too.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import time
+from collections import Counter
+from dataclasses import dataclass, field
 from typing import Any
 
 import structlog
-from aio_pika import DeliveryMode
-from aio_pika.abc import AbstractChannel
-from aio_pika.exceptions import ChannelInvalidStateError, DeliveryError
+from aiormq import ChannelInvalidStateError, DeliveryError
 from uuid_utils import uuid7
 
 from libs.contracts.errors import OutcomePending, ProviderTimeout, Unavailable
@@ -31,41 +41,57 @@ from libs.messaging.envelope import (
     raw,
     reply_context,
 )
-from libs.messaging.publishing import Properties, publish
+from libs.messaging.publishing import PERSISTENT, TRANSIENT, Properties, Publisher
 from libs.messaging.session import Session
 from libs.messaging.topology import COMMANDS, QUERIES, declare_exchanges
 
 QUERY_BATCH = 64
 WAITING_REPLIES = 20_000
+OUTSTANDING_QUERIES = 1024
+"""Of one process to one service: four times what a service works on at once. Nine processes' worth fits into the
+service's queue (`QUERY_QUEUE_LENGTH`), which without confirms drops in silence what is beyond.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class _Attached:
+    """What a caller has on one session."""
+
+    confirmed: Publisher
+    unconfirmed: Publisher
+    reply_to: str
+    """A queue that is exclusive to the session: replies to requests of a lost session do not arrive."""
+    routed: set[str] = field(default_factory=set)
+    """Operations whose queries a queue is known to take."""
 
 
 class Caller:
-    """A part of the broker through which a process asks services.
-
-    The reply queue is exclusive to the session: replies to what was asked on a lost session do not come, and their
-    callers are told at their deadline, since the work may go on.
-    """
+    """A part of the broker through which a process sends requests to services."""
 
     def __init__(self, sealer: Sealer) -> None:
         self._sealer = sealer
         self._waiting: dict[str, asyncio.Future[Reply]] = {}
-        self._channel: AbstractChannel | None = None
-        self._reply_to: str | None = None
+        self._outstanding: Counter[str] = Counter()
+        self._queries: set[asyncio.Future[Reply]] = set()
+        self._attached: _Attached | None = None
         self._batchers: dict[str, Batcher[Envelope, None]] = {}
         self._log = structlog.get_logger("caller")
 
     async def attach(self, session: Session) -> None:
-        replies = await session.channel(confirms=False)
-        queue = await replies.declare_queue(exclusive=True, auto_delete=True)
-        await consume(replies, queue.name, self._on_replies, no_ack=True)
-        publishing = await session.channel(confirms=True)
-        await declare_exchanges(publishing)
-        self._channel = publishing
-        self._reply_to = queue.name
+        replies = await session.channel()
+        queue = await replies.queue_declare(exclusive=True, auto_delete=True)
+        reply_to = str(queue.queue)
+        await consume(replies, reply_to, self._on_replies, no_ack=True)
+        confirmed = await session.publisher(confirms=True)
+        await declare_exchanges(confirmed.channel)
+        unconfirmed = await session.publisher(confirms=False)
+        self._attached = _Attached(confirmed, unconfirmed, reply_to)
 
     def detach(self) -> None:
-        self._channel = None
-        self._reply_to = None
+        self._attached = None
+        for reply in self._queries:
+            if not reply.done():
+                reply.set_exception(ConnectionError("the session ended"))
 
     async def query(
         self,
@@ -140,20 +166,27 @@ class Caller:
         """Send a query and await its reply until its deadline.
 
         Raises:
-            Unavailable: it was not sent.
+            Unavailable: it was not sent, its session was lost, or `OUTSTANDING_QUERIES` of its service are unanswered.
             ProviderTimeout: there was no reply in time.
         """
+        service = envelope.operation.partition(".")[0]
+        if self._outstanding[service] >= OUTSTANDING_QUERIES:
+            raise Unavailable
         future = self._expect(envelope)
+        self._outstanding[service] += 1
+        self._queries.add(future)
         try:
             async with asyncio.timeout(_left(envelope)):
                 try:
                     await self._batcher(envelope.operation).submit(envelope)
+                    return await future
                 except (*BROKER_ERRORS, TooManyWaiting) as error:
                     raise Unavailable from error
-                return await future
         except TimeoutError:
             raise ProviderTimeout from None
         finally:
+            self._queries.discard(future)
+            self._outstanding[service] -= 1
             self._waiting.pop(envelope.message_id, None)
 
     async def command(self, envelope: Envelope) -> Reply:
@@ -163,22 +196,20 @@ class Caller:
             Unavailable: the broker refused it, returned it or never got it.
             OutcomePending: it may have been accepted, and there was no reply in time.
         """
-        channel, reply_to = self._channel, self._reply_to
-        if channel is None or reply_to is None:
+        attached = self._attached
+        if attached is None:
             raise Unavailable
         body = encode(envelope)
         properties = Properties(
             content_type="application/json",
-            delivery_mode=DeliveryMode.PERSISTENT,
-            reply_to=reply_to,
+            delivery_mode=PERSISTENT,
+            reply_to=attached.reply_to,
             message_id=envelope.message_id,
         )
         future = self._expect(envelope)
         try:
             async with asyncio.timeout(_left(envelope)):
-                await publish(
-                    channel, COMMANDS, envelope.operation, body, properties, mandatory=True
-                )
+                await attached.confirmed.publish(COMMANDS, envelope.operation, body, properties)
                 # A reply that comes together with the deadline must not be lost to the cancellation.
                 return await asyncio.shield(future)
         except (DeliveryError, ChannelInvalidStateError) as error:
@@ -216,17 +247,24 @@ class Caller:
         return batcher
 
     async def _publish_queries(self, operation: str, batch: list[Envelope]) -> None:
-        channel, reply_to = self._channel, self._reply_to
-        if channel is None or reply_to is None:
+        attached = self._attached
+        if attached is None:
             raise ConnectionError("no session with the broker")
         properties = Properties(
             content_type="application/json",
-            delivery_mode=DeliveryMode.NOT_PERSISTENT,
-            reply_to=reply_to,
+            delivery_mode=TRANSIENT,
+            reply_to=attached.reply_to,
             message_id=batch[0].id,
         )
+        body = encode(batch)
+        if operation in attached.routed:
+            await attached.unconfirmed.publish(
+                QUERIES, operation, body, properties, wait_for_socket=False
+            )
+            return
         async with asyncio.timeout(max(_left(envelope) for envelope in batch)):
-            await publish(channel, QUERIES, operation, encode(batch), properties, mandatory=True)
+            await attached.confirmed.publish(QUERIES, operation, body, properties)
+        attached.routed.add(operation)
 
     async def _on_replies(self, message: Delivery) -> None:
         try:

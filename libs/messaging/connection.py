@@ -1,8 +1,13 @@
-"""A connection to RabbitMQ that can always be ended, together with everything that waits on it.
+"""A connection to RabbitMQ that can always be ended, together with every wait on it.
 
-aiormq closes politely: it writes a last frame and waits until the socket has taken it, which a peer that reads nothing
-never lets happen, and it does not release those who wait for room in its write queue. So the socket is ours
-(`aiormq.TransportFactory`), to be aborted, and the queue is emptied afterwards.
+aiormq has the documented means for that: the socket is opened here (`aiormq.TransportFactory`), so that it can be
+aborted. One thing is bent, for aiormq 7.2, which `pyproject.toml` therefore bounds:
+
+    At most `aiormq.Connection.FRAME_BUFFER_SIZE` = 10 frames wait for the socket. The sender of an eleventh waits for a
+    place, which a dead connection never makes; `close` does not end that wait.
+
+Here it is 0, no limit: frames are bounded by their senders (`libs.messaging.publishing`, prefetch), whose waits for the
+socket `close` does end. `tests/integration/test_connection.py` fails when either no longer holds.
 """
 
 from __future__ import annotations
@@ -10,19 +15,15 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-import aio_pika
 import aiormq
 import structlog
 from yarl import URL
 
-from libs.messaging.writing import WriteQueue
-
 CLOSE_SECONDS = 3.0
-RELEASE_SECONDS = 0.02
 
 
 class _Transport(aiormq.TransportFactory):
-    """Opens the socket and keeps hold of it."""
+    """Opens the socket and can abort it."""
 
     def __init__(self) -> None:
         self._writer: asyncio.StreamWriter | None = None
@@ -38,59 +39,56 @@ class _Transport(aiormq.TransportFactory):
         return reader, self._writer
 
     def abort(self) -> None:
-        """Drop the connection at once, and what is not yet sent with it."""
+        """Drop the connection at once, and with it the bytes that were not sent."""
         if self._writer is not None:
             self._writer.transport.abort()
 
 
-class Connection(aio_pika.Connection):
-    """aio-pika's connection, on a socket of ours."""
+class Connection(aiormq.Connection):
+    """aiormq's connection, on a socket of ours."""
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.socket = _Transport()
-        self.kwargs["transport_factory"] = self.socket
-        self.writes: WriteQueue | None = None
+    FRAME_BUFFER_SIZE = 0
+
+    def __init__(self, url: URL, *, name: str) -> None:
+        self._socket = _Transport()
+        super().__init__(
+            url,
+            transport_factory=self._socket,
+            client_properties={"connection_name": f"bankside-{name}"},
+        )
 
     async def end(self, *, politely: bool) -> None:
-        """Close it; within twice `CLOSE_SECONDS` nothing waits on it any more.
+        """Close the connection; within twice `CLOSE_SECONDS` no wait on it is left.
 
         Args:
-            politely: let the broker be told first.
+            politely: close it with the broker, by AMQP, before the socket is aborted.
         """
-        closing = asyncio.create_task(self._close(), name="broker-close")
+        closing = asyncio.create_task(
+            self.close(aiormq.ConnectionClosed(0, "closed")), name="broker-close"
+        )
         if politely:
             await asyncio.wait({closing}, timeout=CLOSE_SECONDS)
-        self.socket.abort()
-        loop = asyncio.get_running_loop()
-        until = loop.time() + CLOSE_SECONDS
-        while True:
-            if self.writes is not None:
-                self.writes.release()
-            await asyncio.wait({closing}, timeout=RELEASE_SECONDS)
-            if (closing.done() and not self._holds_writes()) or loop.time() > until:
-                break
+        self._socket.abort()
+        await asyncio.wait({closing}, timeout=CLOSE_SECONDS)
         if not closing.done():
             closing.cancel()
             structlog.get_logger("broker").error("connection_not_closed")
 
-    def _holds_writes(self) -> bool:
-        return self.writes is not None and not self.writes.is_empty()
-
-    async def _close(self) -> None:
-        try:
-            await self.close()
-        except Exception as error:  # it is gone, which is what was wanted
-            structlog.get_logger("broker").debug("closed", error=type(error).__name__)
+    def abort(self) -> None:
+        """Drop the connection at once."""
+        self._socket.abort()
 
 
 async def connect(url: str, name: str, *, heartbeat_seconds: int) -> Connection:
-    """Raises what aio-pika raises when the broker is not reached."""
-    connection = await aio_pika.connect(
-        url,
-        connection_class=Connection,
-        heartbeat=heartbeat_seconds,
-        client_properties={"connection_name": f"bankside-{name}"},
-    )
-    connection.writes = WriteQueue(connection)
+    """A connection that `Connection.end` ends.
+
+    Raises:
+        AMQPError, OSError: the broker is not reached or refuses.
+    """
+    connection = Connection(URL(url).update_query(heartbeat=heartbeat_seconds), name=name)
+    try:
+        await connection.connect()
+    except BaseException:
+        connection.abort()
+        raise
     return connection

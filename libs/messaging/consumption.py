@@ -7,7 +7,8 @@ import contextlib
 from collections.abc import Awaitable, Callable
 
 import structlog
-from aio_pika.abc import AbstractChannel
+from aiormq import Channel
+from aiormq.abc import AbstractChannel
 
 from libs.messaging.broker_errors import BROKER_ERRORS
 from libs.messaging.deadlines import within
@@ -55,7 +56,7 @@ class Consumption:
         self._works = works
         self._waits = waits
         self._tend = tend
-        self._channel: AbstractChannel | None = None
+        self._channel: Channel | None = None
         self._tag: str | None = None
         self._paused = False
         self._stopped = False
@@ -68,15 +69,15 @@ class Consumption:
         return self._paused
 
     async def start(self, session: Session) -> None:
-        channel = await session.channel(confirms=False)
+        channel = await session.channel()
         await self._declare(channel)
-        await channel.set_qos(prefetch_count=self._prefetch)
+        await channel.basic_qos(prefetch_count=self._prefetch)
         self._channel, self._tag, self._still_since = channel, None, None
         if not self._paused and not self._stopped:
             await self._consume(channel)
         session.watch(self)
 
-    async def _consume(self, channel: AbstractChannel) -> None:
+    async def _consume(self, channel: Channel) -> None:
         self._tag = await consume(channel, self.queue, self._deliver)
 
     async def _deliver(self, message: Delivery) -> None:
@@ -114,8 +115,7 @@ class Consumption:
     async def _cancel(self) -> None:
         tag, self._tag = self._tag, None
         if self._channel is not None and tag is not None:
-            underlay = await self._channel.get_underlay_channel()
-            await underlay.basic_cancel(tag)
+            await self._channel.basic_cancel(tag)
 
     def check(self) -> None:
         if self._stopped:
@@ -129,7 +129,7 @@ class Consumption:
         if self._tend is not None and not self._stopped:
             await self._tend()
 
-    async def is_stalled(self, channel: AbstractChannel) -> bool:
+    async def is_stalled(self, channel: Channel) -> bool:
         """No progress for `STALL_SECONDS` although something that was taken waits, or the queue has messages and none
         of them is delivered to a consumer that has nothing in hand.
         """
@@ -147,7 +147,7 @@ class Consumption:
         return self._still_since is not None and now - self._still_since >= STALL_SECONDS
 
 
-async def _ready(channel: AbstractChannel, queue: str) -> int:
+async def _ready(channel: Channel, queue: str) -> int:
     """Messages that wait in the queue itself."""
-    found = await channel.declare_queue(queue, passive=True)
-    return found.declaration_result.message_count or 0
+    found = await channel.queue_declare(queue, passive=True)
+    return found.message_count or 0

@@ -6,16 +6,14 @@ import asyncio
 from collections.abc import Iterator, Sequence
 
 import structlog
-from aio_pika import DeliveryMode
-from aio_pika.abc import AbstractChannel
-from aio_pika.exceptions import ChannelInvalidStateError, PublishError
+from aiormq import ChannelInvalidStateError, PublishError
 from cachetools import LRUCache
 
 from libs.contracts.errors import InternalError
 from libs.messaging.batching import Batcher, TooManyWaiting
 from libs.messaging.broker_errors import BROKER_ERRORS
 from libs.messaging.envelope import Reply, WireError, encode
-from libs.messaging.publishing import DEFAULT_EXCHANGE, Properties, publish
+from libs.messaging.publishing import DEFAULT_EXCHANGE, TRANSIENT, Properties, Publisher
 from libs.messaging.session import Session
 
 REPLY_BATCH = 64
@@ -34,18 +32,18 @@ class Replier:
     """A part of the broker that answers. A reply is worth sending once: a lost one is what deadlines are for."""
 
     def __init__(self) -> None:
-        self._channel: AbstractChannel | None = None
-        self._confirming: AbstractChannel | None = None
+        self._unconfirmed: Publisher | None = None
+        self._confirmed: Publisher | None = None
         self._batchers: LRUCache[str, Batcher[Reply, None]] = LRUCache(REPLY_QUEUES)
         self._log = structlog.get_logger("replier")
 
     async def attach(self, session: Session) -> None:
-        self._channel = await session.channel(confirms=False)
-        self._confirming = await session.channel(confirms=True)
+        self._unconfirmed = await session.publisher(confirms=False)
+        self._confirmed = await session.publisher(confirms=True)
 
     def detach(self) -> None:
-        self._channel = None
-        self._confirming = None
+        self._unconfirmed = None
+        self._confirmed = None
 
     async def reply(self, reply_to: str, reply: Reply) -> None:
         """Send it, or log that it could not be sent."""
@@ -62,15 +60,13 @@ class Replier:
         Raises:
             NotKnownWhetherRouted: neither is certain.
         """
-        channel = self._confirming
-        if channel is None or seconds <= 0:
+        publisher = self._confirmed
+        if publisher is None or seconds <= 0:
             return False
         try:
             async with asyncio.timeout(min(seconds, REPLY_SECONDS)):
                 for body in _bodies([reply]):
-                    await publish(
-                        channel, DEFAULT_EXCHANGE, reply_to, body, _properties(), mandatory=True
-                    )
+                    await publisher.publish(DEFAULT_EXCHANGE, reply_to, body, _properties())
         except (PublishError, ChannelInvalidStateError):
             return False  # returned, or never written
         except Exception as error:
@@ -92,16 +88,15 @@ class Replier:
         return batcher
 
     async def _publish(self, reply_to: str, body: bytes) -> None:
-        if self._channel is None:
+        publisher = self._unconfirmed
+        if publisher is None:
             raise ConnectionError("no session with the broker")
         async with asyncio.timeout(REPLY_SECONDS):
-            await publish(
-                self._channel, DEFAULT_EXCHANGE, reply_to, body, _properties(), mandatory=False
-            )
+            await publisher.publish(DEFAULT_EXCHANGE, reply_to, body, _properties())
 
 
 def _properties() -> Properties:
-    return Properties(content_type="application/json", delivery_mode=DeliveryMode.NOT_PERSISTENT)
+    return Properties(content_type="application/json", delivery_mode=TRANSIENT)
 
 
 def _bodies(replies: Sequence[Reply]) -> Iterator[bytes]:

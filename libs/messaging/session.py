@@ -10,13 +10,15 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from typing import Protocol
+from typing import Protocol, cast
 
 import structlog
-from aio_pika.abc import AbstractChannel, AbstractConnection
+from aiormq import Channel
 
+from libs.messaging.connection import Connection
 from libs.messaging.deadlines import within
 from libs.messaging.metrics import CONSUMER_RESTARTS
+from libs.messaging.publishing import Publisher
 
 TEND_SECONDS = 1.0
 TENDS_PER_PROBE = 5
@@ -38,13 +40,13 @@ class Watched(Protocol):
         """Pause or resume consuming."""
         ...
 
-    async def is_stalled(self, channel: AbstractChannel) -> bool:
+    async def is_stalled(self, channel: Channel) -> bool:
         """Whether it has made no progress for too long while messages waited."""
         ...
 
 
 class Session:
-    def __init__(self, connection: AbstractConnection) -> None:
+    def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._watched: list[Watched] = []
         loop = asyncio.get_running_loop()
@@ -53,7 +55,7 @@ class Session:
         self.is_dead = False
         """The broker did not answer: it cannot be told of the end."""
         self._log = structlog.get_logger("broker")
-        connection.close_callbacks.add(lambda *_: self.lose("connection closed"))
+        connection.closing.add_done_callback(lambda _: self.lose("connection closed"))
 
     def lose(self, reason: str) -> None:
         """End the session; the broker then builds another."""
@@ -63,14 +65,20 @@ class Session:
     async def until_lost(self) -> str:
         return await self._lost
 
-    async def channel(self, *, confirms: bool) -> AbstractChannel:
-        """A channel whose loss, or the loss of a consumer on it, ends the session."""
-        channel = self._connection.channel(publisher_confirms=confirms, on_return_raises=confirms)
-        opened = await channel
-        opened.close_callbacks.add(lambda *_: self.lose("channel closed"))
-        underlay = await opened.get_underlay_channel()
-        underlay.on_consumer_cancel_callbacks.add(lambda *_: self.lose("consumer cancelled"))
-        return opened
+    async def channel(self) -> Channel:
+        """A channel to consume on; its loss, or that of a consumer on it, ends the session."""
+        return await self._channel(confirms=False)
+
+    async def publisher(self, *, confirms: bool) -> Publisher:
+        """A channel to publish on; its loss ends the session."""
+        return Publisher(await self._channel(confirms=confirms), confirms=confirms)
+
+    async def _channel(self, *, confirms: bool) -> Channel:
+        # aiormq declares the interface that its channels implement, with less than they have.
+        channel = cast(Channel, await self._connection.channel(publisher_confirms=confirms))
+        channel.closing.add_done_callback(lambda _: self.lose("channel closed"))
+        channel.on_consumer_cancel_callbacks.add(lambda _: self.lose("consumer cancelled"))
+        return channel
 
     def watch(self, consumer: Watched) -> None:
         """Have a consumer looked after as long as the session lives."""
@@ -88,7 +96,7 @@ class Session:
     async def watch_until_lost(self) -> None:
         """Look after the session until it is lost; a fault in here ends it as well."""
         try:
-            probes = await within(ANSWER_SECONDS, self.channel(confirms=False), name="open-probes")
+            probes = await within(ANSWER_SECONDS, self.channel(), name="open-probes")
             for round_ in itertools.count(1):
                 await asyncio.sleep(TEND_SECONDS)
                 for consumer in self._watched:
@@ -102,8 +110,8 @@ class Session:
             self._log.warning("watch_failed", error=repr(error))
             self.lose("the watch failed")
 
-    async def _probe(self, channel: AbstractChannel) -> None:
-        await within(ANSWER_SECONDS, channel.set_qos(prefetch_count=1), name="probe")
+    async def _probe(self, channel: Channel) -> None:
+        await within(ANSWER_SECONDS, channel.basic_qos(prefetch_count=1), name="probe")
         self._heard_at = asyncio.get_running_loop().time()
         for consumer in self._watched:
             stalled = await within(

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from aio_pika import ExchangeType
-from aio_pika.abc import AbstractChannel
+from aiormq.abc import AbstractChannel
 
 from libs.contracts.table import operations_of
 
@@ -42,21 +41,21 @@ def dead_queue(queue: str) -> str:
 
 
 async def declare_exchanges(channel: AbstractChannel) -> None:
-    await channel.declare_exchange(COMMANDS, ExchangeType.DIRECT, durable=True)
-    await channel.declare_exchange(QUERIES, ExchangeType.DIRECT, durable=True)
-    await channel.declare_exchange(EVENTS, ExchangeType.TOPIC, durable=True)
-    await channel.declare_exchange(DEAD, ExchangeType.DIRECT, durable=True)
+    await channel.exchange_declare(COMMANDS, exchange_type="direct", durable=True)
+    await channel.exchange_declare(QUERIES, exchange_type="direct", durable=True)
+    await channel.exchange_declare(EVENTS, exchange_type="topic", durable=True)
+    await channel.exchange_declare(DEAD, exchange_type="direct", durable=True)
 
 
 async def declare_durable_queue(channel: AbstractChannel, name: str) -> None:
     """A quorum queue whose dead letters reach `<name>.dead`, at least once."""
-    dead = await channel.declare_queue(
+    await channel.queue_declare(
         dead_queue(name),
         durable=True,
         arguments={"x-queue-type": "quorum", "x-delivery-limit": NO_DELIVERY_LIMIT},
     )
-    await dead.bind(DEAD, routing_key=dead_queue(name))
-    await channel.declare_queue(
+    await channel.queue_bind(dead_queue(name), DEAD, routing_key=dead_queue(name))
+    await channel.queue_declare(
         name,
         durable=True,
         arguments={
@@ -77,7 +76,7 @@ async def declare_service(channel: AbstractChannel, service: str) -> None:
     if any(not operation.is_query for operation in operations):
         await declare_durable_queue(channel, commands_queue(service))
     if any(operation.is_query for operation in operations):
-        await channel.declare_queue(
+        await channel.queue_declare(
             queries_queue(service),
             durable=True,
             arguments={
@@ -87,15 +86,17 @@ async def declare_service(channel: AbstractChannel, service: str) -> None:
                 "x-overflow": "reject-publish",
             },
         )
-    queues = {True: queries_queue(service), False: commands_queue(service)}
     for operation in operations:
-        queue = await channel.get_queue(queues[operation.is_query], ensure=False)
-        await queue.bind(QUERIES if operation.is_query else COMMANDS, routing_key=operation.name)
+        queue, exchange = (
+            (queries_queue(service), QUERIES)
+            if operation.is_query
+            else (commands_queue(service), COMMANDS)
+        )
+        await channel.queue_bind(queue, exchange, routing_key=operation.name)
 
 
 async def declare_events(channel: AbstractChannel, service: str) -> None:
     """The queue of a service that takes every event."""
     await declare_exchanges(channel)
     await declare_durable_queue(channel, events_queue(service))
-    queue = await channel.get_queue(events_queue(service), ensure=False)
-    await queue.bind(EVENTS, routing_key="#")
+    await channel.queue_bind(events_queue(service), EVENTS, routing_key="#")

@@ -92,9 +92,8 @@ class Wire:
                 writer.write(data)
                 await writer.drain()
 
-    async def _on_connection(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-    ) -> None:
+    async def accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Serve one connection to the wire."""
         self.connections += 1
         if not self.is_open:
             writer.transport.abort()
@@ -144,7 +143,7 @@ def _confirms(frame: bytes) -> bool:
 async def wire_to(amqp_url: str) -> AsyncIterator[Wire]:
     """A wire that works, until the test says otherwise."""
     wire = Wire(amqp_url)
-    server = await asyncio.start_server(wire._on_connection, LOOPBACK, 0)
+    server = await asyncio.start_server(wire.accept, LOOPBACK, 0)
     port = server.sockets[0].getsockname()[1]
     target = urlsplit(amqp_url)
     wire.url = target._replace(

@@ -29,6 +29,7 @@ from tests.integration.amqp_wire import is_replaced, wire_to
 from tests.integration.gateway.desk import calling
 from tests.integration.test_messaging import PRINCIPAL, ledger
 from tests.support.infrastructure import Environment
+from tests.support.metrics import value_of
 from tests.support.pace import pace
 from tests.support.waiting import eventually
 from tests.unit.messaging.test_versions import newer_envelope
@@ -86,7 +87,7 @@ async def consuming(url: str, inbox: Inbox) -> AsyncIterator[Broker]:
 async def a_channel(environment: Environment) -> AsyncIterator[AbstractChannel]:
     connection = await aio_pika.connect(environment.amqp_url)
     async with connection, connection.channel() as channel:
-        await declare_service(channel, SERVICE)
+        await declare_service(await channel.get_underlay_channel(), SERVICE)
         yield channel
 
 
@@ -130,7 +131,7 @@ async def test_sessions_lost_while_the_database_is_away_count_against_no_command
 ) -> None:
     monkeypatch.setattr(poison, "POISON_RETURNS", 5)  # the limit that there once was
     inbox = Inbox()
-    before = CONSUMER_RESTARTS.labels(QUEUE)._value.get()
+    before = value_of(CONSUMER_RESTARTS.labels(QUEUE))
     async with a_channel(fresh_environment) as channel, wire_to(fresh_environment.amqp_url) as wire:
         async with consuming(wire.url, inbox) as broker:
             inbox.is_there.clear()
@@ -152,7 +153,7 @@ async def test_sessions_lost_while_the_database_is_away_count_against_no_command
     assert not_ready
     assert taken_meanwhile == 0
     assert dead == 0
-    assert CONSUMER_RESTARTS.labels(QUEUE)._value.get() == before
+    assert value_of(CONSUMER_RESTARTS.labels(QUEUE)) == before
 
 
 async def test_a_single_slow_command_pauses_nothing(fresh_environment: Environment) -> None:
@@ -202,7 +203,7 @@ async def test_a_command_that_ended_every_process_that_took_it_is_dead_lettered(
     monkeypatch.setattr(consumers, "SUSPECT_RETURNS", 2)
     monkeypatch.setattr(poison, "POISON_RETURNS", 3)
     inbox = Inbox()
-    refused = MESSAGES_REFUSED.labels(QUEUE, "poison")._value.get()
+    refused = value_of(MESSAGES_REFUSED.labels(QUEUE, "poison"))
     async with a_channel(fresh_environment) as channel:
         await publish(channel, 1)
         await kill_with_all_in_hand(fresh_environment, 1, times=3)
@@ -213,11 +214,11 @@ async def test_a_command_that_ended_every_process_that_took_it_is_dead_lettered(
             await eventually("the metric tells", partial(tells, dead_queue(QUEUE), 1))
 
     assert inbox.recorded == good
-    assert MESSAGES_REFUSED.labels(QUEUE, "poison")._value.get() == refused + 1
+    assert value_of(MESSAGES_REFUSED.labels(QUEUE, "poison")) == refused + 1
 
 
 async def tells(queue: str, letters: int) -> bool:
-    return bool(DEAD_LETTERS.labels(queue)._value.get() == letters)
+    return bool(value_of(DEAD_LETTERS.labels(queue)) == letters)
 
 
 async def test_what_came_back_often_is_taken_alone_and_in_random_order(
@@ -239,7 +240,7 @@ async def test_a_command_of_a_later_version_is_dead_lettered_loudly_and_harms_no
     fresh_environment: Environment,
 ) -> None:
     inbox = Inbox()
-    refused = MESSAGES_REFUSED.labels(QUEUE, "newer_version")._value.get()
+    refused = value_of(MESSAGES_REFUSED.labels(QUEUE, "newer_version"))
     async with a_channel(fresh_environment) as channel:
         with capture_logs() as logs:
             async with consuming(fresh_environment.amqp_url, inbox):
@@ -251,7 +252,7 @@ async def test_a_command_of_a_later_version_is_dead_lettered_loudly_and_harms_no
                 await eventually("others go on", partial(are_recorded, inbox, good))
 
     assert inbox.recorded == good
-    assert MESSAGES_REFUSED.labels(QUEUE, "newer_version")._value.get() == refused + 1
+    assert value_of(MESSAGES_REFUSED.labels(QUEUE, "newer_version")) == refused + 1
     assert [log["cause"] for log in logs if log["event"] == "envelope_of_a_later_release"] == [
         f"version {VERSION + 1}"
     ]
@@ -262,7 +263,7 @@ async def test_a_query_of_a_later_version_is_answered_that_nothing_was_started(
 ) -> None:
     monkeypatch.setattr("libs.messaging.caller.encode", as_a_later_release)
     queue = queries_queue("ledger_read")
-    refused = MESSAGES_REFUSED.labels(queue, "newer_version")._value.get()
+    refused = value_of(MESSAGES_REFUSED.labels(queue, "newer_version"))
     async with ledger(fresh_environment), calling(fresh_environment) as caller:
         started = time.monotonic()
         with pytest.raises(Unavailable):
@@ -271,7 +272,7 @@ async def test_a_query_of_a_later_version_is_answered_that_nothing_was_started(
             )
 
     assert time.monotonic() - started < 10 * pace()
-    assert MESSAGES_REFUSED.labels(queue, "newer_version")._value.get() == refused + 1
+    assert value_of(MESSAGES_REFUSED.labels(queue, "newer_version")) == refused + 1
 
 
 def as_a_later_release(envelopes: list[Envelope]) -> bytes:

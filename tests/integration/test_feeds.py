@@ -22,6 +22,7 @@ from libs.persistence.feed_stops import Standing
 from libs.providers.feed import STOPPED_SECONDS, decode_entries
 from libs.runtime.process import Process
 from tests.support.infrastructure import Environment
+from tests.support.metrics import value_of
 from tests.support.waiting import eventually
 from tests.unit.cli.test_cli import bankside
 
@@ -166,13 +167,13 @@ async def test_how_long_a_feed_has_stood_still_is_measured(database: Database) -
     async with followed(database, provider):
 
         async def grows() -> bool:
-            return bool(STOPPED_SECONDS.labels(FEED)._value.get() > 0.1)
+            return bool(value_of(STOPPED_SECONDS.labels(FEED)) > 0.1)
 
         await eventually("the metric says so", grows)
         provider.items[1]["name"] = "Grace"
 
         async def is_zero() -> bool:
-            return bool(STOPPED_SECONDS.labels(FEED)._value.get() == 0)
+            return bool(value_of(STOPPED_SECONDS.labels(FEED)) == 0)
 
         await eventually("it is mended by the provider", moved_to(database, 2))
         await eventually("the metric says so", is_zero)

@@ -20,7 +20,7 @@ from libs.contracts.events import EVENT_TYPES, Event, new_event
 from libs.handling import outbox_relay
 from libs.handling.metrics import EVENTS_RETURNED
 from libs.handling.outbox_relay import run_relay
-from libs.messaging import publisher
+from libs.messaging import event_publisher
 from libs.messaging.broker import Broker
 from libs.messaging.topology import EVENTS, declare_exchanges, events_queue
 from libs.persistence import cursor, outbox
@@ -29,6 +29,7 @@ from libs.runtime.process import Process
 from tests.integration.amqp_wire import wire_to
 from tests.integration.gateway.desk import WAIT_SECONDS, until
 from tests.support.infrastructure import Environment
+from tests.support.metrics import value_of
 from tests.support.pace import pace
 
 
@@ -70,7 +71,7 @@ async def subscribed(amqp_url: str) -> AsyncIterator[list[AbstractIncomingMessag
 
     connection = await aio_pika.connect(amqp_url)
     async with connection, connection.channel() as channel:
-        await declare_exchanges(channel)
+        await declare_exchanges(await channel.get_underlay_channel())
         queue = await channel.declare_queue(exclusive=True)
         await queue.bind(EVENTS, "#")
         await queue.consume(keep, no_ack=True)
@@ -294,7 +295,7 @@ async def test_an_event_that_no_queue_takes_is_kept_holds_back_its_aggregate_and
     fresh_environment: Environment, database: Database
 ) -> None:
     amqp_url = fresh_environment.amqp_url
-    returned = EVENTS_RETURNED._value.get()
+    returned = value_of(EVENTS_RETURNED)
     async with relays(amqp_url, database), routing(amqp_url, "person.*"):
         await record(database, renamed(an_event("lost", 1), "nobody.listens"))
         await until(lambda: set_aside(database))
@@ -303,7 +304,7 @@ async def test_an_event_that_no_queue_takes_is_kept_holds_back_its_aggregate_and
         await until(lambda: is_empty(database))
 
         assert await set_aside(database) == [("lost", 1), ("lost", 2)]
-        assert EVENTS_RETURNED._value.get() == returned + 1
+        assert value_of(EVENTS_RETURNED) == returned + 1
         async with database.transaction() as connection:
             assert await outbox.count_unroutable(connection) == 2
 
@@ -363,7 +364,7 @@ async def test_a_relay_with_events_that_the_broker_does_not_confirm_is_not_ready
     fresh_environment: Environment, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(outbox_relay, "PROGRESS_SECONDS", 2.0)
-    monkeypatch.setattr(publisher, "PUBLISH_SECONDS", 1.0)
+    monkeypatch.setattr(event_publisher, "PUBLISH_SECONDS", 1.0)
     async with AsyncExitStack() as opened:
         wire = await opened.enter_async_context(wire_to(fresh_environment.amqp_url))
         process = await readiness_of_a_relay(wire.url, database, opened)

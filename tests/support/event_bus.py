@@ -14,7 +14,7 @@ from aio_pika.exceptions import AMQPError
 from libs.contracts.customer_views import PersonEventData
 from libs.contracts.customers import CustomerStatus
 from libs.contracts.events import EVENT_TYPES, Event, new_event
-from libs.messaging.session_loss import session_loss_as_error
+from libs.messaging.broker_errors import session_loss_as_error
 from tests.support.pace import pace
 from tests.support.people import new_key
 from tests.support.waiting import eventually

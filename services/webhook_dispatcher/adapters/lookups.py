@@ -81,6 +81,11 @@ class Lookups:
         self._slow_names: OrderedDict[str, None] = OrderedDict()
         self._under_way: dict[str, _Lookup] = {}
 
+    @property
+    def under_way(self) -> int:
+        """Names that are being looked up."""
+        return len(self._under_way)
+
     async def addresses(self, host: str) -> list[str]:
         """Every address of a name, in the system's order of preference; of IPv6 with its scope, if it has one.
 

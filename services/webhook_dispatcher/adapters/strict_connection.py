@@ -1,9 +1,15 @@
-"""A connection on which the other side speaks when it is asked, and no more.
+"""Client connections on which a server sends one response for each request, and no more.
 
-aiohttp parses whatever comes, on kept connections too, and queues it without a bound: an endpoint that goes on sending
-responses fills the memory of the process, and stalls its loop. And where it closes a TLS connection politely, it reads
-on for up to 30 s from an endpoint that does not stop. Here what nobody asked for ends the connection, and every end is
-at once.
+A callback endpoint is a stranger's server. aiohttp 3.14 leaves it two ways to harm the process:
+
+| the endpoint | aiohttp | here |
+|---|---|---|
+| sends responses that nothing requested | parses and queues them without a bound | the connection is aborted |
+| sends on after the end of a TLS connection | reads on for up to 30 s | every end is an abort |
+
+aiohttp has no documented way to give a connector another protocol: `speak_strictly` sets `TCPConnector._factory`, and
+`StrictHandler` extends `ResponseHandler`. `pyproject.toml` therefore bounds aiohttp, and `test_poster_bounds` fails
+when a new version no longer calls what is overridden here.
 """
 
 from __future__ import annotations
@@ -51,7 +57,7 @@ class StrictHandler(ResponseHandler):
         is_interim = message.code < 200 and message.code != 101
         self._interim += is_interim
         if self._body is not None or self._interim > MAX_INTERIM_RESPONSES:
-            self._should_close = True
+            self.force_close()
             if self.transport is not None:
                 self.transport.abort()
             return
@@ -64,6 +70,6 @@ class StrictHandler(ResponseHandler):
 
 
 def speak_strictly(connector: aiohttp.TCPConnector) -> None:
-    """Have a connector use such connections. There is no public way: `test_poster_bounds` shows that this one works."""
+    """Have a connector use `StrictHandler` for its connections."""
     factory: Any = functools.partial(StrictHandler, loop=asyncio.get_running_loop())
     connector._factory = factory

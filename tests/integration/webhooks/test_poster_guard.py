@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import random
 import socket
+from collections.abc import Callable
+from typing import Any
 
+import aiohttp
 import pytest
 
 from services.webhook_dispatcher.adapters.allowance import Allowance
@@ -28,22 +31,20 @@ FORBIDDEN = "The callback URL leads to where deliveries may not go."
 def dialled(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     """Every address that a socket is made for to connect to. Nothing leaves this machine."""
     seen: list[object] = []
-    make = Connections._open
 
-    def watched(self: Connections, *args: object) -> object:
-        session = make(self, *args)  # type: ignore[arg-type]
-        factory = session.connector._socket_factory  # type: ignore[union-attr]
+    class WatchedConnector(aiohttp.TCPConnector):
+        def __init__(
+            self, *, socket_factory: Callable[[aiohttp.AddrInfoType], socket.socket], **options: Any
+        ) -> None:
+            def dial(info: aiohttp.AddrInfoType) -> socket.socket:
+                opened = socket_factory(info)
+                seen.append(info[4])
+                opened.close()
+                raise ConnectionRefusedError
 
-        def dial(info: tuple[object, ...]) -> socket.socket:
-            opened: socket.socket = factory(info)
-            seen.append(info[4])
-            opened.close()
-            raise ConnectionRefusedError
+            super().__init__(socket_factory=dial, **options)
 
-        session.connector._socket_factory = dial  # type: ignore[union-attr]
-        return session
-
-    monkeypatch.setattr(Connections, "_open", watched)
+    monkeypatch.setattr(aiohttp, "TCPConnector", WatchedConnector)
     return seen
 
 

@@ -8,16 +8,19 @@ import uuid
 from typing import Any, cast
 
 import pytest
-from aio_pika.abc import AbstractChannel
-from aio_pika.exceptions import ChannelInvalidStateError, DeliveryError
-from aiormq import spec
+from aiormq import Channel, ChannelInvalidStateError, DeliveryError, spec
 
+from libs.contracts.accounts import ListCustomerAccounts
 from libs.contracts.customers import UpdatePerson
-from libs.contracts.errors import BanksideError, OutcomePending, Unavailable
+from libs.contracts.errors import BanksideError, OutcomePending, ProviderTimeout, Unavailable
+from libs.contracts.ledger_read_operations import LIST_CUSTOMER_ACCOUNTS
 from libs.contracts.onboarding_operations import UPDATE_PERSON
 from libs.contracts.principal import Family, Principal
-from libs.messaging.caller import Caller
-from libs.messaging.session_loss import session_loss_as_error
+from libs.messaging import caller as caller_module
+from libs.messaging.broker import Session
+from libs.messaging.broker_errors import session_loss_as_error
+from libs.messaging.caller import OUTSTANDING_QUERIES, Caller
+from libs.messaging.publishing import Publisher
 
 PRINCIPAL = Principal("tenant", "Tenant", Family.PARTNER, "sub_test")
 
@@ -30,32 +33,48 @@ class NoSealer:
         return token
 
 
-class Underlay:
-    """A channel whose publication ends by an error."""
+class ScriptedChannel:
+    """A channel that declares everything, and whose publications end as they are told to."""
 
-    publisher_confirms = True
-    confirmations = ()
-
-    def __init__(self, error: BaseException) -> None:
+    def __init__(self, error: BaseException | None = None) -> None:
         self._error = error
+        self.published: list[str] = []
 
-    async def basic_publish(self, *_: object, **__: object) -> None:
+    async def exchange_declare(self, *_: object, **__: object) -> None:
+        pass
+
+    async def queue_declare(self, *_: object, **__: object) -> Any:
+        return spec.Queue.DeclareOk(queue="replies", message_count=0, consumer_count=0)
+
+    async def basic_consume(self, *_: object, **__: object) -> Any:
+        return spec.Basic.ConsumeOk(consumer_tag="replies")
+
+    async def basic_publish(self, *_: object, routing_key: str, **__: object) -> None:
         await asyncio.sleep(0)
-        raise self._error
+        if self._error is not None:
+            raise self._error
+        self.published.append(routing_key)
 
-    async def get_underlay_channel(self) -> Any:
-        return self
+
+class ScriptedSession:
+    def __init__(self, channel: ScriptedChannel) -> None:
+        self._channel = cast(Channel, channel)
+
+    async def channel(self) -> Channel:
+        return self._channel
+
+    async def publisher(self, *, confirms: bool) -> Publisher:
+        return Publisher(self._channel, confirms=confirms)
 
 
-def caller_on(error: BaseException) -> Caller:
+async def caller_on(channel: ScriptedChannel) -> Caller:
     caller = Caller(NoSealer())
-    caller._channel = cast(AbstractChannel, Underlay(error))
-    caller._reply_to = "replies"
+    await caller.attach(cast(Session, ScriptedSession(channel)))
     return caller
 
 
 async def told(error: BaseException) -> BanksideError:
-    caller = caller_on(error)
+    caller = await caller_on(ScriptedChannel(error))
     envelope = caller.envelope(
         UPDATE_PERSON,
         PRINCIPAL,
@@ -66,8 +85,53 @@ async def told(error: BaseException) -> BanksideError:
     )
     with pytest.raises(BanksideError) as raised:
         await caller.command(envelope)
-    assert not caller._waiting
     return raised.value
+
+
+async def list_accounts(caller: Caller, seconds: float) -> Any:
+    return await caller.query(
+        LIST_CUSTOMER_ACCOUNTS, PRINCIPAL, ListCustomerAccounts(), time.time() + seconds
+    )
+
+
+async def test_a_query_beyond_the_bound_of_its_service_is_unavailable_at_once() -> None:
+    caller = await caller_on(ScriptedChannel())
+    async with asyncio.TaskGroup() as group:
+        unanswered = [
+            group.create_task(list_accounts(caller, 30)) for _ in range(OUTSTANDING_QUERIES)
+        ]
+        await asyncio.sleep(0)
+
+        async with asyncio.timeout(5):
+            with pytest.raises(Unavailable):
+                await list_accounts(caller, 30)
+
+        assert not any(task.done() for task in unanswered)
+        for task in unanswered:
+            task.cancel()
+
+
+async def test_queries_that_ended_make_room_for_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(caller_module, "OUTSTANDING_QUERIES", 1)
+    caller = await caller_on(ScriptedChannel())
+
+    for _ in range(3):
+        with pytest.raises(ProviderTimeout):
+            await list_accounts(caller, 0.01)
+
+
+async def test_a_query_whose_session_is_lost_is_unavailable_at_once() -> None:
+    channel = ScriptedChannel()
+    caller = await caller_on(channel)
+    async with asyncio.timeout(5):
+        asking = asyncio.create_task(list_accounts(caller, 30))
+        while not channel.published:
+            await asyncio.sleep(0)
+
+        caller.detach()
+
+        with pytest.raises(Unavailable):
+            await asking
 
 
 @pytest.mark.parametrize(

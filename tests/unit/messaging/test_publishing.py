@@ -1,38 +1,52 @@
+"""How much a publisher writes without waiting for the socket."""
+
 from __future__ import annotations
 
-from typing import Any, cast
+import asyncio
+from typing import cast
 
 import pytest
-from aio_pika.abc import AbstractChannel
+from aiormq import Channel
 
-from libs.messaging.publishing import UNCONFIRMED, Properties, publish
+from libs.messaging.publishing import UNCONFIRMED, Properties, Publisher
 
 
-class Underlay:
-    """What aio-pika's channel stands on, as far as publishing goes: it notes whether the socket is waited for."""
+class Recording:
+    """A channel that notes whether the socket is waited for, and confirms when it is told to."""
 
-    def __init__(self, *, publisher_confirms: bool, unconfirmed: int) -> None:
-        self.publisher_confirms = publisher_confirms
-        self.confirmations = dict.fromkeys(range(unconfirmed))
-        self.waited: bool | None = None
+    def __init__(self) -> None:
+        self.waited: list[bool] = []
+        self.confirm = asyncio.Event()
 
     async def basic_publish(self, *_: object, wait: bool, **__: object) -> None:
-        self.waited = wait
-
-    async def get_underlay_channel(self) -> Any:
-        return self
+        self.waited.append(wait)
+        await self.confirm.wait()
 
 
-@pytest.mark.parametrize(
-    ("publisher_confirms", "unconfirmed", "waits"),
-    [(True, 0, False), (True, UNCONFIRMED, False), (True, UNCONFIRMED + 1, True), (False, 0, True)],
-)
-async def test_the_socket_is_waited_for_unless_a_bounded_number_of_confirms_are(
-    publisher_confirms: bool, unconfirmed: int, waits: bool
-) -> None:
-    underlay = Underlay(publisher_confirms=publisher_confirms, unconfirmed=unconfirmed)
+async def publish(publisher: Publisher, *, wait_for_socket: bool = True) -> None:
+    await publisher.publish("exchange", "key", b"x", Properties(), wait_for_socket=wait_for_socket)
 
-    channel = cast(AbstractChannel, underlay)
-    await publish(channel, "exchange", "key", b"x", Properties(), mandatory=True)
 
-    assert underlay.waited is waits
+async def test_the_socket_is_waited_for_once_too_many_messages_are_unconfirmed() -> None:
+    channel = Recording()
+    publisher = Publisher(cast(Channel, channel), confirms=True)
+
+    async with asyncio.TaskGroup() as group:
+        for _ in range(UNCONFIRMED + 1):
+            group.create_task(publish(publisher))
+        while len(channel.waited) <= UNCONFIRMED:
+            await asyncio.sleep(0)
+        channel.confirm.set()
+    await publish(publisher)
+
+    assert channel.waited == [False] * UNCONFIRMED + [True, False]
+
+
+@pytest.mark.parametrize("waits", [True, False])
+async def test_without_confirms_the_socket_is_waited_for_as_the_sender_says(waits: bool) -> None:
+    channel = Recording()
+    channel.confirm.set()
+
+    await publish(Publisher(cast(Channel, channel), confirms=False), wait_for_socket=waits)
+
+    assert channel.waited == [waits]

@@ -132,7 +132,7 @@ async def test_what_nobody_waits_for_any_more_is_not_looked_up(
 
 def _none_under_way(lookups: Lookups):  # type: ignore[no-untyped-def]
     async def none() -> bool:
-        return not lookups._under_way
+        return not lookups.under_way
 
     return none
 

@@ -16,7 +16,7 @@ from libs.contracts.customer_views import PersonEventData
 from libs.contracts.customers import CustomerStatus
 from libs.contracts.events import EVENT_TYPES, Event, new_event
 from libs.messaging.broker import Broker
-from libs.messaging.publisher import EventPublisher
+from libs.messaging.event_publisher import EventPublisher
 from libs.persistence.availability import is_away
 from libs.persistence.engine import Database
 from libs.persistence.sealing import Keyring

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from libs.contracts.events import Event
 from libs.messaging.broker import BROKER_ERRORS
-from libs.messaging.publisher import EventPublisher
+from libs.messaging.event_publisher import EventPublisher
 from libs.persistence.engine import open_database
 from libs.persistence.sealing import Keyring
 from tests.integration.webhooks.engine.receiver import receiving

@@ -5,13 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from aio_pika import DeliveryMode
-from aio_pika.abc import AbstractChannel
-from aio_pika.exceptions import PublishError
+from aiormq import PublishError
 
 from libs.contracts.events import Event
 from libs.messaging.broker import Session
-from libs.messaging.publishing import Properties, publish
+from libs.messaging.publishing import PERSISTENT, Properties, Publisher
 from libs.messaging.topology import EVENT_CONSUMERS, EVENTS, declare_events
 
 PUBLISH_SECONDS = 15.0
@@ -21,17 +19,17 @@ class EventPublisher:
     """A part of the broker that publishes events to the topic exchange, routing key = event type."""
 
     def __init__(self) -> None:
-        self._channel: AbstractChannel | None = None
+        self._publisher: Publisher | None = None
 
     async def attach(self, session: Session) -> None:
         # The queues are there before the first event is.
-        channel = await session.channel(confirms=True)
+        publisher = await session.publisher(confirms=True)
         for service in EVENT_CONSUMERS:
-            await declare_events(channel, service)
-        self._channel = channel
+            await declare_events(publisher.channel, service)
+        self._publisher = publisher
 
     def detach(self) -> None:
-        self._channel = None
+        self._publisher = None
 
     async def publish(self, events: Sequence[Event]) -> list[Event]:
         """Returns when the broker has confirmed all of them: those that it returned, since no queue takes them.
@@ -39,23 +37,23 @@ class EventPublisher:
         Raises:
             ConnectionError, AMQPError, TimeoutError: some are not confirmed; publishing them again is safe.
         """
-        channel = self._channel
-        if channel is None:
+        publisher = self._publisher
+        if publisher is None:
             raise ConnectionError("no session with the broker")
         async with asyncio.timeout(PUBLISH_SECONDS), asyncio.TaskGroup() as group:
             # Frames are written in the order in which the tasks start.
             taken = [
-                group.create_task(_publish(channel, event), name=f"publish:{event.event_id}")
+                group.create_task(_publish(publisher, event), name=f"publish:{event.event_id}")
                 for event in events
             ]
         return [event for event, task in zip(events, taken, strict=True) if not task.result()]
 
 
-async def _publish(channel: AbstractChannel, event: Event) -> bool:
+async def _publish(publisher: Publisher, event: Event) -> bool:
     """Whether a queue has taken it."""
     properties = Properties(
         content_type="application/json",
-        delivery_mode=DeliveryMode.PERSISTENT,
+        delivery_mode=PERSISTENT,
         message_id=event.event_id,
         message_type=event.type,
         headers={
@@ -66,7 +64,7 @@ async def _publish(channel: AbstractChannel, event: Event) -> bool:
         },
     )
     try:
-        await publish(channel, EVENTS, event.type, event.body, properties, mandatory=True)
+        await publisher.publish(EVENTS, event.type, event.body, properties)
     except PublishError:
         return False
     return True
