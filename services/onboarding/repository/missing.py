@@ -4,36 +4,59 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from typing import Any
 
-from sqlalchemy import TextClause, text
+from sqlalchemy import ColumnElement, Select, bindparam, case, exists, func, or_, select, true
+from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from libs.contracts.customers import CustomerStatus
 from libs.contracts.ids import parse_id
 from libs.persistence.continuity import Compared
+from libs.persistence.tables import UUID_TYPE
+from services.onboarding.tables import customers, persons, saga_steps
 
-# Known: the record's creation is stored, or intended. Settled: the customer was not touched since a moment at which the
-# provider had all of it; a search from the newest record back to such a one has seen all that came after.
-_AT_IDENTITY = text(
+_C = customers.c
+
+
+def _comparison(known: ColumnElement[Any], is_settled: ColumnElement[bool]) -> Select[Any]:
+    """For each id of a customer or person, what its customer's row says.
+
+    Args:
+        known: the creation of the provider's record is stored, or intended.
+        is_settled: the customer was not touched since a moment at which the provider had all of it. A search from the
+            newest record back to such a customer has seen all that came after.
     """
-    SELECT id, bool_or(found.known) AS known, max(found.settled_at) AS settled_at
-    FROM unnest(CAST(:ids AS uuid[])) AS id LEFT JOIN LATERAL (
-        SELECT true AS known, CASE WHEN c.status <> 'pending' THEN c.updated_at END AS settled_at
-        FROM customers c WHERE c.customer_id = id
-            OR c.customer_id IN (SELECT p.customer_id FROM persons p WHERE p.person_id = id)
-    ) AS found ON true GROUP BY id
-    """
-)
-_AT_CORE = text(
-    """
-    SELECT id, bool_or(found.known) AS known, max(found.settled_at) AS settled_at
-    FROM unnest(CAST(:ids AS uuid[])) AS id LEFT JOIN LATERAL (
-        SELECT c.core_id IS NOT NULL OR EXISTS (SELECT FROM saga_steps s WHERE s.customer_id = c.customer_id
-                AND s.tenant = c.tenant AND s.name LIKE 'create_core%') AS known,
-            CASE WHEN c.core_id IS NOT NULL THEN c.updated_at END AS settled_at
-        FROM customers c WHERE c.customer_id = id
-            OR c.customer_id IN (SELECT p.customer_id FROM persons p WHERE p.person_id = id)
-    ) AS found ON true GROUP BY id
-    """
+    asked = func.unnest(bindparam("ids", type_=ARRAY(UUID_TYPE))).table_valued("id", name="asked")
+    of_person = select(persons.c.customer_id).where(persons.c.person_id == asked.c.id)
+    found = (
+        select(known.label("known"), case((is_settled, _C.updated_at)).label("settled_at"))
+        .where(or_(_C.customer_id == asked.c.id, _C.customer_id.in_(of_person)))
+        .lateral("found")
+    )
+    return (
+        select(
+            asked.c.id,
+            func.bool_or(found.c.known).label("known"),
+            func.max(found.c.settled_at).label("settled_at"),
+        )
+        .select_from(asked.outerjoin(found, true()))
+        .group_by(asked.c.id)
+    )
+
+
+_AT_IDENTITY = _comparison(true(), _C.status != CustomerStatus.PENDING.value)
+_IS_AT_CORE = _C.core_id.is_not(None)
+_AT_CORE = _comparison(
+    or_(
+        _IS_AT_CORE,
+        exists().where(
+            saga_steps.c.customer_id == _C.customer_id,
+            saga_steps.c.tenant == _C.tenant,
+            saga_steps.c.name.like("create_core%"),
+        ),
+    ),
+    _IS_AT_CORE,
 )
 
 
@@ -52,7 +75,7 @@ async def compare_at_core(
 
 
 async def _compare(
-    connection: AsyncConnection, statement: TextClause, ids: Sequence[str], life_began: datetime
+    connection: AsyncConnection, statement: Select[Any], ids: Sequence[str], life_began: datetime
 ) -> Compared:
     """Of any tenant: a provider holds the customers of all tenants and knows of none. An id that none of ours can look
     like names a record that was not made by this system.

@@ -6,27 +6,47 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from sqlalchemy import text
+from sqlalchemy import any_, bindparam, exists, func, select, update
+from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from libs.contracts.customers import CustomerStatus
+from libs.persistence.tables import UUID_TYPE
 from services.onboarding.repository.sagas import saga_ids_of
+from services.onboarding.tables import customers, inbox
 
-_OLDEST = text(
-    "SELECT command_id, operation, ordering_key, accepted_at, attempts, last_error, due_at"
-    " FROM inbox WHERE finished_at IS NULL ORDER BY accepted_at LIMIT :limit"
+_IS_OPEN = inbox.c.finished_at.is_(None)
+_IS_THE_COMMAND = inbox.c.command_id == bindparam("id")
+_OLDEST = (
+    select(
+        inbox.c.command_id,
+        inbox.c.operation,
+        inbox.c.ordering_key,
+        inbox.c.accepted_at,
+        inbox.c.attempts,
+        inbox.c.last_error,
+        inbox.c.due_at,
+    )
+    .where(_IS_OPEN)
+    .order_by(inbox.c.accepted_at)
+    .limit(bindparam("limit"))
 )
-_HASTEN = text(
-    "UPDATE inbox SET due_at = clock_timestamp()"
-    " WHERE command_id = :id AND finished_at IS NULL AND parked_at IS NULL"
+_HASTEN = (
+    update(inbox)
+    .where(_IS_THE_COMMAND, _IS_OPEN, inbox.c.parked_at.is_(None))
+    .values(due_at=func.clock_timestamp())
 )
-_LOCK = text(
-    "SELECT coalesce(lease_until > clock_timestamp(), false) FROM inbox"
-    " WHERE command_id = :id AND finished_at IS NULL FOR UPDATE"
+_LOCK = (
+    select(func.coalesce(inbox.c.lease_until > func.clock_timestamp(), False))
+    .where(_IS_THE_COMMAND, _IS_OPEN)
+    .with_for_update()
 )
-_MESSAGE = text("SELECT message_id FROM inbox WHERE command_id = :id")
-_IS_PENDING = text(
-    "SELECT EXISTS (SELECT FROM customers"
-    " WHERE saga_id = ANY(CAST(:sagas AS uuid[])) AND status = 'pending')"
+_MESSAGE = select(inbox.c.message_id).where(_IS_THE_COMMAND)
+_IS_PENDING = select(
+    exists().where(
+        customers.c.saga_id == any_(bindparam("sagas", type_=ARRAY(UUID_TYPE))),
+        customers.c.status == CustomerStatus.PENDING.value,
+    )
 )
 
 

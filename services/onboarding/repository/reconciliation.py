@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Row, text
+from sqlalchemy import ARRAY, Row, Select, Text, any_, bindparam, cast, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.contracts.customers import Business, CustomerStatus, ExternalBankAccount
@@ -22,6 +22,7 @@ from libs.contracts.reconciliation import (
     ToldAnswer,
 )
 from libs.messaging.envelope import decode_reply
+from libs.persistence.tables import UUID_TYPE
 from services.onboarding.ids import derived
 from services.onboarding.models import PersonDetails
 from services.onboarding.ordering import ordering_key
@@ -29,6 +30,10 @@ from services.onboarding.repository import customers, external_accounts, persons
 from services.onboarding.repository.sagas import saga_ids_of
 from services.onboarding.repository.vault import Vault
 from services.onboarding.states import overall
+from services.onboarding.tables import accounts, inbox
+from services.onboarding.tables import customers as customer_table
+from services.onboarding.tables import external_accounts as external_account_table
+from services.onboarding.tables import persons as person_table
 
 FIRST_ID = UUID(int=0)
 """Below every id that is given."""
@@ -39,42 +44,81 @@ SENSITIVE = ("ein", "tin", "date_of_birth")
 TOLD = (ONBOARD_CUSTOMER.name, ADD_EXTERNAL_BANK_ACCOUNT.name)
 """The operations whose answers name what was made at providers."""
 
-_CUSTOMER = """
-    SELECT tenant, customer_id, status, business::text, identity_id, verification->>'status' AS identity_status,
-        core_id, updated_at FROM customers
-"""
-_PAGE = text(_CUSTOMER + " WHERE customer_id > :after ORDER BY customer_id LIMIT :limit")
-_BY_IDS = text(_CUSTOMER + " WHERE customer_id = ANY(:ids)")
-_PERSONS = text(
-    "SELECT tenant, person_id, customer_id, details::text, identity_id,"
-    " verification->>'status' AS identity_status, core_id FROM persons"
-    " WHERE customer_id = ANY(:ids) ORDER BY customer_id, position"
+_CUSTOMERS, _PERSONS, _EXTERNAL, _ACCOUNTS, _INBOX = (
+    customer_table.c,
+    person_table.c,
+    external_account_table.c,
+    accounts.c,
+    inbox.c,
 )
-_EXTERNAL_ACCOUNTS = text(
-    "SELECT draft_id, customer_id, external_account_id, is_primary, details::text"
-    " FROM external_accounts WHERE customer_id = ANY(:ids) AND external_account_id IS NOT NULL"
+_IDS = any_(bindparam("ids", type_=ARRAY(UUID_TYPE)))
+_OPERATIONS = any_(bindparam("operations", type_=ARRAY(Text)))
+_CUSTOMER = select(
+    _CUSTOMERS.tenant,
+    _CUSTOMERS.customer_id,
+    _CUSTOMERS.status,
+    cast(_CUSTOMERS.business, Text).label("business"),
+    _CUSTOMERS.identity_id,
+    _CUSTOMERS.verification["status"].astext.label("identity_status"),
+    _CUSTOMERS.core_id,
+    _CUSTOMERS.updated_at,
 )
-_ACCOUNTS = text(
-    "SELECT customer_id, account_id, account_number, account_group, status FROM accounts"
-    " WHERE customer_id = ANY(:ids) ORDER BY account_id"
+_PAGE = (
+    _CUSTOMER.where(_CUSTOMERS.customer_id > bindparam("after"))
+    .order_by(_CUSTOMERS.customer_id)
+    .limit(bindparam("limit"))
 )
-_OPEN_KEYS = text(
-    "SELECT DISTINCT ordering_key FROM inbox"
-    " WHERE finished_at IS NULL AND parked_at IS NULL AND ordering_key = ANY(:keys)"
+_BY_IDS = _CUSTOMER.where(_CUSTOMERS.customer_id == _IDS)
+_PERSONS_OF = (
+    select(
+        _PERSONS.tenant,
+        _PERSONS.person_id,
+        _PERSONS.customer_id,
+        cast(_PERSONS.details, Text).label("details"),
+        _PERSONS.identity_id,
+        _PERSONS.verification["status"].astext.label("identity_status"),
+        _PERSONS.core_id,
+    )
+    .where(_PERSONS.customer_id == _IDS)
+    .order_by(_PERSONS.customer_id, _PERSONS.position)
+)
+_EXTERNAL_ACCOUNTS_OF = select(
+    _EXTERNAL.draft_id,
+    _EXTERNAL.customer_id,
+    _EXTERNAL.external_account_id,
+    _EXTERNAL.is_primary,
+    cast(_EXTERNAL.details, Text).label("details"),
+).where(_EXTERNAL.customer_id == _IDS, _EXTERNAL.external_account_id.is_not(None))
+_ACCOUNTS_OF = (
+    select(
+        _ACCOUNTS.customer_id,
+        _ACCOUNTS.account_id,
+        _ACCOUNTS.account_number,
+        _ACCOUNTS.account_group,
+        _ACCOUNTS.status,
+    )
+    .where(_ACCOUNTS.customer_id == _IDS)
+    .order_by(_ACCOUNTS.account_id)
+)
+_IS_AT_WORK = (_INBOX.finished_at.is_(None), _INBOX.parked_at.is_(None))
+_OPEN_KEYS = (
+    select(_INBOX.ordering_key)
+    .distinct()
+    .where(*_IS_AT_WORK, _INBOX.ordering_key == any_(bindparam("keys", type_=ARRAY(Text))))
 )
 # An onboarding has no ordering key: its customer's id is derived from the command and the message that brought it.
-_OPEN_ONBOARDINGS = text(
-    "SELECT command_id, message_id FROM inbox"
-    " WHERE finished_at IS NULL AND parked_at IS NULL AND operation = :operation"
+_OPEN_ONBOARDINGS = select(_INBOX.command_id, _INBOX.message_id).where(
+    *_IS_AT_WORK, _INBOX.operation == ONBOARD_CUSTOMER.name
 )
-_ANSWER = "SELECT command_id, operation, ordering_key, reply FROM inbox"
-_ANSWERS_PAGE = text(
-    _ANSWER + " WHERE command_id > :after AND operation = ANY(:operations) AND reply IS NOT NULL"
-    " ORDER BY command_id LIMIT :limit"
+_ANSWER: Select[Any] = select(
+    _INBOX.command_id, _INBOX.operation, _INBOX.ordering_key, _INBOX.reply
+).where(_INBOX.operation == _OPERATIONS, _INBOX.reply.is_not(None))
+_ANSWERS_PAGE = (
+    _ANSWER.where(_INBOX.command_id > bindparam("after"))
+    .order_by(_INBOX.command_id)
+    .limit(bindparam("limit"))
 )
-_ANSWERS_BY_IDS = text(
-    _ANSWER + " WHERE command_id = ANY(:ids) AND operation = ANY(:operations) AND reply IS NOT NULL"
-)
+_ANSWERS_BY_IDS = _ANSWER.where(_INBOX.command_id == _IDS)
 
 
 class HeldCustomers:
@@ -98,9 +142,9 @@ class HeldCustomers:
         self, connection: AsyncConnection, rows: Sequence[Row[Any]]
     ) -> list[HeldCustomer]:
         ids = {"ids": [row.customer_id for row in rows]}
-        parties = _by_customer(await connection.execute(_PERSONS, ids))
-        accounts = _by_customer(await connection.execute(_ACCOUNTS, ids))
-        external = _by_customer(await connection.execute(_EXTERNAL_ACCOUNTS, ids))
+        parties = _by_customer(await connection.execute(_PERSONS_OF, ids))
+        owned = _by_customer(await connection.execute(_ACCOUNTS_OF, ids))
+        external = _by_customer(await connection.execute(_EXTERNAL_ACCOUNTS_OF, ids))
         busy = await _with_open_commands(connection, rows, parties)
         return [
             HeldCustomer(
@@ -112,7 +156,7 @@ class HeldCustomers:
                     self._business(row),
                     *(self._person(person) for person in parties[row.customer_id]),
                 ],
-                accounts=[_account(account) for account in accounts[row.customer_id]],
+                accounts=[_account(account) for account in owned[row.customer_id]],
                 external_accounts=[
                     self._external_account(account) for account in external[row.customer_id]
                 ],
@@ -172,7 +216,7 @@ async def _with_open_commands(
     waiting = {
         row.customer_id for row in rows if _waits_for_verdict([row, *persons_of[row.customer_id]])
     }
-    opened = await connection.execute(_OPEN_ONBOARDINGS, {"operation": ONBOARD_CUSTOMER.name})
+    opened = await connection.execute(_OPEN_ONBOARDINGS)
     for command_id, message_id in opened:
         onboarded = {derived(saga, "customer") for saga in saga_ids_of(command_id, message_id)}
         busy |= onboarded - waiting

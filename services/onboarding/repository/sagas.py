@@ -15,25 +15,46 @@ from __future__ import annotations
 
 from uuid import UUID, uuid5
 
-from sqlalchemy import text
+from sqlalchemy import Text, bindparam, case, exists, or_, select
+from sqlalchemy.dialects.postgresql import insert
 
 from libs.handling.commands import Drive
+from libs.persistence.tables import UUID_TYPE
+from services.onboarding.tables import customers, inbox, saga_origin, saga_steps
 
 KEYED = 5
 """The version of the UUIDs that are derived from an Idempotency-Key."""
 FIRST = "first"
 
-_ORIGIN = text(
-    """
-    INSERT INTO saga_origin (command_id, message_id)
-    SELECT :command_id, CASE WHEN EXISTS (SELECT FROM customers WHERE saga_id = :as_another)
-        OR EXISTS (SELECT FROM saga_steps WHERE saga_id = :as_another) THEN '' ELSE CAST(:message_id AS text) END
-    ON CONFLICT (command_id) DO UPDATE SET message_id = CASE
-        WHEN EXISTS (SELECT FROM inbox i WHERE i.command_id = saga_origin.command_id
-            AND saga_origin.message_id = ANY (i.forgotten_messages))
-        THEN CAST(:message_id AS text) ELSE saga_origin.message_id END
-    RETURNING message_id = :message_id AS is_first
-    """
+_AS_ANOTHER = bindparam("as_another", type_=UUID_TYPE)
+_MESSAGE = bindparam("message_id", type_=Text)
+_WAS_BEGUN_AS_ANOTHER = or_(
+    exists().where(customers.c.saga_id == _AS_ANOTHER),
+    exists().where(saga_steps.c.saga_id == _AS_ANOTHER),
+)
+_FIRST_WAS_FORGOTTEN = exists().where(
+    inbox.c.command_id == saga_origin.c.command_id,
+    saga_origin.c.message_id == inbox.c.forgotten_messages.any_(),
+)
+_ORIGIN = (
+    insert(saga_origin)
+    .from_select(
+        ["command_id", "message_id"],
+        select(
+            bindparam("command_id", type_=UUID_TYPE),
+            case((_WAS_BEGUN_AS_ANOTHER, ""), else_=_MESSAGE),
+        ),
+    )
+    .on_conflict_do_update(
+        index_elements=[saga_origin.c.command_id],
+        set_={
+            "message_id": case(
+                (_FIRST_WAS_FORGOTTEN, _MESSAGE),
+                else_=saga_origin.c.message_id,
+            )
+        },
+    )
+    .returning((saga_origin.c.message_id == _MESSAGE).label("is_first"))
 )
 
 

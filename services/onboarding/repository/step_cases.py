@@ -7,51 +7,71 @@ from datetime import datetime
 from typing import Any, Literal
 from uuid import UUID
 
-from sqlalchemy import text
+from sqlalchemy import Boolean, and_, bindparam, case, func, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.contracts.exact_json import encode
 from libs.providers.outcomes import Reason
+from services.onboarding.repository.tenant_rows import json_of
+from services.onboarding.tables import saga_steps
 
 Resolution = Literal["absent", "done", "refused"]
 
-_REFUSED_COMPENSATIONS = text(
-    "SELECT saga_id, name, tenant, customer_id, operation, refusal_reason, refusal_code,"
-    " recorded_at FROM saga_steps"
-    " WHERE compensation AND state = 'refused' AND settled_at IS NULL"
-    " ORDER BY recorded_at DESC LIMIT :limit"
+_T = saga_steps.c
+_IS_THE_STEP = and_(_T.saga_id == bindparam("of_saga"), _T.name == bindparam("of_name"))
+_IS_REFUSED_COMPENSATION = and_(_T.compensation, _T.state == "refused", _T.settled_at.is_(None))
+_IS_UNKNOWN = and_(
+    _T.state == "intended",
+    _T.first_sent_at.is_not(None),
+    or_(_T.resolution.is_(None), _T.resolution == "absent"),
 )
-_SETTLE = text(
-    "UPDATE saga_steps SET settled_at = clock_timestamp() WHERE saga_id = :saga_id"
-    " AND name = :name AND compensation AND state = 'refused' AND settled_at IS NULL"
+_REFUSED_COMPENSATIONS = (
+    select(
+        _T.saga_id,
+        _T.name,
+        _T.tenant,
+        _T.customer_id,
+        _T.operation,
+        _T.refusal_reason,
+        _T.refusal_code,
+        _T.recorded_at,
+    )
+    .where(_IS_REFUSED_COMPENSATION)
+    .order_by(_T.recorded_at.desc())
+    .limit(bindparam("limit"))
 )
-_UNKNOWN = text(
-    """
-    SELECT saga_id, name, tenant, customer_id, operation, command_id, first_sent_at, last_attempt_at
-    FROM saga_steps WHERE state = 'intended' AND first_sent_at IS NOT NULL
-        AND (resolution IS NULL OR resolution = 'absent')
-    ORDER BY first_sent_at LIMIT :limit
-    """
+_SETTLE = (
+    update(saga_steps)
+    .where(_IS_THE_STEP, _IS_REFUSED_COMPENSATION)
+    .values(settled_at=func.clock_timestamp())
 )
-_FIND_UNKNOWN = text(
-    """
-    SELECT saga_id, name, tenant, customer_id, operation, command_id, first_sent_at, last_attempt_at
-    FROM saga_steps WHERE saga_id = :saga_id AND name = :name AND state = 'intended'
-        AND first_sent_at IS NOT NULL AND (resolution IS NULL OR resolution = 'absent')
-    FOR NO KEY UPDATE
-    """
+_UNKNOWN_STEP = select(
+    _T.saga_id,
+    _T.name,
+    _T.tenant,
+    _T.customer_id,
+    _T.operation,
+    _T.command_id,
+    _T.first_sent_at,
+    _T.last_attempt_at,
+).where(_IS_UNKNOWN)
+_UNKNOWN = _UNKNOWN_STEP.order_by(_T.first_sent_at).limit(bindparam("limit"))
+_FIND_UNKNOWN = _UNKNOWN_STEP.where(_IS_THE_STEP).with_for_update(key_share=True)
+_RESOLVE = (
+    update(saga_steps)
+    .where(_IS_THE_STEP)
+    .values(
+        resolution=bindparam("resolved_as"),
+        resolved_by=bindparam("by"),
+        resolution_reason=bindparam("why"),
+        resolved_at=func.clock_timestamp(),
+        recorded_at=case((bindparam("is_final", type_=Boolean), func.clock_timestamp())),
+        result=json_of("result_json"),
+        refusal_reason=bindparam("reason"),
+        refusal_code=bindparam("code"),
+    )
 )
-_RESOLVE = text(
-    """
-    UPDATE saga_steps SET resolution = :resolution, resolved_by = :by, resolution_reason = :reason,
-        resolved_at = clock_timestamp(), recorded_at = CASE WHEN :is_final THEN clock_timestamp() END,
-        result = CAST(:result AS jsonb), refusal_reason = :refusal_reason,
-        refusal_code = :refusal_code,
-        first_sent_at = CASE WHEN :resolution = 'absent' THEN NULL ELSE first_sent_at END,
-        last_sent_at = CASE WHEN :resolution = 'absent' THEN NULL ELSE last_sent_at END
-    WHERE saga_id = :saga_id AND name = :name
-    """
-)
+_RESOLVE_ABSENT = _RESOLVE.values(first_sent_at=None, last_sent_at=None)
 RESOLVED_CODE = "resolved_by_operator"
 """Stands in the place of the provider's code when an operator says that the provider refused."""
 
@@ -99,7 +119,7 @@ async def refused_compensations(
 
 async def settle(connection: AsyncConnection, saga_id: UUID, name: str) -> bool:
     """An operator has seen to a refused compensation; false when there is none of that name to see to."""
-    settled = await connection.execute(_SETTLE, {"saga_id": saga_id, "name": name})
+    settled = await connection.execute(_SETTLE, {"of_saga": saga_id, "of_name": name})
     return settled.rowcount == 1
 
 
@@ -111,7 +131,7 @@ async def unknown(connection: AsyncConnection, limit: int) -> list[UnknownStep]:
 
 async def find_unknown(connection: AsyncConnection, saga_id: UUID, name: str) -> UnknownStep | None:
     """One of them, its row locked."""
-    rows = await connection.execute(_FIND_UNKNOWN, {"saga_id": saga_id, "name": name})
+    rows = await connection.execute(_FIND_UNKNOWN, {"of_saga": saga_id, "of_name": name})
     row = rows.first()
     return None if row is None else UnknownStep(*row)
 
@@ -134,16 +154,16 @@ async def resolve(
     """
     is_refused = resolution == "refused"
     await connection.execute(
-        _RESOLVE,
+        _RESOLVE_ABSENT if resolution == "absent" else _RESOLVE,
         {
-            "saga_id": step.saga_id,
-            "name": step.step,
-            "resolution": resolution,
+            "of_saga": step.saga_id,
+            "of_name": step.step,
+            "resolved_as": resolution,
             "by": by,
-            "reason": reason,
+            "why": reason,
             "is_final": is_final,
-            "result": None if resolution != "done" else encode(result).decode(),
-            "refusal_reason": Reason.PROVIDER_REFUSED.value if is_refused else None,
-            "refusal_code": RESOLVED_CODE if is_refused else None,
+            "result_json": None if resolution != "done" else encode(result).decode(),
+            "reason": Reason.PROVIDER_REFUSED.value if is_refused else None,
+            "code": RESOLVED_CODE if is_refused else None,
         },
     )
