@@ -99,6 +99,7 @@ class Acceptance:
 
     Args:
         ordering: None when no command of the service has to wait for another.
+        unordered: operations of which no command has an ordering key.
     """
 
     def __init__(
@@ -109,6 +110,7 @@ class Acceptance:
         driver: Driver,
         group_commit: GroupCommit,
         ordering: Ordering | None,
+        unordered: frozenset[str],
         keep_for_ever: frozenset[str],
     ) -> None:
         self._service = service
@@ -118,6 +120,7 @@ class Acceptance:
         self._answers = answers
         self._driver = driver
         self._ordering = ordering
+        self._unordered = unordered
         self._keep_for_ever = keep_for_ever
         self._log = structlog.get_logger("commands")
 
@@ -157,7 +160,7 @@ class Acceptance:
             deadline=envelope.deadline,
             keep_for_ever=envelope.operation in self._keep_for_ever,
         )
-        if self._ordering is not None:
+        if self._ordering is not None and envelope.operation not in self._unordered:
             arriving = Arriving(
                 command.command_id, envelope.operation, envelope.principal, decode(body)
             )

@@ -95,6 +95,7 @@ async def run_commands(
     ordering: Ordering | None,
     keep_for_ever: frozenset[str] = frozenset(),
     lease_seconds: float = inbox.LEASE_SECONDS,
+    unordered: frozenset[str] = frozenset(),
 ) -> AsyncIterator[Driver]:
     """Accept and drive the service's commands during the body, once the broker is started.
 
@@ -103,6 +104,7 @@ async def run_commands(
         ordering: None when no command has to wait for another.
         keep_for_ever: operations whose replies are never purged.
         lease_seconds: after a crash, another process goes on with a command when so long has passed.
+        unordered: operations of which no command has an ordering key: `ordering` is not called for them.
 
     Raises:
         RuntimeError: a row has no handler.
@@ -128,7 +130,14 @@ async def run_commands(
 
     driver = Driver(process.service, database, group_commit, sealer, answers, handle, lease_seconds)
     acceptance = Acceptance(
-        process.service, database, answers, driver, group_commit, ordering, keep_for_ever
+        process.service,
+        database,
+        answers,
+        driver,
+        group_commit,
+        ordering,
+        unordered,
+        keep_for_ever,
     )
     consumer = CommandConsumer(process.service, acceptance.accept, database.ping)
     broker.add(replier)

@@ -43,7 +43,7 @@ from services.onboarding.handlers.reconcile_queries import ReconcileQueries
 from services.onboarding.handlers.update_business import UpdateBusinessHandler
 from services.onboarding.handlers.update_person import UpdatePersonHandler
 from services.onboarding.housekeeping import keep_house
-from services.onboarding.ordering import CustomerOrdering
+from services.onboarding.ordering import UNORDERED, CustomerOrdering
 from services.onboarding.repository.missing import compare_at_core, compare_at_identity
 from services.onboarding.repository.store import Store
 from services.onboarding.repository.vault import Vault
@@ -93,6 +93,7 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
                 command_handlers(parts),
                 CustomerOrdering(store),
                 lease_seconds=settings.lease_seconds,
+                unordered=UNORDERED,
             )
         )
         await opened.enter_async_context(

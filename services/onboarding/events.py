@@ -10,12 +10,36 @@ from datetime import UTC, datetime
 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from libs.contracts.events import EVENT_TYPES, new_event
+from libs.contracts.events import EVENT_TYPES, Event, new_event
 from libs.contracts.model import Model
 from libs.persistence import outbox
 from services.onboarding import views
-from services.onboarding.models import CustomerRecord, ExternalAccountRecord, PersonRecord
+from services.onboarding.models import (
+    CustomerFile,
+    CustomerRecord,
+    ExternalAccountRecord,
+    PersonRecord,
+)
 from services.onboarding.repository.store import Store
+
+
+def of_creation(file: CustomerFile) -> list[Event]:
+    """The first events of a customer and its persons; `file` as it is after the transaction's changes."""
+    return [
+        _customer_event("customer.created", file),
+        *(_person_event("person.created", person, person.sequence) for person in file.persons),
+    ]
+
+
+def of_opening(file: CustomerFile) -> list[Event]:
+    """The events by which a customer is approved; `file` as it is after the transaction's changes."""
+    return [
+        _customer_event("customer.approved", file),
+        *(
+            _external_account_event("external_account.created", account, account.sequence)
+            for account in file.external_accounts
+        ),
+    ]
 
 
 class Events:
@@ -26,53 +50,48 @@ class Events:
         self, connection: AsyncConnection, name: str, customer: CustomerRecord
     ) -> None:
         """`customer` only says whose event it is: the data is read anew, with the transaction's own changes."""
-        tenant, customer_id = customer.tenant, customer.customer_id
-        sequence = await self._store.customers.next_sequence(connection, customer)
-        file = await self._store.file(connection, tenant, customer_id)
+        await self._store.customers.next_sequence(connection, customer)
+        file = await self._store.file(connection, customer.tenant, customer.customer_id)
         assert file is not None, "its row is locked"
-        data = views.customer_event(file)
-        await _record(
-            connection, name, data, owner=customer, resource_id=str(customer_id), sequence=sequence
-        )
+        await outbox.record(connection, _customer_event(name, file))
 
     async def of_person(self, connection: AsyncConnection, name: str, person: PersonRecord) -> None:
         """`person` as it is after the transaction's changes."""
         sequence = await self._store.persons.next_sequence(connection, person)
-        await _record(
-            connection,
-            name,
-            views.person_event(person),
-            owner=person,
-            resource_id=str(person.person_id),
-            sequence=sequence,
-        )
+        await outbox.record(connection, _person_event(name, person, sequence))
 
     async def of_external_account(
         self, connection: AsyncConnection, name: str, account: ExternalAccountRecord
     ) -> None:
         """`account` as it is after the transaction's changes."""
-        data = views.external_account_event(account)
         sequence = await self._store.external_accounts.next_sequence(connection, account)
-        await _record(
-            connection,
-            name,
-            data,
-            owner=account,
-            resource_id=data.external_account_id,
-            sequence=sequence,
-        )
+        await outbox.record(connection, _external_account_event(name, account, sequence))
 
 
-async def _record(
-    connection: AsyncConnection,
+def _customer_event(name: str, file: CustomerFile) -> Event:
+    customer = file.customer
+    return _event(
+        name, views.customer_event(file), customer, str(customer.customer_id), customer.sequence
+    )
+
+
+def _person_event(name: str, person: PersonRecord, sequence: int) -> Event:
+    return _event(name, views.person_event(person), person, str(person.person_id), sequence)
+
+
+def _external_account_event(name: str, account: ExternalAccountRecord, sequence: int) -> Event:
+    data = views.external_account_event(account)
+    return _event(name, data, account, data.external_account_id, sequence)
+
+
+def _event(
     name: str,
     data: Model,
-    *,
     owner: CustomerRecord | PersonRecord | ExternalAccountRecord,
     resource_id: str,
     sequence: int,
-) -> None:
-    event = new_event(
+) -> Event:
+    return new_event(
         EVENT_TYPES[name],
         data,
         tenant=owner.tenant,
@@ -81,4 +100,3 @@ async def _record(
         sequence=sequence,
         at=datetime.now(UTC),
     )
-    await outbox.record(connection, event)

@@ -10,8 +10,11 @@ from uuid import UUID
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.contracts.ids import parse_id
+from libs.contracts.onboarding_operations import ONBOARD_CUSTOMER
 from libs.handling.acceptance import Arriving
 from services.onboarding.repository.store import Store
+
+UNORDERED = frozenset({ONBOARD_CUSTOMER.name})
 
 
 class CustomerOrdering:

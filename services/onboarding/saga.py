@@ -1,7 +1,8 @@
-"""Writes at providers, each in three commits' worth of safety: the send's beginning, the write, its outcome.
+"""Writes at providers: that a send begins is committed, the write is sent, its outcome is committed.
 
-A saga is run from its start as often as it takes. A step that is done gives its stored answer, one that was refused its
-stored refusal. Any other step is attempted by the rule of `libs.providers.writing`, under the same key each time.
+The outcome of a step shares its commit with the intent of the next one, where that is certain by then. A saga is run
+from its start as often as it takes. A step that is done gives its stored answer, one that was refused its stored
+refusal. Any other step is attempted by the rule of `libs.providers.writing`, under the same key each time.
 
 Crash points of every step: `onboarding.<step>.intended`, `.called`, `.recorded` (a step's number, as in
 `verify_person.2`, is left off).
@@ -17,7 +18,6 @@ from typing import TypeVar
 import msgspec
 import structlog
 from prometheus_client import Counter
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.contracts.errors import OutcomePending
 from libs.handling.commands import Drive, NeedsOperator
@@ -26,6 +26,7 @@ from libs.providers.writing import Attempt, ProviderWrite, write_once
 from libs.runtime.crash import crash_point
 from services.onboarding.ids import derived
 from services.onboarding.repository import steps
+from services.onboarding.repository.step_commits import ADVANCE, Advance, Intent, StepDone
 from services.onboarding.repository.steps import Begun, Done, SagaName, StepRefusal
 from services.onboarding.step_answers import ANSWERS, without_number
 
@@ -40,8 +41,10 @@ COMPENSATIONS_REFUSED = Counter(
 )
 
 AnswerT = TypeVar("AnswerT", bound=msgspec.Struct)
-Then = Callable[[AsyncConnection, AnswerT], Awaitable[None]]
-"""What else to write in the transaction that records the answer."""
+Record = Callable[[Advance, AnswerT], Awaitable[Begun | None]]
+"""Commits the advance of the saga by an answer, with what else is written then. Gives the attempt at the step that the
+advance intends, as the commit of `ADVANCE` does.
+"""
 
 _log = structlog.get_logger("saga")
 
@@ -65,6 +68,8 @@ class Saga:
     def __init__(self, drive: Drive, name: SagaName) -> None:
         self.drive = drive
         self.name = name
+        self._intended: dict[str, Begun] = {}
+        """Steps whose intent this drive has committed, and that it has not sent yet."""
 
     async def first_step(
         self,
@@ -72,7 +77,8 @@ class Saga:
         answer: type[AnswerT],
         write: ProviderWrite[AnswerT],
         *,
-        then: Then[AnswerT] | None = None,
+        record: Record[AnswerT] | None = None,
+        following: str | None = None,
     ) -> AnswerT:
         """As `step`, for the one before which no provider knows of the saga.
 
@@ -80,7 +86,7 @@ class Saga:
             NothingSent: it certainly did not reach the provider.
             StepRefused, OutcomePending, NeedsOperator: as `step`.
         """
-        return await self._step(step, answer, write, then, compensation=False)
+        return await self._step(step, answer, write, record, following, compensation=False)
 
     async def step(
         self,
@@ -88,9 +94,14 @@ class Saga:
         answer: type[AnswerT],
         write: ProviderWrite[AnswerT],
         *,
-        then: Then[AnswerT] | None = None,
+        record: Record[AnswerT] | None = None,
+        following: str | None = None,
     ) -> AnswerT:
         """The provider's answer, of now or of an earlier run.
+
+        Args:
+            record: commits the answer, where more is written with it.
+            following: the step that is certainly sent next; its intent is committed with the answer.
 
         Raises:
             StepRefused: the provider's definite no, of now or of an earlier run.
@@ -98,7 +109,7 @@ class Saga:
             NeedsOperator: not known, and neither sending it again nor asking can tell.
         """
         try:
-            return await self._step(step, answer, write, then, compensation=False)
+            return await self._step(step, answer, write, record, following, compensation=False)
         except NothingSent as error:
             raise OutcomePending from error
 
@@ -111,7 +122,7 @@ class Saga:
             OutcomePending, NeedsOperator: as `step`.
         """
         try:
-            await self._step(step, answer, write, None, compensation=True)
+            await self._step(step, answer, write, None, None, compensation=True)
         except NothingSent as error:
             raise OutcomePending from error
         except StepRefused as refused:
@@ -124,29 +135,28 @@ class Saga:
                 code=refused.code,
             )
 
+    def intent(self, step: str, *, compensation: bool = False) -> Intent:
+        return Intent(step, derived(self.name.saga_id, step), compensation)
+
+    def intended(self, step: str, begun: Begun | None) -> None:
+        """The intent of the step is committed, for this drive to send it; None: it was intended before."""
+        if begun is not None:
+            self._intended[step] = begun
+
     async def _step(
         self,
         step: str,
         answer: type[AnswerT],
         write: ProviderWrite[AnswerT],
-        then: Then[AnswerT] | None,
+        record: Record[AnswerT] | None,
+        following: str | None,
         *,
         compensation: bool,
     ) -> AnswerT:
         assert ANSWERS[without_number(step)] is answer
-        key = derived(self.name.saga_id, step)
-        async with self.drive.transaction() as connection:
-            known = await steps.begin(
-                connection,
-                self.name,
-                step,
-                key,
-                compensation=compensation,
-                command_id=self.drive.command_id,
-            )
         last_sent_at: datetime | None = None
         outcome: Outcome[AnswerT]
-        match known:
+        match await self._begin(step, compensation=compensation):
             case Done(result, is_recorded):
                 outcome = Accepted(msgspec.convert(result, answer))
                 if is_recorded:
@@ -158,14 +168,29 @@ class Saga:
             case Begun(earlier, last_sent_at):
                 crash_point(f"onboarding.{without_number(step)}.intended")
                 deadline = time.time() + STEP_SECONDS
+                key = derived(self.name.saga_id, step)
                 outcome = await write_once(write, Attempt(key, deadline, STEP_SECONDS, earlier))
-        return await self._conclude(step, outcome, then, last_sent_at)
+        return await self._conclude(step, outcome, record, following, last_sent_at)
+
+    async def _begin(self, step: str, *, compensation: bool) -> Done | StepRefusal | Begun:
+        """Commit that an attempt at the step begins, or find what came of the step."""
+        if (begun := self._intended.pop(step, None)) is not None:
+            return begun
+        intent = self.intent(step, compensation=compensation)
+        begun = await self.drive.commit(ADVANCE, Advance(saga=self.name, intent=intent))
+        if begun is not None:
+            return begun
+        async with self.drive.transaction() as connection:
+            return await steps.take_up(
+                connection, self.name, step, command_id=self.drive.command_id
+            )
 
     async def _conclude(
         self,
         step: str,
         outcome: Outcome[AnswerT],
-        then: Then[AnswerT] | None,
+        record: Record[AnswerT] | None,
+        following: str | None,
         last_sent_at: datetime | None,
     ) -> AnswerT:
         """Commit what came of an attempt; the answer, or raise."""
@@ -173,10 +198,7 @@ class Saga:
         match outcome:
             case Accepted(answer):
                 crash_point(f"onboarding.{point}.called")
-                async with self.drive.transaction() as connection:
-                    await steps.set_done(connection, self.name, step, msgspec.to_builtins(answer))
-                    if then is not None:
-                        await then(connection, answer)
+                await self._record(step, answer, record, following)
                 STEPS.labels(point, "done").inc()
                 crash_point(f"onboarding.{point}.recorded")
                 return answer
@@ -211,3 +233,23 @@ class Saga:
                         f" {outcome.why}."
                     )
                 raise OutcomePending
+
+    async def _record(
+        self,
+        step: str,
+        answer: AnswerT,
+        record: Record[AnswerT] | None,
+        following: str | None,
+    ) -> None:
+        """Commit the answer with what else is to be written, and the intent of the following step."""
+        advance = Advance(
+            saga=self.name,
+            done=StepDone(step, msgspec.to_builtins(answer)),
+            intent=None if following is None else self.intent(following),
+        )
+        if record is None:
+            begun = await self.drive.commit(ADVANCE, advance)
+        else:
+            begun = await record(advance, answer)
+        if following is not None:
+            self.intended(following, begun)

@@ -57,7 +57,8 @@ class ApplyDecisionHandler:
             await self._hasten_onboarding(drive, file.customer)
         elif _is_to_be_opened(file):
             try:
-                await self._opening.open(saga_of(drive, file.customer), file)
+                saga = saga_of(drive, file.customer.saga_id, file.customer.customer_id)
+                await self._opening.open(saga, file)
             except OpeningRefused:
                 return Result()  # the customer is denied, which is all that can be said to nobody
         return Result()

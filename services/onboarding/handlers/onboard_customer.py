@@ -2,24 +2,42 @@
 
 from __future__ import annotations
 
-from uuid import UUID
+from dataclasses import replace
 
-from sqlalchemy.ext.asyncio import AsyncConnection
-
-from libs.contracts.customers import CustomerStatus, OnboardCustomer
+from libs.contracts.customers import CustomerStatus, OnboardCustomer, Person
 from libs.contracts.errors import AlreadyExists, OutcomePending, ProviderRefused, Unavailable
 from libs.contracts.result import Result
 from libs.handling.commands import Drive
 from libs.runtime.crash import crash_point
 from services.onboarding import states, views
 from services.onboarding.handlers.denial import Denial
-from services.onboarding.handlers.opening import Opening, OpeningRefused, saga_of
+from services.onboarding.handlers.opening import FIRST_STEP, Opening, OpeningRefused, saga_of
 from services.onboarding.handlers.parts import Parts
 from services.onboarding.ids import derived
-from services.onboarding.models import CustomerFile, PersonDetails, PersonRecord, Verification
-from services.onboarding.repository import ein_holds
+from services.onboarding.models import (
+    CustomerDetails,
+    CustomerFile,
+    PersonDetails,
+    PersonRecord,
+    Verification,
+    last_four,
+)
+from services.onboarding.repository import customers, external_accounts, persons
+from services.onboarding.repository.customer_files import StoredCustomer
+from services.onboarding.repository.onboarding_commits import (
+    ANNOUNCE,
+    DECIDE,
+    RECORD_APPLICATION,
+    Application,
+    ApplicationConflict,
+    NewPerson,
+)
 from services.onboarding.repository.sagas import saga_id_of
+from services.onboarding.repository.step_commits import ADVANCE, Advance
+from services.onboarding.repository.steps import Begun, SagaName
 from services.onboarding.saga import NothingSent, Saga, StepRefused
+
+VERIFY_BUSINESS = "verify_business"
 
 
 class OnboardCustomerHandler:
@@ -33,122 +51,133 @@ class OnboardCustomerHandler:
         self._denial = denial
 
     async def __call__(self, drive: Drive, command: OnboardCustomer) -> Result:
-        file = await self._apply(drive, command)
+        saga_id = await saga_id_of(drive)
+        saga = saga_of(drive, saga_id, derived(saga_id, "customer"))
+        stored = await self._apply(saga, command)
+        file = stored.file
         if file.customer.status is CustomerStatus.PENDING:
-            file = await self._carry_on(saga_of(drive, file.customer), file)
+            file = await self._carry_on(saga, stored)
         if file.customer.refused_by_provider:
             raise ProviderRefused
         return Result(data=views.onboarding_result(file))
 
-    async def _carry_on(self, saga: Saga, file: CustomerFile) -> CustomerFile:
+    async def _carry_on(self, saga: Saga, stored: StoredCustomer) -> CustomerFile:
         """Verify, decide, and open when all are approved; the file afterwards."""
+        details = stored.details(self._parts.store.vault)
         try:
-            await self._verify(saga, file)
+            file = await self._verify(saga, stored.file, details)
         except StepRefused as refused:
             await self._denial.deny(saga)
             raise ProviderRefused from refused
-        file = await self._decide(saga)
         if file.customer.status is not CustomerStatus.PENDING:
             return file
         try:
-            return await self._opening.open(saga, file)
+            return await self._opening.open(saga, file, details)
         except OpeningRefused as refused:
             raise ProviderRefused from refused
 
-    async def _apply(self, drive: Drive, command: OnboardCustomer) -> CustomerFile:
-        """Store the application, once.
+    async def _apply(self, saga: Saga, command: OnboardCustomer) -> StoredCustomer:
+        """Store the application with the intent of its verification, once.
 
         Raises:
             AlreadyExists: the partner has a customer with this EIN, or a person with one of the ids.
         """
-        tenant, store = drive.principal.tenant, self._parts.store
-        saga_id = await saga_id_of(drive)
-        customer_id = derived(saga_id, "customer")
-        async with drive.transaction() as connection:
-            stored = await store.file(connection, tenant, customer_id)
-            if stored is not None:
-                return stored
-            await self._insert(connection, tenant, saga_id, customer_id, command)
-            file = await store.file(connection, tenant, customer_id)
-            assert file is not None
-            crash_point("onboarding.application.committing")
+        application = self._application(saga, command)
+        crash_point("onboarding.application.committing")
+        try:
+            recorded = await saga.drive.commit(RECORD_APPLICATION, application)
+        except ApplicationConflict as conflict:
+            raise AlreadyExists(str(conflict)) from None
         crash_point("onboarding.application.committed")
-        return file
+        saga.intended(VERIFY_BUSINESS, recorded.begun)
+        return recorded.customer
 
-    async def _insert(
-        self,
-        connection: AsyncConnection,
-        tenant: str,
-        saga_id: UUID,
-        customer_id: UUID,
-        command: OnboardCustomer,
-    ) -> None:
-        store = self._parts.store
-        business = command.business
+    def _application(self, saga: Saga, command: OnboardCustomer) -> Application:
+        name, vault = saga.name, self._parts.store.vault
+        business, account = command.business, command.external_bank_account
         if business.mailing_address is None:
             business = business.model_copy(update={"mailing_address": business.business_address})
-        digest = store.vault.ein_digest(business.ein)
-        if not await ein_holds.take(connection, tenant, customer_id, digest):
-            raise AlreadyExists("A customer with this EIN exists already.")
-        await store.customers.add(
-            connection, tenant=tenant, customer_id=customer_id, saga_id=saga_id, business=business
-        )
-        persons = [
-            (
-                person.id or derived(saga_id, f"person.{number}"),
-                PersonDetails.model_validate(person.model_dump(exclude={"id"})),
-            )
-            for number, person in enumerate(command.persons, start=1)
-        ]
-        if not await store.persons.add(
-            connection, tenant=tenant, customer_id=customer_id, persons=persons
-        ):
-            raise AlreadyExists("A person with this id exists already.")
-        await store.external_accounts.add_draft(
-            connection,
-            draft_id=derived(saga_id, "external_account"),
-            tenant=tenant,
-            customer_id=customer_id,
-            account=command.external_bank_account,
+        draft_id = derived(name.saga_id, "external_account")
+        return Application(
+            advance=Advance(saga=name, intent=saga.intent(VERIFY_BUSINESS)),
+            ein_digest=vault.ein_digest(business.ein),
+            ein_last_four=last_four(business.ein),
+            business=vault.seal(business, customers.context_of(name.customer_id)),
+            persons=[
+                self._new_person(name, person, number)
+                for number, person in enumerate(command.persons, start=1)
+            ],
+            draft_id=draft_id,
+            draft=vault.seal(account, external_accounts.context_of(draft_id)),
+            number_last_four=last_four(account.account_number),
+            number_digest=vault.number_digest(account),
         )
 
-    async def _verify(self, saga: Saga, file: CustomerFile) -> None:
-        """Verification of the business and of each person, each answer stored as it comes."""
-        identity, store, customer = self._parts.identity, self._parts.store, file.customer
-        async with saga.drive.transaction() as connection:
-            details = await store.details(connection, file)
+    def _new_person(self, name: SagaName, person: Person, number: int) -> NewPerson:
+        person_id = person.id or derived(name.saga_id, f"person.{number}")
+        details = PersonDetails.model_validate(person.model_dump(exclude={"id"}))
+        context = persons.context_of(name.tenant, person_id)
+        return NewPerson(
+            person_id=person_id, details=self._parts.store.vault.seal(details, context)
+        )
 
-        async def announce(connection: AsyncConnection, answer: Verification) -> None:
+    async def _verify(
+        self, saga: Saga, file: CustomerFile, details: CustomerDetails
+    ) -> CustomerFile:
+        """Verification of the business and of each person, each answer stored as it comes; the file afterwards."""
+        identity, customer = self._parts.identity, file.customer
+
+        async def announce(advance: Advance, answer: Verification) -> Begun | None:
             """From here on a provider knows of the customer: it is there to stay."""
-            await store.customers.set_verification(connection, customer, answer)
-            await self._parts.announce(connection, file)
+            return await saga.drive.commit(ANNOUNCE, replace(advance, business=answer))
 
         try:
             await saga.first_step(
-                "verify_business",
+                VERIFY_BUSINESS,
                 Verification,
                 identity.verify_business(customer.customer_id, details.business),
-                then=announce,
+                record=announce,
+                following=_verify_person(1),
             )
         except NothingSent as error:
             await self._take_back(saga.drive, file)
             raise Unavailable from error
-        told = zip(file.persons, details.persons, strict=True)
-        for number, (person, person_details) in enumerate(told, start=1):
-            await self._verify_person(saga, number, person, person_details)
+        decided: CustomerFile | None = None
+        for number, (person, person_details) in enumerate(
+            zip(file.persons, details.persons, strict=True), start=1
+        ):
+            decided = await self._verify_person(
+                saga, number, person, person_details, is_last=number == len(file.persons)
+            )
+        return decided or await self._decide(saga, Advance(saga=saga.name))
 
     async def _verify_person(
-        self, saga: Saga, number: int, person: PersonRecord, details: PersonDetails
-    ) -> None:
-        async def store(connection: AsyncConnection, answer: Verification) -> None:
-            await self._parts.store.persons.set_verification(connection, person, answer)
+        self,
+        saga: Saga,
+        number: int,
+        person: PersonRecord,
+        details: PersonDetails,
+        *,
+        is_last: bool,
+    ) -> CustomerFile | None:
+        """The file afterwards, when the answer of the last person is stored now."""
+        decided: list[CustomerFile] = []
+
+        async def store(advance: Advance, answer: Verification) -> Begun | None:
+            advance = replace(advance, person=(person.person_id, answer))
+            if not is_last:
+                return await saga.drive.commit(ADVANCE, advance)
+            decided.append(await self._decide(saga, advance))
+            return None
 
         await saga.step(
-            f"verify_person.{number}",
+            _verify_person(number),
             Verification,
             self._parts.identity.verify_person(person.person_id, person.customer_id, details),
-            then=store,
+            record=store,
+            following=None if is_last else _verify_person(number + 1),
         )
+        return decided[0] if decided else None
 
     async def _take_back(self, drive: Drive, file: CustomerFile) -> None:
         """Leave no trace. A command that goes on all the same stores its application anew, under the same ids."""
@@ -158,19 +187,24 @@ class OnboardCustomerHandler:
                 connection, customer.tenant, customer.customer_id
             )
 
-    async def _decide(self, saga: Saga) -> CustomerFile:
+    async def _decide(self, saga: Saga, advance: Advance) -> CustomerFile:
         """Move the customer to what the verifications make together; approved, it stays pending until opened.
+
+        Args:
+            advance: the answer about the last person, where that is not stored yet.
 
         Raises:
             OutcomePending: the identity provider has not decided; its feed tells when it has (see `apply_decision`).
         """
         parts, name = self._parts, saga.name
+        stored = await saga.drive.commit(DECIDE, replace(advance, intent=saga.intent(FIRST_STEP)))
+        file = stored.customer.file
+        if states.overall(file.verifications) is CustomerStatus.APPROVED:
+            saga.intended(FIRST_STEP, stored.begun)
+            return file
         async with saga.drive.transaction() as connection:
             file = await parts.locked_file(connection, name.tenant, name.customer_id)
-            status = states.overall(file.verifications)
-            if status is CustomerStatus.APPROVED:
-                return file
-            following = states.following(file.customer.status, status)
+            following = states.following(file.customer.status, states.overall(file.verifications))
             if following is None:
                 raise OutcomePending
             await parts.move(connection, file, following)
@@ -178,3 +212,7 @@ class OnboardCustomerHandler:
             crash_point("onboarding.verified.committing")
         crash_point("onboarding.verified.committed")
         return file
+
+
+def _verify_person(number: int) -> str:
+    return f"verify_person.{number}"

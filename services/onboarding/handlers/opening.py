@@ -7,19 +7,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import partial
+from uuid import UUID
 
 import structlog
 
-from libs.contracts.customers import CustomerStatus
 from libs.handling.commands import Drive
 from libs.runtime.crash import crash_point
 from services.onboarding.handlers.denial import Denial, Undo
 from services.onboarding.handlers.parts import Parts
-from services.onboarding.models import CustomerFile, CustomerRecord
+from services.onboarding.models import CustomerDetails, CustomerFile
 from services.onboarding.ports import Closed, CoreCustomer, LinkedAccount, OpenedAccount
-from services.onboarding.repository import accounts
-from services.onboarding.repository.steps import SagaName
+from services.onboarding.repository.onboarding_commits import OPEN, Opened
+from services.onboarding.repository.step_commits import Advance
+from services.onboarding.repository.steps import Begun, SagaName
 from services.onboarding.saga import Saga, StepRefused
+
+FIRST_STEP = "create_core_business"
 
 
 class OpeningRefused(Exception):
@@ -34,12 +37,12 @@ class _Opened:
     undo: list[Undo] = field(default_factory=list)
 
 
-def saga_of(drive: Drive, customer: CustomerRecord) -> Saga:
-    """The saga by which the customer came to be, continued by this drive."""
+def saga_of(drive: Drive, saga_id: UUID, customer_id: UUID) -> Saga:
+    """The saga by which a customer comes to be, continued by this drive."""
     name = SagaName(
-        saga_id=customer.saga_id,
-        tenant=customer.tenant,
-        customer_id=customer.customer_id,
+        saga_id=saga_id,
+        tenant=drive.principal.tenant,
+        customer_id=customer_id,
         operation="onboarding.onboard_customer",
     )
     return Saga(drive, name)
@@ -52,86 +55,113 @@ class Opening:
         self._parts = parts
         self._denial = denial
 
-    async def open(self, saga: Saga, file: CustomerFile) -> CustomerFile:
+    async def open(
+        self, saga: Saga, file: CustomerFile, details: CustomerDetails | None = None
+    ) -> CustomerFile:
         """The file afterwards: approved, with account and external account.
+
+        Args:
+            details: of the customer, where they are known; read otherwise.
 
         Raises:
             OpeningRefused: a definite no.
             OutcomePending: run it again.
             NeedsOperator: core banking may have forgotten a step of unknown outcome.
         """
+        if details is None:
+            async with saga.drive.transaction() as connection:
+                details = await self._parts.store.details(connection, file)
         opened = _Opened()
         try:
-            linked, account = await self._at_core(saga, file, opened)
+            return await self._at_core(saga, file, details, opened)
         except StepRefused as refused:
             await self._denial.deny(saga, opened.undo)
             structlog.get_logger("opening").warning(
                 "opening_refused", customer=str(saga.name.customer_id), reason=refused.reason.value
             )
             raise OpeningRefused from refused
-        return await self._record(saga, opened, linked, account)
 
     async def _at_core(
-        self, saga: Saga, file: CustomerFile, opened: _Opened
-    ) -> tuple[LinkedAccount, OpenedAccount]:
+        self, saga: Saga, file: CustomerFile, details: CustomerDetails, opened: _Opened
+    ) -> CustomerFile:
         core, customer = self._parts.core, file.customer
-        async with saga.drive.transaction() as connection:
-            details = await self._parts.store.details(connection, file)
         assert details.draft is not None, "an application has a draft until it is opened"
         business = await saga.step(
-            "create_core_business",
+            FIRST_STEP,
             CoreCustomer,
             core.create_business(customer.customer_id, details.business),
+            following="create_core_person.1",
         )
         self._add_customer(saga, opened, "close_core_business", business.core_id)
         told = zip(file.persons, details.persons, strict=True)
         for number, (person, person_details) in enumerate(told, start=1):
+            is_last = number == len(file.persons)
             created = await saga.step(
                 f"create_core_person.{number}",
                 CoreCustomer,
                 core.create_person(person.person_id, customer.customer_id, person_details),
+                following="link_external_account"
+                if is_last
+                else f"create_core_person.{number + 1}",
             )
             self._add_customer(saga, opened, f"close_core_person.{number}", created.core_id)
         linked = await saga.step(
             "link_external_account",
             LinkedAccount,
             core.link_external_account(business.core_id, details.draft),
+            following="open_account",
         )
         close = core.close_external_account(linked.external_account_id)
         opened.undo.append(partial(saga.compensate, "close_external_account", Closed, close))
+        approved: list[CustomerFile] = []
+
+        async def approve(advance: Advance, account: OpenedAccount) -> Begun | None:
+            approved.append(await self._approve(saga, file, advance, opened, linked, account))
+            return None
+
         account = await saga.step(
             "open_account",
             OpenedAccount,
             core.open_account(business.core_id, customer.business.business_name),
+            record=approve,
         )
-        return linked, account
+        if approved:
+            return approved[0]
+        # The release before recorded the answer in a commit of its own.
+        return await self._approve(saga, file, Advance(saga=saga.name), opened, linked, account)
 
     def _add_customer(self, saga: Saga, opened: _Opened, step: str, core_id: str) -> None:
         opened.customers.append(core_id)
         close = self._parts.core.close_customer(core_id)
         opened.undo.append(partial(saga.compensate, step, Closed, close))
 
-    async def _record(
-        self, saga: Saga, opened: _Opened, linked: LinkedAccount, account: OpenedAccount
+    async def _approve(
+        self,
+        saga: Saga,
+        file: CustomerFile,
+        advance: Advance,
+        opened: _Opened,
+        linked: LinkedAccount,
+        account: OpenedAccount,
     ) -> CustomerFile:
         """The one commit by which the customer is approved: all that core banking gave, or nothing."""
-        parts, name = self._parts, saga.name
-        async with saga.drive.transaction() as connection:
-            file = await parts.locked_file(connection, name.tenant, name.customer_id)
-            draft = file.draft
-            assert draft is not None
-            business_id, *person_ids = opened.customers
-            await parts.store.customers.set_core_id(connection, file.customer, business_id)
-            for person, core_id in zip(file.persons, person_ids, strict=True):
-                await parts.store.persons.set_core_id(connection, person, core_id)
-            await parts.store.external_accounts.link(connection, draft, linked.external_account_id)
-            await accounts.add(connection, file.customer, account)
-            await parts.move(connection, file, CustomerStatus.APPROVED)
-            file = await parts.locked_file(connection, name.tenant, name.customer_id)
-            for external in file.external_accounts:
-                await parts.events.of_external_account(
-                    connection, "external_account.created", external
-                )
-            crash_point("onboarding.opened.committing")
+        assert file.draft is not None
+        business_id, *person_ids = opened.customers
+        crash_point("onboarding.opened.committing")
+        approved = await saga.drive.commit(
+            OPEN,
+            Opened(
+                advance=advance,
+                core_id=business_id,
+                persons={
+                    person.person_id: core_id
+                    for person, core_id in zip(file.persons, person_ids, strict=True)
+                },
+                draft_id=file.draft.draft_id,
+                external_account_id=linked.external_account_id,
+                account_id=account.account_id,
+                account_number=account.account_number,
+            ),
+        )
         crash_point("onboarding.opened.committed")
-        return file
+        return approved

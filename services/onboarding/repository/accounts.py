@@ -13,8 +13,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from libs.contracts.ids import parse_id
 from libs.contracts.principal import Principal
 from libs.persistence.tables import UUID_TYPE
-from services.onboarding.models import DEPOSIT, AccountRecord, CustomerRecord
-from services.onboarding.ports import OpenedAccount
+from services.onboarding.models import AccountRecord
 from services.onboarding.tables import accounts
 
 _OPEN = "open"
@@ -58,21 +57,6 @@ _OWNER_OF_CUSTOMER = _OWNER.where(_OF_CUSTOMER)
 _PAGE_OF_CUSTOMER = _PAGE.where(_OF_CUSTOMER)
 
 
-async def add(
-    connection: AsyncConnection, customer: CustomerRecord, account: OpenedAccount
-) -> None:
-    """The customer's from now on; open, unless the provider has reported something else meanwhile."""
-    added = await own(
-        connection,
-        customer.tenant,
-        customer.customer_id,
-        account.account_id,
-        account.account_number,
-        DEPOSIT,
-    )
-    assert added, "core banking opened an account that has an owner already"
-
-
 async def own(
     connection: AsyncConnection,
     tenant: str,
@@ -106,8 +90,8 @@ async def of_customers(
 async def set_status(connection: AsyncConnection, account_id: str, status: str) -> None:
     """As the financial provider reports it, who knows no tenant.
 
-    It may know of the account before we do: then the status is kept for the owner to come. Both this and `add` write
-    the same row, so that one waits for the other and whichever comes second sees what the first one wrote.
+    It may know of the account before we do: then the status is kept for the owner to come. Both this and the commit
+    that records the owner write the same row, so that the second one sees what the first one wrote.
     """
     await connection.execute(_SET_STATUS, {"account_id": account_id, "status": status})
 

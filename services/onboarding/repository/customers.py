@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Row, Text, any_, bindparam, cast, delete, func, insert, select
+from sqlalchemy import Row, Text, any_, bindparam, cast, delete, func, select
 from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -23,7 +23,6 @@ from services.onboarding.tables import customers as table
 from services.onboarding.tables import ein_holds, external_accounts, persons
 
 _ROWS = TenantRows(table, table.c.customer_id, touched=True)
-_ADD = insert(table).values(status=CustomerStatus.PENDING.value, business=json_of("business_json"))
 _REMOVE = tuple(
     delete(part).where(
         part.c.tenant == bindparam("tenant"), part.c.customer_id == bindparam("customer_id")
@@ -67,7 +66,6 @@ _SET_VERIFICATION = _ROWS.update.values(
 _SET_STATUS = _ROWS.update.values(
     status=bindparam("new_status"), refused_by_provider=bindparam("refused")
 )
-_SET_CORE_ID = _ROWS.update.values(core_id=bindparam("known_as"))
 _TENANTS = select(table.c.customer_id, table.c.tenant).where(
     table.c.customer_id == any_(bindparam("ids", type_=ARRAY(UUID_TYPE)))
 )
@@ -76,27 +74,6 @@ _TENANTS = select(table.c.customer_id, table.c.tenant).where(
 class Customers:
     def __init__(self, vault: Vault) -> None:
         self._vault = vault
-
-    async def add(
-        self,
-        connection: AsyncConnection,
-        *,
-        tenant: str,
-        customer_id: UUID,
-        saga_id: UUID,
-        business: Business,
-    ) -> None:
-        """A new one, pending."""
-        await connection.execute(
-            _ADD,
-            {
-                "tenant": tenant,
-                "customer_id": customer_id,
-                "saga_id": saga_id,
-                "business_json": self._vault.seal(business, context_of(customer_id)),
-                "ein_last_four": last_four(business.ein),
-            },
-        )
 
     async def remove(self, connection: AsyncConnection, tenant: str, customer_id: UUID) -> None:
         """Take an application back, with all that belongs to it: no provider has heard of it."""
@@ -186,11 +163,6 @@ class Customers:
             new_status=status.value,
             refused=refused_by_provider,
         )
-
-    async def set_core_id(
-        self, connection: AsyncConnection, customer: CustomerRecord, core_id: str
-    ) -> None:
-        await self._set(connection, customer, _SET_CORE_ID, known_as=core_id)
 
     async def next_sequence(self, connection: AsyncConnection, customer: CustomerRecord) -> int:
         """The number of its next event, under the lock of its row."""

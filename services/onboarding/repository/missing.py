@@ -6,7 +6,18 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, bindparam, case, exists, func, or_, select, true
+from sqlalchemy import (
+    ColumnElement,
+    Select,
+    bindparam,
+    case,
+    column,
+    exists,
+    func,
+    or_,
+    select,
+    true,
+)
 from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -27,11 +38,15 @@ def _comparison(known: ColumnElement[Any], is_settled: ColumnElement[bool]) -> S
         is_settled: the customer was not touched since a moment at which the provider had all of it. A search from the
             newest record back to such a customer has seen all that came after.
     """
-    asked = func.unnest(bindparam("ids", type_=ARRAY(UUID_TYPE))).table_valued("id", name="asked")
-    of_person = select(persons.c.customer_id).where(persons.c.person_id == asked.c.id)
+    ids = func.unnest(bindparam("ids", type_=ARRAY(UUID_TYPE)))
+    asked = ids.table_valued(column("id", UUID_TYPE)).render_derived(name="asked")
+    of_person = (
+        select(persons.c.customer_id).where(persons.c.person_id == asked.c.id).correlate(asked)
+    )
     found = (
         select(known.label("known"), case((is_settled, _C.updated_at)).label("settled_at"))
         .where(or_(_C.customer_id == asked.c.id, _C.customer_id.in_(of_person)))
+        .correlate(asked)
         .lateral("found")
     )
     return (

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 from uuid import UUID
 
 from sqlalchemy import Boolean, Numeric, Row, Text, any_, bindparam, cast, select
-from sqlalchemy.dialects.postgresql import ARRAY, insert
+from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.persistence.tables import UUID_TYPE
@@ -23,11 +23,6 @@ from services.onboarding.repository.vault import Vault
 from services.onboarding.tables import persons as table
 
 _ROWS = TenantRows(table, table.c.person_id)
-_ADD = (
-    insert(table)
-    .values(details=json_of("details_json"))
-    .on_conflict_do_nothing(index_elements=[table.c.tenant, table.c.person_id])
-)
 _CUSTOMER = customer_by(table, table.c.person_id)
 _IDS = any_(bindparam("ids", type_=ARRAY(UUID_TYPE)))
 _OF_CUSTOMERS = (
@@ -53,38 +48,11 @@ _SET_DETAILS = _ROWS.update.values(details=json_of("details_json"))
 _SET_VERIFICATION = _ROWS.update.values(
     verification=json_of("verification_json"), identity_id=bindparam("verified_as")
 )
-_SET_CORE_ID = _ROWS.update.values(core_id=bindparam("known_as"))
 
 
 class Persons:
     def __init__(self, vault: Vault) -> None:
         self._vault = vault
-
-    async def add(
-        self,
-        connection: AsyncConnection,
-        *,
-        tenant: str,
-        customer_id: UUID,
-        persons: Sequence[tuple[UUID, PersonDetails]],
-    ) -> bool:
-        """Add them in the order given; false when the tenant has a person with one of the ids already."""
-        numbered = list(enumerate(persons))
-        for position, (person_id, details) in sorted(numbered, key=lambda item: item[1][0]):
-            # By id, so that two applications with the same ids wait for one another and never for each other.
-            added = await connection.execute(
-                _ADD,
-                {
-                    "tenant": tenant,
-                    "person_id": person_id,
-                    "customer_id": customer_id,
-                    "position": position,
-                    "details_json": self._vault.seal(details, context_of(tenant, person_id)),
-                },
-            )
-            if added.rowcount == 0:
-                return False
-        return True
 
     async def customer_of(
         self, connection: AsyncConnection, tenant: str, person_id: UUID
@@ -129,11 +97,6 @@ class Persons:
             verification_json=verifications.to_column(verification),
             verified_as=verification.identity_id,
         )
-
-    async def set_core_id(
-        self, connection: AsyncConnection, person: PersonRecord, core_id: str
-    ) -> None:
-        await self._set(connection, person, _SET_CORE_ID, known_as=core_id)
 
     async def next_sequence(self, connection: AsyncConnection, person: PersonRecord) -> int:
         """The number of its next event, under the lock of its row."""

@@ -1,4 +1,7 @@
-"""Saga steps: when each was sent, by the database's clock, and what came of it."""
+"""Saga steps: when each was sent, by the database's clock, and what came of it.
+
+`step_commits` has the writes of steps that are carried out as usual; here is what is written when they are not.
+"""
 
 from __future__ import annotations
 
@@ -7,102 +10,173 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Row, text
+from sqlalchemy import (
+    ColumnElement,
+    Double,
+    Interval,
+    Row,
+    Text,
+    and_,
+    bindparam,
+    case,
+    cast,
+    delete,
+    exists,
+    extract,
+    func,
+    literal,
+    literal_column,
+    not_,
+    or_,
+    select,
+    tuple_,
+    update,
+)
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from libs.contracts.exact_json import decode, encode
+from libs.contracts.customers import CustomerStatus
+from libs.contracts.exact_json import decode
+from libs.persistence.tables import INSTANT, UUID_TYPE
 from libs.providers.outcomes import Reason
 from libs.providers.writing import Earlier, with_lost_history
+from services.onboarding.tables import customers, inbox, saga_steps
 
 PURGE_BATCH = 1000
 LONGEST_CODE = 64
 TIME_ORDERED = 7
 """The version of the UUIDs that are made anew for each request."""
 
-_INTEND = text(
-    """
-    INSERT INTO saga_steps (saga_id, name, tenant, customer_id, operation, idempotency_key, compensation, command_id)
-    VALUES (:saga_id, :name, :tenant, :customer_id, :operation, :key, :compensation, :command_id)
-    ON CONFLICT (saga_id, name) DO NOTHING
-    RETURNING lost_history_seconds() AS lost_seconds, lost_history_began_seconds() AS lost_began_seconds,
-        clock_timestamp() AS now,
-        (SELECT extract(epoch FROM clock_timestamp() - accepted_at)::double precision
-            FROM inbox i WHERE i.command_id = :command_id) AS accepted_seconds
-    """
+_T = saga_steps.c
+_IS_THE_STEP = and_(_T.saga_id == bindparam("of_saga"), _T.name == bindparam("of_name"))
+_IS_INTENDED = _T.state == "intended"
+_NOW = func.clock_timestamp()
+
+
+def _seconds_since(moment: ColumnElement[Any]) -> ColumnElement[float]:
+    return cast(extract("epoch", _NOW - moment), Double)
+
+
+_FIND = (
+    select(
+        _T.state,
+        _T.resolution,
+        cast(_T.result, Text).label("result"),
+        # The release before recorded refusals without a reason.
+        func.coalesce(
+            _T.refusal_reason,
+            case(
+                (_T.refusal_code == Reason.ALREADY_LINKED.value, Reason.ALREADY_LINKED.value),
+                else_=Reason.PROVIDER_REFUSED.value,
+            ),
+        ).label("refusal_reason"),
+        _T.refusal_code,
+        _T.last_sent_at,
+        _seconds_since(_T.resolved_at).label("resolved_seconds_ago"),
+        _seconds_since(_T.first_sent_at).label("first_sent_seconds_ago"),
+        _seconds_since(_T.last_sent_at).label("last_sent_seconds_ago"),
+        func.lost_history_seconds().label("lost_seconds"),
+        func.lost_history_began_seconds().label("lost_began_seconds"),
+        _NOW.label("now"),
+        select(_seconds_since(inbox.c.accepted_at))
+        .where(inbox.c.command_id == bindparam("by_command", type_=UUID_TYPE))
+        .scalar_subquery()
+        .label("accepted_seconds"),
+    )
+    .where(_IS_THE_STEP)
+    .with_for_update(key_share=True)
 )
-_FIND = text(
-    """
-    SELECT state, resolution, result::text, refusal_code, last_sent_at,
-        coalesce(refusal_reason, CASE refusal_code WHEN 'already_linked' THEN 'already_linked'
-            ELSE 'provider_refused' END) AS refusal_reason, -- null: recorded by the release before
-        extract(epoch FROM clock_timestamp() - resolved_at)::double precision AS resolved_seconds_ago,
-        extract(epoch FROM clock_timestamp() - first_sent_at)::double precision AS first_sent_seconds_ago,
-        extract(epoch FROM clock_timestamp() - last_sent_at)::double precision AS last_sent_seconds_ago,
-        lost_history_seconds() AS lost_seconds, lost_history_began_seconds() AS lost_began_seconds,
-        clock_timestamp() AS now,
-        (SELECT extract(epoch FROM clock_timestamp() - accepted_at)::double precision
-            FROM inbox i WHERE i.command_id = :command_id) AS accepted_seconds
-    FROM saga_steps WHERE saga_id = :saga_id AND name = :name FOR NO KEY UPDATE
-    """
+_ATTEMPT = (
+    update(saga_steps)
+    .where(_IS_THE_STEP)
+    .values(
+        first_sent_at=func.coalesce(_T.first_sent_at, _NOW),
+        last_sent_at=_NOW,
+        last_attempt_at=_NOW,
+        command_id=bindparam("by_command"),
+    )
 )
-_ATTEMPT = text(
-    """
-    UPDATE saga_steps SET first_sent_at = coalesce(first_sent_at, clock_timestamp()),
-        last_sent_at = clock_timestamp(), last_attempt_at = clock_timestamp(), command_id = :command_id
-    WHERE saga_id = :saga_id AND name = :name
-    """
+_AGO = bindparam("seconds_ago", type_=Double)
+_MAY_BE_OLDER = (
+    update(saga_steps)
+    .where(_IS_THE_STEP)
+    .values(
+        first_sent_at=case(
+            (literal(float("inf"), Double) == _AGO, cast(literal_column("'-infinity'"), INSTANT)),
+            else_=func.least(
+                _T.first_sent_at, _NOW - func.make_interval(0, 0, 0, 0, 0, 0, _AGO, type_=Interval)
+            ),
+        )
+    )
 )
-_MAY_BE_OLDER = text(
-    "UPDATE saga_steps SET first_sent_at = CASE WHEN CAST(:ago AS double precision) = 'infinity' THEN '-infinity'"
-    " ELSE least(first_sent_at, clock_timestamp() - make_interval(secs => :ago)) END"
-    " WHERE saga_id = :saga_id AND name = :name"
+_NOT_SENT_AGAIN = (
+    update(saga_steps)
+    .where(_IS_THE_STEP, _IS_INTENDED)
+    .values(last_sent_at=bindparam("sent_last_at"))
 )
-_NOT_SENT_AGAIN = text(
-    "UPDATE saga_steps SET last_sent_at = :last_sent_at"
-    " WHERE saga_id = :saga_id AND name = :name AND state = 'intended'"
+_WITHDRAW = delete(saga_steps).where(_IS_THE_STEP, _IS_INTENDED, _T.resolved_at.is_(None))
+_WITHDRAW_RESOLVED = (
+    update(saga_steps)
+    .where(_IS_THE_STEP, _IS_INTENDED)
+    .values(first_sent_at=None, last_sent_at=None)
 )
-_WITHDRAW = text(
-    "DELETE FROM saga_steps"
-    " WHERE saga_id = :saga_id AND name = :name AND state = 'intended' AND resolved_at IS NULL"
+_SET_REFUSED = (
+    update(saga_steps)
+    .where(_IS_THE_STEP)
+    .values(
+        state="refused",
+        refusal_reason=bindparam("reason"),
+        refusal_code=bindparam("code"),
+        recorded_at=_NOW,
+    )
 )
-_WITHDRAW_RESOLVED = text(
-    "UPDATE saga_steps SET first_sent_at = NULL, last_sent_at = NULL"
-    " WHERE saga_id = :saga_id AND name = :name AND state = 'intended'"
+_IS_UNKNOWN = and_(
+    _IS_INTENDED,
+    _T.first_sent_at.is_not(None),
+    or_(_T.resolution.is_(None), _T.resolution == "absent"),
 )
-_SET_DONE = text(
-    "UPDATE saga_steps SET state = 'done', result = CAST(:result AS jsonb),"
-    " recorded_at = clock_timestamp() WHERE saga_id = :saga_id AND name = :name"
+_IS_LEFT_BY_ITS_COMMAND = exists().where(
+    inbox.c.command_id == _T.command_id,
+    inbox.c.finished_at.is_(None),
+    or_(_IS_INTENDED, inbox.c.parked_at.is_not(None)),
 )
-_SET_REFUSED = text(
-    "UPDATE saga_steps SET state = 'refused', refusal_reason = :reason, refusal_code = :code,"
-    " recorded_at = clock_timestamp() WHERE saga_id = :saga_id AND name = :name"
+_OF_ANOTHER_SAGA = select(
+    exists().where(
+        _T.customer_id == bindparam("customer_id"),
+        _T.tenant == bindparam("tenant"),
+        _T.saga_id != bindparam("of_saga"),
+        or_(_IS_UNKNOWN, _IS_LEFT_BY_ITS_COMMAND),
+    )
 )
-_OF_ANOTHER_SAGA = text(
-    """
-    SELECT EXISTS (SELECT FROM saga_steps s WHERE s.customer_id = :customer_id AND s.tenant = :tenant
-        AND s.saga_id <> :saga_id
-        AND (s.state = 'intended' AND s.first_sent_at IS NOT NULL
-                AND (s.resolution IS NULL OR s.resolution = 'absent')
-            OR EXISTS (SELECT FROM inbox i WHERE i.command_id = s.command_id AND i.finished_at IS NULL
-                AND (s.state = 'intended' OR i.parked_at IS NOT NULL))))
-    """
+_COMMAND_OF = (
+    select(_T.command_id)
+    .where(
+        _T.saga_id == bindparam("of_saga"),
+        _T.tenant == bindparam("tenant"),
+        _T.command_id.is_not(None),
+    )
+    .order_by(_T.last_attempt_at.desc())
+    .limit(1)
 )
-_COMMAND_OF = text(
-    "SELECT command_id FROM saga_steps WHERE saga_id = :saga_id AND tenant = :tenant"
-    " AND command_id IS NOT NULL ORDER BY last_attempt_at DESC LIMIT 1"
+_IS_PENDING = exists().where(
+    customers.c.customer_id == _T.customer_id, customers.c.status == CustomerStatus.PENDING.value
 )
-_PURGE = text(
-    """
-    DELETE FROM saga_steps WHERE (saga_id, name) IN (
-        SELECT s.saga_id, s.name FROM saga_steps s
-        WHERE s.recorded_at < clock_timestamp() - make_interval(days => :days)
-            AND (s.settled_at IS NOT NULL OR NOT (s.compensation AND s.state = 'refused'))
-            AND NOT EXISTS (SELECT 1 FROM customers c
-                WHERE c.customer_id = s.customer_id AND c.status = 'pending')
-            AND NOT EXISTS (SELECT 1 FROM inbox i WHERE i.finished_at IS NULL
-                AND i.ordering_key = s.tenant || '/' || CAST(s.customer_id AS text))
-        ORDER BY s.recorded_at LIMIT :batch FOR UPDATE OF s SKIP LOCKED)
-    """
+_HAS_OPEN_COMMAND = exists().where(
+    inbox.c.finished_at.is_(None),
+    inbox.c.ordering_key == _T.tenant + "/" + cast(_T.customer_id, Text),
+)
+_PURGE = delete(saga_steps).where(
+    tuple_(_T.saga_id, _T.name).in_(
+        select(_T.saga_id, _T.name)
+        .where(
+            _T.recorded_at < _NOW - bindparam("age", type_=Interval),
+            or_(_T.settled_at.is_not(None), not_(and_(_T.compensation, _T.state == "refused"))),
+            not_(_IS_PENDING),
+            not_(_HAS_OPEN_COMMAND),
+        )
+        .order_by(_T.recorded_at)
+        .limit(bindparam("batch"))
+        .with_for_update(of=saga_steps, skip_locked=True)
+    )
 )
 
 
@@ -150,57 +224,34 @@ class Begun:
     last_sent_at: datetime | None
 
 
-async def begin(
-    connection: AsyncConnection,
-    saga: SagaName,
-    name: str,
-    idempotency_key: UUID,
-    *,
-    compensation: bool,
-    command_id: UUID,
+async def take_up(
+    connection: AsyncConnection, saga: SagaName, name: str, *, command_id: UUID
 ) -> Done | StepRefusal | Begun:
-    """Record that an attempt begins, or find what came of the step.
+    """Record another attempt at a step that was intended before, or find what came of the step.
 
-    A first send is one of which nothing is recorded. While the database may have gone back to an earlier state, a send
-    may be missing in it, of before its present life: then nothing counts as a first send.
+    While the database may have gone back to an earlier state, a send may be missing in it, of before its present life.
     """
-    row_id = {"saga_id": saga.saga_id, "name": name}
-    inserted = await connection.execute(
-        _INTEND,
-        {
-            **row_id,
-            "tenant": saga.tenant,
-            "customer_id": saga.customer_id,
-            "operation": saga.operation,
-            "key": idempotency_key,
-            "compensation": compensation,
-            "command_id": command_id,
-        },
-    )
-    if (new := inserted.first()) is not None:
-        lost = _lost(command_id, new)
-        await _keep_lost(connection, row_id, lost)
-        return _begun(None, None, lost, new.now)
-    row = (await connection.execute(_FIND, {**row_id, "command_id": command_id})).one()
+    step = {"of_saga": saga.saga_id, "of_name": name}
+    row = (await connection.execute(_FIND, {**step, "by_command": command_id})).one()
     if row.state == "done" or row.resolution == "done":
         return Done(decode(row.result), row.state == "done")
     if row.state == "refused" or row.resolution == "refused":
         return StepRefusal(Reason(row.refusal_reason), row.refusal_code, row.state == "refused")
-    await connection.execute(_ATTEMPT, {**row_id, "command_id": command_id})
+    await connection.execute(_ATTEMPT, {**step, "by_command": command_id})
     known = None
     if row.last_sent_at is not None:
         known = Earlier(row.first_sent_seconds_ago, row.last_sent_seconds_ago)
-    lost = None if _is_absent_since(row) else _lost(command_id, row)
-    await _keep_lost(connection, row_id, lost)
-    return _begun(known, row.last_sent_at, lost, row.now)
-
-
-async def _keep_lost(
-    connection: AsyncConnection, row_id: dict[str, Any], lost: Earlier | None
-) -> None:
-    """What may have been sent in a lost history counts also when that is no longer in doubt."""
+    lost = None
+    if not _is_absent_since(row):
+        lost = lost_sends(
+            command_id, row.lost_seconds, row.lost_began_seconds, row.accepted_seconds
+        )
     if lost is not None:
-        await connection.execute(_MAY_BE_OLDER, {**row_id, "ago": lost.first_sent_seconds_ago})
+        # It counts also when the history is no longer in doubt.
+        await connection.execute(
+            _MAY_BE_OLDER, {**step, "seconds_ago": lost.first_sent_seconds_ago}
+        )
+    return begun(known, row.last_sent_at, lost, row.now)
 
 
 def _is_absent_since(row: Row[Any]) -> bool:
@@ -213,23 +264,29 @@ def _is_absent_since(row: Row[Any]) -> bool:
     )
 
 
-def _lost(command_id: UUID, row: Row[Any]) -> Earlier | None:
+def lost_sends(
+    command_id: UUID,
+    lost_seconds: float | None,
+    lost_began_seconds: float,
+    accepted_seconds: float | None,
+) -> Earlier | None:
     """What may have been sent in a history that the database lost; None: it lost none.
 
     A command without an Idempotency-Key has an id of its own, and is older than no send of it. One with a key may have
     been accepted, sent and lost before it was accepted now.
     """
-    if row.lost_seconds is None:
+    if lost_seconds is None:
         return None
-    first = row.lost_began_seconds
+    first = lost_began_seconds
     if command_id.version == TIME_ORDERED:
-        first = min(first, row.accepted_seconds or 0.0)
-    return Earlier(first, row.lost_seconds)
+        first = min(first, accepted_seconds or 0.0)
+    return Earlier(first, lost_seconds)
 
 
-def _begun(
+def begun(
     known: Earlier | None, last_sent_at: datetime | None, lost: Earlier | None, now: datetime
 ) -> Begun:
+    """An attempt of now, after the sends that are known and those that may be lost."""
     earlier = with_lost_history(known, lost)
     if earlier is not None and (
         known is None or earlier.last_sent_seconds_ago < known.last_sent_seconds_ago
@@ -244,21 +301,15 @@ async def not_sent_again(
     """The attempt that was begun sent nothing that may still arrive: put the time of the last send back."""
     await connection.execute(
         _NOT_SENT_AGAIN,
-        {"saga_id": saga.saga_id, "name": name, "last_sent_at": last_sent_at},
+        {"of_saga": saga.saga_id, "of_name": name, "sent_last_at": last_sent_at},
     )
 
 
 async def withdraw(connection: AsyncConnection, saga: SagaName, name: str) -> None:
     """The first send was certainly not carried out. What an operator decided on the step before stays on record."""
-    row_id = {"saga_id": saga.saga_id, "name": name}
-    await connection.execute(_WITHDRAW, row_id)
-    await connection.execute(_WITHDRAW_RESOLVED, row_id)
-
-
-async def set_done(connection: AsyncConnection, saga: SagaName, name: str, result: Any) -> None:
-    await connection.execute(
-        _SET_DONE, {"saga_id": saga.saga_id, "name": name, "result": encode(result).decode()}
-    )
+    step = {"of_saga": saga.saga_id, "of_name": name}
+    await connection.execute(_WITHDRAW, step)
+    await connection.execute(_WITHDRAW_RESOLVED, step)
 
 
 async def set_refused(
@@ -270,8 +321,8 @@ async def set_refused(
     await connection.execute(
         _SET_REFUSED,
         {
-            "saga_id": saga.saga_id,
-            "name": name,
+            "of_saga": saga.saga_id,
+            "of_name": name,
             "reason": reason.value,
             "code": code[:LONGEST_CODE],
         },
@@ -283,14 +334,14 @@ async def is_another_unfinished(
 ) -> bool:
     """Whether a step of another saga of the customer has an outcome that is not known, or that it has not recorded."""
     found = await connection.execute(
-        _OF_ANOTHER_SAGA, {"tenant": tenant, "customer_id": customer_id, "saga_id": saga_id}
+        _OF_ANOTHER_SAGA, {"tenant": tenant, "customer_id": customer_id, "of_saga": saga_id}
     )
     return bool(found.scalar_one())
 
 
 async def command_of(connection: AsyncConnection, tenant: str, saga_id: UUID) -> UUID | None:
     """The command that attempted a step of the saga last."""
-    found = await connection.execute(_COMMAND_OF, {"saga_id": saga_id, "tenant": tenant})
+    found = await connection.execute(_COMMAND_OF, {"of_saga": saga_id, "tenant": tenant})
     command_id: UUID | None = found.scalar_one_or_none()
     return command_id
 
@@ -301,5 +352,5 @@ async def purge(connection: AsyncConnection, *, days: int) -> int:
     Kept are those of a saga that may still run again, which is one of a customer that is pending or has a command open;
     and refused compensations that no operator has seen to.
     """
-    deleted = await connection.execute(_PURGE, {"days": days, "batch": PURGE_BATCH})
+    deleted = await connection.execute(_PURGE, {"age": timedelta(days=days), "batch": PURGE_BATCH})
     return deleted.rowcount

@@ -9,15 +9,24 @@ from contextlib import asynccontextmanager
 from typing import Any
 from uuid import UUID, uuid4
 
+from sqlalchemy import insert, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.contracts.customers import CustomerStatus
 from libs.persistence.engine import Database, open_database
 from libs.persistence.sealing import Keyring, LookupKey
-from services.onboarding.models import CustomerFile, PersonDetails, Verification
-from services.onboarding.ports import OpenedAccount
-from services.onboarding.repository import accounts
+from services.onboarding import tables
+from services.onboarding.models import (
+    DEPOSIT,
+    CustomerFile,
+    CustomerRecord,
+    PersonDetails,
+    Verification,
+    last_four,
+)
+from services.onboarding.repository import accounts, customers, persons
 from services.onboarding.repository.store import Store
+from services.onboarding.repository.tenant_rows import json_of
 from services.onboarding.repository.vault import Vault
 from tests.integration.onboarding.desk import application, person
 from tests.support.infrastructure import Environment
@@ -45,16 +54,29 @@ async def add_pending(
     command = application([person()], **changes)
     customer_id = uuid4()
     address = command.business.business_address
-    await store.customers.add(
-        connection,
-        tenant=tenant,
-        customer_id=customer_id,
-        saga_id=uuid4(),
-        business=command.business.model_copy(update={"mailing_address": address}),
-    )
+    business = command.business.model_copy(update={"mailing_address": address})
     details = PersonDetails.model_validate(command.persons[0].model_dump(exclude={"id"}))
-    await store.persons.add(
-        connection, tenant=tenant, customer_id=customer_id, persons=[(uuid4(), details)]
+    person_id = uuid4()
+    await connection.execute(
+        insert(tables.customers).values(
+            tenant=tenant,
+            customer_id=customer_id,
+            saga_id=uuid4(),
+            status="pending",
+            business=json_of("sealed"),
+            ein_last_four=last_four(business.ein),
+        ),
+        {"sealed": store.vault.seal(business, customers.context_of(customer_id))},
+    )
+    await connection.execute(
+        insert(tables.persons).values(
+            tenant=tenant,
+            person_id=person_id,
+            customer_id=customer_id,
+            position=0,
+            details=json_of("sealed"),
+        ),
+        {"sealed": store.vault.seal(details, persons.context_of(tenant, person_id))},
     )
     await store.external_accounts.add_draft(
         connection,
@@ -73,15 +95,25 @@ async def add_approved(
     file = await add_pending(connection, store, tenant, **changes)
     assert file.draft is not None
     await store.customers.set_verification(connection, file.customer, _approval())
-    await store.customers.set_core_id(connection, file.customer, f"cor_{uuid4().hex}")
     for each in file.persons:
         await store.persons.set_verification(connection, each, _approval())
-        await store.persons.set_core_id(connection, each, f"cor_{uuid4().hex}")
+    for table in (tables.customers, tables.persons):
+        await connection.execute(
+            update(table)
+            .where(table.c.customer_id == file.customer.customer_id)
+            .values(core_id=f"cor_{uuid4().hex}")
+        )
     await store.external_accounts.link(connection, file.draft, f"ext_{uuid4().hex}")
-    opened = OpenedAccount(f"acc_{uuid4().hex}", "1234567890")
-    await accounts.add(connection, file.customer, opened)
+    await open_account(connection, file.customer, f"acc_{uuid4().hex}", "1234567890")
     await store.customers.set_status(connection, file.customer, CustomerStatus.APPROVED)
     return await read(connection, store, tenant, file.customer.customer_id)
+
+
+async def open_account(
+    connection: AsyncConnection, customer: CustomerRecord, account_id: str, number: str
+) -> None:
+    owner = customer.tenant, customer.customer_id
+    assert await accounts.own(connection, *owner, account_id, number, DEPOSIT)
 
 
 async def read(

@@ -14,7 +14,7 @@ from services.onboarding.models import CustomerRecord
 from services.onboarding.ports import OpenedAccount
 from services.onboarding.repository import accounts
 from tests.integration.onboarding.desk import eventually, partner
-from tests.integration.onboarding.shelf import add_pending, new_store, open_shelf
+from tests.integration.onboarding.shelf import add_pending, new_store, open_account, open_shelf
 from tests.support.infrastructure import Environment
 
 
@@ -60,7 +60,7 @@ async def test_news_that_comes_before_the_owner_is_the_accounts_status(shelf: Da
         unowned = await accounts.find_owner(
             connection, partner(customer.tenant), account.account_id
         )
-        await accounts.add(connection, customer, account)
+        await open_account(connection, customer, account.account_id, account.account_number)
 
     assert unowned is None
     assert await status_of(shelf, customer) == ["closed"]
@@ -77,7 +77,7 @@ async def test_news_while_the_owner_is_being_recorded_waits_for_that(shelf: Data
             await accounts.set_status(connection, account.account_id, "closed")
 
     async with shelf.transaction() as connection:
-        await accounts.add(connection, customer, account)
+        await open_account(connection, customer, account.account_id, account.account_number)
         news = asyncio.create_task(report())
         await eventually(lambda: somebody_waits_for_a_lock(shelf))
     await news
@@ -90,7 +90,7 @@ async def test_an_owner_while_news_is_being_recorded_waits_for_that(shelf: Datab
 
     async def own() -> None:
         async with shelf.transaction() as connection:
-            await accounts.add(connection, customer, account)
+            await open_account(connection, customer, account.account_id, account.account_number)
 
     async with shelf.transaction() as connection:
         await accounts.set_status(connection, account.account_id, "closed")

@@ -12,10 +12,12 @@ from sqlalchemy import text
 
 from libs.persistence import inbox
 from libs.persistence.engine import Database
+from libs.persistence.inbox_groups import Held
 from libs.providers.outcomes import Reason
 from services.onboarding.housekeeping import keep_house
 from services.onboarding.ordering import ordering_key
 from services.onboarding.repository import step_cases, steps
+from services.onboarding.repository.step_commits import Advance, Intent, StepDone, advance
 from services.onboarding.repository.steps import SagaName
 from services.onboarding.repository.store import Store
 from tests.integration.onboarding.desk import eventually, partner
@@ -50,19 +52,16 @@ async def add_step(
     shelf: Database, saga: SagaName, name: str, *, days: int, refused: bool = False
 ) -> None:
     """A step whose outcome was recorded so many days ago."""
-    async with shelf.transaction() as connection:
-        await steps.begin(
-            connection,
-            saga,
-            name,
-            uuid4(),
-            compensation=name.startswith("close"),
-            command_id=uuid4(),
-        )
+    leased = await accept(shelf, saga.operation, partner())
+    intent = Intent(name, uuid4(), compensation=name.startswith("close"))
+    async with shelf.driver_transaction() as driver:
+        await advance(driver, [Held(leased, Advance(saga=saga, intent=intent))])
+        if not refused:
+            done = StepDone(name, {})
+            await advance(driver, [Held(leased, Advance(saga=saga, done=done))])
+    async with inbox.fenced(shelf, leased) as connection:
         if refused:
             await steps.set_refused(connection, saga, name, Reason.PROVIDER_REFUSED, "refused")
-        else:
-            await steps.set_done(connection, saga, name, {})
         await connection.execute(
             text(
                 "UPDATE saga_steps SET recorded_at = clock_timestamp() - make_interval(days => :days)"

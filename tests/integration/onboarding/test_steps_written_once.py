@@ -12,7 +12,6 @@ from uuid import UUID, uuid4, uuid5
 import pytest
 import pytest_asyncio
 from sqlalchemy import text
-from sqlalchemy.ext.asyncio import AsyncConnection
 from uuid_utils import uuid7
 
 from libs.client.mistakes import OperatorMistake
@@ -28,7 +27,8 @@ from services.onboarding.ports import OpenedAccount
 from services.onboarding.repository import step_cases
 from services.onboarding.repository.sagas import saga_ids_of
 from services.onboarding.repository.step_cases import Resolution
-from services.onboarding.repository.steps import SagaName
+from services.onboarding.repository.step_commits import ADVANCE, Advance
+from services.onboarding.repository.steps import Begun, SagaName
 from services.onboarding.resolving import CannotResolve, resolve_step
 from services.onboarding.saga import NothingSent, Saga, StepRefused
 from tests.integration.onboarding import driving
@@ -55,8 +55,8 @@ class Steps:
     write: ScriptedWrite[OpenedAccount] = field(
         default_factory=lambda: ScriptedWrite(ACCOUNT, capabilities=OF_A_DAY)
     )
-    then: list[str] = field(default_factory=list)
-    """What was written with the step's outcome."""
+    recorded: list[str] = field(default_factory=list)
+    """Accounts whose opening was recorded."""
 
     async def accept_as(self, command_id: UUID) -> None:
         self.leased = await driving.accept(
@@ -64,15 +64,17 @@ class Steps:
         )
 
     async def drive(self) -> OpenedAccount:
-        return await self._drive(
-            lambda saga: saga.step(STEP, OpenedAccount, self.write, then=self._then)
-        )
+        async def run(saga: Saga) -> OpenedAccount:
+            async def record(advance: Advance, account: OpenedAccount) -> Begun | None:
+                self.recorded.append(account.account_id)
+                return await saga.drive.commit(ADVANCE, advance)
+
+            return await saga.step(STEP, OpenedAccount, self.write, record=record)
+
+        return await self._drive(run)
 
     async def drive_first(self) -> OpenedAccount:
         return await self._drive(lambda saga: saga.first_step(STEP, OpenedAccount, self.write))
-
-    async def _then(self, _: AsyncConnection, account: OpenedAccount) -> None:
-        self.then.append(account.account_id)
 
     async def _drive(self, run: Callable[[Saga], Awaitable[OpenedAccount]]) -> OpenedAccount:
         got: list[OpenedAccount] = []
@@ -373,7 +375,7 @@ async def test_a_step_that_an_operator_found_done_has_the_effects_of_one_that_wa
     opened = await steps.drive()
 
     assert opened == OpenedAccount("acc_7", "7000000007")
-    assert steps.then == ["acc_7"]
+    assert steps.recorded == ["acc_7"]
     assert steps.write.calls == ["send"]
     assert (await steps.row()).state == "done"
 
