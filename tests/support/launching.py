@@ -56,6 +56,9 @@ class Program:
     output: str
     """A file, to whose end stdout is written."""
     errors: str
+    """Likewise, for stderr."""
+    input: str = os.devnull
+    """A file, from which stdin is read."""
 
 
 class Running(Protocol):
@@ -72,12 +75,16 @@ Launch = Callable[[Program], Running]
 
 def launched(program: Program) -> Running:
     """A new interpreter."""
-    with Path(program.output).open("ab") as output, Path(program.errors).open("ab") as errors:
+    with (
+        Path(program.input).open("rb") as standard_input,
+        Path(program.output).open("ab") as output,
+        Path(program.errors).open("ab") as errors,
+    ):
         return subprocess.Popen(
             [sys.executable, "-m", program.module, *program.arguments],
             env=dict(program.environment),
             cwd=program.folder,
-            stdin=subprocess.DEVNULL,
+            stdin=standard_input,
             stdout=output,
             stderr=errors,
             start_new_session=True,
@@ -170,6 +177,7 @@ def _exit_code(pid: int, codes: dict[int, int]) -> int | None:
 def _become(program: Program) -> None:
     os.setsid()
     for descriptor, path, flags in (
+        (0, program.input, os.O_RDONLY),
         (1, program.output, os.O_WRONLY | os.O_APPEND | os.O_CREAT),
         (2, program.errors, os.O_WRONLY | os.O_APPEND | os.O_CREAT),
     ):

@@ -14,7 +14,6 @@ import contextlib
 import json
 import os
 import signal
-import tempfile
 import time
 from collections.abc import AsyncIterator, Iterable, Mapping
 from pathlib import Path
@@ -23,6 +22,7 @@ from typing import Any
 from deploy.local.ports import LOOPBACK
 from deploy.local.services import SERVICES, Service, settings_of, stack_settings
 from libs.runtime.probes import http_ready
+from tests.support.command_line import run_bankside
 from tests.support.infrastructure import Environment
 from tests.support.launching import Launch, Program, Running, forked
 from tests.support.pace import pace
@@ -201,28 +201,12 @@ class Stack:
 
     async def command(self, *arguments: str) -> Any:
         """Run `bankside … --json` on this stack; its answer. Fails with what it said when it fails."""
-        with tempfile.TemporaryDirectory() as told:
-            output, errors = Path(told) / "output", Path(told) / "errors"
-            environment = environment_with(
-                self.env | {"BANKSIDE_BASE_URL": self.base_url, "USER": "tester"}
-            )
-            process = self._launch(
-                Program(
-                    "libs.cli",
-                    (*arguments, "--json"),
-                    environment,
-                    str(self.folder),
-                    str(output),
-                    str(errors),
-                )
-            )
-            deadline = time.monotonic() + READY_SECONDS * pace()
-            while (code := process.poll()) is None:
-                assert time.monotonic() < deadline, f"bankside {arguments}: still running"
-                await asyncio.sleep(POLL_SECONDS)
-            said = errors.read_text() + output.read_text()
-            assert code == 0, f"bankside {arguments}: {said}"
-            return json.loads(output.read_text())
+        environment = environment_with(
+            self.env | {"BANKSIDE_BASE_URL": self.base_url, "USER": "tester"}
+        )
+        done = await run_bankside((*arguments, "--json"), environment, launch=self._launch)
+        assert done.status == 0, f"bankside {arguments}: {done.err}{done.out}"
+        return json.loads(done.out)
 
 
 def environment_with(settings: Mapping[str, str]) -> dict[str, str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import subprocess
@@ -12,23 +11,16 @@ from pathlib import Path
 import pytest
 
 from libs.cli import cli
-from tests.support.pace import pace
+from tests.support.command_line import Finished, run_bankside
 from tests.unit.client.answering import KEY, gateway, problem, success
-
-BANKSIDE = (sys.executable, "-c", "from libs.cli.cli import main; main()")
 
 
 async def bankside(
     *arguments: str, base_url: str = "http://127.0.0.1:1", stdin: bytes = b"", **environment: str
-) -> tuple[int, str, str]:
-    """Exit status, standard output, standard error."""
-    process = await asyncio.create_subprocess_exec(
-        *BANKSIDE,
-        *arguments,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env={
+) -> Finished:
+    return await run_bankside(
+        arguments,
+        {
             **os.environ,
             "USER": "tester",
             "BANKSIDE_BASE_URL": base_url,
@@ -36,9 +28,8 @@ async def bankside(
             "BANKSIDE_SECRET": KEY.secret,
             **environment,
         },
+        stdin=stdin,
     )
-    out, err = await asyncio.wait_for(process.communicate(stdin), 30 * pace())
-    return process.returncode or 0, out.decode(), err.decode()
 
 
 @pytest.fixture(autouse=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import sys
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -20,6 +19,7 @@ from libs.contracts.principal import Family, Principal
 from libs.messaging.dead_letters import open_dead_letters
 from libs.messaging.envelope import Envelope, encode
 from libs.messaging.topology import declare_events, declare_service, events_queue
+from tests.support.command_line import Finished, run_bankside
 from tests.support.infrastructure import Environment
 from tests.support.pace import pace
 
@@ -55,17 +55,8 @@ async def broker(empty_environment: Environment) -> AsyncIterator[str]:
     yield empty_environment.amqp_url
 
 
-async def dead(broker: str, *arguments: str) -> tuple[int, str, str]:
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-c", "from libs.cli.cli import main; main()", "dead", *arguments),
-        env=os.environ | {"BANKSIDE_AMQP_URL": broker},
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-    )
-    async with asyncio.timeout(30 * pace()):
-        out, err = await process.communicate()
-    return process.returncode or 0, out.decode(), err.decode()
+async def dead(broker: str, *arguments: str) -> Finished:
+    return await run_bankside(("dead", *arguments), os.environ | {"BANKSIDE_AMQP_URL": broker})
 
 
 async def letters_of(broker: str) -> list[dict[str, Any]]:

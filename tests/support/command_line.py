@@ -1,0 +1,53 @@
+"""Running `bankside` as it is typed: a process of its own, forked like the services (`launching`)."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.support.launching import Launch, Program, forked
+from tests.support.waiting import eventually
+
+END_SECONDS = 30.0
+
+
+class Finished(NamedTuple):
+    status: int
+    out: str
+    err: str
+
+
+async def run_bankside(
+    arguments: tuple[str, ...],
+    environment: Mapping[str, str],
+    *,
+    stdin: bytes = b"",
+    launch: Launch = forked,
+) -> Finished:
+    """Run `bankside` in the current folder to its end.
+
+    Args:
+        environment: all of its variables.
+    """
+    with tempfile.TemporaryDirectory() as files:
+        output, errors, standard_input = (Path(files, name) for name in ("out", "err", "in"))
+        standard_input.write_bytes(stdin)
+        process = launch(
+            Program(
+                module="libs.cli",
+                arguments=arguments,
+                environment=environment,
+                folder=str(Path.cwd()),
+                output=str(output),
+                errors=str(errors),
+                input=str(standard_input),
+            )
+        )
+
+        async def has_ended() -> bool:
+            return process.poll() is not None
+
+        await eventually(f"bankside {' '.join(arguments)} ends", has_ended, END_SECONDS)
+        return Finished(process.poll() or 0, output.read_text(), errors.read_text())
