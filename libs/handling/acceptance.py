@@ -145,6 +145,8 @@ class Acceptance:
         )
         if known is not None:
             self._driver.start(known)
+        elif self._ordering is None:
+            self._driver.wake()  # it waits for room
 
     async def _record(self, envelope: Envelope, reply_to: str | None) -> Known:
         body = bytes(envelope.body)

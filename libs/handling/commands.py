@@ -47,6 +47,7 @@ class Drive:
     Args:
         deadline: until when the caller waits, in Unix seconds; 0 when nobody does.
         attempt: 1 at first; more when an earlier drive did not come to the end.
+        made_due: to be called after a commit that made another command due, which is then driven at once.
     """
 
     command_id: UUID
@@ -58,6 +59,7 @@ class Drive:
     database: Database
     group_commit: GroupCommit
     lease: inbox.Leased
+    made_due: Callable[[], None] = lambda: None
 
     async def commit(self, write: Write[Held[ValueT], AnswerT], value: ValueT) -> AnswerT:
         """Commit a step, together with those that other drives commit at the moment; raises LeaseLost as below."""
@@ -125,10 +127,20 @@ async def run_commands(
             database=database,
             group_commit=group_commit,
             lease=leased,
+            made_due=driver.wake,
         )
         return await handlers[leased.operation](drive, command)
 
-    driver = Driver(process.service, database, group_commit, sealer, answers, handle, lease_seconds)
+    driver = Driver(
+        process.service,
+        database,
+        group_commit,
+        sealer,
+        answers,
+        handle,
+        lease_seconds,
+        is_ordered=ordering is not None,
+    )
     acceptance = Acceptance(
         process.service,
         database,

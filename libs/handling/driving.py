@@ -64,7 +64,11 @@ FINISHING = fenced_write("finish", inbox_groups.finish_together)
 
 
 class Driver:
-    """Drives what is leased to this process, at most `DRIVES_AT_ONCE` at a time."""
+    """Drives what is leased to this process, at most `DRIVES_AT_ONCE` at a time.
+
+    Args:
+        is_ordered: a command may wait for an earlier one of its ordering key.
+    """
 
     def __init__(
         self,
@@ -75,6 +79,8 @@ class Driver:
         answers: CommandAnswers,
         handle: Handle,
         lease_seconds: float,
+        *,
+        is_ordered: bool,
     ) -> None:
         self._service = service
         self._rows = {row.name: row for row in operations_of(service) if not row.is_query}
@@ -89,6 +95,9 @@ class Driver:
         self._driving: dict[UUID, tuple[inbox.Leased, asyncio.Task[None]]] = {}
         self._concluding: set[UUID] = set()
         """Leases of drives that have come to their end."""
+        self._is_ordered = is_ordered
+        self._is_full = False
+        """Since the last sweep, commands that are due may wait for room."""
         self._wake = asyncio.Event()
         self._stopping = False
         self._log = structlog.get_logger("commands")
@@ -112,7 +121,8 @@ class Driver:
         if self._driving.get(leased.command_id, (None, None))[1] is task:
             del self._driving[leased.command_id]
         self._concluding.discard(leased.lease)
-        self.wake()
+        if self._is_ordered or self._is_full:
+            self.wake()
         if not task.cancelled() and (error := task.exception()) is not None:
             # The lease runs out and the sweeper of some process goes on.
             self._log.error("drive_died", command=str(leased.command_id), exc_info=error)
@@ -234,17 +244,20 @@ class Driver:
                 pass
             self._wake.clear()
             if not self.room:
+                self._is_full = True
                 continue
             try:
                 async with self._database.transaction() as connection:
                     # Acceptance may have taken the room while the connection was waited for.
-                    claimed = await inbox.claim(connection, self.room, self.lease_seconds)
+                    room = self.room
+                    claimed = await inbox.claim(connection, room, self.lease_seconds)
             except Exception as error:
                 self._unless_away(error)
                 continue
+            self._is_full = len(claimed) == room
             for leased in claimed:
                 self.start(leased)
-            # Commands end hundreds a second, and each wakes this: one look for all that end meanwhile.
+            # Commands may end hundreds a second, and each wake this: one sweep for all that end meanwhile.
             await asyncio.sleep(SWEEP_PAUSE_SECONDS)
 
     async def renew_leases(self) -> None:

@@ -28,6 +28,7 @@ class CancelWireHandler:
         # locks the command before the wire, and the transaction above has the lock of the wire.
         async with drive.database.transaction() as connection:
             await sends.make_due(connection, transaction_id)
+        drive.made_due()
         return Result(data=wire_view(wire))
 
     async def _cancel(self, drive: Drive, transaction_id: UUID) -> WireRecord:
