@@ -17,9 +17,11 @@ from libs.cli.decisions import Flag, operator_of, reason_of
 from libs.cli.output import age, console, print_json
 from libs.client.mistakes import OperatorMistake
 from libs.contracts.exact_json import encode
+from libs.persistence import cursor
 from libs.persistence.engine import Database
+from services.reconciliation.handlers import deposit_locations
 from services.reconciliation.models import Side
-from services.reconciliation.repository import deposit_loads, differences, postings, runs
+from services.reconciliation.repository import differences, postings, runs
 from services.reconciliation.repository.differences import RecordedDifference
 from services.reconciliation.repository.runs import Run
 
@@ -53,7 +55,7 @@ def start(
         async with database.transaction() as connection:
             if read_postings_again:
                 await postings.forget(connection)
-                await deposit_loads.forget(connection)
+                await cursor.forget(connection, deposit_locations.STREAM)
             run_id = await runs.request_run(connection, "operator")
         run = await _ended(database, run_id, seconds) if wait else await _found(database, run_id)
         async with database.transaction() as connection:

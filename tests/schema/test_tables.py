@@ -22,6 +22,8 @@ from tests.support.own_servers import OwnPostgres, own_postgres
 SERVICES = [
     service for service in services_with_migrations() if find_spec(f"services.{service}.tables")
 ]
+COMMENTS = ("modify_comment", "remove_table_comment")
+"""Comments stand in the migrations alone."""
 
 COMMENTS = ("modify_comment", "add_table_comment", "remove_table_comment")
 """They stand in the migrations alone."""

@@ -6,12 +6,14 @@ from collections.abc import Mapping, Sequence
 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from libs.persistence import cursor
 from libs.persistence.engine import Database
 from services.reconciliation.handlers.comparison import Scan
 from services.reconciliation.models import Difference, Finding, Scanned
 from services.reconciliation.ports import DepositLoad, Financial
-from services.reconciliation.repository import deposit_loads
 
+STREAM = "deposit_loads"
+"""The bookmark: the position of the last load that was looked at."""
 PAGE = 50
 """Loads that are looked at before the bookmark moves: each costs a request."""
 
@@ -31,14 +33,14 @@ class DepositLocationComparison:
 
     async def _new(self, _: str | None, deadline: float) -> Scanned:
         async with self._database.transaction() as connection:
-            bookmark = await deposit_loads.position(connection)
+            bookmark = await cursor.read(connection, STREAM)
         loads = list(await self._financial.loads_after(bookmark, deadline))[:PAGE]
         if not loads:
             return Scanned(0, [], None)
         suspected = [str(load.position) for load in loads if await self._judge(load, deadline)]
 
         async def record(connection: AsyncConnection) -> None:
-            await deposit_loads.move(connection, bookmark, loads[-1].position)
+            await cursor.move(connection, STREAM, expected=bookmark, to=loads[-1].position)
 
         return Scanned(len(loads), suspected, str(loads[-1].position), record)
 

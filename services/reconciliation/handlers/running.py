@@ -26,8 +26,9 @@ from services.reconciliation.handlers.pauses import (
 )
 from services.reconciliation.metrics import FAILURES, RUNS
 from services.reconciliation.models import EVIDENCE_GONE, IN_FLIGHT, Difference, Finding
-from services.reconciliation.repository import differences, runs
-from services.reconciliation.repository.runs import Outcome, Run, ScanPosition, Suspects
+from services.reconciliation.repository import differences, runs, suspects
+from services.reconciliation.repository.runs import Outcome, Run, ScanPosition
+from services.reconciliation.repository.suspects import Suspects
 
 LEASE = "reconciliation"
 STEP_SECONDS = 60.0
@@ -161,7 +162,7 @@ class Reconciler:
         scanned = await scan(after, time.time() + STEP_SECONDS)
         async with self._fenced(term) as connection:
             if scanned.suspects:
-                await runs.suspect(connection, comparison.name, scanned.suspects)
+                await suspects.add(connection, comparison.name, scanned.suspects)
             if scanned.record is not None:
                 await scanned.record(connection)
             await runs.count(
@@ -181,22 +182,22 @@ class Reconciler:
         async with self._database.transaction() as connection:
             # Suspects and rows of comparisons that only another release knows are left to that release.
             names = self._comparisons.keys() - paused.keys()
-            suspects = await runs.next_suspects(connection, LOOK_AT_ONCE, names)
-        if suspects is None and not paused:
+            found = await suspects.find_due(connection, LOOK_AT_ONCE, names)
+        if found is None and not paused:
             await self._finish(term, run, "complete")
             return 0
-        if suspects is None or not suspects.due:
+        if found is None or not found.due:
             waits = [*paused.values(), STEP_SECONDS]
-            return min(waits if suspects is None else [*waits, suspects.wait_seconds])
-        await self._attempt(suspects.comparison, self._look(term, run, suspects))
+            return min(waits if found is None else [*waits, found.wait_seconds])
+        await self._attempt(found.comparison, self._look(term, run, found))
         return 0
 
-    async def _look(self, term: Term, run: Run, suspects: Suspects) -> None:
-        keys = [suspect.key for suspect in suspects.due]
-        comparison = self._comparisons[suspects.comparison]
+    async def _look(self, term: Term, run: Run, suspected: Suspects) -> None:
+        keys = [suspect.key for suspect in suspected.due]
+        comparison = self._comparisons[suspected.comparison]
         looked = await comparison.look(keys, time.time() + STEP_SECONDS)
         async with self._fenced(term) as connection:
-            await self._conclude(connection, run, suspects, looked)
+            await self._conclude(connection, run, suspected, looked)
             crash_point("reconciliation.settling")
         crash_point("reconciliation.settled")
 
@@ -204,15 +205,15 @@ class Reconciler:
         self,
         connection: AsyncConnection,
         run: Run,
-        suspects: Suspects,
+        suspected: Suspects,
         looked: Mapping[str, Finding],
     ) -> None:
         """Record what two looks in a row have found alike; look again at what has changed or is in flight."""
-        name = suspects.comparison
+        name = suspected.comparison
         settled: dict[str, Sequence[Difference]] = {}
         again: dict[str, frozenset[str]] = {}
         in_flight = 0
-        for suspect in suspects.due:
+        for suspect in suspected.due:
             finding = looked.get(suspect.key, [])
             if finding is EVIDENCE_GONE:
                 continue  # rows stay until an operator explains them
@@ -223,12 +224,11 @@ class Reconciler:
                 again[suspect.key] = found
             else:
                 in_flight += 1
-        done = [suspect.key for suspect in suspects.due if suspect.key not in again]
+        done = [suspect.key for suspect in suspected.due if suspect.key not in again]
         await differences.settle(connection, name, settled)
-        await runs.clear_suspects(connection, name, done)
+        await suspects.remove(connection, name, done)
+        await suspects.look_again(connection, name, again, self._grace_seconds)
         await runs.count(connection, run.run_id, in_flight=in_flight)
-        for key, found in again.items():
-            await runs.look_again(connection, name, key, found, self._grace_seconds)
 
     async def _finish(self, term: Term, run: Run, outcome: Outcome) -> None:
         async with self._fenced(term) as connection:

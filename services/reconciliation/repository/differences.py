@@ -1,84 +1,218 @@
 """Differences. A row is opened once for each kind and subject, and closed when it is no longer found or is explained.
 
-One that an operator explained is not opened again while its fingerprint stays as it was explained.
+A difference that an operator explained is not opened again while its fingerprint stays as it was explained.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Row, text
+from sqlalchemy import (
+    BindParameter,
+    Boolean,
+    ColumnElement,
+    Double,
+    Interval,
+    Row,
+    Text,
+    and_,
+    any_,
+    bindparam,
+    cast,
+    delete,
+    func,
+    literal_column,
+    or_,
+    select,
+    update,
+)
+from sqlalchemy.dialects.postgresql import ARRAY, JSONB, insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.contracts.exact_json import decode, encode
+from libs.persistence.tables import UUID_TYPE
 from services.reconciliation.models import Difference, Side
+from services.reconciliation.tables import difference as table
 
 PURGE_BATCH = 10_000
-"""Of one run: few enough for one statement, and far more than runs close in an hour for long."""
+"""Rows that one run deletes at most: few enough for one statement, and more than runs close in an hour for long."""
 
-_SELECT = (
-    "SELECT difference_id, comparison, kind, subject, ids::text, ours::text, theirs::text, first_seen, last_seen,"
-    " closed_at, closed_as, reason, closed_by FROM difference"
+# Written out, not as a parameter: only then does a plan use the partial indexes.
+_EXPLAINED: ColumnElement[str] = literal_column("'explained'")
+_NOW = func.clock_timestamp()
+_IS_OPEN = table.c.closed_at.is_(None)
+_IS_EXPLAINED = and_(table.c.closed_as == _EXPLAINED, table.c.gone_at.is_(None))
+_STANDS = or_(_IS_OPEN, _IS_EXPLAINED)
+
+STANDING_KEYS = select(table.c.comparison, table.c.key).where(_STANDS).distinct()
+"""The comparisons and keys of the differences that are open, or explained and still found."""
+
+
+def _texts(name: str) -> BindParameter[Sequence[str | None]]:
+    return bindparam(name, type_=ARRAY(Text))
+
+
+_IDS = any_(bindparam("difference_ids", type_=ARRAY(UUID_TYPE)))
+_STANDING = (
+    select(
+        table.c.difference_id,
+        table.c.key,
+        table.c.kind,
+        table.c.subject,
+        cast(table.c.ours, Text).label("ours"),
+        cast(table.c.theirs, Text).label("theirs"),
+        table.c.fingerprint,
+        table.c.closed_as,
+    )
+    .where(
+        table.c.comparison == bindparam("comparison"), table.c.key == any_(_texts("keys")), _STANDS
+    )
+    .order_by(table.c.difference_id)
+    .with_for_update()
 )
-_STANDING = text(
-    "SELECT difference_id, key, kind, subject, ours::text, theirs::text, fingerprint, closed_as FROM difference"
-    " WHERE comparison = :comparison AND key = ANY(:keys)"
-    " AND (closed_at IS NULL OR (closed_as = 'explained' AND gone_at IS NULL))"
-    " ORDER BY difference_id FOR UPDATE"
+_found = (
+    func.unnest(
+        _texts("keys"),
+        _texts("kinds"),
+        _texts("subjects"),
+        _texts("all_ids"),
+        _texts("our_sides"),
+        _texts("their_sides"),
+        _texts("fingerprints"),
+    )
+    .table_valued("key", "kind", "subject", "ids", "ours", "theirs", "fingerprint")
+    .render_derived(name="found")
+)
+_INSERT = insert(table).from_select(
+    ["comparison", "key", "kind", "subject", "ids", "ours", "theirs", "fingerprint"],
+    select(
+        bindparam("comparison", type_=Text),
+        _found.c.key,
+        _found.c.kind,
+        _found.c.subject,
+        cast(_found.c.ids, JSONB),
+        cast(_found.c.ours, JSONB),
+        cast(_found.c.theirs, JSONB),
+        _found.c.fingerprint,
+    ),
 )
 # A subject may have moved from one key to another: then the row moves with it.
-_OPEN = text(
-    "INSERT INTO difference (comparison, key, kind, subject, ids, ours, theirs, fingerprint) VALUES (:comparison,"
-    " :key, :kind, :subject, CAST(:ids AS jsonb), CAST(:ours AS jsonb), CAST(:theirs AS jsonb), :fingerprint)"
-    " ON CONFLICT (kind, subject) WHERE closed_at IS NULL DO UPDATE SET comparison = excluded.comparison,"
-    " key = excluded.key, ids = excluded.ids, ours = excluded.ours, theirs = excluded.theirs,"
-    " fingerprint = excluded.fingerprint, last_seen = clock_timestamp()"
+_OPEN = _INSERT.on_conflict_do_update(
+    index_elements=[table.c.kind, table.c.subject],
+    index_where=_IS_OPEN,
+    set_={
+        name: _INSERT.excluded[name]
+        for name in ("comparison", "key", "ids", "ours", "theirs", "fingerprint")
+    }
+    | {"last_seen": _NOW},
 )
-_SEEN = text(
-    "UPDATE difference SET last_seen = clock_timestamp(), ids = CAST(:ids AS jsonb),"
-    " ours = CAST(:ours AS jsonb), theirs = CAST(:theirs AS jsonb), fingerprint = :fingerprint"
-    " WHERE difference_id = :id"
+_seen = (
+    func.unnest(
+        bindparam("difference_ids", type_=ARRAY(UUID_TYPE)),
+        _texts("all_ids"),
+        _texts("our_sides"),
+        _texts("their_sides"),
+        _texts("fingerprints"),
+    )
+    .table_valued("difference_id", "ids", "ours", "theirs", "fingerprint")
+    .render_derived(name="seen")
 )
-_DISAPPEARED = text(
-    "UPDATE difference SET closed_at = clock_timestamp(), closed_as = 'disappeared'"
-    " WHERE difference_id = ANY(:ids) AND closed_at IS NULL"
+_SEEN = (
+    update(table)
+    .where(table.c.difference_id == _seen.c.difference_id)
+    .values(
+        last_seen=_NOW,
+        ids=cast(_seen.c.ids, JSONB),
+        ours=cast(_seen.c.ours, JSONB),
+        theirs=cast(_seen.c.theirs, JSONB),
+        fingerprint=_seen.c.fingerprint,
+    )
 )
-_GONE = text(
-    "UPDATE difference SET gone_at = clock_timestamp() WHERE difference_id = ANY(:ids)"
-    " AND closed_as = 'explained'"
+_DISAPPEARED = (
+    update(table)
+    .where(table.c.difference_id == _IDS, _IS_OPEN)
+    .values(closed_at=_NOW, closed_as="disappeared")
 )
-# An earlier explanation of the same subject has come to its end: it was of something else.
-_SUPERSEDE = text(
-    "UPDATE difference earlier SET gone_at = clock_timestamp() FROM difference now"
-    " WHERE now.difference_id = :id AND now.closed_at IS NULL"
-    " AND (earlier.kind, earlier.subject) = (now.kind, now.subject)"
-    " AND earlier.closed_as = 'explained' AND earlier.gone_at IS NULL"
+_GONE = (
+    update(table)
+    .where(table.c.difference_id == _IDS, table.c.closed_as == _EXPLAINED)
+    .values(gone_at=_NOW)
 )
-_EXPLAIN = text(
-    "UPDATE difference SET closed_at = clock_timestamp(), closed_as = 'explained', reason = :reason,"
-    " closed_by = :by WHERE difference_id = :id AND closed_at IS NULL RETURNING difference_id"
+# An earlier explanation of the same subject ends: it was of another difference.
+_open = table.alias("opened")
+_SUPERSEDE = (
+    update(table)
+    .where(
+        _open.c.difference_id == bindparam("id"),
+        _open.c.closed_at.is_(None),
+        table.c.kind == _open.c.kind,
+        table.c.subject == _open.c.subject,
+        _IS_EXPLAINED,
+    )
+    .values(gone_at=_NOW)
 )
-_KNOWN = text(
-    "SELECT subject FROM difference WHERE kind = ANY(:kinds) AND subject = ANY(:subjects)"
+_EXPLAIN = (
+    update(table)
+    .where(table.c.difference_id == bindparam("id"), _IS_OPEN)
+    .values(
+        closed_at=_NOW,
+        closed_as="explained",
+        reason=bindparam("given_reason"),
+        closed_by=bindparam("operator"),
+    )
+    .returning(table.c.difference_id)
 )
-_PURGE = text(
-    "DELETE FROM difference WHERE difference_id IN (SELECT difference_id FROM difference"
-    " WHERE closed_at < clock_timestamp() - make_interval(days => :days)"
-    " AND (closed_as = 'disappeared' OR gone_at < clock_timestamp() - make_interval(days => :days))"
-    " ORDER BY closed_at LIMIT :limit)"
+_KNOWN = select(table.c.subject).where(
+    table.c.kind == any_(_texts("kinds")), table.c.subject == any_(_texts("subjects"))
 )
-_FIND = text(_SELECT + " WHERE difference_id = :id")
-_LIST = text(
-    _SELECT + " WHERE (CAST(:kind AS text) IS NULL OR kind = :kind)"
-    " AND (:closed OR closed_at IS NULL) ORDER BY first_seen, difference_id LIMIT :limit"
+_LONG_AGO = _NOW - bindparam("age", type_=Interval)
+_PURGE = delete(table).where(
+    table.c.difference_id.in_(
+        select(table.c.difference_id)
+        .where(
+            table.c.closed_at < _LONG_AGO,
+            or_(table.c.closed_as == "disappeared", table.c.gone_at < _LONG_AGO),
+        )
+        .order_by(table.c.closed_at)
+        .limit(bindparam("batch"))
+    )
 )
-_OPEN_BY_KIND = text(
-    "SELECT kind, count(*), extract(epoch FROM clock_timestamp() - min(first_seen))"
-    " FROM difference WHERE closed_at IS NULL GROUP BY kind"
+_LIST = select(
+    table.c.difference_id,
+    table.c.comparison,
+    table.c.kind,
+    table.c.subject,
+    cast(table.c.ids, Text).label("ids"),
+    cast(table.c.ours, Text).label("ours"),
+    cast(table.c.theirs, Text).label("theirs"),
+    table.c.first_seen,
+    table.c.last_seen,
+    table.c.closed_at,
+    table.c.closed_as,
+    table.c.reason,
+    table.c.closed_by,
+)
+_FIND = _LIST.where(table.c.difference_id == bindparam("id"))
+_OLDEST = (
+    _LIST.where(
+        or_(bindparam("kind", type_=Text).is_(None), table.c.kind == bindparam("kind")),
+        or_(bindparam("closed", type_=Boolean), _IS_OPEN),
+    )
+    .order_by(table.c.first_seen, table.c.difference_id)
+    .limit(bindparam("limit"))
+)
+_OPEN_BY_KIND = (
+    select(
+        table.c.kind,
+        func.count(),
+        cast(func.extract("epoch", _NOW - func.min(table.c.first_seen)), Double),
+    )
+    .where(_IS_OPEN)
+    .group_by(table.c.kind)
 )
 
 
@@ -104,45 +238,36 @@ class RecordedDifference:
 async def settle(
     connection: AsyncConnection, comparison: str, found: Mapping[str, Sequence[Difference]]
 ) -> None:
-    """Record what was found under each key: these differences and no others stand from now on."""
+    """Record the differences that were found under each key. Rows of these keys that were not found are closed."""
     rows = await connection.execute(_STANDING, {"comparison": comparison, "keys": list(found)})
     standing = rows.all()
     opened = {(row.kind, row.subject): row for row in standing if row.closed_as is None}
     explained = {(row.kind, row.subject): row for row in standing if row.closed_as is not None}
-    stay: set[UUID] = set()
+    seen: dict[UUID, Difference] = {}
+    new: dict[tuple[str, str], tuple[str, Difference]] = {}
     for key, differences in found.items():
         for difference in differences:
             name = (difference.kind, difference.subject)
-            values = _values(difference)
-            known = opened.get(name)
-            if known is not None:
-                await connection.execute(_SEEN, {"id": known.difference_id, **values})
-            elif _is_same(explained.get(name), difference):
-                known = explained[name]
-                await connection.execute(_SEEN, {"id": known.difference_id, **values})
+            row = opened.get(name)
+            if row is None and _is_same(explained.get(name), difference):
+                row = explained[name]
+            if row is None:
+                new[name] = key, difference
             else:
-                await connection.execute(
-                    _OPEN,
-                    {
-                        "comparison": comparison,
-                        "key": key,
-                        "kind": difference.kind,
-                        "subject": difference.subject,
-                        **values,
-                    },
-                )
-            if known is not None:
-                stay.add(known.difference_id)
-    left = [row.difference_id for row in standing if row.difference_id not in stay]
+                seen[row.difference_id] = difference
+    if seen:
+        await connection.execute(_SEEN, {"difference_ids": list(seen), **_columns(seen.values())})
+    await _open_all(connection, comparison, list(new.values()))
+    left = [row.difference_id for row in standing if row.difference_id not in seen]
     if left:
-        await connection.execute(_DISAPPEARED, {"ids": left})
-        await connection.execute(_GONE, {"ids": left})
+        await connection.execute(_DISAPPEARED, {"difference_ids": left})
+        await connection.execute(_GONE, {"difference_ids": left})
 
 
 async def open_unless_known(
     connection: AsyncConnection, comparison: str, found: Mapping[str, Difference]
 ) -> None:
-    """Open what has never been a difference before, by key."""
+    """Open the differences, by key, whose subjects have never been recorded."""
     rows = await connection.execute(
         _KNOWN,
         {
@@ -151,32 +276,47 @@ async def open_unless_known(
         },
     )
     known = set(rows.scalars())
-    for key, difference in found.items():
-        if difference.subject not in known:
-            await connection.execute(
-                _OPEN,
-                {
-                    "comparison": comparison,
-                    "key": key,
-                    "kind": difference.kind,
-                    "subject": difference.subject,
-                    **_values(difference),
-                },
-            )
+    new = {
+        (difference.kind, difference.subject): (key, difference)
+        for key, difference in found.items()
+        if difference.subject not in known
+    }
+    await _open_all(connection, comparison, list(new.values()))
+
+
+async def _open_all(
+    connection: AsyncConnection, comparison: str, found: Sequence[tuple[str, Difference]]
+) -> None:
+    """Open each difference under its key. No two have the same kind and subject."""
+    if not found:
+        return
+    differences = [difference for _, difference in found]
+    await connection.execute(
+        _OPEN,
+        {
+            "comparison": comparison,
+            "keys": [key for key, _ in found],
+            "kinds": [difference.kind for difference in differences],
+            "subjects": [difference.subject for difference in differences],
+            **_columns(differences),
+        },
+    )
 
 
 async def explain(connection: AsyncConnection, difference_id: UUID, reason: str, by: str) -> bool:
     """Close an open one with an operator's reason; False when it is not open."""
     await connection.execute(_SUPERSEDE, {"id": difference_id})
-    closed = await connection.execute(_EXPLAIN, {"id": difference_id, "reason": reason, "by": by})
+    closed = await connection.execute(
+        _EXPLAIN, {"id": difference_id, "given_reason": reason, "operator": by}
+    )
     return closed.first() is not None
 
 
 async def purge(connection: AsyncConnection, days: int) -> None:
-    """Delete those that have been closed for so long, and explanations that came to their end so long ago; at most
-    PURGE_BATCH at a time. An explanation that stands is kept.
+    """Delete rows that disappeared more than `days` ago, and explained ones that were not found any more since then;
+    at most PURGE_BATCH of them. An explanation that still stands is kept.
     """
-    await connection.execute(_PURGE, {"days": days, "limit": PURGE_BATCH})
+    await connection.execute(_PURGE, {"age": timedelta(days=days), "batch": PURGE_BATCH})
 
 
 async def find(connection: AsyncConnection, difference_id: UUID) -> RecordedDifference | None:
@@ -188,22 +328,23 @@ async def oldest(
     connection: AsyncConnection, kind: str | None = None, *, closed: bool = False, limit: int = 100
 ) -> list[RecordedDifference]:
     """Open ones, the oldest first; with `closed`, those that are closed too."""
-    rows = await connection.execute(_LIST, {"kind": kind, "closed": closed, "limit": limit})
+    rows = await connection.execute(_OLDEST, {"kind": kind, "closed": closed, "limit": limit})
     return [_recorded(row) for row in rows]
 
 
 async def open_by_kind(connection: AsyncConnection) -> dict[str, tuple[int, float]]:
     """How many are open, and the age of the oldest in seconds."""
     rows = await connection.execute(_OPEN_BY_KIND)
-    return {kind: (int(count), float(seconds)) for kind, count, seconds in rows}
+    return {kind: (count, seconds) for kind, count, seconds in rows}
 
 
-def _values(difference: Difference) -> dict[str, str | None]:
+def _columns(differences: Iterable[Difference]) -> dict[str, list[str | None]]:
+    found = list(differences)
     return {
-        "ids": encode(dict(difference.ids)).decode(),
-        "ours": _column(difference.ours),
-        "theirs": _column(difference.theirs),
-        "fingerprint": difference.fingerprint,
+        "all_ids": [encode(dict(difference.ids)).decode() for difference in found],
+        "our_sides": [_column(difference.ours) for difference in found],
+        "their_sides": [_column(difference.theirs) for difference in found],
+        "fingerprints": [difference.fingerprint for difference in found],
     }
 
 

@@ -1,25 +1,30 @@
-"""Since when each feed has stood where it stands."""
+"""Since when each feed has stood at the position at which it was last seen."""
 
 from __future__ import annotations
 
-from sqlalchemy import text
+from sqlalchemy import Double, and_, case, cast, func
+from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-_WATCH = text(
-    """
-    INSERT INTO feed_watch AS known (feed, position, is_behind) VALUES (:feed, :position, :is_behind)
-    ON CONFLICT (feed) DO UPDATE SET position = excluded.position, is_behind = excluded.is_behind,
-        since = CASE WHEN known.position = excluded.position AND known.is_behind AND excluded.is_behind
-            THEN known.since ELSE clock_timestamp() END
-    RETURNING CAST(extract(epoch FROM clock_timestamp() - since) AS double precision)
-    """
-)
+from services.reconciliation.tables import feed_watch as table
+
+_INSERT = insert(table)
+_SEEN = _INSERT.excluded
+_STANDS_STILL = and_(table.c.position == _SEEN.position, table.c.is_behind, _SEEN.is_behind)
+_WATCH = _INSERT.on_conflict_do_update(
+    index_elements=[table.c.feed],
+    set_={
+        "position": _SEEN.position,
+        "is_behind": _SEEN.is_behind,
+        "since": case((_STANDS_STILL, table.c.since), else_=func.clock_timestamp()),
+    },
+).returning(cast(func.extract("epoch", func.clock_timestamp() - table.c.since), Double))
 
 
 async def still_seconds(
     connection: AsyncConnection, feed: str, position: int, *, is_behind: bool
 ) -> float:
-    """How long the feed has been seen at this position and behind the provider; this look is recorded."""
+    """How long the feed has been seen at this position and behind the provider. This look is recorded."""
     rows = await connection.execute(
         _WATCH, {"feed": feed, "position": position, "is_behind": is_behind}
     )

@@ -1,4 +1,4 @@
-"""Sums of postings: what each account's balance should be, and what was debited for each wire."""
+"""Sums of postings: the balance that each account should have, and the debit of each wire."""
 
 from __future__ import annotations
 
@@ -6,52 +6,78 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
-from sqlalchemy import text
+from sqlalchemy import BigInteger, Numeric, Text, any_, bindparam, delete, func, select
+from sqlalchemy.dialects.postgresql import ARRAY, insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.persistence import cursor
 from services.reconciliation.ports import Posting
+from services.reconciliation.tables import posted as posted_table
+from services.reconciliation.tables import wire_debit
 
 STREAM = "postings"
 WIRE = "wire"
 """The type of the debit that takes a wire's money; its transaction id is the wire's. A credit of this type came in by a
-wire of another bank, which we have no record of.
+wire of another bank, of which we have no record.
 """
 
-_ADD_TO_ACCOUNTS = text(
-    """
-    INSERT INTO posted AS known (account_id, total, last_position)
-    SELECT account_id, sum(amount), max(position)
-    FROM unnest(CAST(:accounts AS text[]), CAST(:amounts AS numeric[]), CAST(:positions AS bigint[]))
-        AS posting (account_id, amount, position)
-    GROUP BY account_id ORDER BY account_id
-    ON CONFLICT (account_id) DO UPDATE SET total = known.total + excluded.total,
-        last_position = excluded.last_position
-    """
+_IDS = any_(bindparam("ids", type_=ARRAY(Text)))
+_AMOUNTS = bindparam("amounts", type_=ARRAY(Numeric))
+_posting = (
+    func.unnest(
+        bindparam("account_ids", type_=ARRAY(Text)),
+        _AMOUNTS,
+        bindparam("positions", type_=ARRAY(BigInteger)),
+    )
+    .table_valued("account_id", "amount", "position")
+    .render_derived(name="posting")
 )
-_ADD_TO_WIRES = text(
-    """
-    INSERT INTO wire_debit AS known (transaction_id, postings, amount)
-    SELECT transaction_id, count(*), sum(amount)
-    FROM unnest(CAST(:ids AS text[]), CAST(:amounts AS numeric[])) AS posting (transaction_id, amount)
-    GROUP BY transaction_id ORDER BY transaction_id
-    ON CONFLICT (transaction_id) DO UPDATE SET postings = known.postings + excluded.postings,
-        amount = known.amount + excluded.amount
-    """
+_INSERT_ACCOUNTS = insert(posted_table).from_select(
+    ["account_id", "total", "last_position"],
+    select(_posting.c.account_id, func.sum(_posting.c.amount), func.max(_posting.c.position))
+    .group_by(_posting.c.account_id)
+    .order_by(_posting.c.account_id),
 )
-_FORGET_ACCOUNTS = text("DELETE FROM posted")
-_FORGET_WIRES = text("DELETE FROM wire_debit")
-_POSTED = text("SELECT account_id, total, last_position FROM posted WHERE account_id = ANY(:ids)")
-_POSTED_PAGE = text(
-    "SELECT account_id, total, last_position FROM posted"
-    " WHERE account_id > :after ORDER BY account_id LIMIT :limit"
+_ADD_TO_ACCOUNTS = _INSERT_ACCOUNTS.on_conflict_do_update(
+    index_elements=[posted_table.c.account_id],
+    set_={
+        "total": posted_table.c.total + _INSERT_ACCOUNTS.excluded.total,
+        "last_position": _INSERT_ACCOUNTS.excluded.last_position,
+    },
 )
-_DEBITS = text(
-    "SELECT transaction_id, postings, amount FROM wire_debit WHERE transaction_id = ANY(:ids)"
+_debit = (
+    func.unnest(bindparam("transaction_ids", type_=ARRAY(Text)), _AMOUNTS)
+    .table_valued("transaction_id", "amount")
+    .render_derived(name="debit")
 )
-_DEBITS_PAGE = text(
-    "SELECT transaction_id, postings, amount FROM wire_debit"
-    " WHERE transaction_id > :after ORDER BY transaction_id LIMIT :limit"
+_INSERT_DEBITS = insert(wire_debit).from_select(
+    ["transaction_id", "postings", "amount"],
+    select(_debit.c.transaction_id, func.count(), func.sum(_debit.c.amount))
+    .group_by(_debit.c.transaction_id)
+    .order_by(_debit.c.transaction_id),
+)
+_ADD_TO_WIRES = _INSERT_DEBITS.on_conflict_do_update(
+    index_elements=[wire_debit.c.transaction_id],
+    set_={
+        "postings": wire_debit.c.postings + _INSERT_DEBITS.excluded.postings,
+        "amount": wire_debit.c.amount + _INSERT_DEBITS.excluded.amount,
+    },
+)
+_FORGET_ACCOUNTS = delete(posted_table)
+_FORGET_WIRES = delete(wire_debit)
+_LIST_POSTED = select(posted_table.c.account_id, posted_table.c.total, posted_table.c.last_position)
+_POSTED = _LIST_POSTED.where(posted_table.c.account_id == _IDS)
+_POSTED_PAGE = (
+    _LIST_POSTED.where(posted_table.c.account_id > bindparam("after"))
+    .order_by(posted_table.c.account_id)
+    .limit(bindparam("limit"))
+)
+_LIST_DEBITS = select(wire_debit.c.transaction_id, wire_debit.c.postings, wire_debit.c.amount)
+_DEBITS = _LIST_DEBITS.where(wire_debit.c.transaction_id == _IDS)
+_DEBITS_PAGE = (
+    _LIST_DEBITS.where(wire_debit.c.transaction_id > bindparam("after"))
+    .order_by(wire_debit.c.transaction_id)
+    .limit(bindparam("limit"))
 )
 
 
@@ -74,7 +100,7 @@ class WireDebit:
 
 
 async def position(connection: AsyncConnection) -> int:
-    """That of the last posting that was added."""
+    """Of the last posting that was added."""
     return await cursor.read(connection, STREAM)
 
 
@@ -88,7 +114,7 @@ async def add(connection: AsyncConnection, moved_from: int, postings: Sequence[P
     await connection.execute(
         _ADD_TO_ACCOUNTS,
         {
-            "accounts": [posting.account_id for posting in postings],
+            "account_ids": [posting.account_id for posting in postings],
             "amounts": [posting.amount for posting in postings],
             "positions": [posting.position for posting in postings],
         },
@@ -98,7 +124,7 @@ async def add(connection: AsyncConnection, moved_from: int, postings: Sequence[P
         await connection.execute(
             _ADD_TO_WIRES,
             {
-                "ids": [posting.transaction_id for posting in wires],
+                "transaction_ids": [posting.transaction_id for posting in wires],
                 "amounts": [posting.amount for posting in wires],
             },
         )
@@ -107,8 +133,8 @@ async def add(connection: AsyncConnection, moved_from: int, postings: Sequence[P
 async def forget(connection: AsyncConnection) -> None:
     """Begin again with the provider's first posting.
 
-    The cursor goes first: that waits for an `add` under way, whose sums the other statements then see, and a later
-    `add` from the old position fails with CursorMoved. Otherwise its postings would be added twice.
+    The cursor is deleted first: that waits for an `add` under way, whose sums the other statements then see, and a
+    later `add` from the old position fails with CursorMoved. Otherwise its postings would be added twice.
     """
     await cursor.forget(connection, STREAM)
     await connection.execute(_FORGET_ACCOUNTS)
