@@ -1,34 +1,49 @@
-"""The service's own tables, beside the outbox and the feed cursor."""
+"""The sequence of each resource's events."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
 
-from sqlalchemy import text
+from sqlalchemy import BigInteger, Text, bindparam, func, select
+from sqlalchemy.dialects.postgresql import ARRAY, insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-_COUNT_ON = text(
-    """
-    INSERT INTO resource_sequences AS held (kind, resource_id, sequence)
-    SELECT * FROM unnest(CAST(:kinds AS text[]), CAST(:ids AS text[]), CAST(:counts AS bigint[])) AS n (kind, id, count)
-    ORDER BY n.kind, n.id
-    ON CONFLICT (kind, resource_id) DO UPDATE SET sequence = held.sequence + excluded.sequence
-    RETURNING kind, resource_id, sequence
-    """
+from services.ledger_read.tables import resource_sequences as table
+
+_more = (
+    func.unnest(
+        bindparam("kinds", type_=ARRAY(Text)),
+        bindparam("ids", type_=ARRAY(Text)),
+        bindparam("counts", type_=ARRAY(BigInteger)),
+    )
+    .table_valued("kind", "resource_id", "count")
+    .render_derived(name="more")
 )
+# In order of their keys, so that two transactions wait for one another and never for each other.
+_INSERT = insert(table).from_select(
+    ["kind", "resource_id", "sequence"],
+    select(_more.c.kind, _more.c.resource_id, _more.c["count"]).order_by(
+        _more.c.kind, _more.c.resource_id
+    ),
+)
+_ADVANCE = _INSERT.on_conflict_do_update(
+    index_elements=[table.c.kind, table.c.resource_id],
+    set_={"sequence": table.c.sequence + _INSERT.excluded.sequence},
+).returning(table.c.kind, table.c.resource_id, table.c.sequence)
 
 Resource = tuple[str, str]
-"""Its kind and its id."""
+"""A resource's kind and its id."""
 
 
 async def next_sequences(connection: AsyncConnection, resources: Sequence[Resource]) -> list[int]:
-    """1, 2, 3 … per resource, for each in turn; one may come several times. Their rows stay locked until the
-    transaction ends (interface §8).
+    """The next numbers, 1, 2, 3 … per resource, in the order of `resources`, which may name one several times.
+
+    Rows of the resources stay locked until the transaction ends (interface §8).
     """
     counts = Counter(resources)
     rows = await connection.execute(
-        _COUNT_ON,
+        _ADVANCE,
         {
             "kinds": [kind for kind, _ in counts],
             "ids": [resource_id for _, resource_id in counts],
