@@ -12,6 +12,24 @@ from services.provider_sandbox.encoding import instant, money
 from services.provider_sandbox.feed import publish
 from services.provider_sandbox.operations import Refusal, not_found
 
+_OPEN = """
+    WITH own AS (
+        INSERT INTO ledger_account (ledger_account_id, owner) VALUES ($1, 'customer')
+    )
+    INSERT INTO account (account_id, core_id, account_group, account_title)
+    VALUES ($1, $2, $3, $4)
+"""
+_FIND = "SELECT * FROM account_of_customer WHERE account_id = $1"
+_LOCK = "SELECT FROM account WHERE account_id = $1 FOR UPDATE"
+_CLOSE = "UPDATE account SET status = 'closed', closed_at = clock_timestamp() WHERE account_id = $1"
+_SET_RESTRICTED = "UPDATE account SET is_restricted = $2 WHERE account_id = $1"
+# The ids once more by themselves: a plan that was made while there were few accounts would go on reading all of them.
+_HOLD = """
+    UPDATE account SET held = account.held + more.amount
+    FROM unnest($1::text[], $2::numeric[]) AS more (account_id, amount)
+    WHERE account.account_id = more.account_id AND account.account_id = ANY($1)
+"""
+
 
 def shape(account: Row) -> dict[str, object]:
     """The account as the financial provider shows it."""
@@ -43,10 +61,7 @@ def balances(account: Row) -> dict[str, str]:
 async def open_account(connection: Connection, core_id: str, group: str, title: str) -> Row:
     account_id = f"acc_{uuid_utils.uuid7().hex}"
     await connection.execute(
-        "WITH own AS (INSERT INTO ledger_account (ledger_account_id, owner)"
-        " VALUES ($1, 'customer'))"
-        " INSERT INTO account (account_id, core_id, account_group, account_title)"
-        " VALUES ($1, $2, $3, $4)",
+        _OPEN,
         account_id,
         core_id,
         group,
@@ -58,9 +73,7 @@ async def open_account(connection: Connection, core_id: str, group: str, title: 
 
 
 async def find(connection: Connection, account_id: str) -> Row:
-    account = await connection.fetchrow(
-        "SELECT * FROM account_of_customer WHERE account_id = $1", account_id
-    )
+    account = await connection.fetchrow(_FIND, account_id)
     if account is None:
         raise not_found("account")
     return account
@@ -68,7 +81,7 @@ async def find(connection: Connection, account_id: str) -> Row:
 
 async def lock(connection: Connection, account_id: str) -> Row:
     """The account as it is until this transaction ends."""
-    await connection.execute("SELECT FROM account WHERE account_id = $1 FOR UPDATE", account_id)
+    await connection.execute(_LOCK, account_id)
     return await find(connection, account_id)
 
 
@@ -77,7 +90,7 @@ async def close(connection: Connection, account: Row) -> Row:
     if account["status"] == "closed":
         return account
     await connection.execute(
-        "UPDATE account SET status = 'closed', closed_at = clock_timestamp() WHERE account_id = $1",
+        _CLOSE,
         account["account_id"],
     )
     return await _changed(connection, account, "account.closed")
@@ -90,7 +103,7 @@ async def set_restricted(connection: Connection, account: Row, restricted: bool)
     if account["is_restricted"] == restricted:
         return account
     await connection.execute(
-        "UPDATE account SET is_restricted = $2 WHERE account_id = $1",
+        _SET_RESTRICTED,
         account["account_id"],
         restricted,
     )
@@ -98,22 +111,12 @@ async def set_restricted(connection: Connection, account: Row, restricted: bool)
     return await _changed(connection, account, event)
 
 
-async def hold(connection: Connection, account: Row, amount: Decimal) -> Row:
-    """Hold so much more of a locked account's money; a negative amount releases."""
-    await connection.execute(
-        "UPDATE account SET held = held + $2 WHERE account_id = $1", account["account_id"], amount
-    )
-    return await find(connection, account["account_id"])
-
-
-async def hold_all(connection: Connection, holds: Iterable[tuple[str, Decimal]]) -> None:
-    """Hold so much more in several locked accounts; negative amounts release."""
+async def hold(connection: Connection, holds: Iterable[tuple[str, Decimal]]) -> None:
+    """Hold so much more of locked accounts' money; negative amounts release."""
     sums: dict[str, Decimal] = {}
     for account_id, amount in holds:
         sums[account_id] = sums.get(account_id, Decimal(0)) + amount
-    await connection.executemany(
-        "UPDATE account SET held = held + $2 WHERE account_id = $1", list(sums.items())
-    )
+    await connection.execute(_HOLD, list(sums.keys()), list(sums.values()))
 
 
 def account_closed() -> Refusal:

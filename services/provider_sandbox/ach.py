@@ -16,6 +16,18 @@ from services.provider_sandbox.feed import publish
 from services.provider_sandbox.nacha import ReturnCode, description_of
 from services.provider_sandbox.operations import Refusal, not_found
 
+_CREATE = """
+    INSERT INTO ach_request (reference_id, account_id, amount) VALUES ($1, $2, $3) RETURNING *
+"""
+_ACCOUNT_OF = "SELECT account_id FROM ach_request WHERE reference_id = $1"
+_FIND = "SELECT * FROM ach_request WHERE reference_id = $1"
+_SET_STATUS = """
+    UPDATE ach_request SET status = $2, return_code = $3, return_description = $4,
+        updated_at = clock_timestamp()
+    WHERE reference_id = $1 RETURNING *
+"""
+_PRIMARY_HOLDER = "SELECT name_on_account FROM external_account WHERE core_id = $1 AND is_primary"
+
 
 def shape(request: Row) -> dict[str, object]:
     return {
@@ -34,7 +46,7 @@ async def create(connection: Connection, account_id: str, amount: Decimal) -> Ro
     account = await accounts.lock(connection, account_id)
     accounts.require_spendable(account)
     request = await connection.fetchrow(
-        "INSERT INTO ach_request (reference_id, account_id, amount) VALUES ($1, $2, $3) RETURNING *",
+        _CREATE,
         f"ach_{uuid_utils.uuid7().hex}",
         account_id,
         amount,
@@ -50,7 +62,7 @@ async def submit(connection: Connection, reference_id: str) -> Row:
     _require_status(request, "pending")
     accounts.require_spendable(account)
     transactions.require_funds(account, request["amount"])
-    await accounts.hold(connection, account, request["amount"])
+    await accounts.hold(connection, [(account["account_id"], request["amount"])])
     request = await _set_status(connection, request, "submitted")
     await _report(connection, account, request)
     return request
@@ -60,7 +72,8 @@ async def settle(connection: Connection, reference_id: str) -> Row:
     """Debit what was held. That the account was closed or restricted meanwhile does not stop it."""
     account, request = await _lock(connection, reference_id)
     _require_status(request, "submitted")
-    account = await accounts.hold(connection, account, -request["amount"])
+    await accounts.hold(connection, [(account["account_id"], -request["amount"])])
+    account = await accounts.find(connection, account["account_id"])
     request = await _set_status(connection, request, "settled")
     await _book(connection, account, -request["amount"], "ach")
     await _report(connection, account, request)
@@ -76,22 +89,18 @@ async def send_back(connection: Connection, reference_id: str, code: ReturnCode)
     if was_settled:
         await _book(connection, account, request["amount"], "return")
     else:
-        await accounts.hold(connection, account, -request["amount"])
+        await accounts.hold(connection, [(account["account_id"], -request["amount"])])
     await _report(connection, account, request)
     return request
 
 
 async def _lock(connection: Connection, reference_id: str) -> tuple[Row, Row]:
     """The account, then the request, as they are until this transaction ends."""
-    account_id = await connection.fetchval(
-        "SELECT account_id FROM ach_request WHERE reference_id = $1", reference_id
-    )
+    account_id = await connection.fetchval(_ACCOUNT_OF, reference_id)
     if account_id is None:
         raise not_found("ACH request")
     account = await accounts.lock(connection, account_id)
-    request = await connection.fetchrow(
-        "SELECT * FROM ach_request WHERE reference_id = $1", reference_id
-    )
+    request = await connection.fetchrow(_FIND, reference_id)
     assert request is not None
     return account, request
 
@@ -105,8 +114,7 @@ async def _set_status(
     connection: Connection, request: Row, status: str, code: ReturnCode | None = None
 ) -> Row:
     changed = await connection.fetchrow(
-        "UPDATE ach_request SET status = $2, return_code = $3, return_description = $4,"
-        " updated_at = clock_timestamp() WHERE reference_id = $1 RETURNING *",
+        _SET_STATUS,
         request["reference_id"],
         status,
         code,
@@ -121,7 +129,7 @@ async def _book(
 ) -> None:
     """The other side is whoever holds the primary external account."""
     name: str | None = await connection.fetchval(
-        "SELECT name_on_account FROM external_account WHERE core_id = $1 AND is_primary",
+        _PRIMARY_HOLDER,
         account["core_id"],
     )
     entry = ledger.with_customer(account["account_id"], amount, entry_type, name or "ACH transfer")

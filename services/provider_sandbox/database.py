@@ -1,7 +1,8 @@
 """The bank's PostgreSQL, over asyncpg itself.
 
 The balance read is benchmarked at thousands a second, and the driver alone answers four times as many as through an
-ORM's engine; so all of the sandbox speaks SQL to the driver. Every wait is bounded.
+ORM's engine. So all of the sandbox's statements are SQL constants over asyncpg; `tables` declares what they are about.
+Every wait is bounded.
 """
 
 from __future__ import annotations
@@ -38,9 +39,6 @@ class Connection(Protocol):
     """What the bank uses of the driver's connection. Parameters are `$1`, `$2`, …"""
 
     async def execute(self, query: str, *args: object) -> str: ...
-
-    async def executemany(self, query: str, args: Sequence[Sequence[object]]) -> None:
-        """All of them in one round trip."""
 
     async def fetch(self, query: str, *args: object) -> Sequence[Row]: ...
 

@@ -16,6 +16,21 @@ from services.provider_sandbox.encoding import decode_object, encode, instant
 from services.provider_sandbox.operations import Api, NoQuery, Read
 from services.provider_sandbox.pages import PositionedPage
 
+_PUBLISH = """
+    WITH next AS (
+        UPDATE feed SET position = position + cardinality($2::text[]) WHERE api = $1
+        RETURNING position - cardinality($2::text[]) AS last
+    )
+    INSERT INTO feed_event (api, position, type, occurred_at, content)
+    SELECT $1, last + number, type, clock_timestamp(), content FROM next,
+        unnest($2::text[], $3::text[]) WITH ORDINALITY AS entry (type, content, number)
+"""
+_PAGE = """
+    SELECT position, type, occurred_at, content FROM feed_event
+    WHERE api = $1 AND position > $2 ORDER BY position LIMIT $3
+"""
+_NEWEST = "SELECT position FROM feed WHERE api = $1"
+
 
 async def publish(
     connection: Connection, api: Api, event_type: str, content: Mapping[str, object]
@@ -31,11 +46,7 @@ async def publish_all(
     if not entries:
         return
     written = await connection.execute(
-        "WITH next AS (UPDATE feed SET position = position + cardinality($2::text[]) WHERE api = $1"
-        " RETURNING position - cardinality($2::text[]) AS last)"
-        " INSERT INTO feed_event (api, position, type, occurred_at, content)"
-        " SELECT $1, last + number, type, clock_timestamp(), content FROM next,"
-        " unnest($2::text[], $3::text[]) WITH ORDINALITY AS entry (type, content, number)",
+        _PUBLISH,
         api,
         [event_type for event_type, _ in entries],
         [encode(content).decode() for _, content in entries],
@@ -46,8 +57,7 @@ async def publish_all(
 def list_events(api: Api) -> Read[PositionedPage]:
     async def handle(connection: Connection, _: str, query: PositionedPage) -> object:
         rows = await connection.fetch(
-            "SELECT position, type, occurred_at, content FROM feed_event"
-            " WHERE api = $1 AND position > $2 ORDER BY position LIMIT $3",
+            _PAGE,
             api,
             query.after,
             query.limit,
@@ -71,7 +81,7 @@ def get_newest_event(api: Api) -> Read[NoQuery]:
     """The position of the newest entry, 0 when there is none."""
 
     async def handle(connection: Connection, _: str, __: NoQuery) -> object:
-        position = await connection.fetchval("SELECT position FROM feed WHERE api = $1", api)
+        position = await connection.fetchval(_NEWEST, api)
         return {"position": position}
 
     return Read("get_newest_event", "/events/newest", handle, NoQuery)

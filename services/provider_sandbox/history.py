@@ -55,6 +55,19 @@ COUNTERPARTIES = {
 }  # fmt: skip
 LARGEST_CENTS: dict[ledger.EntryType, int] = {"interest": 5_000, "fee": 3_500}
 
+_POST = """
+    WITH past AS (
+        SELECT * FROM unnest($2::text[], $3::text[], $4::text[], $5::timestamptz[], $6::text[], $7::numeric[])
+            AS past (transaction_id, type, counterparty_name, settled_at, other_side, amount)
+    ), entry AS (
+        INSERT INTO journal_entry (transaction_id, type, counterparty_name, settled_at)
+        SELECT transaction_id, type, counterparty_name, settled_at FROM past
+    )
+    INSERT INTO posting (transaction_id, settled_at, ledger_account_id, amount)
+    SELECT transaction_id, settled_at, side.account_id, side.amount FROM past,
+        LATERAL (VALUES ($1, amount), (other_side, -amount)) AS side (account_id, amount)
+"""
+
 
 @dataclass(frozen=True)
 class Past:
@@ -107,16 +120,7 @@ def _moments(since: datetime, until: datetime, count: int) -> list[datetime]:
 
 async def _post(connection: Connection, account_id: str, chunk: list[Past]) -> None:
     await connection.execute(
-        "WITH past AS ("
-        " SELECT * FROM unnest($2::text[], $3::text[], $4::text[], $5::timestamptz[], $6::text[],"
-        " $7::numeric[]) AS past"
-        " (transaction_id, type, counterparty_name, settled_at, other_side, amount)"
-        "), entry AS ("
-        " INSERT INTO journal_entry (transaction_id, type, counterparty_name, settled_at)"
-        " SELECT transaction_id, type, counterparty_name, settled_at FROM past)"
-        " INSERT INTO posting (transaction_id, settled_at, ledger_account_id, amount)"
-        " SELECT transaction_id, settled_at, side.account_id, side.amount FROM past,"
-        " LATERAL (VALUES ($1, amount), (other_side, -amount)) AS side (account_id, amount)",
+        _POST,
         account_id,
         [ledger.new_transaction_id() for _ in chunk],
         [past.type for past in chunk],

@@ -15,6 +15,29 @@ from services.provider_sandbox.database import Connection, Row
 from services.provider_sandbox.encoding import canonical, encode, stored
 from services.provider_sandbox.operations import Api, NoQuery, Read, Refusal
 
+_CLAIM = """
+    INSERT INTO idempotency_record AS known (api, key, operation, fingerprint)
+    SELECT $1, sent.* FROM unnest($2::text[], $3::text[], $4::bytea[]) AS sent
+    ON CONFLICT (api, key) DO UPDATE SET operation = excluded.operation,
+        fingerprint = excluded.fingerprint, status = NULL, body = NULL, created_at = now()
+    WHERE known.created_at <= clock_timestamp() - $5::interval
+    RETURNING key
+"""
+_KEEP = """
+    UPDATE idempotency_record r SET status = a.status, body = a.body
+    FROM unnest($2::text[], $3::integer[], $4::text[]) AS a (key, status, body)
+    WHERE r.api = $1 AND r.key = a.key AND r.key = ANY($2)
+"""
+_FORGET = "DELETE FROM idempotency_record WHERE api = $1 AND key = ANY($2)"
+_RECORDS = """
+    SELECT key, operation, fingerprint, status, body FROM idempotency_record
+    WHERE api = $1 AND key = ANY($2)
+"""
+_OPERATION = """
+    SELECT operation, status, body FROM idempotency_record WHERE api = $1 AND key = $2
+        AND ($3::interval IS NULL OR created_at > clock_timestamp() - $3)
+"""
+
 
 @dataclass(frozen=True)
 class Answer:
@@ -111,12 +134,7 @@ async def _claim(connection: Connection, requests: Sequence[Request]) -> set[str
     """The keys that are new, or forgotten, and from now on these requests'. They go to one API, each key once."""
     requests = sorted(requests, key=lambda request: request.key)
     rows = await connection.fetch(
-        "INSERT INTO idempotency_record AS known (api, key, operation, fingerprint)"
-        " SELECT $1, sent.* FROM unnest($2::text[], $3::text[], $4::bytea[]) AS sent"
-        " ON CONFLICT (api, key) DO UPDATE SET operation = excluded.operation,"
-        " fingerprint = excluded.fingerprint, status = NULL, body = NULL, created_at = now()"
-        " WHERE known.created_at <= clock_timestamp() - $5::interval"
-        " RETURNING key",
+        _CLAIM,
         requests[0].api,
         [request.key for request in requests],
         [request.operation for request in requests],
@@ -128,9 +146,7 @@ async def _claim(connection: Connection, requests: Sequence[Request]) -> set[str
 
 async def _keep(connection: Connection, api: Api, answers: dict[str, Answer]) -> None:
     await connection.execute(
-        "UPDATE idempotency_record r SET status = a.status, body = a.body"
-        " FROM unnest($2::text[], $3::integer[], $4::text[]) AS a (key, status, body)"
-        " WHERE r.api = $1 AND r.key = a.key AND r.key = ANY($2)",
+        _KEEP,
         api,
         list(answers),
         [answer.status for answer in answers.values()],
@@ -140,15 +156,12 @@ async def _keep(connection: Connection, api: Api, answers: dict[str, Answer]) ->
 
 async def _forget(connection: Connection, api: Api, keys: Sequence[str]) -> None:
     if keys:
-        await connection.execute(
-            "DELETE FROM idempotency_record WHERE api = $1 AND key = ANY($2)", api, keys
-        )
+        await connection.execute(_FORGET, api, keys)
 
 
 async def _records(connection: Connection, requests: Sequence[Request]) -> dict[str, Row]:
     rows = await connection.fetch(
-        "SELECT key, operation, fingerprint, status, body FROM idempotency_record"
-        " WHERE api = $1 AND key = ANY($2)",
+        _RECORDS,
         requests[0].api,
         [request.key for request in requests],
     )
@@ -171,8 +184,7 @@ def get_operation(api: Api, remembered: timedelta | None = None) -> Read[NoQuery
 
     async def handle(connection: Connection, key: str, _: NoQuery) -> object:
         row = await connection.fetchrow(
-            "SELECT operation, status, body FROM idempotency_record WHERE api = $1 AND key = $2"
-            " AND ($3::interval IS NULL OR created_at > clock_timestamp() - $3)",
+            _OPERATION,
             api,
             key,
             remembered,

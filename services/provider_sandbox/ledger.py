@@ -26,6 +26,23 @@ INTEREST = "bank:interest"
 
 EntryType = Literal["deposit", "withdrawal", "wire", "ach", "fee", "interest", "return"]
 
+_POST = """
+    WITH entry AS (
+        INSERT INTO journal_entry (transaction_id, type, counterparty_name, settled_at)
+        SELECT transaction_id, type, counterparty_name, coalesce(settled_at, clock_timestamp())
+        FROM unnest($1::text[], $2::text[], $3::text[], $4::timestamptz[])
+            AS entry (transaction_id, type, counterparty_name, settled_at)
+        RETURNING *
+    ), side AS (
+        INSERT INTO posting (transaction_id, settled_at, ledger_account_id, amount)
+        SELECT transaction_id, entry.settled_at, part.account_id, part.amount
+        FROM unnest($5::text[], $6::text[], $7::numeric[]) AS part (transaction_id, account_id, amount)
+        JOIN entry USING (transaction_id)
+        RETURNING posting_id, transaction_id, ledger_account_id, amount
+    )
+    SELECT * FROM side JOIN entry USING (transaction_id)
+"""
+
 
 def other_side(entry_type: EntryType) -> str:
     """The bank's own account that an entry with a customer is posted against."""
@@ -79,17 +96,7 @@ async def post(connection: Connection, entries: Sequence[Entry]) -> Sequence[Row
     """
     parts = [(entry, *part) for entry in entries for part in entry.postings.items()]
     return await connection.fetch(
-        "WITH entry AS ("
-        " INSERT INTO journal_entry (transaction_id, type, counterparty_name, settled_at)"
-        " SELECT transaction_id, type, counterparty_name, coalesce(settled_at, clock_timestamp())"
-        " FROM unnest($1::text[], $2::text[], $3::text[], $4::timestamptz[])"
-        " AS entry (transaction_id, type, counterparty_name, settled_at) RETURNING *),"
-        " side AS (INSERT INTO posting (transaction_id, settled_at, ledger_account_id, amount)"
-        " SELECT transaction_id, entry.settled_at, part.account_id, part.amount"
-        " FROM unnest($5::text[], $6::text[], $7::numeric[])"
-        " AS part (transaction_id, account_id, amount) JOIN entry USING (transaction_id)"
-        " RETURNING posting_id, transaction_id, ledger_account_id, amount)"
-        " SELECT * FROM side JOIN entry USING (transaction_id)",
+        _POST,
         [entry.transaction_id for entry in entries],
         [entry.type for entry in entries],
         [entry.counterparty_name for entry in entries],

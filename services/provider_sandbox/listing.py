@@ -16,13 +16,6 @@ from services.provider_sandbox.database import Connection, Row
 from services.provider_sandbox.operations import Read, Refusal
 from services.provider_sandbox.pages import LARGEST_POSITION, Ids, PositionedPage
 
-_NEXT = " AND sequence > $2 ORDER BY sequence LIMIT $1"
-_NEWEST = " AND sequence < $2 ORDER BY sequence DESC LIMIT $1"
-# The chosen rows are found first and put in order afterwards: with the limit in the same statement, a plan could walk
-# the whole list in search of them.
-_CHOOSE = "WITH chosen AS MATERIALIZED ("
-_IN_ORDER = ") SELECT * FROM chosen WHERE sequence > $2 ORDER BY sequence LIMIT $1"
-
 
 def plain(row: Row) -> dict[str, object]:
     """The row as it was selected, without its number."""
@@ -51,20 +44,27 @@ class ListQuery(PositionedPage):
 
 @dataclass(frozen=True)
 class Listing:
-    """A list, and how its rows are selected. Conditions are SQL; None: the list is not read in that way."""
+    """A list and its statements; None: the list is not read in that way.
+
+    Each gives at most `$1` rows with `sequence`, which becomes `position`, and what `shape` needs.
+
+    | statement | rows |
+    |---|---|
+    | `page` | after the position `$2`, the oldest first |
+    | `newest` | before the position `$2`, the newest first |
+    | `by_id`, `by_customer` | as `page`, of the ids or the customer ids `$3` |
+
+    The rows of ids are found first (`AS MATERIALIZED`) and put in order afterwards: with the limit in the same query, a
+    plan could walk the whole list in search of them.
+    """
 
     rows: str
     """The name of the rows in the answer."""
-    select: str
-    """Up to and without its WHERE. It has `sequence`, which becomes `position`, and what `shape` needs."""
     shape: Callable[[Row], dict[str, object]]
-    within: str = "true"
-    """What belongs to the list."""
+    page: str
+    newest: str | None = None
     by_id: str | None = None
-    """Which rows have the ids `$3`."""
     by_customer: str | None = None
-    """Which rows are those of the customer ids `$3`."""
-    has_newest: bool = False
 
     async def read(self, connection: Connection, query: ListQuery) -> dict[str, object]:
         found = await self._select(connection, query)
@@ -74,26 +74,19 @@ class Listing:
 
     async def _select(self, connection: Connection, query: ListQuery) -> Sequence[Row]:
         most = query.limit + 1
-        listed = self.select + " WHERE " + self.within
         if query.order is not None:
-            if not self.has_newest:
+            if self.newest is None:
                 raise _not_offered("order")
-            return await connection.fetch(listed + _NEWEST, most, query.before)
+            return await connection.fetch(self.newest, most, query.before)
         if query.id is not None:
             if self.by_id is None:
                 raise _not_offered("id")
-            return await self._chosen(connection, self.by_id, query, query.id)
+            return await connection.fetch(self.by_id, most, query.after, query.id)
         if query.customer_id is not None:
             if self.by_customer is None:
                 raise _not_offered("customer_id")
-            return await self._chosen(connection, self.by_customer, query, query.customer_id)
-        return await connection.fetch(listed + _NEXT, most, query.after)
-
-    async def _chosen(
-        self, connection: Connection, condition: str, query: ListQuery, ids: Sequence[str]
-    ) -> Sequence[Row]:
-        statement = _CHOOSE + self.select + " WHERE " + condition + _IN_ORDER
-        return await connection.fetch(statement, query.limit + 1, query.after, ids)
+            return await connection.fetch(self.by_customer, most, query.after, query.customer_id)
+        return await connection.fetch(self.page, most, query.after)
 
 
 def list_all(name: str, path: str, listing: Listing) -> Read[ListQuery]:

@@ -10,6 +10,12 @@ from services.provider_sandbox.database import Connection, Row
 from services.provider_sandbox.encoding import instant, money
 from services.provider_sandbox.operations import Refusal
 
+_SET_RESERVE = "UPDATE account SET reserve_account_id = $2 WHERE account_id = $1"
+_CALCULATE = """
+    INSERT INTO settlement_calculation (account_id, settlement_date, amount, ach_file, source)
+    VALUES ($1, $2, $3, $4, $5) RETURNING *
+"""
+
 
 def shape(calculation: Row) -> dict[str, object]:
     return {
@@ -31,7 +37,7 @@ async def open_reserve(connection: Connection, account_id: str) -> Row:
     title = f"{account['account_title']} reserve"
     reserve = await accounts.open_account(connection, account["core_id"], "reserve", title)
     await connection.execute(
-        "UPDATE account SET reserve_account_id = $2 WHERE account_id = $1",
+        _SET_RESERVE,
         account_id,
         reserve["account_id"],
     )
@@ -52,8 +58,7 @@ async def calculate(
     if account["reserve_account_id"] is None:
         raise Refusal(409, "no_reserve_account", "The account has no reserve account.")
     calculation = await connection.fetchrow(
-        "INSERT INTO settlement_calculation (account_id, settlement_date, amount, ach_file, source)"
-        " VALUES ($1, $2, $3, $4, $5) RETURNING *",
+        _CALCULATE,
         account_id,
         settlement_date,
         amount,

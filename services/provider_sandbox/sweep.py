@@ -14,6 +14,15 @@ from services.provider_sandbox.feed import publish
 from services.provider_sandbox.operations import Refusal
 from services.provider_sandbox.program_banks import COUNT, FIRST_ID
 
+_LOAD = """
+    INSERT INTO deposit_load (account_id, load_date, balance, locations)
+    VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING RETURNING true
+"""
+_LOCATE = """
+    INSERT INTO deposit_location (account_id, load_date, location_id, balance)
+    SELECT $1, $2, * FROM unnest($3::integer[], $4::numeric[])
+"""
+
 
 @dataclass(frozen=True)
 class SweepTerms:
@@ -49,8 +58,7 @@ async def load(
     swept = max(account["total"] - terms.floor, Decimal(0))
     locations = spread(account_id, swept, terms.bank_limit)
     loaded = await connection.fetchval(
-        "INSERT INTO deposit_load (account_id, load_date, balance, locations)"
-        " VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING RETURNING true",
+        _LOAD,
         account_id,
         day,
         swept,
@@ -59,8 +67,7 @@ async def load(
     if not loaded:
         raise Refusal(409, "already_loaded", "A business day is loaded once.")
     await connection.execute(
-        "INSERT INTO deposit_location (account_id, load_date, location_id, balance)"
-        " SELECT $1, $2, * FROM unnest($3::integer[], $4::numeric[])",
+        _LOCATE,
         account_id,
         day,
         list(locations.keys()),

@@ -11,9 +11,6 @@ from services.provider_sandbox.encoding import instant, money
 from services.provider_sandbox.feed import publish_all
 from services.provider_sandbox.operations import Refusal
 
-COLUMNS = "entry.type, entry.counterparty_name, entry.counterparty_id"
-"""What a transaction's shape needs besides the posting's own columns."""
-
 
 def shape(account: Row, line: Row) -> dict[str, object]:
     """One posting on the account with its entry, as the account's holder sees it."""

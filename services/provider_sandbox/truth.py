@@ -6,6 +6,36 @@ from services.provider_sandbox.database import Connection
 from services.provider_sandbox.encoding import instant, money, stored
 from services.provider_sandbox.operations import Controls, Query, Read, not_found
 
+_CUSTOMERS = """
+    SELECT 'identity' AS api, customer_id, kind, status, fields, identity_id AS id
+    FROM identity_record WHERE $1::text IS NULL OR customer_id = $1
+    UNION ALL
+    SELECT 'core', customer_id, kind, status, fields, core_id
+    FROM core_customer WHERE $1::text IS NULL OR customer_id = $1
+    ORDER BY api, id
+"""
+_ACCOUNTS = """
+    SELECT account_id, customer_id, account.status
+    FROM account JOIN core_customer USING (core_id)
+    WHERE $1::text IS NULL OR customer_id = $1 ORDER BY account_id
+"""
+_EXTERNAL_ACCOUNTS = """
+    SELECT external_account_id, customer_id, is_primary AS primary
+    FROM external_account AS link JOIN core_customer USING (core_id)
+    WHERE link.status = 'open' AND ($1::text IS NULL OR customer_id = $1)
+    ORDER BY link.sequence
+"""
+_IS_LEDGER_ACCOUNT = "SELECT true FROM ledger_account WHERE ledger_account_id = $1"
+_LEDGER = """
+    SELECT transaction_id, ledger_account_id, amount, type, counterparty_name, posting.settled_at
+    FROM posting JOIN journal_entry USING (transaction_id)
+    WHERE ledger_account_id = $1 ORDER BY posting.settled_at, sequence
+"""
+_WIRES = """
+    SELECT transaction_id, state, amount, account_id FROM wire
+    WHERE $1::text IS NULL OR account_id = $1 ORDER BY sequence
+"""
+
 
 class OfCustomer(Query):
     customer_id: str | None = None
@@ -22,12 +52,7 @@ class OfAnyAccount(Query):
 async def customers(connection: Connection, _: str, query: OfCustomer) -> object:
     """Every record of both providers, canceled and closed ones included, oldest first."""
     rows = await connection.fetch(
-        "SELECT 'identity' AS api, customer_id, kind, status, fields, identity_id AS id"
-        " FROM identity_record WHERE $1::text IS NULL OR customer_id = $1"
-        " UNION ALL"
-        " SELECT 'core', customer_id, kind, status, fields, core_id"
-        " FROM core_customer WHERE $1::text IS NULL OR customer_id = $1"
-        " ORDER BY api, id",
+        _CUSTOMERS,
         query.customer_id,
     )
     return [
@@ -44,9 +69,7 @@ async def customers(connection: Connection, _: str, query: OfCustomer) -> object
 
 async def accounts(connection: Connection, _: str, query: OfCustomer) -> object:
     rows = await connection.fetch(
-        "SELECT account_id, customer_id, account.status"
-        " FROM account JOIN core_customer USING (core_id)"
-        " WHERE $1::text IS NULL OR customer_id = $1 ORDER BY account_id",
+        _ACCOUNTS,
         query.customer_id,
     )
     return [dict(row) for row in rows]
@@ -55,10 +78,7 @@ async def accounts(connection: Connection, _: str, query: OfCustomer) -> object:
 async def external_accounts(connection: Connection, _: str, query: OfCustomer) -> object:
     """Those that are linked; one that was closed is none any more."""
     rows = await connection.fetch(
-        "SELECT external_account_id, customer_id, is_primary AS primary"
-        " FROM external_account AS link JOIN core_customer USING (core_id)"
-        " WHERE link.status = 'open' AND ($1::text IS NULL OR customer_id = $1)"
-        " ORDER BY link.sequence",
+        _EXTERNAL_ACCOUNTS,
         query.customer_id,
     )
     return [dict(row) for row in rows]
@@ -66,15 +86,11 @@ async def external_accounts(connection: Connection, _: str, query: OfCustomer) -
 
 async def ledger(connection: Connection, _: str, query: OfAccount) -> object:
     """All postings on a customer's account or on one of the bank's own, in order."""
-    known = await connection.fetchval(
-        "SELECT true FROM ledger_account WHERE ledger_account_id = $1", query.account_id
-    )
+    known = await connection.fetchval(_IS_LEDGER_ACCOUNT, query.account_id)
     if not known:
         raise not_found("account")
     rows = await connection.fetch(
-        "SELECT transaction_id, ledger_account_id, amount, type, counterparty_name, posting.settled_at"
-        " FROM posting JOIN journal_entry USING (transaction_id)"
-        " WHERE ledger_account_id = $1 ORDER BY posting.settled_at, sequence",
+        _LEDGER,
         query.account_id,
     )
     return [
@@ -93,8 +109,7 @@ async def ledger(connection: Connection, _: str, query: OfAccount) -> object:
 async def wires(connection: Connection, _: str, query: OfAnyAccount) -> object:
     """Every wire that was ever accepted, oldest first; a refused one is none."""
     rows = await connection.fetch(
-        "SELECT transaction_id, state, amount, account_id FROM wire"
-        " WHERE $1::text IS NULL OR account_id = $1 ORDER BY sequence",
+        _WIRES,
         query.account_id,
     )
     return [{**row, "amount": money(row["amount"])} for row in rows]

@@ -12,6 +12,15 @@ from services.provider_sandbox.encoding import decode_object, encode
 from services.provider_sandbox.fields import Fields, merged
 from services.provider_sandbox.operations import Body, NoQuery, Nothing, Refusal, not_found
 
+_CREATE = """
+    INSERT INTO core_customer (core_id, customer_id, kind, business_customer_id, fields)
+    VALUES ($1, $2, $3, $4, $5) RETURNING *
+"""
+_FIND = "SELECT * FROM core_customer WHERE core_id = $1"
+_SET_FIELDS = "UPDATE core_customer SET fields = $2 WHERE core_id = $1"
+_CLOSE = "UPDATE core_customer SET status = 'closed' WHERE core_id = $1"
+_LOCK = "SELECT * FROM core_customer WHERE core_id = $1 FOR NO KEY UPDATE"
+
 
 class CreateCustomer(Body):
     customer_id: Annotated[str, Field(min_length=1, max_length=255)]
@@ -38,8 +47,7 @@ async def lock_open(connection: Connection, core_id: str) -> Row:
 
 async def create_customer(connection: Connection, _: str, body: CreateCustomer) -> object:
     customer = await connection.fetchrow(
-        "INSERT INTO core_customer (core_id, customer_id, kind, business_customer_id, fields)"
-        " VALUES ($1, $2, $3, $4, $5) RETURNING *",
+        _CREATE,
         f"cus_{uuid_utils.uuid7().hex}",
         body.customer_id,
         body.kind,
@@ -51,7 +59,7 @@ async def create_customer(connection: Connection, _: str, body: CreateCustomer) 
 
 
 async def get_customer(connection: Connection, core_id: str, _: NoQuery) -> object:
-    customer = await connection.fetchrow("SELECT * FROM core_customer WHERE core_id = $1", core_id)
+    customer = await connection.fetchrow(_FIND, core_id)
     if customer is None:
         raise not_found("customer")
     return shape(customer)
@@ -60,17 +68,13 @@ async def get_customer(connection: Connection, core_id: str, _: NoQuery) -> obje
 async def update_customer(connection: Connection, core_id: str, body: UpdateCustomer) -> object:
     customer = await lock_open(connection, core_id)
     fields = merged(decode_object(customer["fields"]), body.fields)
-    await connection.execute(
-        "UPDATE core_customer SET fields = $2 WHERE core_id = $1", core_id, encode(fields).decode()
-    )
+    await connection.execute(_SET_FIELDS, core_id, encode(fields).decode())
     return shape(customer)
 
 
 async def close_customer(connection: Connection, core_id: str, _: Nothing) -> object:
     customer = await lock_any(connection, core_id)
-    await connection.execute(
-        "UPDATE core_customer SET status = 'closed' WHERE core_id = $1", core_id
-    )
+    await connection.execute(_CLOSE, core_id)
     return {**shape(customer), "status": "closed"}
 
 
@@ -79,9 +83,7 @@ async def lock_any(connection: Connection, core_id: str) -> Row:
 
     Foreign keys do not wait for the lock: a transaction checks them while it holds the order of a list.
     """
-    customer = await connection.fetchrow(
-        "SELECT * FROM core_customer WHERE core_id = $1 FOR NO KEY UPDATE", core_id
-    )
+    customer = await connection.fetchrow(_LOCK, core_id)
     if customer is None:
         raise not_found("customer")
     return customer

@@ -18,6 +18,37 @@ from services.provider_sandbox.operations import Body, Nothing, Refusal, not_fou
 
 Text = Annotated[str, Field(min_length=1, max_length=255)]
 
+_LINK = """
+    INSERT INTO external_account (external_account_id, core_id, bank_name, name_on_account,
+        routing_number, account_number, address_on_account, is_primary)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+"""
+_CLEAR_PRIMARY = "UPDATE external_account SET is_primary = false WHERE core_id = $1 AND is_primary"
+_SET_PRIMARY = "UPDATE external_account SET is_primary = true WHERE external_account_id = $1"
+_CLOSE = """
+    UPDATE external_account SET status = 'closed', is_primary = false
+    WHERE external_account_id = $1
+"""
+_SET_NEWEST_PRIMARY = """
+    UPDATE external_account SET is_primary = true
+    WHERE external_account_id = (
+        SELECT external_account_id FROM external_account
+        WHERE core_id = $1 AND status = 'open' ORDER BY sequence DESC LIMIT 1
+    )
+"""
+_IS_LINKED = """
+    SELECT true FROM external_account WHERE core_id = $1 AND routing_number = $2
+        AND account_number = $3 AND status = 'open'
+"""
+_LOCK_CUSTOMER = """
+    SELECT core_id FROM core_customer JOIN external_account USING (core_id)
+    WHERE external_account_id = $1 FOR NO KEY UPDATE OF core_customer
+"""
+_FIND = """
+    SELECT core_id, customer_id, is_primary, external_account.status FROM external_account
+    JOIN core_customer USING (core_id) WHERE core_id = $1 AND external_account_id = $2
+"""
+
 
 class CreateExternalAccount(Body):
     core_id: Text
@@ -38,14 +69,12 @@ async def create_external_account(
     await _refuse_linked(connection, body)
     if body.primary:
         await connection.execute(
-            "UPDATE external_account SET is_primary = false WHERE core_id = $1 AND is_primary",
+            _CLEAR_PRIMARY,
             body.core_id,
         )
     external_account_id = f"ext_{uuid_utils.uuid7().hex}"
     await connection.execute(
-        "INSERT INTO external_account (external_account_id, core_id, bank_name, name_on_account,"
-        " routing_number, account_number, address_on_account, is_primary)"
-        " VALUES ($1, $2, $3, $4, $5, $6, $7, $8)",
+        _LINK,
         external_account_id,
         body.core_id,
         body.bank_name,
@@ -70,11 +99,11 @@ async def make_primary(
     if link["status"] == "closed":
         raise Refusal(409, "external_account_closed", "The external account is closed.")
     await connection.execute(
-        "UPDATE external_account SET is_primary = false WHERE core_id = $1 AND is_primary",
+        _CLEAR_PRIMARY,
         link["core_id"],
     )
     await connection.execute(
-        "UPDATE external_account SET is_primary = true WHERE external_account_id = $1",
+        _SET_PRIMARY,
         external_account_id,
     )
     return {
@@ -90,15 +119,12 @@ async def close_external_account(
     """Unlink. When it was the primary one, the newest that is left becomes primary."""
     link = await _lock(connection, external_account_id)
     await connection.execute(
-        "UPDATE external_account SET status = 'closed', is_primary = false"
-        " WHERE external_account_id = $1",
+        _CLOSE,
         external_account_id,
     )
     if link["is_primary"]:
         await connection.execute(
-            "UPDATE external_account SET is_primary = true WHERE external_account_id ="
-            " (SELECT external_account_id FROM external_account"
-            " WHERE core_id = $1 AND status = 'open' ORDER BY sequence DESC LIMIT 1)",
+            _SET_NEWEST_PRIMARY,
             link["core_id"],
         )
     return {
@@ -111,8 +137,7 @@ async def close_external_account(
 
 async def _refuse_linked(connection: Connection, body: CreateExternalAccount) -> None:
     linked = await connection.fetchval(
-        "SELECT true FROM external_account WHERE core_id = $1 AND routing_number = $2"
-        " AND account_number = $3 AND status = 'open'",
+        _IS_LINKED,
         body.core_id,
         body.routing_number,
         body.account_number,
@@ -124,13 +149,11 @@ async def _refuse_linked(connection: Connection, body: CreateExternalAccount) ->
 async def _lock(connection: Connection, external_account_id: str) -> Row:
     """The link, with its customer's row locked before it is read."""
     core_id = await connection.fetchval(
-        "SELECT core_id FROM core_customer JOIN external_account USING (core_id)"
-        " WHERE external_account_id = $1 FOR NO KEY UPDATE OF core_customer",
+        _LOCK_CUSTOMER,
         external_account_id,
     )
     link = await connection.fetchrow(
-        "SELECT core_id, customer_id, is_primary, external_account.status FROM external_account"
-        " JOIN core_customer USING (core_id) WHERE core_id = $1 AND external_account_id = $2",
+        _FIND,
         core_id,
         external_account_id,
     )

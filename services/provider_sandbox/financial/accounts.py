@@ -13,6 +13,9 @@ from services.provider_sandbox.pages import Ids
 
 CURRENCY = "USD"
 
+_FIND = "SELECT * FROM account_of_customer WHERE account_id = ANY($1::text[])"
+_BALANCES = "SELECT account_id, account_number, total, held FROM account WHERE account_id = ANY($1)"
+
 
 class AccountIds(Query):
     account_id: Ids
@@ -20,9 +23,7 @@ class AccountIds(Query):
 
 async def list_accounts(connection: Connection, _: str, query: AccountIds) -> object:
     """Those that exist, in the order in which they were asked for, each once."""
-    rows = await connection.fetch(
-        "SELECT * FROM account_of_customer WHERE account_id = ANY($1::text[])", query.account_id
-    )
+    rows = await connection.fetch(_FIND, query.account_id)
     found = {row["account_id"]: row for row in rows}
     asked = dict.fromkeys(query.account_id)
     return {"accounts": [accounts.shape(found[key]) for key in asked if key in found]}
@@ -34,7 +35,7 @@ async def get_account(connection: Connection, account_id: str, _: NoQuery) -> ob
 
 async def get_balances(connection: Connection, account_ids: Sequence[str]) -> Mapping[str, object]:
     rows = await connection.fetch(
-        "SELECT account_id, account_number, total, held FROM account WHERE account_id = ANY($1)",
+        _BALANCES,
         account_ids,
     )
     as_of = instant(datetime.now(UTC))

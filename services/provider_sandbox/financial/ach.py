@@ -10,6 +10,15 @@ from services.provider_sandbox.pages import CursorPage, read_cursor
 CURSOR = r"([0-9]{1,16})\.(ach_[0-9a-f]{32})"
 """Microseconds since 1970, reference."""
 
+_PAGE = """
+    SELECT *, (extract(epoch FROM created_at) * 1000000)::bigint AS micros
+    FROM ach_request WHERE account_id = $1
+        AND ($2::text IS NULL OR reference_id = $2)
+        AND ($3::bigint IS NULL OR (created_at, reference_id) <
+        (timestamptz 'epoch' + $3 * interval '1 microsecond', $4::text))
+    ORDER BY created_at DESC, reference_id DESC LIMIT $5
+"""
+
 
 class ListAch(CursorPage):
     reference_id: str | None = None
@@ -21,12 +30,7 @@ def list_ach(page_limit: int) -> Read[ListAch]:
         limit = min(query.limit, page_limit)
         micros, reference_id = read_cursor(query.cursor, CURSOR) or (None, None)
         rows = await connection.fetch(
-            "SELECT *, (extract(epoch FROM created_at) * 1000000)::bigint AS micros"
-            " FROM ach_request WHERE account_id = $1"
-            " AND ($2::text IS NULL OR reference_id = $2)"
-            " AND ($3::bigint IS NULL OR (created_at, reference_id) <"
-            " (timestamptz 'epoch' + $3 * interval '1 microsecond', $4::text))"
-            " ORDER BY created_at DESC, reference_id DESC LIMIT $5",
+            _PAGE,
             account_id,
             query.reference_id,
             None if micros is None else int(micros),

@@ -10,6 +10,16 @@ from services.provider_sandbox.operations import Read
 from services.provider_sandbox.pages import NumberedPage
 from services.provider_sandbox.program_banks import program_bank
 
+_LOAD = """
+    SELECT load_date, locations FROM deposit_load
+    WHERE account_id = $1 AND ($2::date IS NULL OR load_date = $2)
+    ORDER BY load_date DESC LIMIT 1
+"""
+_PAGE = """
+    SELECT location_id, balance FROM deposit_location
+    WHERE account_id = $1 AND load_date = $2 ORDER BY location_id OFFSET $3 LIMIT $4
+"""
+
 
 class ListDepositLocations(NumberedPage):
     load_date: AnyDay | None = None
@@ -22,15 +32,12 @@ def list_deposit_locations(page_limit: int) -> Read[ListDepositLocations]:
         await accounts.find(connection, account_id)
         limit = min(query.limit, page_limit)
         load = await connection.fetchrow(
-            "SELECT load_date, locations FROM deposit_load"
-            " WHERE account_id = $1 AND ($2::date IS NULL OR load_date = $2)"
-            " ORDER BY load_date DESC LIMIT 1",
+            _LOAD,
             account_id,
             query.load_date,
         )
         rows = await connection.fetch(
-            "SELECT location_id, balance FROM deposit_location"
-            " WHERE account_id = $1 AND load_date = $2 ORDER BY location_id OFFSET $3 LIMIT $4",
+            _PAGE,
             account_id,
             None if load is None else load["load_date"],
             query.skipped(limit),

@@ -10,6 +10,21 @@ from pydantic import Field
 from services.provider_sandbox.database import Connection
 from services.provider_sandbox.operations import NoQuery, Query, Refusal, not_found
 
+_PRIMARY = """
+    SELECT link.external_account_id, link.account_number, link.name_on_account AS title,
+        link.routing_number, link.bank_name AS institution_name
+    FROM account JOIN external_account AS link USING (core_id)
+    WHERE account.account_id = $1 AND link.is_primary
+"""
+_PAGE = """
+    SELECT external_account_id, bank_name, name_on_account, routing_number, account_number,
+        is_primary AS primary, external_account.sequence
+    FROM external_account JOIN core_customer USING (core_id)
+    WHERE customer_id = $1 AND kind = 'business' AND external_account.status = 'open'
+        AND ($3::bigint IS NULL OR (is_primary, external_account.sequence) < ($2, $3))
+    ORDER BY is_primary DESC, external_account.sequence DESC LIMIT $4
+"""
+
 
 class ListExternalAccounts(Query):
     customer_id: str
@@ -29,10 +44,7 @@ def _position(cursor: str | None) -> tuple[bool, int | None]:
 async def get_external_account(connection: Connection, account_id: str, _: NoQuery) -> object:
     """The primary one of the account's customer."""
     row = await connection.fetchrow(
-        "SELECT link.external_account_id, link.account_number, link.name_on_account AS title,"
-        " link.routing_number, link.bank_name AS institution_name"
-        " FROM account JOIN external_account AS link USING (core_id)"
-        " WHERE account.account_id = $1 AND link.is_primary",
+        _PRIMARY,
         account_id,
     )
     if row is None:
@@ -46,12 +58,7 @@ async def list_external_accounts(
     """The open ones of a business, the primary first, then the newest first."""
     is_primary, sequence = _position(query.cursor)
     rows = await connection.fetch(
-        "SELECT external_account_id, bank_name, name_on_account, routing_number, account_number,"
-        " is_primary AS primary, external_account.sequence"
-        " FROM external_account JOIN core_customer USING (core_id)"
-        " WHERE customer_id = $1 AND kind = 'business' AND external_account.status = 'open'"
-        " AND ($3::bigint IS NULL OR (is_primary, external_account.sequence) < ($2, $3))"
-        " ORDER BY is_primary DESC, external_account.sequence DESC LIMIT $4",
+        _PAGE,
         query.customer_id,
         is_primary,
         sequence,

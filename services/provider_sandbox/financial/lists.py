@@ -35,23 +35,38 @@ def _load(row: Row) -> dict[str, object]:
     }
 
 
+# As a join, a plan that was made while there were few entries would go on reading all of them for each page.
 POSTINGS = Listing(
     "postings",
-    # As a join, a plan that was made while there were few entries would go on reading all of them for each page.
-    "SELECT sequence, transaction_id, ledger_account_id, amount, settled_at,"
-    " (SELECT type FROM journal_entry AS entry WHERE entry.transaction_id = posting.transaction_id) AS type"
-    " FROM posting",
     _posting,
-    within="ledger_account_id NOT LIKE 'bank:%'",
+    page="""
+        SELECT sequence, transaction_id, ledger_account_id, amount, settled_at,
+            (SELECT type FROM journal_entry AS entry WHERE entry.transaction_id = posting.transaction_id) AS type
+        FROM posting
+        WHERE ledger_account_id NOT LIKE 'bank:%' AND sequence > $2 ORDER BY sequence LIMIT $1
+    """,
 )
 BALANCES = Listing(
     "balances",
-    "SELECT sequence, account_id, total, held, last_posting FROM account",
     _balance,
-    by_id="account_id = ANY($3)",
+    page="""
+        SELECT sequence, account_id, total, held, last_posting
+        FROM account WHERE sequence > $2 ORDER BY sequence LIMIT $1
+    """,
+    by_id="""
+        WITH chosen AS MATERIALIZED (
+            SELECT sequence, account_id, total, held, last_posting
+            FROM account
+            WHERE account_id = ANY($3)
+        )
+        SELECT * FROM chosen WHERE sequence > $2 ORDER BY sequence LIMIT $1
+    """,
 )
 LOADS = Listing(
     "loads",
-    "SELECT sequence, account_id, load_date, balance, locations FROM deposit_load",
     _load,
+    page="""
+        SELECT sequence, account_id, load_date, balance, locations
+        FROM deposit_load WHERE sequence > $2 ORDER BY sequence LIMIT $1
+    """,
 )

@@ -15,6 +15,16 @@ from services.provider_sandbox.pages import CursorPage, read_cursor
 CURSOR = r"([0-9]{6})\.([0-9]{1,16})\.([0-9]{1,18})"
 """Day (as an ordinal), microseconds since 1970, number."""
 
+_PAGE = """
+    SELECT *, (extract(epoch FROM created_at) * 1000000)::bigint AS micros
+    FROM settlement_calculation WHERE account_id = $1
+        AND ($2::date IS NULL OR settlement_date >= $2)
+        AND (source IS NULL OR $3::text IS NULL OR source = $3)
+        AND ($4::date IS NULL OR (settlement_date, created_at, calculation_id) <
+        ($4, timestamptz 'epoch' + $5::bigint * interval '1 microsecond', $6::bigint))
+    ORDER BY settlement_date DESC, created_at DESC, calculation_id DESC LIMIT $7
+"""
+
 
 class ListSettlementCalculations(CursorPage):
     since: AnyDay | None = Field(default=None, alias="from")
@@ -38,13 +48,7 @@ def list_settlement_calculations(page_limit: int) -> Read[ListSettlementCalculat
         limit = min(query.limit, page_limit)
         day, micros, calculation_id = read_cursor(query.cursor, CURSOR) or (None, None, None)
         rows = await connection.fetch(
-            "SELECT *, (extract(epoch FROM created_at) * 1000000)::bigint AS micros"
-            " FROM settlement_calculation WHERE account_id = $1"
-            " AND ($2::date IS NULL OR settlement_date >= $2)"
-            " AND (source IS NULL OR $3::text IS NULL OR source = $3)"
-            " AND ($4::date IS NULL OR (settlement_date, created_at, calculation_id) <"
-            " ($4, timestamptz 'epoch' + $5::bigint * interval '1 microsecond', $6::bigint))"
-            " ORDER BY settlement_date DESC, created_at DESC, calculation_id DESC LIMIT $7",
+            _PAGE,
             account_id,
             query.since,
             query.source,

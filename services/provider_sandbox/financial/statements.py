@@ -15,6 +15,15 @@ from services.provider_sandbox.statements.links import Links
 CURSOR = "([0-9]{6})"
 """The statement's first day, as an ordinal."""
 
+_PAGE = """
+    SELECT * FROM statement WHERE account_id = $1
+        AND ($2::text IS NULL OR statement_id = $2)
+        AND ($3::date IS NULL OR end_date >= $3)
+        AND ($4::date IS NULL OR start_date <= $4)
+        AND ($5::date IS NULL OR start_date < $5)
+    ORDER BY start_date DESC LIMIT $6
+"""
+
 
 class ListStatements(CursorPage):
     statement_id: str | None = None
@@ -30,12 +39,7 @@ def list_statements(page_limit: int, links: Links) -> Read[ListStatements]:
         limit = min(query.limit, page_limit)
         [before] = read_cursor(query.cursor, CURSOR) or (None,)
         rows = await connection.fetch(
-            "SELECT * FROM statement WHERE account_id = $1"
-            " AND ($2::text IS NULL OR statement_id = $2)"
-            " AND ($3::date IS NULL OR end_date >= $3)"
-            " AND ($4::date IS NULL OR start_date <= $4)"
-            " AND ($5::date IS NULL OR start_date < $5)"
-            " ORDER BY start_date DESC LIMIT $6",
+            _PAGE,
             account_id,
             query.statement_id,
             query.start,

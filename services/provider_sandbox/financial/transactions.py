@@ -8,6 +8,19 @@ from services.provider_sandbox.database import Connection, Row
 from services.provider_sandbox.operations import Read, Refusal
 from services.provider_sandbox.pages import NumberedPage
 
+_PAGE = """
+    SELECT page.*, entry.type, entry.counterparty_name, entry.counterparty_id
+    FROM transaction_page($1, $2, $3, $4, $5) AS page
+    LEFT JOIN journal_entry AS entry USING (transaction_id)
+    ORDER BY page.settled_at DESC, page.transaction_id DESC
+"""
+_ONE = """
+    SELECT posting.*, entry.type, entry.counterparty_name, entry.counterparty_id
+    FROM posting JOIN journal_entry AS entry USING (transaction_id)
+    WHERE transaction_id = $2 AND ledger_account_id = $1
+        AND bank_day(posting.settled_at) BETWEEN coalesce($3::date, '-infinity') AND coalesce($4::date, 'infinity')
+"""
+
 
 class ListTransactions(NumberedPage):
     transaction_id: str | None = None
@@ -41,9 +54,7 @@ async def _page(
     connection: Connection, account_id: str, query: ListTransactions, limit: int
 ) -> tuple[int, list[Row]]:
     rows = await connection.fetch(
-        f"SELECT page.*, {transactions.COLUMNS} FROM transaction_page($1, $2, $3, $4, $5) AS page"  # noqa: S608 - a constant
-        " LEFT JOIN journal_entry AS entry USING (transaction_id)"
-        " ORDER BY page.settled_at DESC, page.transaction_id DESC",
+        _PAGE,
         account_id,
         query.start,
         query.end,
@@ -57,11 +68,7 @@ async def _single(
     connection: Connection, account_id: str, query: ListTransactions, limit: int
 ) -> tuple[int, list[Row]]:
     rows = await connection.fetch(
-        f"SELECT posting.*, {transactions.COLUMNS} FROM posting"  # noqa: S608 - a constant
-        " JOIN journal_entry AS entry USING (transaction_id)"
-        " WHERE transaction_id = $2 AND ledger_account_id = $1"
-        " AND bank_day(posting.settled_at)"
-        " BETWEEN coalesce($3::date, '-infinity') AND coalesce($4::date, 'infinity')",
+        _ONE,
         account_id,
         query.transaction_id,
         query.start,

@@ -13,10 +13,29 @@ def _customer(row: Row) -> dict[str, object]:
 
 CUSTOMERS = Listing(
     "customers",
-    "SELECT sequence, identity_id, customer_id, kind, business_customer_id, status, version, fields"
-    " FROM identity_record",
     _customer,
-    by_id="identity_id = ANY($3)",
-    by_customer="customer_id = ANY($3)",
-    has_newest=True,
+    page="""
+        SELECT sequence, identity_id, customer_id, kind, business_customer_id, status, version, fields
+        FROM identity_record WHERE sequence > $2 ORDER BY sequence LIMIT $1
+    """,
+    newest="""
+        SELECT sequence, identity_id, customer_id, kind, business_customer_id, status, version, fields
+        FROM identity_record WHERE sequence < $2 ORDER BY sequence DESC LIMIT $1
+    """,
+    by_id="""
+        WITH chosen AS MATERIALIZED (
+            SELECT sequence, identity_id, customer_id, kind, business_customer_id, status, version, fields
+            FROM identity_record
+            WHERE identity_id = ANY($3)
+        )
+        SELECT * FROM chosen WHERE sequence > $2 ORDER BY sequence LIMIT $1
+    """,
+    by_customer="""
+        WITH chosen AS MATERIALIZED (
+            SELECT sequence, identity_id, customer_id, kind, business_customer_id, status, version, fields
+            FROM identity_record
+            WHERE customer_id = ANY($3)
+        )
+        SELECT * FROM chosen WHERE sequence > $2 ORDER BY sequence LIMIT $1
+    """,
 )

@@ -11,6 +11,19 @@ from services.provider_sandbox.fields import Fields
 from services.provider_sandbox.identity.verdicts import Kind, Status, issues_of
 from services.provider_sandbox.operations import not_found
 
+_ADD = """
+    INSERT INTO identity_record
+        (identity_id, customer_id, business_customer_id, kind, fields, status)
+    VALUES ($1, $2, $3, $4, $5, $6) RETURNING *
+"""
+_FIND = "SELECT * FROM identity_record WHERE identity_id = $1"
+_LOCK = "SELECT * FROM identity_record WHERE identity_id = $1 FOR UPDATE"
+_SET_FIELDS = "UPDATE identity_record SET fields = $2 WHERE identity_id = $1"
+_SET_STATUS = """
+    UPDATE identity_record SET status = $2, version = version + 1
+    WHERE identity_id = $1 RETURNING *
+"""
+
 
 def shape(record: Row) -> dict[str, object]:
     """The record as the API shows it."""
@@ -34,9 +47,7 @@ async def add(
     status: Status,
 ) -> Row:
     record = await connection.fetchrow(
-        "INSERT INTO identity_record"
-        " (identity_id, customer_id, business_customer_id, kind, fields, status)"
-        " VALUES ($1, $2, $3, $4, $5, $6) RETURNING *",
+        _ADD,
         f"idn_{uuid_utils.uuid7().hex}",
         customer_id,
         business_customer_id,
@@ -50,9 +61,7 @@ async def add(
 
 
 async def find(connection: Connection, identity_id: str) -> Row:
-    record = await connection.fetchrow(
-        "SELECT * FROM identity_record WHERE identity_id = $1", identity_id
-    )
+    record = await connection.fetchrow(_FIND, identity_id)
     if record is None:
         raise not_found("identity")
     return record
@@ -60,9 +69,7 @@ async def find(connection: Connection, identity_id: str) -> Row:
 
 async def lock(connection: Connection, identity_id: str) -> Row:
     """The record as it is until this transaction ends."""
-    record = await connection.fetchrow(
-        "SELECT * FROM identity_record WHERE identity_id = $1 FOR UPDATE", identity_id
-    )
+    record = await connection.fetchrow(_LOCK, identity_id)
     if record is None:
         raise not_found("identity")
     return record
@@ -70,7 +77,7 @@ async def lock(connection: Connection, identity_id: str) -> Row:
 
 async def set_fields(connection: Connection, record: Row, fields: Fields) -> None:
     await connection.execute(
-        "UPDATE identity_record SET fields = $2 WHERE identity_id = $1",
+        _SET_FIELDS,
         record["identity_id"],
         encode(fields).decode(),
     )
@@ -81,8 +88,7 @@ async def set_status(connection: Connection, record: Row, status: Status) -> Row
     if record["status"] == status:
         return record
     moved = await connection.fetchrow(
-        "UPDATE identity_record SET status = $2, version = version + 1"
-        " WHERE identity_id = $1 RETURNING *",
+        _SET_STATUS,
         record["identity_id"],
         status,
     )

@@ -26,6 +26,10 @@ from services.provider_sandbox.wires.sending import Order, send
 
 Text = Annotated[str, Field(min_length=1, max_length=255)]
 
+_NEWEST_CUSTOMER = """
+    SELECT core_id FROM core_customer WHERE customer_id = $1 ORDER BY sequence DESC LIMIT 1
+"""
+
 
 class ChangeFields(Body):
     fields: Fields
@@ -68,7 +72,7 @@ async def change_identity(connection: Connection, identity_id: str, body: Change
 async def open_account(connection: Connection, _: str, body: OpenAccount) -> object:
     """Open a deposit account for any customer of core banking, of any kind and status."""
     core_id = body.core_id or await connection.fetchval(
-        "SELECT core_id FROM core_customer WHERE customer_id = $1 ORDER BY sequence DESC LIMIT 1",
+        _NEWEST_CUSTOMER,
         body.customer_id,
     )
     if core_id is None:

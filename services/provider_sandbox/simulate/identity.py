@@ -7,6 +7,10 @@ from services.provider_sandbox.identity import records
 from services.provider_sandbox.identity.verdicts import UNDECIDED, Decision
 from services.provider_sandbox.operations import Body, Refusal, not_found
 
+_LOCK_RECORDS = """
+    SELECT * FROM identity_record WHERE customer_id = $1 ORDER BY identity_id FOR UPDATE
+"""
+
 
 class Decide(Body):
     customer_id: str
@@ -16,7 +20,7 @@ class Decide(Body):
 async def decide(connection: Connection, _: str, body: Decide) -> object:
     """Give every record of the customer that is still undecided the provider's verdict."""
     found = await connection.fetch(
-        "SELECT * FROM identity_record WHERE customer_id = $1 ORDER BY identity_id FOR UPDATE",
+        _LOCK_RECORDS,
         body.customer_id,
     )
     if not found:

@@ -13,6 +13,8 @@ from services.provider_sandbox.statements.links import Links
 QUEUE_SECONDS = 60
 """How long a download waits while another is drawn."""
 
+_FIND = "SELECT * FROM statement WHERE statement_id = $1"
+
 
 def download_route(database: Database, links: Links) -> web.RouteDef:
     one_at_a_time = asyncio.Lock()
@@ -28,9 +30,7 @@ def download_route(database: Database, links: Links) -> web.RouteDef:
             request.query.get("signature", ""),
         )
         async with database.reading() as connection:
-            statement = await connection.fetchrow(
-                "SELECT * FROM statement WHERE statement_id = $1", statement_id
-            )
+            statement = await connection.fetchrow(_FIND, statement_id)
         if statement is None:
             raise not_found("statement")
         try:

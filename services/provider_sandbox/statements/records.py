@@ -14,6 +14,15 @@ from services.provider_sandbox.feed import publish
 from services.provider_sandbox.operations import Refusal
 from services.provider_sandbox.statements.links import Links
 
+_FIND = "SELECT * FROM statement WHERE account_id = $1 AND start_date = $2"
+_HAS_ACTIVITY = """
+    SELECT true FROM posting_day WHERE account_id = $1 AND day BETWEEN $2 AND $3 LIMIT 1
+"""
+_ADD = """
+    INSERT INTO statement (statement_id, account_id, start_date, end_date)
+    VALUES ($1, $2, $3, $4) RETURNING *
+"""
+
 
 def shape(statement: Row) -> dict[str, object]:
     start: date = statement["start_date"]
@@ -38,13 +47,11 @@ async def generate(connection: Connection, account_id: str, year: int, month: in
     account = await accounts.lock(connection, account_id)
     start = date(year, month, 1)
     end = date(year, month, months.monthrange(year, month)[1])
-    existing = await connection.fetchrow(
-        "SELECT * FROM statement WHERE account_id = $1 AND start_date = $2", account_id, start
-    )
+    existing = await connection.fetchrow(_FIND, account_id, start)
     if existing is not None:
         return existing
     active = await connection.fetchval(
-        "SELECT true FROM posting_day WHERE account_id = $1 AND day BETWEEN $2 AND $3 LIMIT 1",
+        _HAS_ACTIVITY,
         account_id,
         start,
         end,
@@ -52,8 +59,7 @@ async def generate(connection: Connection, account_id: str, year: int, month: in
     if not active:
         raise Refusal(409, "no_activity", "Nothing happened on the account in this month.")
     statement = await connection.fetchrow(
-        "INSERT INTO statement (statement_id, account_id, start_date, end_date)"
-        " VALUES ($1, $2, $3, $4) RETURNING *",
+        _ADD,
         str(uuid_utils.uuid7()),
         account_id,
         start,

@@ -18,6 +18,27 @@ BATCH = 1_000
 MOST_LINES = 250_000
 """About 6,000 pages, 16 s and 200 MB."""
 
+_ACCOUNT = """
+    SELECT account.account_number, account.account_title, owner.fields
+    FROM account JOIN core_customer AS owner USING (core_id) WHERE account_id = $1
+"""
+_SUMS = """
+    SELECT
+        (SELECT coalesce(sum(amount), 0) FROM posting_day WHERE account_id = $1 AND day < $4) AS opening,
+        count(*) AS lines, count(*) FILTER (WHERE amount > 0) AS credit_count,
+        coalesce(sum(amount) FILTER (WHERE amount > 0), 0) AS credits,
+        coalesce(-sum(amount) FILTER (WHERE amount < 0), 0) AS debits,
+        max(sequence) AS last_sequence
+    FROM posting WHERE ledger_account_id = $1 AND settled_at >= $2 AND settled_at < $3
+"""
+_LINES = """
+    SELECT posting.settled_at, posting.transaction_id, amount, type, counterparty_name
+    FROM posting JOIN journal_entry USING (transaction_id)
+    WHERE ledger_account_id = $1 AND posting.settled_at < $2 AND sequence <= $3
+        AND (posting.settled_at, posting.transaction_id) > ($4, $5)
+    ORDER BY posting.settled_at, posting.transaction_id LIMIT $6
+"""
+
 
 async def render(database: Database, statement: Row) -> bytes:
     """The statement as it is now. Drawing goes on in a thread, so that the bank answers others meanwhile."""
@@ -25,18 +46,11 @@ async def render(database: Database, statement: Row) -> bytes:
     since, until = midnight(statement["start_date"]), midnight(statement["end_date"] + DAY)
     async with database.reading() as connection:
         account = await connection.fetchrow(
-            "SELECT account.account_number, account.account_title, owner.fields"
-            " FROM account JOIN core_customer AS owner USING (core_id) WHERE account_id = $1",
+            _ACCOUNT,
             account_id,
         )
         sums = await connection.fetchrow(
-            "SELECT (SELECT coalesce(sum(amount), 0) FROM posting_day"
-            "  WHERE account_id = $1 AND day < $4) AS opening,"
-            " count(*) AS lines, count(*) FILTER (WHERE amount > 0) AS credit_count,"
-            " coalesce(sum(amount) FILTER (WHERE amount > 0), 0) AS credits,"
-            " coalesce(-sum(amount) FILTER (WHERE amount < 0), 0) AS debits,"
-            " max(sequence) AS last_sequence"
-            " FROM posting WHERE ledger_account_id = $1 AND settled_at >= $2 AND settled_at < $3",
+            _SUMS,
             account_id,
             since,
             until,
@@ -51,11 +65,7 @@ async def render(database: Database, statement: Row) -> bytes:
     while True:
         async with database.reading() as connection:
             rows = await connection.fetch(
-                "SELECT posting.settled_at, posting.transaction_id, amount, type, counterparty_name"
-                " FROM posting JOIN journal_entry USING (transaction_id)"
-                " WHERE ledger_account_id = $1 AND posting.settled_at < $2 AND sequence <= $3"
-                " AND (posting.settled_at, posting.transaction_id) > ($4, $5)"
-                " ORDER BY posting.settled_at, posting.transaction_id LIMIT $6",
+                _LINES,
                 account_id,
                 until,
                 sums["last_sequence"],

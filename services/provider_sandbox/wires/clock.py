@@ -18,12 +18,16 @@ PAUSE_SECONDS = 1.0
 
 log = structlog.get_logger("provider_sandbox")
 
+_DUE = """
+    SELECT * FROM wire WHERE state = 'submitted' AND due_at <= clock_timestamp()
+    ORDER BY due_at LIMIT $1 FOR UPDATE SKIP LOCKED
+"""
+
 
 async def settle_due(connection: Connection) -> int:
     """Settle wires that are due; how many there were. One that somebody else holds is left for later."""
     wires = await connection.fetch(
-        "SELECT * FROM wire WHERE state = 'submitted' AND due_at <= clock_timestamp()"
-        " ORDER BY due_at LIMIT $1 FOR UPDATE SKIP LOCKED",
+        _DUE,
         AT_ONCE,
     )
     if wires:

@@ -18,6 +18,9 @@ NEXT: Mapping[State, frozenset[State]] = {
     "returned": frozenset(),
 }
 
+_FIND = "SELECT * FROM wire WHERE transaction_id = $1"
+_LOCK = "SELECT * FROM wire WHERE transaction_id = $1 FOR UPDATE"
+
 
 def shape(wire: Row) -> dict[str, object]:
     return {
@@ -36,7 +39,7 @@ def news(state: State, wire: Row, reason: str | None = None) -> tuple[str, dict[
 
 
 async def find(connection: Connection, transaction_id: str) -> Row:
-    wire = await connection.fetchrow("SELECT * FROM wire WHERE transaction_id = $1", transaction_id)
+    wire = await connection.fetchrow(_FIND, transaction_id)
     if wire is None:
         raise not_found("wire")
     return wire
@@ -44,9 +47,7 @@ async def find(connection: Connection, transaction_id: str) -> Row:
 
 async def lock(connection: Connection, transaction_id: str) -> Row:
     """The wire as it is until this transaction ends. Wires are locked before accounts."""
-    wire = await connection.fetchrow(
-        "SELECT * FROM wire WHERE transaction_id = $1 FOR UPDATE", transaction_id
-    )
+    wire = await connection.fetchrow(_LOCK, transaction_id)
     if wire is None:
         raise not_found("wire")
     return wire

@@ -17,6 +17,25 @@ from services.provider_sandbox.operations import Refusal, not_found
 from services.provider_sandbox.transactions import insufficient_funds
 from services.provider_sandbox.wires.records import news
 
+_LOCK_ACCOUNTS = """
+    SELECT account_id, core_id, status, is_restricted, total, held FROM account
+    WHERE account_id = ANY($1) ORDER BY account_id FOR UPDATE
+"""
+_LINKS = """
+    SELECT external_account_id, core_id, status, name_on_account, bank_name
+    FROM external_account WHERE external_account_id = ANY($1)
+"""
+_USED = """
+    SELECT transaction_id FROM wire WHERE transaction_id = ANY($1)
+    UNION ALL SELECT transaction_id FROM journal_entry WHERE transaction_id = ANY($1)
+"""
+_ACCEPT = """
+    INSERT INTO wire (transaction_id, account_id, external_account_id, counterparty_name,
+        amount, purpose, due_at)
+    SELECT accepted.*, clock_timestamp() + $7
+    FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::numeric[], $6::text[]) AS accepted
+"""
+
 
 @dataclass(frozen=True)
 class Order:
@@ -90,18 +109,15 @@ def _require_acceptable(order: Order, facts: Facts) -> None:
 
 async def _look_up(connection: Connection, orders: Sequence[Order]) -> Facts:
     locked = await connection.fetch(
-        "SELECT account_id, core_id, status, is_restricted, total, held FROM account"
-        " WHERE account_id = ANY($1) ORDER BY account_id FOR UPDATE",
+        _LOCK_ACCOUNTS,
         list({order.account_id for order in orders}),
     )
     links = await connection.fetch(
-        "SELECT external_account_id, core_id, status, name_on_account, bank_name"
-        " FROM external_account WHERE external_account_id = ANY($1)",
+        _LINKS,
         list({order.external_account_id for order in orders}),
     )
     used = await connection.fetch(
-        "SELECT transaction_id FROM wire WHERE transaction_id = ANY($1)"
-        " UNION ALL SELECT transaction_id FROM journal_entry WHERE transaction_id = ANY($1)",
+        _USED,
         [order.transaction_id for order in orders],
     )
     return Facts(
@@ -115,9 +131,7 @@ async def _record(
     connection: Connection, accepted: Sequence[Order], facts: Facts, takes: timedelta
 ) -> None:
     await connection.execute(
-        "INSERT INTO wire (transaction_id, account_id, external_account_id, counterparty_name,"
-        " amount, purpose, due_at) SELECT accepted.*, clock_timestamp() + $7 FROM unnest("
-        "$1::text[], $2::text[], $3::text[], $4::text[], $5::numeric[], $6::text[]) AS accepted",
+        _ACCEPT,
         [order.transaction_id for order in accepted],
         [order.account_id for order in accepted],
         [order.external_account_id for order in accepted],
@@ -126,7 +140,7 @@ async def _record(
         [order.purpose for order in accepted],
         takes,
     )
-    await accounts.hold_all(connection, [(order.account_id, order.amount) for order in accepted])
+    await accounts.hold(connection, [(order.account_id, order.amount) for order in accepted])
 
 
 def _counterparty(link: Row) -> str:

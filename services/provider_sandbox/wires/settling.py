@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from decimal import Decimal
 
 from services.provider_sandbox import ledger, transactions
-from services.provider_sandbox.accounts import hold_all
+from services.provider_sandbox.accounts import hold
 from services.provider_sandbox.database import Connection, Row
 from services.provider_sandbox.feed import publish_all
 from services.provider_sandbox.wires.records import find, news, require
@@ -20,6 +20,18 @@ RETURNED = "The receiving bank returned the wire."
 
 REJECTED_CENTS = Decimal("0.66")
 """A wire of so many cents is accepted, and rejected when it would be completed."""
+
+_SET_RETURNED = """
+    UPDATE wire SET state = 'returned', reason = $2, return_transaction_id = $3
+    WHERE transaction_id = $1
+"""
+_LOCK_ACCOUNTS = "SELECT FROM account WHERE account_id = ANY($1) ORDER BY account_id FOR UPDATE"
+_ACCOUNTS = """
+    SELECT account_id, account_number, account_group, customer_id FROM account_of_customer
+    WHERE account_id = ANY($1)
+"""
+_SET_REJECTED = "UPDATE wire SET state = 'rejected', reason = $2 WHERE transaction_id = ANY($1)"
+_SET_COMPLETED = "UPDATE wire SET state = 'completed' WHERE transaction_id = ANY($1)"
 
 
 async def settle(connection: Connection, wires: Sequence[Row]) -> None:
@@ -57,8 +69,7 @@ async def send_back(connection: Connection, wire: Row, reason: str) -> Row:
     await publish_all(connection, "core", [news("returned", wire, reason)])
     await transactions.book_all(connection, [(accounts[wire["account_id"]], entry)])
     await connection.execute(
-        "UPDATE wire SET state = 'returned', reason = $2, return_transaction_id = $3"
-        " WHERE transaction_id = $1",
+        _SET_RETURNED,
         wire["transaction_id"],
         reason,
         entry.transaction_id,
@@ -68,12 +79,9 @@ async def send_back(connection: Connection, wire: Row, reason: str) -> Row:
 
 async def _lock_accounts(connection: Connection, wires: Sequence[Row]) -> Mapping[str, Row]:
     account_ids = list({wire["account_id"] for wire in wires})
-    await connection.execute(
-        "SELECT FROM account WHERE account_id = ANY($1) ORDER BY account_id FOR UPDATE", account_ids
-    )
+    await connection.execute(_LOCK_ACCOUNTS, account_ids)
     rows = await connection.fetch(
-        "SELECT account_id, account_number, account_group, customer_id FROM account_of_customer"
-        " WHERE account_id = ANY($1)",
+        _ACCOUNTS,
         account_ids,
     )
     return {row["account_id"]: row for row in rows}
@@ -82,7 +90,7 @@ async def _lock_accounts(connection: Connection, wires: Sequence[Row]) -> Mappin
 async def _release(connection: Connection, wires: Sequence[Row]) -> Mapping[str, Row]:
     """End the holds; the accounts, locked."""
     accounts = await _lock_accounts(connection, wires)
-    await hold_all(connection, [(wire["account_id"], -wire["amount"]) for wire in wires])
+    await hold(connection, [(wire["account_id"], -wire["amount"]) for wire in wires])
     return accounts
 
 
@@ -90,7 +98,7 @@ async def _set_rejected(connection: Connection, wires: Sequence[Row], reason: st
     if not wires:
         return
     await connection.execute(
-        "UPDATE wire SET state = 'rejected', reason = $2 WHERE transaction_id = ANY($1)",
+        _SET_REJECTED,
         [wire["transaction_id"] for wire in wires],
         reason,
     )
@@ -103,7 +111,7 @@ async def _set_completed(
     if not wires:
         return
     await connection.execute(
-        "UPDATE wire SET state = 'completed' WHERE transaction_id = ANY($1)",
+        _SET_COMPLETED,
         [wire["transaction_id"] for wire in wires],
     )
     await publish_all(connection, "core", [news("completed", wire) for wire in wires])
