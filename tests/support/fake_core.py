@@ -61,6 +61,8 @@ class FakeCore:
     """Tell the feed nothing."""
     completes_at_once: bool = False
     """Tell the feed of completion as soon as a wire is accepted, before the answer."""
+    next_fault: str | None = None
+    """Strikes the next send, and no other."""
     refusal_code: str | None = None
     """Refuse every wire for good, with this code."""
     executed: Counter[str] = field(default_factory=Counter)
@@ -159,6 +161,9 @@ class FakeCore:
         return handle
 
     def _strikes(self, name: str, kind: str) -> bool:
+        if name == "send_wire" and kind == self.next_fault:
+            self.next_fault = None
+            return True
         if name in FEEDS or self.only not in (None, name):
             return False
         return random.random() < self.faults.get(kind, 0)

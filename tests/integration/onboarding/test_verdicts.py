@@ -32,8 +32,8 @@ from services.onboarding.repository.reconciliation import HeldCustomers
 from services.onboarding.repository.store import Store
 from tests.integration.onboarding import driving
 from tests.integration.onboarding.desk import application, business, partner
-from tests.integration.onboarding.scripted import ScriptedBank
 from tests.integration.onboarding.shelf import new_store, open_shelf
+from tests.support.fake_providers import FakeProviders
 from tests.support.infrastructure import Environment
 
 ONBOARDING = table.ONBOARD_CUSTOMER.name
@@ -47,7 +47,7 @@ class Handling:
 
     database: Database
     store: Store
-    bank: ScriptedBank
+    bank: FakeProviders
     handlers: Mapping[str, CommandHandler]
     principal: Principal
 
@@ -102,7 +102,7 @@ class Handling:
 
 @pytest_asyncio.fixture
 async def handling(environment: Environment) -> AsyncIterator[Handling]:
-    store, bank = new_store(), ScriptedBank()
+    store, bank = new_store(), FakeProviders()
     async with open_shelf(environment) as database:
         handlers = command_handlers(Parts(bank, bank, store, Events(store)))
         yield Handling(database, store, bank, handlers, partner(f"t{uuid4().hex[:8]}"))

@@ -69,33 +69,6 @@ async def test_a_transaction_is_read_in_its_read_shape(service: Service) -> None
     assert service.bank.seen == [f"{TRANSACTIONS}?page=1&limit=50"]
 
 
-async def test_filters_and_the_page_are_the_providers_work(service: Service) -> None:
-    service.bank.lists[TRANSACTIONS] = numbered("transactions", [])
-    service.bank.lists[STATEMENTS] = cursored("statements", [])
-    service.bank.lists[ACH] = cursored("ach_requests", [])
-    days = {"start_date": date(2026, 3, 8), "end_date": date(2026, 3, 9)}
-
-    await service.ask(
-        operations.LIST_TRANSACTIONS,
-        CUSTOMER,
-        account_id="a_1",
-        transaction_id="t&x",
-        page=7,
-        limit=9,
-        **days,
-    )
-    await service.ask(
-        operations.LIST_STATEMENTS, PARTNER, account_id="a_1", statement_id="s", **days
-    )
-    await service.ask(operations.LIST_ACH_REQUESTS, PARTNER, account_id="a_1", reference_id="r+1")
-
-    assert service.bank.seen == [
-        f"{TRANSACTIONS}?transaction_id=t%26x&start=2026-03-08&end=2026-03-09&page=7&limit=9",
-        f"{STATEMENTS}?statement_id=s&start=2026-03-08&end=2026-03-09&limit=200",
-        f"{ACH}?reference_id=r%2B1&limit=200",
-    ]
-
-
 async def test_deposit_locations_come_with_the_day_of_their_load(service: Service) -> None:
     rows = [location(number) for number in range(1, 8)]
     service.bank.lists[LOCATIONS] = numbered("locations", rows, as_of_date="2026-03-02")

@@ -1,0 +1,118 @@
+"""What stands behind the ports: the fakes of tests and the sandbox, each with its adapter.
+
+Another provider's adapter passes the suites when its fixture is named in the `params` below and offers what
+`WireBank`, `OnboardingBank` or `LedgerBank` asks for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import aiohttp
+import pytest
+import pytest_asyncio
+
+from deploy.local.services import SERVICES
+from libs.providers.session import open_session
+from tests.contract.ports.ledger_banks import (
+    FakeLedgerBank,
+    LedgerBank,
+    SandboxLedgerBank,
+    fake_ledger,
+)
+from tests.contract.ports.onboarding_banks import (
+    FakeOnboardingBank,
+    OnboardingBank,
+    SandboxOnboardingBank,
+)
+from tests.contract.ports.wire_banks import FakeWireBank, SandboxWireBank, WireBank, fake_core
+from tests.integration.provider_sandbox.bank import Bank
+from tests.support.infrastructure import Environment
+from tests.support.stack import Stack, running_stack
+
+SANDBOX = next(service for service in SERVICES if service.name == "provider_sandbox")
+
+
+@pytest.fixture(params=["fake_wire_bank", "sandbox_wire_bank"])
+def wire_bank(request: pytest.FixtureRequest) -> WireBank:
+    """Payments' `ports.CoreBanking`."""
+    bank: WireBank = request.getfixturevalue(request.param)
+    return bank
+
+
+@pytest.fixture(params=["fake_onboarding_bank", "sandbox_onboarding_bank"])
+def onboarding_bank(request: pytest.FixtureRequest) -> OnboardingBank:
+    """Onboarding's `ports.IdentityProvider` and `ports.CoreBanking`."""
+    bank: OnboardingBank = request.getfixturevalue(request.param)
+    return bank
+
+
+@pytest.fixture(params=["fake_ledger_bank", "sandbox_ledger_bank"])
+def ledger_bank(request: pytest.FixtureRequest) -> LedgerBank:
+    """ledger_read's `ports.Financial` and `ports.Ledger`."""
+    bank: LedgerBank = request.getfixturevalue(request.param)
+    return bank
+
+
+@pytest_asyncio.fixture
+async def fake_wire_bank(session: aiohttp.ClientSession) -> AsyncIterator[WireBank]:
+    async with fake_core() as (core, url):
+        yield FakeWireBank(core, url, session)
+
+
+@pytest_asyncio.fixture
+async def sandbox_wire_bank(
+    sandbox: Stack, bank: Bank, session: aiohttp.ClientSession
+) -> AsyncIterator[WireBank]:
+    yield SandboxWireBank(sandbox, bank, session)
+
+
+@pytest.fixture
+def fake_onboarding_bank() -> OnboardingBank:
+    return FakeOnboardingBank()
+
+
+@pytest_asyncio.fixture
+async def sandbox_onboarding_bank(
+    sandbox: Stack, bank: Bank, session: aiohttp.ClientSession
+) -> AsyncIterator[OnboardingBank]:
+    yield SandboxOnboardingBank(sandbox, bank, session)
+
+
+@pytest_asyncio.fixture
+async def fake_ledger_bank(session: aiohttp.ClientSession) -> AsyncIterator[LedgerBank]:
+    async with fake_ledger() as (bank, url):
+        yield FakeLedgerBank(bank, url, session)
+
+
+@pytest_asyncio.fixture
+async def sandbox_ledger_bank(
+    sandbox: Stack, bank: Bank, session: aiohttp.ClientSession
+) -> AsyncIterator[LedgerBank]:
+    yield SandboxLedgerBank(sandbox, bank, session)
+
+
+@pytest_asyncio.fixture(scope="package", loop_scope="session")
+async def sandbox(
+    environment: Environment, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[Stack]:
+    """The sandbox alone. Its wires wait until a test settles them."""
+    folder = tmp_path_factory.mktemp("sandbox")
+    settings = {"BANKSIDE_SANDBOX_WIRE_SECONDS": "3600"}
+    async with running_stack(environment, folder, [SANDBOX], **settings) as running:
+        yield running
+
+
+@pytest_asyncio.fixture
+async def bank(sandbox: Stack, session: aiohttp.ClientSession) -> AsyncIterator[Bank]:
+    """The sandbox as a test orders it about, without faults before and after."""
+    bank = Bank(session, sandbox.sandbox_url, sandbox.environment.secrets.provider_token)
+    await bank.call("DELETE", "/faults", headers={})
+    yield bank
+    await bank.call("DELETE", "/faults", headers={})
+
+
+@pytest_asyncio.fixture
+async def session() -> AsyncIterator[aiohttp.ClientSession]:
+    async with open_session(32) as opened:
+        yield opened

@@ -1,0 +1,92 @@
+"""Banks behind onboarding's two ports, and what a test does at them beside the ports."""
+
+from __future__ import annotations
+
+from typing import Literal, Protocol
+from uuid import UUID
+
+import aiohttp
+
+from libs.contracts.customers import CustomerStatus
+from libs.providers.http import ProviderClient
+from services.onboarding.adapters.core import HttpCoreBanking
+from services.onboarding.adapters.identity import HttpIdentityProvider
+from services.onboarding.ports import CoreBanking, IdentityProvider
+from tests.integration.onboarding.desk import GOOD, tax_number
+from tests.integration.provider_sandbox.bank import Bank
+from tests.support.capabilities import FOR_EVER
+from tests.support.fake_providers import FakeProviders
+from tests.support.stack import Stack
+
+Api = Literal["identity", "core"]
+
+ENDINGS = {
+    CustomerStatus.APPROVED: GOOD,
+    CustomerStatus.DENIED: "0001",
+    CustomerStatus.PENDING_REVIEW: "0002",
+    CustomerStatus.AWAITING_DOCUMENTS: "0003",
+}
+"""The sandbox decides by the last four digits of the EIN or TIN."""
+
+
+class OnboardingBank(Protocol):
+    @property
+    def identity(self) -> IdentityProvider: ...
+
+    @property
+    def core(self) -> CoreBanking: ...
+
+    def tax_number(self, status: CustomerStatus) -> str:
+        """An EIN or TIN; the next business or person that is verified with it gets this status."""
+        ...
+
+    async def lose_next_answer(self, api: Api) -> None:
+        """The provider carries the next write out, and its answer does not arrive."""
+        ...
+
+    async def records(self, api: Api, customer_id: UUID) -> int:
+        """The truth: how many records of the business or person the provider has."""
+        ...
+
+
+class FakeOnboardingBank:
+    """`FakeProviders`, which stand in for both in the tests of onboarding's sagas."""
+
+    def __init__(self) -> None:
+        self._bank = FakeProviders()
+        self.identity: IdentityProvider = self._bank
+        self.core: CoreBanking = self._bank
+
+    def tax_number(self, status: CustomerStatus) -> str:
+        self._bank.verdicts["business"] = [status]
+        self._bank.verdicts["person"] = [status]
+        return tax_number()
+
+    async def lose_next_answer(self, api: Api) -> None:
+        self._bank.loses_next_answer = True
+
+    async def records(self, api: Api, customer_id: UUID) -> int:
+        return self._bank.records[api, customer_id]
+
+
+class SandboxOnboardingBank:
+    def __init__(self, stack: Stack, bank: Bank, session: aiohttp.ClientSession) -> None:
+        token, url = stack.environment.secrets.provider_token, stack.sandbox_url
+        self.identity: IdentityProvider = HttpIdentityProvider(
+            ProviderClient("identity", f"{url}/identity", token, session), FOR_EVER
+        )
+        self.core: CoreBanking = HttpCoreBanking(
+            ProviderClient("core", f"{url}/core", token, session), FOR_EVER
+        )
+        self._bank = bank
+
+    def tax_number(self, status: CustomerStatus) -> str:
+        return tax_number(ENDINGS[status])
+
+    async def lose_next_answer(self, api: Api) -> None:
+        ordered = await self._bank.fault(api, "accept_then_drop", times=1)
+        assert ordered.status == 200, ordered
+
+    async def records(self, api: Api, customer_id: UUID) -> int:
+        records = await self._bank.truth("customers", customer_id=str(customer_id))
+        return sum(record["api"] == api for record in records)

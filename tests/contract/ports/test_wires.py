@@ -1,0 +1,286 @@
+"""Payments' `CoreBanking` and its feed: what every bank behind the port does alike."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import uuid
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from datetime import UTC, datetime
+from decimal import Decimal
+from uuid import UUID
+
+import pytest
+
+from libs.contracts.wires import WireState
+from libs.providers.outcomes import Absent, Accepted, NotSent, Reason, Refused, Unknown
+from services.payments.models import FeedEntry, Step, WireRecord
+from services.payments.ports import Acceptance
+from tests.contract.ports.wire_banks import Fault, Funded, WireBank
+from tests.support.pace import pace
+
+FUNDS = Decimal("100.00")
+AMOUNT = Decimal("10.50")
+PAGE = 100
+
+Prepare = Callable[[WireBank, WireRecord], Awaitable[WireRecord]]
+
+
+def soon() -> float:
+    return time.time() + 10 * pace()
+
+
+def new_wire(funded: Funded, amount: Decimal = AMOUNT) -> WireRecord:
+    now = datetime.now(UTC)
+    return WireRecord(
+        transaction_id=uuid.uuid4(),
+        tenant="t_1",
+        customer_id="c_1",
+        sending_account_id=funded.account_id,
+        external_account_id=funded.external_account_id,
+        amount=amount,
+        purpose="Invoice 2047",
+        send_age_seconds=None,
+        last_sent_at=None,
+        last_send_age_seconds=None,
+        canceled_by=None,
+        created_at=now,
+        history=(Step(WireState.PENDING_SUBMISSION, now, None),),
+    )
+
+
+async def funded_wire(bank: WireBank) -> WireRecord:
+    return new_wire(await bank.open_funded(FUNDS))
+
+
+async def send(bank: WireBank, wire: WireRecord) -> object:
+    return await bank.core.send_wire(wire).send(wire.transaction_id, soon())
+
+
+async def find(bank: WireBank, wire: WireRecord) -> object:
+    return await bank.core.send_wire(wire).find(wire.transaction_id, soon())
+
+
+def id_of(outcome: object) -> str:
+    """The wire that the bank says it accepted."""
+    assert isinstance(outcome, Accepted), outcome
+    answer: Acceptance = outcome.answer
+    return answer.transaction_id
+
+
+async def carried_out(bank: WireBank, wire: WireRecord) -> list[tuple[str, Decimal]]:
+    return await bank.carried_out(wire.sending_account_id)
+
+
+def effect_of(wire: WireRecord) -> list[tuple[str, Decimal]]:
+    return [(str(wire.transaction_id), wire.amount)]
+
+
+async def test_a_wire_is_accepted_under_its_transaction_id_and_found_again(
+    wire_bank: WireBank,
+) -> None:
+    wire = await funded_wire(wire_bank)
+
+    sent = await send(wire_bank, wire)
+    found = await find(wire_bank, wire)
+
+    assert id_of(sent) == id_of(found) == str(wire.transaction_id)
+    assert await carried_out(wire_bank, wire) == effect_of(wire)
+
+
+async def test_a_wire_that_is_sent_again_has_one_effect(wire_bank: WireBank) -> None:
+    wire = await funded_wire(wire_bank)
+
+    first = await send(wire_bank, wire)
+    again = await asyncio.gather(*(send(wire_bank, wire) for _ in range(10)))
+
+    assert {id_of(outcome) for outcome in (first, *again)} == {str(wire.transaction_id)}
+    assert await carried_out(wire_bank, wire) == effect_of(wire)
+
+
+async def test_another_wire_under_a_used_id_is_neither_carried_out_nor_refused(
+    wire_bank: WireBank,
+) -> None:
+    wire = await funded_wire(wire_bank)
+    await send(wire_bank, wire)
+
+    outcome = await send(wire_bank, replace(wire, amount=AMOUNT + 1))
+
+    assert isinstance(outcome, Unknown)
+    assert await carried_out(wire_bank, wire) == effect_of(wire)
+
+
+async def beyond_its_funds(_: WireBank, wire: WireRecord) -> WireRecord:
+    return replace(wire, amount=FUNDS + Decimal("0.01"))
+
+
+async def from_a_restricted_account(bank: WireBank, wire: WireRecord) -> WireRecord:
+    await bank.restrict(wire.sending_account_id)
+    return wire
+
+
+async def from_a_closed_account(bank: WireBank, wire: WireRecord) -> WireRecord:
+    await bank.close(wire.sending_account_id)
+    return wire
+
+
+async def to_an_account_that_is_not_linked(_: WireBank, wire: WireRecord) -> WireRecord:
+    return replace(wire, external_account_id="ext_unknown")
+
+
+async def from_an_unknown_account(_: WireBank, wire: WireRecord) -> WireRecord:
+    return replace(wire, sending_account_id="acc_unknown")
+
+
+@pytest.mark.parametrize(
+    ("prepare", "reason"),
+    [
+        (beyond_its_funds, Reason.INSUFFICIENT_FUNDS),
+        (from_a_restricted_account, Reason.ACCOUNT_RESTRICTED),
+        (from_a_closed_account, Reason.ACCOUNT_CLOSED),
+        (to_an_account_that_is_not_linked, Reason.EXTERNAL_ACCOUNT_NOT_LINKED),
+        (from_an_unknown_account, Reason.PROVIDER_REFUSED),
+    ],
+)
+async def test_a_refusal_has_a_reason_of_ours_and_no_effect(
+    wire_bank: WireBank, prepare: Prepare, reason: Reason
+) -> None:
+    funded = await funded_wire(wire_bank)
+    wire = await prepare(wire_bank, funded)
+
+    outcome = await send(wire_bank, wire)
+    found = await find(wire_bank, wire)
+
+    assert isinstance(outcome, Refused)
+    assert outcome.reason is reason
+    assert outcome.code
+    # A bank may keep its refusals or not. It never finds what it refused accepted.
+    assert isinstance(found, Absent) or found == outcome
+    assert await carried_out(wire_bank, funded) == []
+
+
+async def test_wires_of_one_account_are_accepted_as_far_as_its_funds_go(
+    wire_bank: WireBank,
+) -> None:
+    funded = await wire_bank.open_funded(FUNDS)
+    orders = [new_wire(funded, Decimal("30.00")) for _ in range(5)]
+
+    outcomes = await asyncio.gather(*(send(wire_bank, wire) for wire in orders))
+
+    accepted = {
+        str(w.transaction_id)
+        for w, outcome in zip(orders, outcomes, strict=True)
+        if isinstance(outcome, Accepted)
+    }
+    refused = [outcome.reason for outcome in outcomes if isinstance(outcome, Refused)]
+    assert len(accepted) == 3
+    assert refused == [Reason.INSUFFICIENT_FUNDS] * 2
+    assert {wire_id for wire_id, _ in await wire_bank.carried_out(funded.account_id)} == accepted
+
+
+async def test_a_wire_that_was_never_sent_is_absent(wire_bank: WireBank) -> None:
+    wire = await funded_wire(wire_bank)
+
+    assert await find(wire_bank, wire) == Absent()
+
+
+async def test_without_time_nothing_is_sent(wire_bank: WireBank) -> None:
+    wire = await funded_wire(wire_bank)
+
+    outcome = await wire_bank.core.send_wire(wire).send(wire.transaction_id, time.time() - 1)
+
+    assert isinstance(outcome, NotSent)
+    assert await carried_out(wire_bank, wire) == []
+
+
+@pytest.mark.parametrize("fault", ["accept_then_drop", "fail_after_success"])
+async def test_a_wire_whose_answer_was_lost_is_unknown_until_it_is_found(
+    wire_bank: WireBank, fault: Fault
+) -> None:
+    wire = await funded_wire(wire_bank)
+    await wire_bank.fail_next_send(fault)
+
+    outcome = await send(wire_bank, wire)
+    found = await find(wire_bank, wire)
+
+    assert isinstance(outcome, Unknown)
+    assert outcome.sent
+    assert id_of(found) == str(wire.transaction_id)
+    assert await carried_out(wire_bank, wire) == effect_of(wire)
+
+
+async def test_an_error_before_any_effect_is_unknown_and_the_wire_can_be_sent_again(
+    wire_bank: WireBank,
+) -> None:
+    wire = await funded_wire(wire_bank)
+    await wire_bank.fail_next_send("error")
+
+    outcome = await send(wire_bank, wire)
+    found = await find(wire_bank, wire)
+    again = await send(wire_bank, wire)
+
+    assert isinstance(outcome, Unknown)
+    assert found == Absent()
+    assert id_of(again) == str(wire.transaction_id)
+    assert await carried_out(wire_bank, wire) == effect_of(wire)
+
+
+async def test_a_wire_is_found_by_its_id_after_its_key_was_forgotten(wire_bank: WireBank) -> None:
+    wire = await funded_wire(wire_bank)
+    await send(wire_bank, wire)
+    await wire_bank.forget_key(wire.transaction_id)
+
+    found = await find(wire_bank, wire)
+
+    assert id_of(found) == str(wire.transaction_id)
+
+
+async def test_what_the_bank_promises_about_keys_lets_a_young_send_be_repeated(
+    wire_bank: WireBank,
+) -> None:
+    capabilities = wire_bank.core.send_wire(await funded_wire(wire_bank)).capabilities
+
+    assert capabilities.longest_transit_seconds > 0
+    assert capabilities.may_resend(first_sent_seconds_ago=1, send_seconds=15)
+
+
+async def entries_about(bank: WireBank, *wires: WireRecord) -> list[FeedEntry]:
+    """Those of the whole feed, read page by page."""
+    ids = {str(wire.transaction_id) for wire in wires}
+    entries: list[FeedEntry] = []
+    while True:
+        page = await bank.feed.fetch(entries[-1].position if entries else 0, PAGE)
+        assert len(page) <= PAGE
+        if not page:
+            return [entry for entry in entries if entry.transaction_id in ids]
+        entries += page
+
+
+async def test_the_feed_tells_in_order_what_became_of_wires(wire_bank: WireBank) -> None:
+    returned, rejected = await funded_wire(wire_bank), await funded_wire(wire_bank)
+    for wire in (returned, rejected):
+        id_of(await send(wire_bank, wire))
+    await wire_bank.complete(returned.transaction_id)
+    await wire_bank.reject(rejected.transaction_id, "No such account.")
+    await wire_bank.send_back(returned.transaction_id, "Account closed.")
+
+    entries = await entries_about(wire_bank, returned, rejected)
+
+    assert len(await wire_bank.feed.fetch(0, 1)) == 1
+    positions = [entry.position for entry in entries]
+    assert positions == sorted(set(positions))
+    assert told(entries, returned.transaction_id) == [
+        ("wire.submitted", None),
+        ("wire.completed", None),
+        ("wire.returned", "Account closed."),
+    ]
+    assert told(entries, rejected.transaction_id) == [
+        ("wire.submitted", None),
+        ("wire.rejected", "No such account."),
+    ]
+
+
+def told(entries: list[FeedEntry], transaction_id: UUID) -> list[tuple[str, str | None]]:
+    about = [entry for entry in entries if entry.transaction_id == str(transaction_id)]
+    return [(entry.type, entry.reason) for entry in about]
