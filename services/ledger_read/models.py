@@ -1,4 +1,4 @@
-"""What the provider's pages and its feed become: pages of ours, and news in the words of the event table."""
+"""Pages of lists, and entries of the provider's feed in the terms of the event table."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class Page(Generic[RowT]):
 
 
 @dataclass(frozen=True, slots=True)
-class News:
-    """Something that happened to a resource of one of the bank's customers. `data` is what subscribers may read."""
+class ReportedEvent:
+    """An event of a resource of one of the bank's customers. `data` is what subscribers may read."""
 
     event_type: EventType
     customer_id: str
@@ -34,8 +34,8 @@ class News:
 
 @dataclass(frozen=True, slots=True)
 class FeedEntry:
-    """One entry of the feed; without news when its type is not one that this service reports."""
+    """One entry of the feed. `event` is None when the entry's type is not one that this service reports."""
 
     position: int
     type: str
-    news: News | None
+    event: ReportedEvent | None

@@ -1,1 +1,1 @@
-"""Compares what our services hold, what the providers hold and what callers were told. See README.md."""
+"""Compares the books of our services, the books of the providers, and the answers to callers. See README.md."""

@@ -1,4 +1,4 @@
-"""Composition: our services asked over the broker, the providers' lists, the comparisons, and the runs."""
+"""Composition: queries to our services, the providers' lists, the comparisons, and the runs."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ from libs.persistence.engine import Database, open_database
 from libs.providers.http import ProviderClient
 from libs.providers.session import open_session
 from libs.runtime.process import Process
-from services.reconciliation.adapters.ours import AskedOnboarding, AskedPayments
-from services.reconciliation.adapters.theirs import AskedFeeds, HttpFinancial, HttpList
+from services.reconciliation.adapters.feeds import FeedPositions
+from services.reconciliation.adapters.our_services import OnboardingQueries, PaymentsQueries
+from services.reconciliation.adapters.providers import HttpFinancial, HttpList
 from services.reconciliation.handlers.balances import BalanceComparison
 from services.reconciliation.handlers.books import Books
 from services.reconciliation.handlers.comparison import Comparison
@@ -27,7 +28,7 @@ from services.reconciliation.handlers.deposit_locations import DepositLocationCo
 from services.reconciliation.handlers.feeds import FeedComparison
 from services.reconciliation.handlers.queries import Queries
 from services.reconciliation.handlers.running import Reconciler
-from services.reconciliation.handlers.told import ToldComparison
+from services.reconciliation.handlers.stored_answers import StoredAnswerComparison
 from services.reconciliation.handlers.wires import WireComparison
 from services.reconciliation.metrics import measure_for_ever
 from services.reconciliation.ports import (
@@ -92,11 +93,11 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
 def comparisons(
     settings: Settings, database: Database, asking: Asking, clients: Mapping[str, ProviderClient]
 ) -> list[Comparison]:
-    """In the order in which a run makes them: postings come before what is compared with them."""
+    """In the order in which a run makes them: postings come before the comparisons that use them."""
     size = settings.page_size
     identity, core, financial = clients["identity"], clients["core"], clients["financial"]
-    payments = AskedPayments(asking, size)
-    onboarding = AskedOnboarding(asking, settings.customers_page_size)
+    payments = PaymentsQueries(asking, size)
+    onboarding = OnboardingQueries(asking, settings.customers_page_size)
     ledger = HttpFinancial(financial, page_size=size)
     books = Books(database, ledger, page_size=size)
     balances = HttpList(financial, "/balances", "balances", Balance, page_size=size)
@@ -114,11 +115,11 @@ def comparisons(
     wires = WireComparison(payments, core_wires, books, page_size=size)
     return [
         FeedComparison(
-            database, AskedFeeds(asking, clients), still_seconds=settings.feed_still_seconds
+            database, FeedPositions(asking, clients), still_seconds=settings.feed_still_seconds
         ),
         BalanceComparison(books, balances, page_size=size),
         CustomerComparison(onboarding, providers),
-        ToldComparison(onboarding, core_accounts, core_external_accounts),
+        StoredAnswerComparison(onboarding, core_accounts, core_external_accounts),
         wires,
         ContradictionComparison(database, payments, wires),
         DepositLocationComparison(database, ledger),

@@ -1,4 +1,4 @@
-"""What an operator watches: open differences by kind and age, and how long ago everything was compared."""
+"""Metrics: open differences by kind and age, and the age of the last complete run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a comparison finds."""
+"""The results of comparisons: pages of scans, and findings of looks."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Difference:
 
     @property
     def fingerprint(self) -> str:
-        """The same for two looks that find the same."""
+        """Equal for two looks that find the difference alike."""
         facts = {"ours": self.ours, "theirs": self.theirs} if self.facts is None else self.facts
         values = (self.kind, self.subject, facts)
         return hashlib.sha256(encode(values)).hexdigest()
@@ -46,7 +46,7 @@ class _InFlight(Enum):
 
 
 IN_FLIGHT: Final = _InFlight.IN_FLIGHT
-"""Something is still going to change the record: nothing can be said of it before that has ended."""
+"""A command or a posting is still going to change the record: it is compared once that has ended."""
 
 
 class _EvidenceGone(Enum):
@@ -54,10 +54,10 @@ class _EvidenceGone(Enum):
 
 
 EVIDENCE_GONE: Final = _EvidenceGone.EVIDENCE_GONE
-"""One side was dropped in the ordinary course: whether the record still differs can never be said again."""
+"""One side was deleted at the end of its retention: the record can never be compared again."""
 
 Finding = list[Difference] | Literal[_InFlight.IN_FLIGHT] | Literal[_EvidenceGone.EVIDENCE_GONE]
-"""Of one key: the differences, none when both sides agree; that it is in flight; or that the evidence is gone."""
+"""Of one key: the differences (none when both sides agree), in flight, or evidence gone."""
 
 Record = Callable[[AsyncConnection], Awaitable[None]]
 """Writes that belong to a page, in the transaction that records how far the scan came."""

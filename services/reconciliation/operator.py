@@ -125,8 +125,8 @@ def show(difference_id: UUID, /, *, json: Flag = False) -> int:
     out.print(f"  theirs: {escape(_side(one.theirs))}")
     out.print(f"  seen {one.first_seen:%Y-%m-%d %H:%M:%S}Z to {one.last_seen:%Y-%m-%d %H:%M:%S}Z")
     if one.closed_at is not None:
-        told = f" by {one.closed_by}: {one.reason}" if one.reason else ""
-        out.print(f"  {one.closed_as} {one.closed_at:%Y-%m-%d %H:%M:%S}Z{escape(told)}")
+        by_whom = f" by {one.closed_by}: {one.reason}" if one.reason else ""
+        out.print(f"  {one.closed_as} {one.closed_at:%Y-%m-%d %H:%M:%S}Z{escape(by_whom)}")
     return 0
 
 

@@ -1,4 +1,4 @@
-"""What the entries of the provider's feed mean: `TRANSLATIONS` has a row per type that becomes an event."""
+"""Entries of the provider's feed as events: `TRANSLATIONS` has a row for each type that is reported."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ from services.ledger_read.adapters.ledger_answers import (
     PeriodAnswer,
     TransactionAnswer,
 )
-from services.ledger_read.models import News
+from services.ledger_read.models import ReportedEvent
 
 OPERATION = "list_events"
 
 
 class EntryAnswer(Answer):
-    """What every entry has, whatever its type."""
+    """The fields of every entry."""
 
     position: Annotated[int, Field(gt=0)]
     type: Text
 
 
-class NewsAnswer(EntryAnswer):
-    """What every entry has whose type is known to us."""
+class ReportedEntryAnswer(EntryAnswer):
+    """The fields of every entry whose type is in `TRANSLATIONS`."""
 
     account_id: Text
     customer_id: Text
@@ -49,18 +49,18 @@ class NewsAnswer(EntryAnswer):
 
 
 DataT = TypeVar("DataT", bound=Answer)
-Translation = Callable[[Any], News]
+Translation = Callable[[Any], ReportedEvent]
 
 
 def _translation(
     shape: type[DataT],
-    resource_id: Callable[[DataT, NewsAnswer], str],
-    event_data: Callable[[DataT, NewsAnswer], Model],
+    resource_id: Callable[[DataT, ReportedEntryAnswer], str],
+    event_data: Callable[[DataT, ReportedEntryAnswer], Model],
 ) -> Translation:
-    def translate(entry: Any) -> News:
-        head = read_answer(OPERATION, NewsAnswer, entry)
+    def translate(entry: Any) -> ReportedEvent:
+        head = read_answer(OPERATION, ReportedEntryAnswer, entry)
         data = read_answer(f"{OPERATION} {head.type}", shape, head.data)
-        return News(
+        return ReportedEvent(
             event_type=EVENT_TYPES[head.type],
             customer_id=head.customer_id,
             resource_id=resource_id(data, head),
@@ -71,12 +71,12 @@ def _translation(
     return translate
 
 
-def _account_data(data: AccountAnswer, entry: NewsAnswer) -> AccountEventData:
+def _account_data(data: AccountAnswer, entry: ReportedEntryAnswer) -> AccountEventData:
     account = dict(data.to_account()) | {"account_number": last_four(data.account_number)}
     return AccountEventData(**account, customer_id=entry.customer_id)
 
 
-def _transaction_data(data: TransactionAnswer, entry: NewsAnswer) -> TransactionEventData:
+def _transaction_data(data: TransactionAnswer, entry: ReportedEntryAnswer) -> TransactionEventData:
     transaction = dict(data.to_transaction()) | {"account_number": last_four(data.account_number)}
     return TransactionEventData(
         **transaction, account_id=data.account_id, customer_id=entry.customer_id

@@ -56,10 +56,10 @@ class FinancialProvider:
         return answer.to_account()
 
     async def accounts(self, account_ids: Sequence[str], deadline: float) -> list[Account]:
-        room = asyncio.Semaphore(REQUESTS_AT_ONCE)
+        under_way = asyncio.Semaphore(REQUESTS_AT_ONCE)
 
         async def read(chunk: Sequence[str]) -> list[Account]:
-            async with room:
+            async with under_way:
                 return await self._chunk(chunk, deadline)
 
         try:

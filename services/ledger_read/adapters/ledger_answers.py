@@ -157,7 +157,7 @@ class DepositLocationsAnswer(PageAnswer):
 
 
 class LoadAnswer(Answer):
-    """What the feed says of a load."""
+    """A load in the feed."""
 
     as_of_date: CalendarDate
     locations: Count

@@ -1,5 +1,5 @@
 """The provider's pages, made into ours: all of a list that it pages by cursor, or a window of one that it pages by
-number, in pages of whatever size it likes.
+number, in pages of any size.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from services.ledger_read.adapters.financial_answers import CursorAnswer
 from services.ledger_read.models import Page
 
 MOST_ROWS = 10_000
-"""Of a list that is told as a whole. Longer ones are refused: a list must not be cut in silence."""
+"""Rows of a list without pages. A longer list is refused: a list must not be cut in silence."""
 SIZES_TRIED = 3
 
 _log = structlog.get_logger("financial")

@@ -1,4 +1,4 @@
-"""One read of the financial provider: asked, validated, and a refusal that nobody expects told as what it is."""
+"""One read of the financial provider, its answer validated and its refusals translated."""
 
 from __future__ import annotations
 

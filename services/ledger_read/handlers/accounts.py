@@ -53,8 +53,8 @@ class AccountQueries:
         self, principal: Principal, _: contract.ListPartnerAccounts, deadline: float
     ) -> Result:
         """The list's name is the partner's (interface §4)."""
-        held = await self._accounts(principal, deadline)
-        items = [contract.PartnerAccountSummary(**_fields(a, _PARTNER_ITEM)) for a in held]
+        accounts = await self._accounts(principal, deadline)
+        items = [contract.PartnerAccountSummary(**_fields(a, _PARTNER_ITEM)) for a in accounts]
         return Result(
             contract.PartnerAccountList(name=principal.tenant_name, dba_name=None, accounts=items)
         )
@@ -65,8 +65,8 @@ class AccountQueries:
         customer = await self._ownership.customer(_customer_of(principal), deadline)
         if customer.tenant != principal.tenant:
             raise NotFound
-        held = await self._accounts(principal, deadline)
-        items = [contract.AccountSummary(**_fields(a, _CUSTOMER_ITEM)) for a in held]
+        accounts = await self._accounts(principal, deadline)
+        items = [contract.AccountSummary(**_fields(a, _CUSTOMER_ITEM)) for a in accounts]
         return Result(
             contract.AccountList(name=customer.business_name, dba_name=customer.dba, accounts=items)
         )
@@ -78,7 +78,7 @@ class AccountQueries:
         return Result(await self._financial.external_accounts(customer_id, deadline))
 
     async def _accounts(self, principal: Principal, deadline: float) -> list[contract.Account]:
-        """All of them, newest first: the provider tells no time of opening, but its ids grow with it."""
+        """All of them, newest first: the provider reports no time of opening, but its ids grow with it."""
         ids = await self._ownership.account_ids(principal, deadline)
         return await self._financial.accounts(sorted(ids, reverse=True), deadline)
 

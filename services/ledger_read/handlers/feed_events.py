@@ -1,4 +1,4 @@
-"""What the financial provider's feed reports becomes events of the tenants whose customers it is about."""
+"""Entries of the financial provider's feed become events of the tenants whose customers they are about."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from libs.contracts.errors import NotFound
 from libs.contracts.events import new_event
 from libs.handling.feeds import Record
 from libs.persistence import outbox
-from services.ledger_read.models import FeedEntry, News
+from services.ledger_read.models import FeedEntry, ReportedEvent
 from services.ledger_read.ports import Ownership
 from services.ledger_read.repository import next_sequences
 
@@ -25,33 +25,33 @@ SKIPPED = Counter(
 
 
 class FeedEvents:
-    """Turns pages of the feed into events. A page whose tenants cannot be found out is kept waiting, never skipped."""
+    """Turns pages of the feed into events. A page whose tenants cannot be asked for waits; it is never skipped."""
 
     def __init__(self, ownership: Ownership) -> None:
         self._ownership = ownership
         self._log = structlog.get_logger("feed")
 
     async def prepare(self, entries: Sequence[FeedEntry]) -> Record:
-        """Find out whose the news are.
+        """Find the tenants of the entries.
 
         Raises:
             Unavailable: onboarding cannot be asked.
         """
         unknown_types = 0
         strangers = 0
-        ours: list[tuple[str, News]] = []
+        ours: list[tuple[str, ReportedEvent]] = []
         for entry in entries:
-            if entry.news is None:
+            if entry.event is None:
                 unknown_types += 1
                 continue
-            tenant = await self._tenant_of(entry.news.customer_id)
+            tenant = await self._tenant_of(entry.event.customer_id)
             if tenant is None:
                 strangers += 1
                 self._log.warning(
                     "feed_entry_of_unknown_customer", type=entry.type, position=entry.position
                 )
                 continue
-            ours.append((tenant, entry.news))
+            ours.append((tenant, entry.event))
 
         async def record(connection: AsyncConnection) -> None:
             await _record(connection, ours)
@@ -67,19 +67,19 @@ class FeedEvents:
             return None
 
 
-async def _record(connection: AsyncConnection, ours: Sequence[tuple[str, News]]) -> None:
-    resources = [(news.event_type.kind, news.resource_id) for _, news in ours]
+async def _record(connection: AsyncConnection, ours: Sequence[tuple[str, ReportedEvent]]) -> None:
+    resources = [(event.event_type.kind, event.resource_id) for _, event in ours]
     sequences = await next_sequences(connection, resources)
     events = [
         new_event(
-            news.event_type,
-            news.data,
+            event.event_type,
+            event.data,
             tenant=tenant,
-            customer_id=news.customer_id,
-            resource_id=news.resource_id,
+            customer_id=event.customer_id,
+            resource_id=event.resource_id,
             sequence=sequence,
-            at=news.occurred_at,
+            at=event.occurred_at,
         )
-        for (tenant, news), sequence in zip(ours, sequences, strict=True)
+        for (tenant, event), sequence in zip(ours, sequences, strict=True)
     ]
     await outbox.record(connection, *events)

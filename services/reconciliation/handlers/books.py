@@ -1,4 +1,4 @@
-"""The sums of postings, kept up to the provider's newest posting."""
+"""The sums of postings, brought up to the provider's newest posting."""
 
 from __future__ import annotations
 
@@ -22,7 +22,11 @@ class Books:
         self._page_size = page_size
 
     async def add_page(self, deadline: float) -> int:
-        """Add the provider's next postings, one page at most; how many there were."""
+        """Add the provider's next postings, one page at most.
+
+        Returns:
+            How many there were.
+        """
         async with self._database.transaction() as connection:
             position = await postings.position(connection)
         found = await self._financial.postings_after(position, deadline)
@@ -35,7 +39,7 @@ class Books:
         return len(found)
 
     async def catch_up(self, deadline: float) -> None:
-        """Add all postings that there are by now. What is posted meanwhile is left: it may never end."""
+        """Add all postings that there are by now. Postings that arrive meanwhile are left for the next call."""
         while await self.add_page(deadline) >= self._page_size:
             pass
 

@@ -1,4 +1,4 @@
-"""What a comparison is: scans that come upon suspects, and looks that decide."""
+"""A comparison: scans that find suspects, and looks that decide."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ Scan = Callable[[str | None, float], Awaitable[Scanned]]
 class Comparison(Protocol):
     """One kind of record, compared in both directions.
 
-    Its scans go once through the books of one side each and name the keys that seem to differ. What stands in the end
-    is decided by `look` alone, which reads both sides afresh.
+    Its scans go once through the books of one side each and name the keys that seem to differ. Only `look`, which reads
+    both sides afresh, decides which differences are recorded.
     """
 
     @property
@@ -32,5 +32,5 @@ class Comparison(Protocol):
 
 
 def suspects(findings: Mapping[str, Finding]) -> list[str]:
-    """The keys about which there is something to say, or nothing can be said yet."""
+    """The keys that differ or are in flight."""
     return [key for key, finding in findings.items() if finding != []]

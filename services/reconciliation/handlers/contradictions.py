@@ -1,4 +1,4 @@
-"""What core banking reported of wires and payments could not apply: a difference until both sides of the wire agree."""
+"""Reports of core banking that payments could not apply: each is a difference until both sides of the wire agree."""
 
 from __future__ import annotations
 

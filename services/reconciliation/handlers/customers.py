@@ -1,6 +1,6 @@
 """Customers as a whole: the business, its persons, accounts and external accounts against both providers.
 
-What belongs to one customer is read together, so that one look says everything about it.
+All records of one customer are read together, so that one look compares them all.
 """
 
 from __future__ import annotations

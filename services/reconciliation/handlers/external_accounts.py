@@ -59,7 +59,7 @@ def _difference(
     ours: HeldExternalAccount | None,
     theirs: CoreExternalAccount | None,
 ) -> Difference:
-    """Without account numbers, which are sensitive: the kind says that they differ."""
+    """Without account numbers, which are sensitive; that they differ is in the kind."""
     our_side = their_side = None
     if ours is not None:
         our_side = {"primary": ours.primary, "routing_number": ours.routing_number}

@@ -8,12 +8,12 @@ from typing import Any
 
 from libs.contracts.customers import CustomerStatus
 from libs.contracts.reconciliation import HeldCustomer, HeldParty
-from services.reconciliation.handlers.fields import differing
+from services.reconciliation.handlers.party_fields import differing
 from services.reconciliation.models import Difference
 from services.reconciliation.ports import CoreCustomer, IdentityRecord
 
 FINAL = frozenset({CustomerStatus.DENIED, CustomerStatus.CANCELED})
-"""Such a customer is nothing at core banking any more, and what identity says of it changes nothing."""
+"""Statuses of customers that core banking has closed and whose identity status has no effect any more."""
 IDENTITY_CLOSED = frozenset({"canceled", "denied"})
 CORE_CLOSED = "closed"
 
@@ -140,7 +140,7 @@ def _known(
     record: ProviderRecord | None,
     is_final: bool,
 ) -> list[Difference]:
-    """What is there under an id that we hold: its existence, its owner and its fields."""
+    """The provider's record under an id that we hold: whether it exists, its owner and its fields."""
     business_id = customer.customer_id
     if record is None:
         ours = {"status": customer.status.value}

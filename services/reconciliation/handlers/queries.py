@@ -1,4 +1,4 @@
-"""What other services ask of reconciliation."""
+"""Reconciliation's answers to queries of other services."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Queries:
         self._database = database
 
     async def start_run(self, _: Principal, command: StartRun, __: float) -> Result:
-        """Asked again before the run began, it is the same run: so it may travel as queries do."""
+        """Request a run. Repeated before that run began, it names the same run, so it travels as a query."""
         async with self._database.transaction() as connection:
             run_id = await runs.request_run(connection, command.cause)
         return Result(data=RequestedRun(run_id=str(run_id)))

@@ -1,7 +1,7 @@
 """A run: scans of every comparison, then a second look at what they suspect. After a crash it goes on where it was.
 
 requested ──begin──▶ scans, page by page ──▶ second looks, once the grace has passed ──▶ complete
-                         └── what fails is tried again with backoff, until the run is given up ──▶ gave_up
+                         └── failures are retried with backoff, until the run is given up ──▶ gave_up
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from libs.persistence.engine import Database
 from libs.persistence.leadership import LeadershipLost, Term, fence, leadership
 from libs.runtime.crash import crash_point
-from services.reconciliation.handlers.comparison import Comparison, Scan
-from services.reconciliation.handlers.pauses import (
+from services.reconciliation.handlers.backoff import (
     FIRST_PAUSE_SECONDS,
     LONGEST_PAUSE_SECONDS,
-    Pauses,
+    Backoff,
 )
+from services.reconciliation.handlers.comparison import Comparison, Scan
 from services.reconciliation.metrics import FAILURES, RUNS
 from services.reconciliation.models import EVIDENCE_GONE, IN_FLIGHT, Difference, Finding
 from services.reconciliation.repository import differences, runs, suspects
@@ -35,12 +35,12 @@ STEP_SECONDS = 60.0
 """The longest one page or one batch of looks may take."""
 LOOK_AT_ONCE = 100
 LARGEST_LOOKS = 3
-"""A suspect whose differences are others at each look counts as in flight after so many."""
+"""Looks after which a suspect counts as in flight when each look has found other differences."""
 RUN_DAYS = 90
-"""How long runs are kept for operators."""
+"""Retention of runs, which operators list."""
 CLOSED_DAYS = 90
-"""How long closed differences are kept. They hold names and addresses, so they are not kept for ever; 90 days cover the
-close of a quarter. Standing explanations are kept: they decide what is opened again.
+"""Retention of closed differences, which hold names and addresses; 90 days cover the close of a quarter. An explanation
+of a difference that is still found is not deleted: it keeps the difference from being opened again.
 """
 SCHEDULE = "schedule"
 
@@ -69,7 +69,7 @@ class Reconciler:
         self._run_limit_seconds = run_limit_seconds
         self._grace_seconds = grace_seconds
         self._poll_seconds = poll_seconds
-        self._pauses = Pauses()
+        self._backoff = Backoff()
         self._log = structlog.get_logger("reconciliation")
 
     async def run_for_ever(self) -> NoReturn:
@@ -116,7 +116,7 @@ class Reconciler:
         if age > self._run_limit_seconds:
             await self._finish(term, run, "gave_up")
             return 0
-        paused = self._pauses.left()
+        paused = self._backoff.remaining()
         for comparison in self._comparisons.values():
             if comparison.name in paused:
                 continue
@@ -139,7 +139,7 @@ class Reconciler:
             yield connection
 
     async def _attempt(self, name: str, work: Awaitable[None]) -> None:
-        """What fails is logged, counted and tried again after a pause of its comparison."""
+        """Do one page or one look. A failure is logged, counted and retried after a pause of its comparison."""
         try:
             async with asyncio.timeout(STEP_SECONDS):
                 await work
@@ -150,11 +150,11 @@ class Reconciler:
             self._log.warning(
                 "comparison_failed",
                 comparison=name,
-                retry_seconds=self._pauses.failed(name),
+                retry_seconds=self._backoff.failed(name),
                 exc_info=error,
             )
         else:
-            self._pauses.worked(name)
+            self._backoff.succeeded(name)
 
     async def _scan_page(
         self, term: Term, run: Run, comparison: Comparison, name: str, scan: Scan, after: str | None
@@ -177,7 +177,7 @@ class Reconciler:
 
     async def _look_again(self, term: Term, run: Run, paused: Mapping[str, float]) -> float:
         """Args:
-        paused: comparisons that are left alone, with the seconds until they may be tried again.
+        paused: comparisons in backoff, with the seconds until they may be tried again.
         """
         async with self._database.transaction() as connection:
             # Suspects and rows of comparisons that only another release knows are left to that release.
@@ -208,7 +208,9 @@ class Reconciler:
         suspected: Suspects,
         looked: Mapping[str, Finding],
     ) -> None:
-        """Record what two looks in a row have found alike; look again at what has changed or is in flight."""
+        """Record the differences that two looks in a row have found alike. Suspects that changed between the looks, or
+        are in flight, are looked at again.
+        """
         name = suspected.comparison
         settled: dict[str, Sequence[Difference]] = {}
         again: dict[str, frozenset[str]] = {}

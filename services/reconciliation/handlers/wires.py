@@ -1,4 +1,4 @@
-"""Wires: ours, core banking's, what was debited for them, and what their senders were told."""
+"""Wires: ours, core banking's, their debits, and the answers to their senders."""
 
 from __future__ import annotations
 
@@ -106,12 +106,12 @@ def judge(transaction_id: str, sides: WireSides) -> Finding:
     | ours | core banking has to have |
     |---|---|
     | none | none |
-    | pending, its command open, and a send begun or the wire there | nothing can be said |
+    | pending, its command open, and a send begun or the wire there | in flight: not compared |
     | accepted | the wire, in the same state, with the same amount and accounts |
     | pending, rejected or canceled, and never accepted | none |
 
     Beside these: a completed or returned wire has one debit of its amount, a rejected one none, and no debit is without
-    a wire; a caller who was told of success has an accepted wire, one who was refused has none at the bank.
+    a wire; a sender who was answered with success has an accepted wire, a sender who was refused has none at the bank.
     """
     ours, theirs = sides.ours, sides.theirs
     if ours is not None and _is_in_flight(ours, theirs):

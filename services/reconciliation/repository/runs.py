@@ -135,7 +135,7 @@ Outcome = Literal["complete", "gave_up"]
 class Run:
     """Args:
     looked_at: records on either side.
-    in_flight: records of which nothing could be said.
+    in_flight: records that could not be compared, since a command or a posting was going to change them.
     differing: differences that were open when it ended.
     """
 

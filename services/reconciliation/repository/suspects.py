@@ -1,4 +1,4 @@
-"""Suspects: records that seem to differ, or of which nothing could be said. A run looks at each again."""
+"""Suspects: records that seem to differ or are in flight. A run looks at each of them again."""
 
 from __future__ import annotations
 

@@ -44,13 +44,13 @@ async def test_an_entry_becomes_news_with_the_account_number_cut(service: Servic
     [fetched] = await FinancialFeed(service.client).fetch(3, 10)
 
     assert fetched.position == 4
-    assert fetched.news is not None
-    assert fetched.news.customer_id == "c_1"
-    assert fetched.news.resource_id == "a_1"
-    assert fetched.news.occurred_at == datetime(2026, 3, 1, 12, 0, 0, 1, tzinfo=UTC)
-    assert isinstance(fetched.news.data, AccountEventData)
-    assert fetched.news.data.account_number == "9012"
-    assert fetched.news.data.object == "account"
+    assert fetched.event is not None
+    assert fetched.event.customer_id == "c_1"
+    assert fetched.event.resource_id == "a_1"
+    assert fetched.event.occurred_at == datetime(2026, 3, 1, 12, 0, 0, 1, tzinfo=UTC)
+    assert isinstance(fetched.event.data, AccountEventData)
+    assert fetched.event.data.account_number == "9012"
+    assert fetched.event.data.object == "account"
 
 
 @pytest.mark.parametrize(
@@ -100,11 +100,11 @@ async def test_an_entry_of_the_ledger_becomes_news_in_its_read_shape(
 
     [fetched] = await FinancialFeed(service.client).fetch(0, 10)
 
-    assert fetched.news is not None
-    assert fetched.news.event_type is EVENT_TYPES[kind]
-    assert (fetched.news.resource_id, fetched.news.customer_id) == (resource_id, "c_1")
-    assert type(fetched.news.data) is EVENT_TYPES[kind].data
-    shown = fetched.news.data.model_dump()
+    assert fetched.event is not None
+    assert fetched.event.event_type is EVENT_TYPES[kind]
+    assert (fetched.event.resource_id, fetched.event.customer_id) == (resource_id, "c_1")
+    assert type(fetched.event.data) is EVENT_TYPES[kind].data
+    shown = fetched.event.data.model_dump()
     assert shown["customer_id"] == "c_1"
     assert {name: shown[name] for name in told} == told
     assert "formats" not in shown
@@ -117,7 +117,7 @@ async def test_a_type_that_is_not_known_keeps_its_position_without_being_read(
 
     [fetched] = await FinancialFeed(service.client).fetch(0, 10)
 
-    assert (fetched.position, fetched.news) == (1, None)
+    assert (fetched.position, fetched.event) == (1, None)
 
 
 @pytest.mark.parametrize(

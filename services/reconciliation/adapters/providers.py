@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from decimal import Decimal
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Generic, TypeVar
 
 import msgspec
 
 from libs.contracts.errors import ProviderError
-from libs.handling.asking import Asking
 from libs.providers.errors import ProviderRefusal
 from libs.providers.http import ProviderClient, segment
 from services.reconciliation.adapters.chunks import chunks
-from services.reconciliation.adapters.ours import applied_positions
 from services.reconciliation.ports import DepositLoad, Page, Posting
 
 LARGEST_PAGE = 500
@@ -77,7 +75,7 @@ class HttpList(Generic[RowT]):
         except (msgspec.ValidationError, KeyError, TypeError) as error:
             raise ProviderError from error
         if following is not None and int(following) <= int(after or 0):
-            raise ProviderError  # a list that does not advance would be read for ever
+            raise ProviderError  # a list that does not advance would be read without end
         return Page(rows, None if following is None else str(following))
 
 
@@ -117,24 +115,6 @@ class HttpFinancial:
             if not found or len(balances) >= total:
                 return len(balances), sum(balances, Decimal(0))
             page += 1
-
-
-class AskedFeeds:
-    """See `ports.Feeds`: our side over the broker, the providers' over HTTP."""
-
-    def __init__(self, asking: Asking, clients: Mapping[str, ProviderClient]) -> None:
-        self._asking = asking
-        self._clients = clients
-
-    async def applied(self, deadline: float) -> Mapping[str, int]:
-        return await applied_positions(self._asking, deadline)
-
-    async def newest(self, api: Literal["identity", "core", "financial"], deadline: float) -> int:
-        answer = await read(self._clients[api], "get_newest_event", "/events/newest", (), deadline)
-        try:
-            return int(answer["position"])
-        except (KeyError, TypeError, ValueError) as error:
-            raise ProviderError from error
 
 
 async def read(

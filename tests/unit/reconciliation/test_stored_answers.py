@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from libs.contracts.reconciliation import ToldAnswer
-from services.reconciliation.handlers.told import ToldComparison, judge
+from services.reconciliation.handlers.stored_answers import StoredAnswerComparison, judge
 from services.reconciliation.models import EVIDENCE_GONE
 from services.reconciliation.ports import CoreAccount, CoreExternalAccount
 from tests.unit.reconciliation.fakes import FakeList, FakeOnboarding, soon
@@ -44,7 +44,7 @@ def test_a_customer_that_was_told_and_is_gone_is_a_difference() -> None:
 async def test_an_answer_that_is_not_stored_any_more_neither_confirms_nor_refutes() -> None:
     accounts: FakeList[CoreAccount] = FakeList([], "account_id")
     external_accounts: FakeList[CoreExternalAccount] = FakeList([], "external_account_id")
-    comparison = ToldComparison(FakeOnboarding(told=[ANSWER]), accounts, external_accounts)
+    comparison = StoredAnswerComparison(FakeOnboarding(told=[ANSWER]), accounts, external_accounts)
 
     found = await comparison.look(["cmd_1", "cmd_2"], soon())
 

@@ -1,4 +1,4 @@
-"""Comparisons that fail are left alone for a while, with exponential backoff; the others go on."""
+"""Exponential backoff of comparisons that fail, while the others go on."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ FIRST_PAUSE_SECONDS = 1.0
 LONGEST_PAUSE_SECONDS = 10.0
 
 
-class Pauses:
+class Backoff:
     def __init__(self) -> None:
         self._pauses: dict[str, tuple[float, float]] = {}
         """By comparison: the length of its last pause, and when that ends (monotonic clock)."""
@@ -20,10 +20,10 @@ class Pauses:
         self._pauses[name] = (seconds, time.monotonic() + seconds)
         return seconds
 
-    def worked(self, name: str) -> None:
+    def succeeded(self, name: str) -> None:
         self._pauses.pop(name, None)
 
-    def left(self) -> dict[str, float]:
-        """Those that are paused, with the seconds until they may be tried again."""
+    def remaining(self) -> dict[str, float]:
+        """The comparisons that are paused, with the seconds until they may be tried again."""
         now = time.monotonic()
         return {name: until - now for name, (_, until) in self._pauses.items() if until > now}

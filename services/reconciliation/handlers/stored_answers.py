@@ -1,4 +1,4 @@
-"""What callers of onboarding were told: the ids in stored answers exist, with us and at core banking."""
+"""Answers that onboarding gave and stores: the ids in them exist, in onboarding and at core banking."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from services.reconciliation.ports import (
 )
 
 
-class ToldComparison:
-    """Keys are command ids. What senders of wires were told is compared with the wires."""
+class StoredAnswerComparison:
+    """Keys are command ids. Answers to senders of wires are compared with the wires."""
 
     name = "told"
 
@@ -42,7 +42,7 @@ class ToldComparison:
     async def look(self, keys: Sequence[str], deadline: float) -> Mapping[str, Finding]:
         answers = await self._onboarding.answers(keys, deadline)
         found = await self._judge_all(list(answers.values()), deadline)
-        # Only keys of stored answers are looked at: one that is missing was dropped at the end of its retention.
+        # Each key was that of a stored answer. An answer that is missing now was deleted at the end of its retention.
         return {key: found.get(key, EVIDENCE_GONE) for key in keys}
 
     async def _judge_all(
@@ -73,9 +73,9 @@ def judge(answer: ToldAnswer, customer: HeldCustomer | None, there: set[str]) ->
         here = {account.account_id for account in customer.accounts} | {
             account.external_account_id for account in customer.external_accounts
         }
-    told = {"account_id": answer.account_id, "external_account_id": answer.external_account_id}
+    named = {"account_id": answer.account_id, "external_account_id": answer.external_account_id}
     missing = [
-        (name, one) for name, one in told.items() if one and not (one in here and one in there)
+        (name, one) for name, one in named.items() if one and not (one in here and one in there)
     ]
     ids = {"command_id": answer.command_id, "customer_id": answer.customer_id}
     if customer is None and not missing:

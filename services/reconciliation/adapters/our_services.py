@@ -1,12 +1,10 @@
-"""Our services' books, asked over the broker."""
+"""The books of onboarding and payments: queries over the broker."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
-from libs.contracts import ledger_read_operations as ledger_read
 from libs.contracts import onboarding_operations as onboarding
 from libs.contracts import payments_operations as payments
 from libs.contracts import reconciliation as r
@@ -17,16 +15,10 @@ from libs.handling.asking import Asking
 from services.reconciliation.adapters.chunks import chunks
 from services.reconciliation.ports import Page
 
-FEEDS = {
-    "onboarding": onboarding.LIST_FEED_POSITIONS,
-    "payments": payments.LIST_FEED_POSITIONS,
-    "ledger_read": ledger_read.LIST_FEED_POSITIONS,
-}
-
 ModelT = TypeVar("ModelT", bound=Model)
 
 
-class _Service:
+class _Queries:
     def __init__(self, asking: Asking, page_size: int = r.LARGEST_PAGE) -> None:
         self._asking = asking
         self._page_size = page_size
@@ -40,7 +32,7 @@ class _Service:
         return r.PageAfter(after=after, limit=self._page_size)
 
 
-class AskedPayments(_Service):
+class PaymentsQueries(_Queries):
     """See `ports.Payments`."""
 
     async def page_of_wires(self, after: str | None, deadline: float) -> Page[r.HeldWire]:
@@ -73,7 +65,7 @@ class AskedPayments(_Service):
         return found
 
 
-class AskedOnboarding(_Service):
+class OnboardingQueries(_Queries):
     """See `ports.Onboarding`."""
 
     async def page_of_customers(self, after: str | None, deadline: float) -> Page[r.HeldCustomer]:
@@ -105,18 +97,3 @@ class AskedOnboarding(_Service):
             )
             found |= {answer.command_id: answer for answer in reply.answers}
         return found
-
-
-async def applied_positions(asking: Asking, deadline: float) -> dict[str, int]:
-    """See `ports.Feeds.applied`."""
-    replies = await asyncio.gather(
-        *(
-            asking.ask(operation, SERVICE, r.ListFeedPositions(), r.FeedPositions, deadline)
-            for operation in FEEDS.values()
-        )
-    )
-    return {
-        f"{service}/{feed.feed}": feed.position
-        for service, reply in zip(FEEDS, replies, strict=True)
-        for feed in reply.feeds
-    }

@@ -1,6 +1,7 @@
-"""What is said of a business or person, here and at a provider, compared field by field.
+"""The fields of a business or person, ours and a provider's, compared one by one.
 
-Of a sensitive field only its name is ever told, and so of one that only the provider has: it may be sensitive.
+Of a sensitive field that differs the result has the name and no value. The same holds for a field that only the
+provider has: it may be sensitive.
 """
 
 from __future__ import annotations
@@ -17,12 +18,12 @@ DIFFERS = "[differs]"
 def differing(
     party: HeldParty, theirs: Mapping[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Any]] | None:
-    """The fields that differ, as they are on either side; None when none does.
+    """The fields that differ, our values and the provider's; None when none does.
 
-    A field that is absent, null or empty says the same; numbers are equal when their values are.
+    Absent, null and empty are equal; numbers are equal when their values are.
     """
     held = dict(party.fields) | {name: getattr(party, name) for name in SENSITIVE}
-    ours, others = _said(held), _said(theirs)
+    ours, others = _given(held), _given(theirs)
     names = sorted(
         name for name in ours.keys() | others.keys() if ours.get(name) != others.get(name)
     )
@@ -32,13 +33,13 @@ def differing(
     return _shown(ours, names, public), _shown(others, names, public)
 
 
-def _said(fields: Mapping[str, Any]) -> dict[str, Any]:
-    said = {}
+def _given(fields: Mapping[str, Any]) -> dict[str, Any]:
+    given = {}
     for name, value in fields.items():
-        inner = _said(value) if isinstance(value, Mapping) else value
+        inner = _given(value) if isinstance(value, Mapping) else value
         if inner not in (None, "", {}):
-            said[name] = inner
-    return said
+            given[name] = inner
+    return given
 
 
 def _shown(
