@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from importlib import import_module
-from importlib.util import find_spec
 from typing import Any
 
 import pytest
@@ -19,12 +18,7 @@ from deploy.local.services import Secrets
 from libs.persistence.migrations import services_with_migrations
 from tests.support.own_servers import OwnPostgres, own_postgres
 
-SERVICES = [
-    service for service in services_with_migrations() if find_spec(f"services.{service}.tables")
-]
-COMMENTS = ("modify_comment", "remove_table_comment")
-"""Comments stand in the migrations alone."""
-
+SERVICES = services_with_migrations()
 COMMENTS = ("modify_comment", "add_table_comment", "remove_table_comment")
 """They stand in the migrations alone."""
 
