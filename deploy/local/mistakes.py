@@ -1,4 +1,4 @@
-"""What goes wrong for reasons outside of the code, told in a sentence."""
+"""Errors whose cause is outside of the code, each with a sentence for the operator."""
 
 from __future__ import annotations
 

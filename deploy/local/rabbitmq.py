@@ -1,4 +1,4 @@
-"""A RabbitMQ node of our own beside whatever else runs on the machine: own name, ports, epmd, cookie and files.
+"""A RabbitMQ node of our own beside any other on the machine: own name, ports, epmd, cookie and files.
 
 The server comes from PATH or from where Debian's package puts it; `find_server` says where, `debian.install` gets it.
 """

@@ -1,4 +1,4 @@
-"""From the parts of an HTTP request to a valid command, with everything that is wrong told at once."""
+"""From the parts of an HTTP request to a valid command, or all of its errors at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every error that a caller can be told, as one tree.
+"""Every error that a request can be answered with, as one tree.
 
     BanksideError
     ├── MalformedJson                400  malformed_json

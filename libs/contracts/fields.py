@@ -311,7 +311,7 @@ WebUrl = Annotated[
 ]
 
 FilterId = Annotated[str, StringConstraints(pattern=r"^[!-~]{1,128}$")]
-"""An id to filter by: whatever an id may look like; one that none has finds nothing."""
+"""An id to filter by, in any form that ids have; one that no row has finds nothing."""
 UuidText = Annotated[
     str,
     StringConstraints(pattern=r"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$"),

@@ -25,7 +25,7 @@ from libs.handling.group_commit import GroupCommit, Write
 from libs.handling.parking import NeedsOperator
 from libs.handling.queries import check_handlers
 from libs.messaging.broker import Broker
-from libs.messaging.consumers import CommandConsumer
+from libs.messaging.command_consumer import CommandConsumer
 from libs.messaging.replier import Replier
 from libs.persistence import inbox
 from libs.persistence.engine import Database

@@ -20,7 +20,6 @@ from libs.contracts.sensitive import Sealer, open_payload, seal_payload
 from libs.contracts.table import operations_of
 from libs.handling.metrics import HANDLED_SECONDS
 from libs.messaging.broker import Broker
-from libs.messaging.consumers import QueryConsumer
 from libs.messaging.envelope import (
     Envelope,
     EnvelopeHead,
@@ -30,6 +29,7 @@ from libs.messaging.envelope import (
     raw,
     reply_context,
 )
+from libs.messaging.query_consumer import QueryConsumer
 from libs.messaging.replier import Replier
 from libs.persistence.availability import is_away
 from libs.runtime.process import Process

@@ -1,7 +1,7 @@
-"""Work that many ask for one by one and that is cheaper done together.
+"""Grouping single submissions into batches.
 
-What arrives while a batch is under way goes out together in the next one: an idle system acts at once, a busy one
-acts rarely and on much.
+A batch begins as soon as there is a submission; those that arrive while it is under way form the next one. So an idle
+system acts at once, and a busy one makes few calls with many items each.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ class Batcher(Generic[Item, Answer]):
     """Groups single submissions into calls of `run`, which answers each item, in order.
 
     Args:
-        run: takes 1 to `limit` items; what it raises, each of them gets.
-        limit: items in a call at most.
-        concurrency: calls under way at most.
-        waiting: items that may wait at most.
+        run: takes 1 to `limit` items; an exception that it raises is raised for each of them.
+        limit: the most items in a call.
+        concurrency: the most calls under way.
+        waiting: the most items that wait.
     """
 
     def __init__(

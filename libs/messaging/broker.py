@@ -23,19 +23,19 @@ from libs.messaging.session import Session
 __all__ = ["BROKER_ERRORS", "Broker", "Part", "Session"]
 
 HEARTBEAT_SECONDS = 5
-"""The broker gives back what a silent connection holds after two to three of these."""
+"""After two to three of these in silence the broker ends a connection and requeues its unacked deliveries."""
 CONNECT_SECONDS = 10
 RECONNECT_SECONDS = (0.1, 0.2, 0.5, 1.0)
 
 
 class Part(Protocol):
-    """Something that works on a connection."""
+    """A caller, consumer or publisher, which works on each session in turn."""
 
     async def attach(self, session: Session) -> None:
         """Begin to work on this session."""
 
     def detach(self) -> None:
-        """The session is gone: fail what waits on it."""
+        """The session ended: fail the requests that wait on it."""
 
 
 class Broker:
@@ -55,10 +55,10 @@ class Broker:
         self._parts.append(part)
 
     async def start(self, *, wait_seconds: float = 0) -> None:
-        """Connect, now that all parts are there, and keep connected until `open` is left.
+        """Connect, now that all parts are added, and stay connected until `open` is left.
 
         Args:
-            wait_seconds: wait up to this long for the first session; afterwards it goes on trying by itself.
+            wait_seconds: wait up to this long for the first session; connecting goes on in the background.
         """
         self._started.set()
         try:
@@ -79,7 +79,7 @@ class Broker:
     async def open(self) -> AsyncIterator[None]:
         """The life of the connection: it begins with `start` and ends with the body.
 
-        Entered first, so that what consumes is stopped and drained while there still is a connection.
+        Entered first, so that consumers are stopped and drained while there still is a connection.
         """
         keeper = asyncio.create_task(self._keep_connected(), name="broker")
         try:
@@ -113,7 +113,7 @@ class Broker:
             await asyncio.sleep(RECONNECT_SECONDS[min(failures, len(RECONNECT_SECONDS) - 1)])
 
     async def _one_session(self) -> bool:
-        """Connect, attach the parts, and stay until something is lost; true when it was whole."""
+        """Connect, attach the parts, and wait until the session is lost; false when the broker did not answer."""
         connection = await within(
             CONNECT_SECONDS,
             connect(self._url, self._name, heartbeat_seconds=HEARTBEAT_SECONDS),

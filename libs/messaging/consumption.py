@@ -1,4 +1,4 @@
-"""Being the consumer of a queue, from session to session: paused and resumed, and looked at for standstill."""
+"""The consumer of one queue, across sessions: it can be paused, and a stall is noticed."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ class Consumption:
 
     Args:
         has_dead_queue: its letters are counted for the metric.
-        works: whether the owner works on something that it took, and so legitimately makes no progress.
-        waits: whether something that was taken waits for anything else.
+        works: whether the owner is working on a message, so that a time without progress is legitimate.
+        waits: whether a message that was taken waits for something other than the owner's work.
         tend: called once a second on a live session, to `pause` or `resume`.
     """
 
@@ -89,11 +89,11 @@ class Consumption:
         self._moved = True
 
     def forget(self) -> None:
-        """The session is gone."""
+        """The session ended."""
         self._channel = None
 
     async def pause(self) -> None:
-        """Take nothing more, on this session and those that follow, until `resume`."""
+        """Cancel the consumer, on this session and those that follow, until `resume`."""
         self._paused = True
         CONSUMER_PAUSED.labels(self.queue).set(1)
         self._log.warning("consumer_paused", queue=self.queue)
@@ -107,7 +107,7 @@ class Consumption:
             await self._consume(self._channel)
 
     async def stop(self) -> None:
-        """Take nothing more from the queue; what was taken can still be acked."""
+        """Cancel the consumer for good; messages that were taken can still be acked."""
         self._stopped = True
         with contextlib.suppress(*BROKER_ERRORS):  # the session is lost, and with it the consumer
             await within(STOP_SECONDS, self._cancel(), name=f"cancel:{self.queue}")
@@ -130,8 +130,8 @@ class Consumption:
             await self._tend()
 
     async def is_stalled(self, channel: Channel) -> bool:
-        """No progress for `STALL_SECONDS` although something that was taken waits, or the queue has messages and none
-        of them is delivered to a consumer that has nothing in hand.
+        """No progress for `STALL_SECONDS`, although a message that was taken waits, or the queue has messages and the
+        consumer has none to work on.
         """
         if self._has_dead_queue:
             letters = await _ready(channel, dead_queue(self.queue))
@@ -148,6 +148,6 @@ class Consumption:
 
 
 async def _ready(channel: Channel, queue: str) -> int:
-    """Messages that wait in the queue itself."""
+    """Messages of the queue that are not delivered to a consumer."""
     found = await channel.queue_declare(queue, passive=True)
     return found.message_count or 0

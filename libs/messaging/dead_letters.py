@@ -1,7 +1,7 @@
-"""Dead letters: commands and events delivered too often or not to be read, kept by the broker until somebody decides.
+"""Dead letters: commands and events that were refused, kept by the broker until an operator decides.
 
-Looking takes letters from the front of a queue, holds them, and gives all of them back at once, which leaves a quorum
-queue in its order. Replaying publishes a copy, waits for the broker's word, and only then acks the letter: a crash
+Looking takes letters from the front of a queue and requeues all of them at once, which leaves a quorum queue in its
+order. Replaying publishes a copy, waits for the broker's confirm, and only then acks the letter: a crash
 in between leaves both, and every command has one effect however often it is delivered.
 """
 
@@ -126,7 +126,7 @@ class DeadLetters:
 
     @asynccontextmanager
     async def _taken(self, queue: str, limit: int) -> AsyncIterator[list[_Taken]]:
-        """Up to `limit` messages from the front; those not acked in the body are given back together."""
+        """Up to `limit` messages from the front; those not acked in the body are requeued together."""
         taken: list[_Taken] = []
         async with self._channel() as channel:
             try:

@@ -12,12 +12,12 @@ T = TypeVar("T")
 async def within(seconds: float, work: Coroutine[Any, Any, T], *, name: str) -> T:
     """The result of `work`.
 
-    For requests to the broker: when aiormq is cancelled in one, it waits for room in the connection's write queue,
-    which a connection that died never makes. `asyncio.timeout` would wait with it. The work that is left behind here
-    ends with its connection (`libs.messaging.connection`).
+    For work on a connection that may be dead: a library that is cancelled in it may first wait for the other side, as
+    aiormq does for the socket of a connection that it gives up; `asyncio.timeout` would wait with it. Work that goes
+    on after its cancellation ends with its connection.
 
     Raises:
-        TimeoutError: it took longer, was cancelled, and is left to itself.
+        TimeoutError: `work` took longer; it was cancelled and is not waited for.
     """
     task = asyncio.create_task(work, name=name)
     try:
@@ -39,6 +39,6 @@ def _leave(task: asyncio.Task[Any]) -> None:
 
 
 def _retrieve(task: asyncio.Task[Any]) -> None:
-    """Its error was answered by the deadline already; asyncio must not report it as forgotten."""
+    """Retrieve the error of work that is not waited for, which asyncio would report otherwise."""
     if not task.cancelled():
         task.exception()

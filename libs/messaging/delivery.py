@@ -13,7 +13,7 @@ from libs.messaging.publishing import Properties
 
 
 class Delivery:
-    """One message, to be acked, rejected or given back unless its consumer said `no_ack`. The first of these counts:
+    """One message, to be acked, rejected or requeued unless its consumer has `no_ack`. Only the first of these is sent:
     the broker would end a channel on which a message is settled twice.
     """
 
@@ -29,13 +29,13 @@ class Delivery:
         self._settled = False
 
     async def ack(self, *, multiple: bool = False, wait: bool = True) -> None:
-        """Done: the broker forgets it.
+        """Ack the message: the broker deletes it.
 
-        Like the others, it waits for no longer than its session lives.
+        As with `reject` and `requeue`, the wait ends with the session at the latest.
 
         Args:
-            multiple: and everything before it on its channel.
-            wait: until the bytes are with the socket. What is not waited for is still written in its order.
+            multiple: ack every message before it on its channel, too.
+            wait: return only when the socket has room again. The ack is written in its order either way.
 
         Raises:
             ChannelInvalidStateError, ConnectionError: it may be delivered again.
@@ -47,15 +47,15 @@ class Delivery:
             await self._channel.basic_ack(self._tag, multiple=multiple, wait=wait)
 
     async def reject(self) -> None:
-        """It goes to the dead queue. Raises as `ack` does."""
+        """Have the broker move the message to the dead queue. Raises as `ack` does."""
         if self._settled:
             return
         self._settled = True
         with session_loss_as_error():
             await self._channel.basic_reject(self._tag, requeue=False)
 
-    async def give_back(self) -> None:
-        """It goes back to its queue, for any consumer of it. Raises as `ack` does."""
+    async def requeue(self) -> None:
+        """Return the message to its queue, for any consumer of it. Raises as `ack` does."""
         if self._settled:
             return
         self._settled = True
@@ -69,7 +69,7 @@ OnDelivery = Callable[[Delivery], Coroutine[Any, Any, None]]
 async def consume(
     channel: Channel, queue: str, on_delivery: OnDelivery, *, no_ack: bool = False
 ) -> str:
-    """Hand over what the queue delivers, each in a task of its own that starts in the order of delivery.
+    """Consume a queue: `on_delivery` runs for each message, in a task of its own, started in the order of delivery.
 
     Returns the consumer's tag. Losing the channel cancels the tasks.
     """

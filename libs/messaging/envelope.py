@@ -1,9 +1,9 @@
-"""What travels: envelopes of commands and queries, and replies. JSON, sensitive fields sealed in both directions.
+"""Messages as they travel: envelopes of commands and queries, and replies. JSON, sensitive fields sealed.
 
 Fields that this release does not know are ignored, so that services of two releases understand each other while one is
 rolled out. A change that must not be ignored raises `VERSION`; an envelope of a later version is refused:
 
-| message | what becomes of it |
+| message | what is done |
 |---|---|
 | command | dead-lettered, logged and counted; replay it once every replica has the later release |
 | query | answered with `unavailable`, logged and counted |
@@ -30,11 +30,11 @@ class Envelope(msgspec.Struct, frozen=True, omit_defaults=True):
 
     Args:
         id: the command id, the same for every request under one Idempotency-Key.
-        message_id: of this one request, made by us: tells a second request from a redelivery, and names who
-            waits for the reply.
+        message_id: of this one request, made by its sender: a redelivery has the same, a second request another. The
+            reply is matched by it.
         request_id: for logs and the caller; the caller may have chosen it, so it proves nothing.
-        deadline: until when somebody waits, in Unix seconds.
-        version: of what a receiver must understand; see above.
+        deadline: until when the sender waits, in Unix seconds.
+        version: see above.
     """
 
     id: str

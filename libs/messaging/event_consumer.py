@@ -25,9 +25,9 @@ from libs.messaging.topology import declare_events, events_queue
 PREFETCH = 500
 BATCH = 256
 GATHER_SECONDS = 0.005
-"""How long a batch that is not full waits for more, at least."""
+"""A batch that is not full waits for further events at least so long."""
 APART_SECONDS = 0.04
-"""Such a batch begins so long after the one before: a tenth less of processor in the dispatcher under load."""
+"""Such a batch begins at least so long after the one before: a tenth less of processor in the dispatcher under load."""
 TEXT_LENGTH = 255
 GREATEST_SEQUENCE = 2**63 - 1
 
@@ -41,20 +41,20 @@ Returns the places, in the batch, of events that can never be recorded.
 
 
 class NotAnEvent(ValueError):
-    """The message cannot be understood; says why, without quoting it."""
+    """The message is not an event of this version; the text says why, without quoting the message."""
 
     reason = "unreadable"
 
 
 class NewerEvent(NotAnEvent):
-    """Only a later release understands the message: the `version` among its headers is above ours."""
+    """The `version` among the message's headers is above `VERSION`: only a later release understands it."""
 
     reason = "newer_version"
 
 
 def decode_event(message: Delivery) -> Event:
-    """What `EventPublisher` published. Of a type that this release does not know, and with further headers, too: the
-    emitter may be newer.
+    """The event that `EventPublisher` published. Types and headers that this release does not know are accepted, since
+    the emitter may be newer.
 
     Raises:
         NotAnEvent
@@ -93,10 +93,13 @@ def _text(name: str, value: object, *, may_be_empty: bool = False) -> str:
 class EventConsumer:
     """A part of the broker that hands every event to `record`, in their order, one batch at a time.
 
-    What cannot be understood is rejected to the dead queue. A lost session forgets what was not begun: it is
-    delivered again, as is what was recorded and not acked. While a batch takes longer than `HOLD_SECONDS` to be
-    recorded, as when the database is away, no other event is taken and none but the batch is held. What came back too
-    often is taken alone (`libs.messaging.poison`).
+    | event | what is done |
+    |---|---|
+    | not understood, or never to be recorded | rejected to the dead queue |
+    | taken and not yet in a batch when the session is lost | dropped here: the broker delivers it again |
+    | recorded and not acked when the session is lost | delivered again, recorded again with no further effect |
+    | waiting while a batch takes longer than `HOLD_SECONDS` to be recorded | requeued; the consumer pauses |
+    | redelivered too often | taken alone (`libs.messaging.poison`) |
     """
 
     def __init__(self, service: str, record: Record) -> None:
@@ -132,7 +135,7 @@ class EventConsumer:
         self._arrived.clear()
 
     async def stop(self, seconds: float) -> None:
-        """Take no more events; let the batch at hand be recorded and acked, for so long."""
+        """Take no more events; wait up to `seconds` for the current batch to be recorded and acked."""
         self._stopped = True
         self._arrived.clear()
         await self._consumption.stop()
@@ -171,7 +174,7 @@ class EventConsumer:
         elif since is not None and asyncio.get_running_loop().time() - since > HOLD_SECONDS:
             await self._consumption.pause()
             while self._arrived:
-                await self._settle(self._arrived.popleft().give_back())
+                await self._settle(self._arrived.popleft().requeue())
 
     async def _on_message(self, message: Delivery) -> None:
         if not self._stopped:
@@ -181,7 +184,7 @@ class EventConsumer:
                 self._full.set()
 
     async def _gather(self, *, until: float) -> None:
-        """Until there is a full batch, or this moment of the loop's clock."""
+        """Wait for a full batch, or until this time of the loop's clock."""
         try:
             async with asyncio.timeout_at(until):
                 await self._full.wait()

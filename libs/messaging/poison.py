@@ -1,8 +1,8 @@
-"""Messages that end the process that takes them, told from those that were in hand during an outage.
+"""Poison messages, which end every process that takes them, told apart from messages that an outage returned.
 
-A quorum queue counts how often a message came back: because its consumer died, and just as well because a session was
-lost or a consumer that could not record gave it back. Outages of ours must not count, and a poison message must not
-kill for ever. The rule:
+A quorum queue counts how often a message came back: because its consumer died, because a session was lost, or because
+a consumer that could not record requeued it. Our own outages must not count, and a poison message must not kill for
+ever. The rule:
 
 | came back | what a consumer does |
 |---|---|
@@ -10,10 +10,10 @@ kill for ever. The rule:
 | more often, a suspect | takes it alone: suspects one at a time, in random order |
 | `POISON_RETURNS` times | rejects it to the dead queue, unless this process took it before and so survived it |
 
-Between two deaths, some of the suspects that were in hand with a poison message are recorded, so that it is alone in
+Between two deaths, some of the suspects that were unacked beside a poison message are recorded, so that it is alone in
 the end. It ends after at most `POISON_RETURNS` deaths: 25 minutes when its process is started again after 30 s.
 An outage costs a message a return or two, since consumers that cannot record pause (`libs.messaging.consumption`) and
-hold nothing, however long it lasts and however many sessions are lost in it.
+have no unacked messages, however long it lasts and however many sessions are lost in it.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from libs.messaging.delivery import Delivery
 SUSPECT_RETURNS = 5
 POISON_RETURNS = 50
 SURVIVED = 10_000
-"""Suspects remembered at most: many more than are in hand at once."""
+"""The most suspects that are remembered: many more than are unacked at once."""
 GATHER_SECONDS = 0.1
 """How long the first suspect waits for others, so that the order can be random."""
 
 
 def returns_of(message: Delivery) -> int:
-    """How often the message came back to its queue. RabbitMQ 4.3 leaves out those that a consumer gave back."""
+    """How often the message came back to its queue. RabbitMQ 4.3 does not count requeueing by a consumer."""
     headers = message.properties.headers
     count = headers.get("x-delivery-count") if headers else None
     return count if isinstance(count, int) else 0

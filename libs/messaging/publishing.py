@@ -43,7 +43,7 @@ class Publisher:
 
         Args:
             wait_for_socket: without confirms, return only when the socket has room again. Otherwise the number of
-                messages under way is for the caller to bound.
+                messages under way is for the sender to bound.
 
         Raises:
             ConnectionError: the session ended; with confirms, the message may have arrived.

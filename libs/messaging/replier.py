@@ -1,4 +1,4 @@
-"""Sending replies: those for one process that are ready together travel together; one that decides travels alone."""
+"""Sending replies: in batches to each process, or singly and confirmed where something depends on the arrival."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ REPLY_SECONDS = 5.0
 REPLY_QUEUES = 1024
 BODY_BYTES = 1024 * 1024
 LARGEST_REPLY_BYTES = 12 * 1024 * 1024
-"""Below RabbitMQ's largest message (16 MiB), since what is beyond ends the session for all."""
+"""Below RabbitMQ's largest message (16 MiB), since a larger one ends the session."""
 
 
 class NotKnownWhetherRouted(Exception):
@@ -29,7 +29,7 @@ class NotKnownWhetherRouted(Exception):
 
 
 class Replier:
-    """A part of the broker that answers. A reply is worth sending once: a lost one is what deadlines are for."""
+    """A part of the broker that sends replies, each once: for a lost one, its caller has a deadline."""
 
     def __init__(self) -> None:
         self._unconfirmed: Publisher | None = None
@@ -53,9 +53,11 @@ class Replier:
             self._log.warning("reply_not_sent", command=reply.id, error=type(error).__name__)
 
     async def reply_confirmed(self, reply_to: str, reply: Reply, seconds: float) -> bool:
-        """Send a reply of whose arrival something depends; true when the queue of its caller took it in this time.
+        """Send a reply on whose arrival something depends.
 
-        False: certainly not, since there is no such queue or nothing was written.
+        Returns:
+            True: the queue of its caller took it in this time. False: certainly not, since there is no such queue or
+            nothing was written.
 
         Raises:
             NotKnownWhetherRouted: neither is certain.

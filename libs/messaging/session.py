@@ -1,8 +1,8 @@
-"""One connection's life, and what shows whether it still works.
+"""A session: one connection with its channels and consumers, watched until one of them is lost.
 
 A session is lost when its connection, one of its channels or one of its consumers is, when the broker does not answer a
-request within `ANSWER_SECONDS` (so a connection that cannot write is noticed within 15 s, in whichever direction it
-fails), and when one of its consumers stands still (`libs.messaging.consumption`). The broker then ends the connection,
+request within `ANSWER_SECONDS` (so a connection that fails in either direction is noticed within 15 s), and
+when one of its consumers stalls (`libs.messaging.consumption`). The broker then ends the connection,
 which ends every wait on it, and builds another session.
 """
 
@@ -23,8 +23,8 @@ from libs.messaging.publishing import Publisher
 TEND_SECONDS = 1.0
 TENDS_PER_PROBE = 5
 ANSWER_SECONDS = 10.0
-UNHEARD_SECONDS = 4.0
-"""Without an answer for so long, a probe is late: the session counts as not ready before it is lost."""
+LATE_SECONDS = 4.0
+"""A probe without an answer for so long is late: the session counts as not ready before it is lost."""
 
 
 class Watched(Protocol):
@@ -41,7 +41,7 @@ class Watched(Protocol):
         ...
 
     async def is_stalled(self, channel: Channel) -> bool:
-        """Whether it has made no progress for too long while messages waited."""
+        """Whether it made no progress for too long while messages waited."""
         ...
 
 
@@ -51,9 +51,9 @@ class Session:
         self._watched: list[Watched] = []
         loop = asyncio.get_running_loop()
         self._lost: asyncio.Future[str] = loop.create_future()
-        self._heard_at = loop.time()
+        self._answered_at = loop.time()
         self.is_dead = False
-        """The broker did not answer: it cannot be told of the end."""
+        """The broker did not answer: the connection is ended without a polite close."""
         self._log = structlog.get_logger("broker")
         connection.closing.add_done_callback(lambda _: self.lose("connection closed"))
 
@@ -81,20 +81,20 @@ class Session:
         return channel
 
     def watch(self, consumer: Watched) -> None:
-        """Have a consumer looked after as long as the session lives."""
+        """Watch a consumer as long as the session lives."""
         self._watched.append(consumer)
 
     def check(self) -> None:
         """Readiness: raises ConnectionError when the broker does not answer or a consumer does not consume."""
-        if asyncio.get_running_loop().time() - self._heard_at > (
-            TEND_SECONDS * TENDS_PER_PROBE + UNHEARD_SECONDS
+        if asyncio.get_running_loop().time() - self._answered_at > (
+            TEND_SECONDS * TENDS_PER_PROBE + LATE_SECONDS
         ):
             raise ConnectionError("the broker does not answer")
         for consumer in self._watched:
             consumer.check()
 
     async def watch_until_lost(self) -> None:
-        """Look after the session until it is lost; a fault in here ends it as well."""
+        """Probe the session until it is lost; a fault in here ends it as well."""
         try:
             probes = await within(ANSWER_SECONDS, self.channel(), name="open-probes")
             for round_ in itertools.count(1):
@@ -112,7 +112,7 @@ class Session:
 
     async def _probe(self, channel: Channel) -> None:
         await within(ANSWER_SECONDS, channel.basic_qos(prefetch_count=1), name="probe")
-        self._heard_at = asyncio.get_running_loop().time()
+        self._answered_at = asyncio.get_running_loop().time()
         for consumer in self._watched:
             stalled = await within(
                 ANSWER_SECONDS, consumer.is_stalled(channel), name=f"look:{consumer.queue}"

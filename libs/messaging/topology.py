@@ -1,4 +1,4 @@
-"""Exchanges and queues, read off the table. Declaring them again changes nothing."""
+"""Exchanges and queues, derived from the table of operations. Declaring them again changes nothing."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ EVENT_CONSUMERS = ("webhook_dispatcher",)
 """Services that take every event."""
 
 QUERY_TTL_SECONDS = 25
-"""A query older than the gateway's longest deadline has nobody waiting for it."""
+"""The gateway's longest deadline: the caller of an older query has been answered."""
 QUERY_QUEUE_LENGTH = 10_000
 NO_DELIVERY_LIMIT = 1_000_000_000
-"""RabbitMQ 4 has a limit of its own (20) unless another is declared. It would count what is no fault of a message: an
-outage in which sessions are lost, and each look at a dead letter. Consumers end poison messages themselves
+"""RabbitMQ 4 has a limit of its own (20) unless another is declared. It would count returns that are no fault of the
+message: lost sessions, and each look at a dead letter. Consumers end poison messages themselves
 (`libs.messaging.poison`).
 """
 

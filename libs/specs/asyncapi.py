@@ -214,7 +214,7 @@ def _reply(row: Operation, data: Schema) -> Schema:
 def _replies() -> Schema:
     return {
         "name": REPLIES,
-        "summary": "Replies to whatever was asked, matched by their ids.",
+        "summary": "Replies to commands and queries, matched by their ids.",
         "payload": _batch({"$ref": REF.format(model="Reply")}, REPLY_BATCH),
     }
 

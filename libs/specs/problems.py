@@ -102,7 +102,7 @@ COMPONENTS: dict[str, Schema] = {
 
 
 def errors_of(operation: Operation) -> list[type[e.BanksideError]]:
-    """Every error that a caller of the operation may be told."""
+    """Every error that the operation may answer with."""
     found: list[type[e.BanksideError]] = [*ALWAYS, *operation.errors]
     if operation.takes_body:
         found += WITH_BODY

@@ -1,8 +1,8 @@
-"""Letting a verified request in once: its nonce is recorded and its rate counted, for many requests in one statement.
+"""Admission of verified requests, each once: nonces are recorded and rates counted, many requests in one statement.
 
 The statement is one transaction over all gateway processes' table, so of two equal requests that race on two
 processes exactly one passes, and rates are exact. GCRA with a burst of one minute's amount. A timestamp that has no
-partition of nonces (`nonce_partitions.py`) is refused, since a replay could not be told from the first request.
+partition of nonces (`nonce_partitions.py`) is refused, since a replay would look like the first request.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ _ADMIT = """
 
 
 class Ask(NamedTuple):
-    """One request that wants in. Hashable: the same nonce twice in one batch is one nonce."""
+    """One request to be admitted. Hashable: the same nonce twice in one batch is one nonce."""
 
     credential_id: int
     timestamp: int

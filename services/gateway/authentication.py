@@ -22,8 +22,7 @@ from libs.contracts.errors import (
     UnknownSubscriptionKey,
 )
 from libs.signing.request import body_digest, canonical_string, matches
-from services.gateway.credentials import Credentials
-from services.gateway.model import Credential
+from services.gateway.credentials import Credential, Credentials
 
 HEADERS = ("X-API-SIGNATURE", "X-API-TIMESTAMP", "X-API-NONCE", "X-API-SUBSCRIPTION-KEY")
 
@@ -33,7 +32,7 @@ _FORMS = {
     "X-API-NONCE": re.compile(r"[A-Za-z0-9_-]{16,128}"),
     "X-API-SUBSCRIPTION-KEY": re.compile(r"sub_[A-Za-z0-9]{22,64}"),
 }
-_NOBODYS_SECRET = secrets.token_bytes(32)
+_UNKNOWN_KEY_SECRET = secrets.token_bytes(32)
 """Signs for keys that are not known, so that an unknown key costs the work of a known one."""
 
 
@@ -76,7 +75,7 @@ class Authentication:
 
     Args:
         clock: seconds since 1970; the window is around it.
-        show_canonical: tell the caller what was signed here when a signature does not match; not in production.
+        show_canonical: have `InvalidSignature` show the canonical string that was expected; not in production.
     """
 
     def __init__(
@@ -108,7 +107,7 @@ class Authentication:
         now = self._clock()
         at = datetime.fromtimestamp(now, UTC)
         if credential is None or not credential.is_active(at):
-            matches(_NOBODYS_SECRET, canonical, signature)
+            matches(_UNKNOWN_KEY_SECRET, canonical, signature)
             raise UnknownSubscriptionKey
         if abs(now - int(timestamp)) > self._window_seconds:
             raise TimestampOutOfWindow(extra={"server_time": int(now)})
@@ -127,5 +126,5 @@ class Authentication:
 
 
 def _signed_with(credential: Credential, at: datetime, canonical: bytes, signature: str) -> bool:
-    # Every secret is tried, so that the time does not tell which one it was.
+    # Every secret is tried, so that the time does not show which of them matched.
     return any([matches(secret, canonical, signature) for secret in credential.secrets(at)])  # noqa: C419

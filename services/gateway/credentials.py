@@ -1,10 +1,13 @@
-"""Subscription keys, loaded together when many are asked for and kept for a second.
+"""Subscription keys: read in batches, and cached for a second.
 
-A new key works at once, since what is not known is always looked up; a revoked or changed one is seen within
-`FRESH_SECONDS` in every gateway process.
+A new key works at once, since unknown keys are not cached; a revoked or changed one is seen within `FRESH_SECONDS` in
+every gateway process.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
 
 from cachetools import TTLCache
 from sqlalchemy import Text, any_, bindparam, select
@@ -14,7 +17,6 @@ from libs.contracts.principal import Family, Principal, Scope
 from libs.messaging.batching import Batcher
 from libs.persistence.engine import Database
 from libs.persistence.sealing import CannotOpen, Keyring
-from services.gateway.model import Credential
 from services.gateway.tables import credentials, tenants
 
 FRESH_SECONDS = 1.0
@@ -31,6 +33,30 @@ _BY_KEY = (
 def secret_context(subscription_key: str) -> str:
     """What a sealed secret is bound to."""
     return f"credential/{subscription_key}"
+
+
+@dataclass(frozen=True, slots=True)
+class Credential:
+    """A subscription key. Whether it is active is checked again when a nonce is recorded."""
+
+    id: int
+    principal: Principal
+    scopes: frozenset[Scope]
+    secret: bytes = field(repr=False)
+    previous_secret: bytes | None = field(repr=False)
+    previous_secret_expires_at: datetime | None
+    expires_at: datetime | None
+    revoked_at: datetime | None
+
+    def is_active(self, at: datetime) -> bool:
+        return self.revoked_at is None and (self.expires_at is None or at < self.expires_at)
+
+    def secrets(self, at: datetime) -> tuple[bytes, ...]:
+        """The secrets that may sign at this time: one, or two while a rotation overlaps."""
+        expires = self.previous_secret_expires_at
+        if self.previous_secret is not None and expires is not None and at < expires:
+            return (self.secret, self.previous_secret)
+        return (self.secret,)
 
 
 class Credentials:

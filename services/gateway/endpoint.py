@@ -1,4 +1,4 @@
-"""The way of a request through the gateway, in the order of the interface (§1).
+"""The steps of a request through the gateway, in the order of the interface (§1).
 
 route ─▶ size ─▶ credentials ─▶ rate ─▶ family, scope ─▶ media type, JSON, validation ─▶ command or query ─▶ reply
 """
@@ -38,8 +38,8 @@ from libs.persistence.sealing import LookupKey
 from libs.runtime.process import Misconfigured
 from services.gateway.admission import Admission
 from services.gateway.authentication import Authentication
+from services.gateway.credentials import Credential
 from services.gateway.failures import Failures, counted_as
-from services.gateway.model import Credential
 from services.gateway.requests import (
     Network,
     address_of,
@@ -232,7 +232,7 @@ class Endpoints:
 def _bind(
     operation: Operation, request: web.Request, body: bytes, errors: list[ErrorDetail]
 ) -> Command:
-    """The request's command, with what is wrong in its headers and its values told together."""
+    """The command of a request. Raises Invalid with the errors of its headers and its values together."""
     headers: dict[str, str] = {}
     for _, name in operation.headers:
         sent = request.headers.getall(name, [])

@@ -17,7 +17,7 @@ class Settings(MessagingSettings):
     port: int = Field(default=8080, ge=1, le=65535)
     processes: int = Field(default=1, ge=1, le=64)
     deadline_seconds: float = Field(default=25, gt=4, le=QUERY_TTL_SECONDS)
-    """A caller is answered within this time, whatever happens behind the gateway."""
+    """Every caller is answered within this time."""
     body_seconds: float = Field(default=10, gt=0, le=60)
     """A body that has not arrived after this time is a 408."""
     timestamp_window_seconds: int = Field(default=300, ge=1, le=900)

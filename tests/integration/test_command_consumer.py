@@ -19,9 +19,9 @@ from libs.contracts.accounts import ListCustomerAccounts
 from libs.contracts.errors import Unavailable
 from libs.contracts.exact_json import encode
 from libs.contracts.ledger_read_operations import LIST_CUSTOMER_ACCOUNTS
-from libs.messaging import consumers, consumption, poison, session
+from libs.messaging import command_consumer, consumption, poison, session
 from libs.messaging.broker import Broker
-from libs.messaging.consumers import CommandConsumer
+from libs.messaging.command_consumer import CommandConsumer
 from libs.messaging.envelope import VERSION, Envelope
 from libs.messaging.metrics import CONSUMER_RESTARTS, DEAD_LETTERS, MESSAGES_REFUSED
 from libs.messaging.topology import commands_queue, dead_queue, declare_service, queries_queue
@@ -69,7 +69,7 @@ def _quickly_watched(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(session, "TEND_SECONDS", 0.1)
     monkeypatch.setattr(session, "TENDS_PER_PROBE", 2)
     monkeypatch.setattr(consumption, "STALL_SECONDS", 1.0)
-    monkeypatch.setattr(consumers, "HOLD_SECONDS", HOLD_SECONDS)
+    monkeypatch.setattr(command_consumer, "HOLD_SECONDS", HOLD_SECONDS)
 
 
 @asynccontextmanager
@@ -200,7 +200,7 @@ async def kill_with_all_in_hand(environment: Environment, count: int, times: int
 async def test_a_command_that_ended_every_process_that_took_it_is_dead_lettered(
     fresh_environment: Environment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(consumers, "SUSPECT_RETURNS", 2)
+    monkeypatch.setattr(command_consumer, "SUSPECT_RETURNS", 2)
     monkeypatch.setattr(poison, "POISON_RETURNS", 3)
     inbox = Inbox()
     refused = value_of(MESSAGES_REFUSED.labels(QUEUE, "poison"))
@@ -224,7 +224,7 @@ async def tells(queue: str, letters: int) -> bool:
 async def test_what_came_back_often_is_taken_alone_and_in_random_order(
     fresh_environment: Environment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(consumers, "SUSPECT_RETURNS", 1)
+    monkeypatch.setattr(command_consumer, "SUSPECT_RETURNS", 1)
     inbox = Inbox()
     async with a_channel(fresh_environment) as channel:
         ids = await publish(channel, 20)

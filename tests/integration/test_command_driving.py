@@ -26,7 +26,7 @@ from libs.contracts.principal import Family, Principal
 from libs.contracts.result import Result
 from libs.handling.commands import Drive
 from libs.messaging.caller import Caller
-from libs.messaging.consumers import COMMAND_PREFETCH
+from libs.messaging.command_consumer import COMMAND_PREFETCH
 from libs.messaging.envelope import Envelope, Reply, encode
 from libs.messaging.topology import COMMANDS, dead_queue, declare_service
 from libs.persistence.engine import Database

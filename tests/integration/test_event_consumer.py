@@ -108,7 +108,7 @@ def quickly_watched(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(session, "TEND_SECONDS", 0.1)
     monkeypatch.setattr(session, "TENDS_PER_PROBE", 1)
     monkeypatch.setattr(session, "ANSWER_SECONDS", 2.0)
-    monkeypatch.setattr(session, "UNHEARD_SECONDS", 1.0)
+    monkeypatch.setattr(session, "LATE_SECONDS", 1.0)
     monkeypatch.setattr(consumption, "STALL_SECONDS", 1.0)
 
 

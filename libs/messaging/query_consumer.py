@@ -1,0 +1,109 @@
+"""Consuming queries, which are acked as soon as there is capacity to answer them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from functools import partial
+from typing import Any
+
+import structlog
+
+from libs.messaging.broker_errors import BROKER_ERRORS
+from libs.messaging.consumption import Consumption
+from libs.messaging.delivery import Delivery
+from libs.messaging.envelope import (
+    Envelope,
+    EnvelopeHead,
+    NewerEnvelope,
+    NotAnEnvelope,
+    decode_queries,
+)
+from libs.messaging.metrics import MESSAGES_REFUSED
+from libs.messaging.session import Session
+from libs.messaging.topology import declare_service, queries_queue
+
+QUERY_PREFETCH = 16
+QUERIES_AT_ONCE = 256
+
+Answer = Callable[[Envelope, str | None], Coroutine[Any, Any, None]]
+Refuse = Callable[[EnvelopeHead, str | None], Coroutine[Any, Any, None]]
+"""Answers an envelope that only a later release understands."""
+
+
+class QueryConsumer:
+    """A part of the broker that answers queries, at most `QUERIES_AT_ONCE` at a time."""
+
+    def __init__(self, service: str, answer: Answer, refuse: Refuse) -> None:
+        self._answer = answer
+        self._refuse = refuse
+        self._queue = queries_queue(service)
+        self._consumption = Consumption(
+            self._queue,
+            partial(declare_service, service=service),
+            QUERY_PREFETCH,
+            self._on_message,
+            has_dead_queue=False,
+            works=lambda: self._taken > 0,
+            waits=lambda: self._taken > 0,
+        )
+        self._taken = 0
+        self._capacity = asyncio.Semaphore(QUERIES_AT_ONCE)
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._log = structlog.get_logger("queries")
+
+    async def attach(self, session: Session) -> None:
+        await self._consumption.start(session)
+
+    def detach(self) -> None:
+        self._consumption.forget()
+
+    async def stop(self, seconds: float) -> None:
+        """Take no more queries; let what is being answered finish, for so long; cancel the rest."""
+        await self._consumption.stop()
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=seconds)
+        for task in self._tasks:
+            task.cancel()
+
+    async def _on_message(self, message: Delivery) -> None:
+        self._taken += 1
+        try:
+            await self._take(message)
+        finally:
+            self._taken -= 1
+            self._consumption.moved()
+
+    async def _take(self, message: Delivery) -> None:
+        reply_to = message.properties.reply_to
+        try:
+            envelopes = decode_queries(message.body)
+            for envelope in envelopes:
+                await self._capacity.acquire()
+                self._begin(self._answer(envelope, reply_to), f"query:{envelope.operation}")
+        except NewerEnvelope as error:
+            self._log.error("envelope_of_a_later_release", cause=str(error))
+            MESSAGES_REFUSED.labels(self._queue, "newer_version").inc()
+            for head in error.heads:
+                await self._capacity.acquire()
+                self._begin(self._refuse(head, reply_to), "query:refused")
+        except NotAnEnvelope as error:
+            self._log.error("not_an_envelope", cause=str(error), bytes=len(message.body))
+            MESSAGES_REFUSED.labels(self._queue, "unreadable").inc()
+        try:
+            await message.ack(wait=False)
+        except BROKER_ERRORS as error:
+            self._log.warning("ack_lost", error=type(error).__name__)
+
+    def _begin(self, answering: Coroutine[Any, Any, None], name: str) -> None:
+        """Begin an answer, for which `_capacity` was acquired."""
+        task = asyncio.create_task(answering, name=name)
+        self._tasks.add(task)
+        task.add_done_callback(self._answered)
+
+    def _answered(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        self._capacity.release()
+        self._consumption.moved()
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._log.error("query_died", task=task.get_name(), exc_info=error)
