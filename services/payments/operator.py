@@ -1,4 +1,4 @@
-"""`bankside wires …`: wires of every customer, and those whose outcome somebody has to decide."""
+"""`bankside wires …`: wires of all customers, and decisions on wires whose outcome is not known."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def resolve(
     Args:
         transaction_id: The wire.
         decision: What the bank did with it.
-        reason: Whence this is known; needed with --as.
+        reason: How this is known; needed with --as.
         yes: Do not ask.
         json: Print one JSON document; needs --yes.
     """

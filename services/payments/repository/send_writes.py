@@ -144,7 +144,7 @@ async def _record_alone(database: Database, record: Held[WireRecord]) -> WireRec
 
 
 async def _standing(database: Database, record: Held[WireRecord]) -> WireRecord:
-    """The wire, which has moved on without the command. What contradicts it is kept for reconciliation."""
+    """The wire, which has moved on without the command. A contradiction is stored for reconciliation."""
     async with inbox.fenced(database, record.command) as connection:
         standing = (await wires.lock(connection, [record.command_id]))[record.command_id]
         if standing.was_accepted != record.value.was_accepted:

@@ -42,7 +42,7 @@ async def test_a_wire_is_sent_and_followed_to_its_completion(desk: Desk) -> None
     assert [step["state"] for step in data["history"]] == states
 
 
-async def test_a_return_after_completion_is_told_with_its_reason(desk: Desk) -> None:
+async def test_a_return_after_completion_has_its_reason(desk: Desk) -> None:
     transaction_id = (await desk.send())["transaction_id"]
     desk.core.tell("completed", transaction_id)
     desk.core.tell("returned", transaction_id, "account_of_beneficiary_closed")
@@ -54,7 +54,7 @@ async def test_a_return_after_completion_is_told_with_its_reason(desk: Desk) -> 
 
 
 @pytest.mark.parametrize(
-    ("condition", "told"),
+    ("condition", "error"),
     [
         ({"restricted": True}, e.AccountRestricted),
         ({"closed": True}, e.AccountClosed),
@@ -62,18 +62,18 @@ async def test_a_return_after_completion_is_told_with_its_reason(desk: Desk) -> 
     ],
     ids=["restricted", "closed", "short"],
 )
-async def test_a_refusal_is_told_as_the_bank_says_it(
-    desk: Desk, condition: dict[str, Any], told: type[e.BanksideError]
+async def test_a_refusal_is_answered_by_the_banks_reason(
+    desk: Desk, condition: dict[str, Any], error: type[e.BanksideError]
 ) -> None:
     for name, value in condition.items():
         setattr(desk.core.accounts["acc_1"], name, value)
     transaction_id = str(uuid.uuid4())
 
-    with pytest.raises(told):
+    with pytest.raises(error):
         await desk.send(command_id=transaction_id)
 
     rejected = await desk.get(transaction_id)
-    assert (rejected["state"], rejected["reason"]) == ("rejected", told.code)
+    assert (rejected["state"], rejected["reason"]) == ("rejected", error.code)
     assert not desk.core.executed
     await desk.has_events(transaction_id, "created", "rejected")
 
@@ -98,7 +98,7 @@ async def test_an_external_account_that_the_bank_does_not_have_linked_is_not_lin
 
 
 @pytest.mark.parametrize(
-    ("changes", "told"),
+    ("changes", "error"),
     [
         ({"sending_account_id": "acc_nobody"}, e.NotFound),
         ({"sending_account_id": "acc_2"}, e.NotFound),
@@ -109,15 +109,15 @@ async def test_an_external_account_that_the_bank_does_not_have_linked_is_not_lin
         ({"sending_account_id": "acc_2", "external_account_id": "ext_2"}, e.NotFound),
     ],
 )
-async def test_what_belongs_to_somebody_else_does_not_exist(
-    desk: Desk, changes: dict[str, str], told: type[e.BanksideError]
+async def test_accounts_of_another_customer_do_not_exist(
+    desk: Desk, changes: dict[str, str], error: type[e.BanksideError]
 ) -> None:
     for number, other in (("2", C_2), ("3", C_3)):
         desk.fund(f"acc_{number}", Decimal(100), other)
         desk.owned[f"ext_{number}"] = other
         desk.core.linked.add(f"ext_{number}")
 
-    with pytest.raises(told):
+    with pytest.raises(error):
         await desk.send(wire(**changes))
 
     assert not desk.core.received["send_wire"]
@@ -214,7 +214,7 @@ async def test_without_onboarding_a_wire_is_unavailable_and_its_key_is_not_burne
     assert desk.core.executed == {transaction_id: 1}
 
 
-async def test_what_breaks_in_onboarding_does_not_end_a_wire_whose_sender_was_told_it_is_pending(
+async def test_a_fault_of_onboarding_does_not_end_a_wire_whose_sender_was_answered_504(
     desk: Desk,
 ) -> None:
     account = f"acc_{uuid.uuid4().hex}"
@@ -272,7 +272,7 @@ async def test_a_wire_that_the_bank_took_and_later_rejected_was_accepted(desk: D
         return desk.core.executed[transaction_id] == 1
 
     await desk.until("the bank has it", taken)
-    desk.core.events.clear()  # of its submission nothing was told
+    desk.core.events.clear()  # no report of its submission
     desk.core.tell("rejected", transaction_id, "no_such_beneficiary")
     rejected = await desk.has_state(transaction_id, "rejected")
     sent = await sending

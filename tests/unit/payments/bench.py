@@ -1,6 +1,6 @@
 """The handlers of payments in the test's own process: a real database, a real HTTP client, a bank of the test's own.
 
-Nothing sweeps, tails or answers here: a test drives what it wants driven, and knows that nobody else does.
+There is no sweeper, feed tail or outbox relay: each drive is one that the test makes.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ COMMAND = SendWire(
 )
 
 
-class OwnedByWhoeverAsks:
+class EveryAccountIsOwned:
     """See `ports.Ownership`."""
 
     async def require_account(self, principal: Principal, account_id: str, deadline: float) -> None:
@@ -138,7 +138,7 @@ class Bench:
     ) -> Result:
         """One drive of a send."""
         handler = SendWireHandler(
-            OwnedByWhoeverAsks(), bank or self.bank, lease_seconds=lease_seconds
+            EveryAccountIsOwned(), bank or self.bank, lease_seconds=lease_seconds
         )
         return await handler(self._drive(leased, MINE, attempt), COMMAND)
 
@@ -158,8 +158,8 @@ class Bench:
         async with inbox.fenced(self.database, leased) as connection:
             await inbox.postpone(connection, leased, seconds=3600, error="outcome_pending")
 
-    async def hear(self) -> None:
-        """What the bank's feed has, recorded as its tail does."""
+    async def apply_feed(self) -> None:
+        """Apply all entries of the bank's feed, as its tail does."""
         record = await feed.prepare(await self.feed.fetch(0, 500))
         async with self.database.transaction() as connection:
             await record(connection)

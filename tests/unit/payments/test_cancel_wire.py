@@ -90,7 +90,7 @@ async def test_a_send_that_is_no_wire_yet_is_waited_for_by_its_own_customer_alon
 
 
 @pytest.mark.parametrize("stranger", STRANGERS, ids=["another customer", "another tenant"])
-async def test_a_send_of_somebody_else_that_is_no_wire_yet_does_not_exist(
+async def test_a_send_of_another_customer_that_is_no_wire_yet_does_not_exist(
     bench: Bench, stranger: Principal
 ) -> None:
     send = await bench.accepted()

@@ -1,4 +1,4 @@
-"""What the bank's feed reports, however it is written."""
+"""Entries of the bank's feed, in every form that they may have."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def entry(kind: str, about: Leased | None, **more: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("reason", "kept"),
+    ("reason", "stored"),
     [
         ("no\x00such\u0007thing", "no?such?thing"),
         ("two\nlines", "two?lines"),
@@ -38,7 +38,7 @@ def entry(kind: str, about: Leased | None, **more: Any) -> dict[str, Any]:
     ids=["control characters", "lines", "long", "empty", "none"],
 )
 async def test_a_reason_that_cannot_be_stored_does_not_stop_the_news_of_others(
-    bench: Bench, reason: str | None, kept: str | None
+    bench: Bench, reason: str | None, stored: str | None
 ) -> None:
     rejected = await bench.wire(WireState.SUBMITTED)
     completed = await bench.wire(WireState.SUBMITTED)
@@ -47,10 +47,10 @@ async def test_a_reason_that_cannot_be_stored_does_not_stop_the_news_of_others(
         entry("wire.completed", completed),
     ]
 
-    await bench.hear()
+    await bench.apply_feed()
 
     wire = await bench.found(rejected)
-    assert (wire.state, wire.reason) == (WireState.REJECTED, kept)
+    assert (wire.state, wire.reason) == (WireState.REJECTED, stored)
     assert (await bench.found(completed)).state is WireState.COMPLETED
 
 
@@ -61,7 +61,7 @@ async def test_an_entry_without_a_wire_is_passed_over(bench: Bench, kind: str) -
     del nameless["transaction_id"]
     bench.core.events = [entry(kind, None), nameless, entry("wire.completed", completed)]
 
-    await bench.hear()
+    await bench.apply_feed()
 
     assert (await bench.found(completed)).state is WireState.COMPLETED
 
@@ -71,7 +71,7 @@ async def test_a_moment_without_a_zone_is_utc(bench: Bench) -> None:
     moment = "2046-01-31T12:00:00"
     bench.core.events = [entry("wire.completed", completed, occurred_at=moment)]
 
-    await bench.hear()
+    await bench.apply_feed()
 
     wire = await bench.found(completed)
     assert wire.state is WireState.COMPLETED

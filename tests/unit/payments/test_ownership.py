@@ -117,7 +117,7 @@ async def test_a_crowd_that_wants_to_know_the_same_asks_once() -> None:
     assert onboarding.asked.total() == 1
 
 
-async def test_an_onboarding_that_is_away_is_told_to_all_who_asked_at_once() -> None:
+async def test_all_concurrent_requests_fail_when_onboarding_is_away() -> None:
     onboarding = Onboarding(failure=Unavailable())
     onboarding.may_answer.clear()
     asked = ownership(onboarding)
@@ -184,7 +184,7 @@ async def test_a_reply_that_makes_no_sense_is_unavailable() -> None:
         await asked.require_account(MINE, "acc_1", time.time() + 5)
 
 
-async def test_a_no_to_what_was_asked_is_told_as_it_is() -> None:
+async def test_a_negative_answer_reaches_the_caller() -> None:
     asked = ownership(Onboarding(failure=InvalidState()))
 
     with pytest.raises(InvalidState):

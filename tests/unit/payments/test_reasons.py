@@ -1,4 +1,4 @@
-"""Why a wire is in its state, whoever gave the reason."""
+"""The reasons of a wire's states."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ def test_a_reason_is_one_line_that_can_be_stored(given_reason: str, stored: str)
 
 
 @given(st.text(max_size=600))
-def test_whatever_is_given_what_is_kept_is_short_and_printable(reason: str) -> None:
-    kept = one_line(reason)
+def test_any_text_becomes_short_and_printable(reason: str) -> None:
+    stored = one_line(reason)
 
-    assert len(kept) == min(len(reason), LONGEST_REASON)
-    assert kept.isprintable()
-    assert one_line(kept) == kept
+    assert len(stored) == min(len(reason), LONGEST_REASON)
+    assert stored.isprintable()
+    assert one_line(stored) == stored

@@ -149,7 +149,7 @@ async def test_a_wire_that_moved_on_amid_a_group_stays_as_it_is(bench: Bench) ->
     assert [await written(bench, send) for send in sends] == [(1, 2, 2), (1, 3, 3), (1, 2, 2)]
 
 
-async def test_a_wire_that_somebody_holds_is_waited_for_by_itself_alone(bench: Bench) -> None:
+async def test_a_locked_wire_delays_only_its_own_record(bench: Bench) -> None:
     sends = [await bench.wire(first_sent_seconds_ago=1) for _ in range(3)]
     versions = [submitted(send, await bench.found(send)) for send in sends]
 

@@ -64,24 +64,24 @@ def test_a_transition_that_is_not_in_the_table_is_refused() -> None:
         states.advance(in_state(State.CANCELED), State.SUBMITTED, at=T0)
 
 
-def test_each_state_is_told_by_an_event_of_the_table() -> None:
+def test_each_state_has_an_event_of_the_table() -> None:
     assert set(states.EVENTS) == set(State)
     assert set(states.EVENTS.values()) == {
         name for name, event in EVENT_TYPES.items() if event.emitter == "payments"
     }
 
 
-@pytest.mark.parametrize("news", [State.COMPLETED, State.REJECTED])
-def test_news_of_a_wire_that_is_still_pending_record_its_acceptance_first(news: State) -> None:
-    versions = states.apply_report(wire(), news, at=T0 + timedelta(seconds=3), reason="so")
+@pytest.mark.parametrize("reported", [State.COMPLETED, State.REJECTED])
+def test_a_report_about_a_pending_wire_records_its_acceptance_first(reported: State) -> None:
+    versions = states.apply_report(wire(), reported, at=T0 + timedelta(seconds=3), reason="so")
 
-    assert [version.state for version in versions] == [State.SUBMITTED, news]
+    assert [version.state for version in versions] == [State.SUBMITTED, reported]
     assert [version.sequence for version in versions] == [2, 3]
     assert [version.reason for version in versions] == [None, "so"]
     assert versions[-1].was_accepted
 
 
-def test_what_is_known_is_no_news() -> None:
+def test_a_report_of_a_state_that_the_wire_has_been_in_changes_nothing() -> None:
     completed = in_state(State.SUBMITTED, State.COMPLETED)
 
     assert states.apply_report(completed, State.SUBMITTED, at=T0) == []
@@ -89,7 +89,7 @@ def test_what_is_known_is_no_news() -> None:
 
 
 @pytest.mark.parametrize(
-    ("history", "news"),
+    ("history", "reported"),
     [
         ((State.CANCELED,), State.SUBMITTED),
         ((State.REJECTED,), State.COMPLETED),
@@ -97,11 +97,11 @@ def test_what_is_known_is_no_news() -> None:
         ((State.SUBMITTED, State.COMPLETED), State.REJECTED),
     ],
 )
-def test_news_that_contradict_what_is_known_are_refused(
-    history: tuple[State, ...], news: State
+def test_a_report_that_contradicts_the_history_is_refused(
+    history: tuple[State, ...], reported: State
 ) -> None:
     with pytest.raises(states.IllegalTransition):
-        states.apply_report(in_state(*history), news, at=T0)
+        states.apply_report(in_state(*history), reported, at=T0)
 
 
 def test_a_refused_wire_was_not_accepted_and_one_rejected_later_was() -> None:
@@ -110,11 +110,11 @@ def test_a_refused_wire_was_not_accepted_and_one_rejected_later_was() -> None:
 
 
 @given(st.lists(st.tuples(st.sampled_from(State), st.integers(-1000, 1000)), max_size=12))
-def test_whatever_is_heard_in_whatever_order_the_history_is_a_way_through_the_table(
-    news: list[tuple[State, int]],
+def test_reports_in_any_order_leave_a_history_of_allowed_transitions(
+    reports: list[tuple[State, int]],
 ) -> None:
     current = wire()
-    for state, seconds in news:
+    for state, seconds in reports:
         try:
             versions = states.apply_report(current, state, at=T0 + timedelta(seconds=seconds))
         except states.IllegalTransition:

@@ -1,4 +1,4 @@
-"""What core banking's word on a wire means to its sender."""
+"""The answer to the sender of a wire, by core banking's decision."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.unit.payments.test_states import T0, wire
         (Reason.PROVIDER_REFUSED, "not_found", e.ProviderRefused),
     ],
 )
-def test_a_refusal_is_told_by_its_reason(
+def test_a_refusal_is_answered_by_its_reason(
     reason: Reason, code: str, error: type[e.BanksideError]
 ) -> None:
     refused = states.advance(
@@ -34,14 +34,14 @@ def test_a_refusal_is_told_by_its_reason(
         verdict_reply(refused)
 
 
-def test_an_operators_word_is_told_as_a_refusal() -> None:
+def test_an_operators_rejection_is_answered_as_a_refusal() -> None:
     refused = states.advance(wire(), WireState.REJECTED, at=T0, reason="The bank said so by phone.")
 
     with pytest.raises(e.ProviderRefused):
         verdict_reply(refused)
 
 
-def test_an_accepted_wire_was_accepted_whatever_became_of_it() -> None:
+def test_an_accepted_wire_is_answered_as_accepted_also_when_it_was_rejected_later() -> None:
     accepted = states.advance(wire(), WireState.SUBMITTED, at=T0)
     rejected = states.advance(accepted, WireState.REJECTED, at=T0, reason="insufficient_funds")
 
