@@ -15,6 +15,7 @@ from libs.contracts.exact_json import NotExactJson, decode
 from libs.providers.circuit import Circuit
 from libs.providers.errors import ProviderRefusal
 from libs.providers.failure import AttemptFailed, Failure
+from libs.providers.loop_lag import LoopLag
 
 MAX_ANSWER_BYTES = 8 * 1024 * 1024
 CONNECT_SECONDS = 2.0
@@ -34,7 +35,9 @@ CIRCUIT_OPEN = Gauge(
 
 TURNS_AWAY = frozenset({401, 429})
 FAIR_SECONDS = 1.0
-"""A timeout counts against the provider only when it had this long: a caller's near deadline is not its fault."""
+"""A timeout counts against the provider only when it had this long: a caller's near deadline is not its fault, and
+neither is an event loop of ours that is late.
+"""
 
 
 class ProviderTransport:
@@ -51,6 +54,7 @@ class ProviderTransport:
         self._name = name
         self._session = session
         self._timeout_seconds = timeout_seconds
+        self._loop_lag = LoopLag()
         self._circuit = circuit or Circuit(changed=self._circuit_changed)
         self._headers = {"Authorization": f"Bearer {token}", "Accept-Encoding": "identity"}
         self._log = structlog.get_logger("providers").bind(provider=name)
@@ -81,22 +85,25 @@ class ProviderTransport:
         if not self._circuit.admit():
             raise self._failed(operation, Failure.CIRCUIT_OPEN)
         started = time.perf_counter()
+        late_seconds = 0.0
         try:
-            answer = await self._exchange(
-                method,
-                url,
-                data,
-                {**self._headers, **headers} if headers else self._headers,
-                seconds,
-            )
+            with self._loop_lag.measured() as lag:
+                try:
+                    answer = await self._exchange(
+                        method,
+                        url,
+                        data,
+                        {**self._headers, **headers} if headers else self._headers,
+                        seconds,
+                    )
+                finally:
+                    late_seconds = lag()
         except ProviderRefusal:
             self._circuit.succeeded()
             self._count(operation, "refused")
             raise
         except AttemptFailed as error:
-            if error.failure is Failure.TIMED_OUT and seconds < min(
-                FAIR_SECONDS, self._timeout_seconds
-            ):
+            if error.failure is Failure.TIMED_OUT and not self._was_fair(seconds, late_seconds):
                 self._circuit.abandoned()
             elif error.failure.is_strike:
                 self._circuit.failed()
@@ -109,6 +116,7 @@ class ProviderTransport:
                     operation=operation,
                     failure=error.failure.value,
                     status=error.status,
+                    late_seconds=round(late_seconds, 1),
                 )
             raise
         except BaseException:
@@ -120,6 +128,11 @@ class ProviderTransport:
         self._circuit.succeeded()
         self._count(operation, "ok")
         return answer
+
+    def _was_fair(self, seconds: float, late_seconds: float) -> bool:
+        """Whether a timeout says something about the provider: this process waited long enough, and could listen."""
+        fair_seconds = min(FAIR_SECONDS, self._timeout_seconds)
+        return seconds >= fair_seconds and seconds - late_seconds >= fair_seconds / 2
 
     async def _exchange(
         self, method: str, url: URL, data: bytes | None, headers: Mapping[str, str], seconds: float

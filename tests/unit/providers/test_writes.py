@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
 from decimal import Decimal
 from uuid import uuid4
 
+import aiohttp
 import msgspec
 import pytest
 
 from libs.contracts.exact_json import decode
+from libs.providers.circuit import Circuit
 from libs.providers.http import ProviderClient
 from libs.providers.keyed_write import KeyedWrite
 from libs.providers.outcomes import (
@@ -23,6 +27,7 @@ from libs.providers.outcomes import (
 )
 from libs.providers.session import open_session
 from libs.providers.writing import Capabilities
+from tests.support.waiting import eventually
 from tests.unit.providers.conftest import (
     Provider,
     drops,
@@ -186,3 +191,24 @@ async def test_an_unclear_answer_finds_nothing_out(
 
     assert isinstance(outcome, Unknown)
     assert not any(request.startswith("POST") for request in provider.requests)
+
+
+async def test_a_timeout_is_not_the_providers_fault_when_our_event_loop_was_late(
+    provider: Provider, session: aiohttp.ClientSession
+) -> None:
+    provider.answers += [hangs]
+    circuit = Circuit(failures_to_open=1)
+    client = ProviderClient(
+        "bank", provider.url, "token", session, timeout_seconds=0.5, circuit=circuit
+    )
+
+    async def arrived() -> bool:
+        return bool(provider.seen)
+
+    sending = asyncio.create_task(send(client))
+    await eventually("the request arrives", arrived)
+    time.sleep(1)  # noqa: ASYNC251 - the loop is to be late
+    outcome = await sending
+
+    assert outcome == Unknown("timed_out")
+    assert not circuit.is_open
