@@ -1,7 +1,7 @@
 """One effect per key: the record of a request is written in the transaction of what the request did.
 
 A second request with the key waits at the record's row until the first has committed or failed, so of any number at
-once exactly one runs. An API may forget keys after a time: then a key is as if it had never come.
+once exactly one has an effect. An API may forget keys after a time: then a key is as if it had never come.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
-from services.provider_sandbox.database import Connection, Row
+from libs.runtime.crash import crash_point
+from services.provider_sandbox.database import Connection, Database, Row
 from services.provider_sandbox.encoding import canonical, encode, stored
 from services.provider_sandbox.operations import Api, NoQuery, Read, Refusal
 
@@ -63,23 +64,52 @@ class Request:
         return hashlib.sha256(canonical([self.path, self.content])).digest()
 
 
-async def answer_once(
-    connection: Connection, request: Request, run: Callable[[], Awaitable[object]]
-) -> Answer:
-    """Run, or give the answer that the key got before. A refusal is kept as an answer, without what led to it.
+class _Refused(Exception):
+    """Rolls back what led to a refusal that the key keeps."""
 
-    The connection is in a transaction; when that is rolled back, the key is as if it had never come.
+    def __init__(self, refusal: Refusal) -> None:
+        super().__init__(refusal.code)
+        self.answer = _kept(refusal)
+
+
+async def answer_once(
+    database: Database, request: Request, run: Callable[[Connection], Awaitable[object]]
+) -> Answer:
+    """Run in a transaction, or give the answer that the key got before.
+
+    A refusal is kept as an answer, in a transaction of its own after that of the run was rolled back. A request with
+    the key that ran in between decides what the answer is.
     """
-    if not await _claim(connection, [request]):
-        return _replay(request, (await _records(connection, [request])).get(request.key))
+
+    async def carry_out(connection: Connection) -> Answer:
+        try:
+            return Answer(200, encode(await run(connection)))
+        except Refusal as refusal:
+            if not refusal.kept:
+                raise
+            raise _Refused(refusal) from refusal
+
     try:
-        async with connection.transaction():
-            answer = Answer(200, encode(await run()))
-    except Refusal as refusal:
-        if not refusal.kept:
-            raise
-        answer = _kept(refusal)
-    await _keep(connection, request.api, {request.key: answer})
+        return await _answer(database, request, carry_out)
+    except _Refused as refused:
+        answer = refused.answer
+
+    async def refuse(_: Connection) -> Answer:
+        return answer
+
+    return await _answer(database, request, refuse)
+
+
+async def _answer(
+    database: Database, request: Request, say: Callable[[Connection], Awaitable[Answer]]
+) -> Answer:
+    async with database.transaction() as connection:
+        if not await _claim(connection, [request]):
+            return _replay(request, (await _records(connection, [request])).get(request.key))
+        answer = await say(connection)
+        await _keep(connection, request.api, {request.key: answer})
+        crash_point("sandbox.uncommitted")
+    crash_point("sandbox.committed")
     return answer
 
 

@@ -16,7 +16,6 @@ from datetime import timedelta
 from aiohttp import web
 from prometheus_client import Counter, Histogram
 
-from libs.runtime.crash import crash_point
 from services.provider_sandbox.database import Database
 from services.provider_sandbox.encoding import encode
 from services.provider_sandbox.faults import Faults
@@ -176,13 +175,11 @@ class Provider:
             return lambda: gathering.answer(wanted, body)
 
         async def perform() -> Answer:
-            async with self._database.transaction() as connection:
-                answer = await answer_once(
-                    connection, wanted, lambda: operation.handle(connection, target, body)
-                )
-                crash_point("sandbox.uncommitted")
-            crash_point("sandbox.committed")
-            return answer
+            return await answer_once(
+                self._database,
+                wanted,
+                lambda connection: operation.handle(connection, target, body),
+            )
 
         return perform
 
