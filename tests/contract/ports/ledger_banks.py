@@ -74,8 +74,8 @@ class SandboxLedgerBank:
     def __init__(self, stack: Stack, bank: SandboxBank, session: aiohttp.ClientSession) -> None:
         token = stack.environment.secrets.provider_token
         client = ProviderClient("financial", f"{stack.sandbox_url}/financial", token, session)
-        self.financial = FinancialProvider(client)
-        self.ledger = FinancialLedger(client)
+        self.financial: Financial = FinancialProvider(client)
+        self.ledger: Ledger = FinancialLedger(client)
         self._bank = bank
         self._core_ids: dict[str, str] = {}
 
@@ -132,8 +132,8 @@ class FakeLedgerBank:
 
     def __init__(self, bank: Bank, url: str, session: aiohttp.ClientSession) -> None:
         client = ProviderClient("financial", url, "token", session)
-        self.financial = FinancialProvider(client)
-        self.ledger = FinancialLedger(client)
+        self.financial: Financial = FinancialProvider(client)
+        self.ledger: Ledger = FinancialLedger(client)
         self._bank = bank
         self._rows: defaultdict[tuple[str, str], list[answers.Row]] = defaultdict(list)
         self._links: defaultdict[str, list[answers.Row]] = defaultdict(list)

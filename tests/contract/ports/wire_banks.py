@@ -80,8 +80,8 @@ class FakeWireBank:
 
     def __init__(self, core: FakeCore, url: str, session: aiohttp.ClientSession) -> None:
         client = ProviderClient("core", url, TOKEN, session)
-        self.core = HttpCoreBanking(client, CAPABILITIES)
-        self.feed = CoreFeed(client)
+        self.core: CoreBanking = HttpCoreBanking(client, CAPABILITIES)
+        self.feed: Feed = CoreFeed(client)
         self._fake = core
 
     async def open_funded(self, amount: Decimal) -> Funded:
@@ -124,8 +124,8 @@ class SandboxWireBank:
     def __init__(self, stack: Stack, bank: Bank, session: aiohttp.ClientSession) -> None:
         token = stack.environment.secrets.provider_token
         client = ProviderClient("core", f"{stack.sandbox_url}/core", token, session)
-        self.core = HttpCoreBanking(client, CAPABILITIES)
-        self.feed = CoreFeed(client)
+        self.core: CoreBanking = HttpCoreBanking(client, CAPABILITIES)
+        self.feed: Feed = CoreFeed(client)
         self._bank = bank
         self._database_url = stack.environment.database_urls["provider_sandbox"]
 
