@@ -129,7 +129,7 @@ def skip(
 
     async def work(database: Database) -> bool:
         async with database.transaction() as connection:
-            return await feed_stops.ask_to_skip(
+            return await feed_stops.request_skip(
                 connection, name, position, reason=reason, asked_by=asked_by
             )
 

@@ -23,9 +23,10 @@ from libs.handling.group_commit import GroupCommit, Write
 from libs.handling.metrics import COMMANDS_ACCEPTED
 from libs.messaging.batching import TooManyWaiting
 from libs.messaging.envelope import Envelope, decode_reply
-from libs.persistence import inbox, inbox_groups
+from libs.persistence import inbox, inbox_acceptance, inbox_groups
 from libs.persistence.availability import is_away
 from libs.persistence.engine import Database
+from libs.persistence.inbox_acceptance import KnownCommand, NewCommand
 from libs.runtime.crash import crash_point
 
 DATABASE_RETRY_SECONDS = 0.5
@@ -56,8 +57,8 @@ def _is_fault_of_command(error: Exception) -> bool:
     return not is_away(error)
 
 
-Known = inbox.Leased | inbox.Existing | None
-"""As `inbox.accept` returns it."""
+Known = inbox.Leased | KnownCommand | None
+"""As `inbox_acceptance.accept` returns it."""
 
 
 class Room(Protocol):
@@ -71,19 +72,19 @@ class Room(Protocol):
         ...
 
 
-def recording(driver: Room) -> Write[inbox.Accepting, Known]:
+def recording(driver: Room) -> Write[NewCommand, Known]:
     """Records a command that has no ordering key."""
 
     async def together(
-        connection: asyncpg.Connection, commands: Sequence[inbox.Accepting]
+        connection: asyncpg.Connection, commands: Sequence[NewCommand]
     ) -> Mapping[UUID, Known]:
-        return await inbox_groups.accept_together(
+        return await inbox_acceptance.accept_together(
             connection, commands, leases=driver.room, lease_seconds=driver.lease_seconds
         )
 
-    async def alone(database: Database, command: inbox.Accepting) -> Known:
+    async def alone(database: Database, command: NewCommand) -> Known:
         async with database.transaction() as connection:
-            return await inbox.accept(
+            return await inbox_acceptance.accept(
                 connection,
                 command,
                 None,
@@ -136,7 +137,7 @@ class Acceptance:
                 self._log.warning("not_recorded", command=envelope.id, exc_info=error)
                 await asyncio.sleep(DATABASE_RETRY_SECONDS)
         crash_point(f"{self._service}.accepted")
-        if isinstance(known, inbox.Existing):
+        if isinstance(known, KnownCommand):
             self._answer_again(envelope, reply_to, known)
             return
         COMMANDS_ACCEPTED.labels(envelope.operation, "new").inc()
@@ -150,7 +151,7 @@ class Acceptance:
 
     async def _record(self, envelope: Envelope, reply_to: str | None) -> Known:
         body = bytes(envelope.body)
-        command = inbox.Accepting(
+        command = NewCommand(
             command_id=UUID(envelope.id),
             operation=envelope.operation,
             message_id=envelope.message_id,
@@ -169,7 +170,7 @@ class Acceptance:
             async with self._database.transaction() as connection:
                 key = await self._ordering(connection, arriving)
                 if key is not None:
-                    return await inbox.accept(
+                    return await inbox_acceptance.accept(
                         connection,
                         command,
                         key,
@@ -178,9 +179,7 @@ class Acceptance:
                     )
         return await self._group_commit.commit(self._recording, command)
 
-    def _answer_again(
-        self, envelope: Envelope, reply_to: str | None, known: inbox.Existing
-    ) -> None:
+    def _answer_again(self, envelope: Envelope, reply_to: str | None, known: KnownCommand) -> None:
         """Answer a second request with the id of a known command; a redelivery of the first says nothing."""
         COMMANDS_ACCEPTED.labels(
             envelope.operation, "redelivered" if known.is_redelivery else "repeated"

@@ -38,7 +38,7 @@ from libs.handling.metrics import (
 from libs.handling.parking import Fault, NeedsOperator, Parking
 from libs.handling.queries import open_command, success
 from libs.messaging.envelope import Reply
-from libs.persistence import inbox, inbox_groups
+from libs.persistence import inbox, inbox_groups, inbox_housekeeping
 from libs.persistence.availability import is_away
 from libs.persistence.engine import Database
 from libs.persistence.inbox_groups import Held
@@ -247,7 +247,7 @@ class Driver:
                 self._is_full = True
                 continue
             try:
-                async with self._database.transaction() as connection:
+                async with self._database.driver() as connection:
                     # Acceptance may have taken the room while the connection was waited for.
                     room = self.room
                     claimed = await inbox.claim(connection, room, self.lease_seconds)
@@ -274,7 +274,7 @@ class Driver:
             if not held:
                 continue
             try:
-                async with self._database.transaction() as connection:
+                async with self._database.driver() as connection:
                     leases = [leased for leased, _ in held]
                     still = await inbox.renew(connection, leases, self.lease_seconds)
             except Exception as error:
@@ -289,10 +289,10 @@ class Driver:
         """Purge what is kept no longer and measure the backlog, for ever."""
         while True:
             try:
-                while await self._purged() == inbox.PURGE_BATCH:
+                while await self._purged() == inbox_housekeeping.PURGE_BATCH:
                     pass
                 async with self._database.transaction() as connection:
-                    backlog = await inbox.backlog(connection)
+                    backlog = await inbox_housekeeping.measure_backlog(connection)
                 COMMANDS_OPEN.set(backlog.open)
                 OLDEST_COMMAND_SECONDS.set(backlog.oldest_open_seconds)
                 COMMANDS_PARKED.set(backlog.parked)
@@ -303,7 +303,7 @@ class Driver:
 
     async def _purged(self) -> int:
         async with self._database.transaction() as connection:
-            return await inbox.purge(connection)
+            return await inbox_housekeeping.purge(connection)
 
     def _unless_away(self, error: Exception) -> None:
         if not is_away(error):
@@ -322,7 +322,7 @@ class Driver:
         if left:
             await asyncio.wait([task for _, task in left], timeout=1)
             try:
-                async with self._database.transaction() as connection:
+                async with self._database.driver() as connection:
                     await inbox.release(connection, [leased for leased, _ in left])
             except Exception as error:
                 self._unless_away(error)

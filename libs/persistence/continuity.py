@@ -17,17 +17,30 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, NoReturn, Protocol
 
 import structlog
 from prometheus_client import Gauge
-from sqlalchemy import text
+from sqlalchemy import (
+    Interval,
+    Text,
+    and_,
+    bindparam,
+    case,
+    except_,
+    func,
+    null,
+    select,
+    update,
+)
+from sqlalchemy.dialects.postgresql import ARRAY, array, insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.contracts.errors import BanksideError
 from libs.persistence.availability import is_away
 from libs.persistence.engine import Database
+from libs.persistence.tables import database_life as table
 
 DDL = (
     """
@@ -103,40 +116,66 @@ WENT_BACK = Gauge(
     "1 while this database lacks records that a provider holds and no operator has closed the case",
 )
 
-_SEE = text(
-    "INSERT INTO database_life (started_at) VALUES (pg_postmaster_start_time())"
-    " ON CONFLICT (started_at) DO UPDATE SET last_seen_at = clock_timestamp()"
+_PRESENT = table.c.started_at == func.pg_postmaster_start_time()
+_NO_RECORDS = array([], type_=Text)
+_IS_OPEN = and_(table.c.missing_records != _NO_RECORDS, table.c.closed_at.is_(None))
+_SEE = (
+    insert(table)
+    .values(started_at=func.pg_postmaster_start_time())
+    .on_conflict_do_update(
+        index_elements=[table.c.started_at], set_={"last_seen_at": func.clock_timestamp()}
+    )
 )
-_LIFE = text(
-    "SELECT started_at, first_seen_at, checked_at IS NOT NULL AS is_checked,"
-    " first_seen_at + make_interval(secs => :transit) <= clock_timestamp() AS is_settled"
-    " FROM database_life WHERE started_at = pg_postmaster_start_time()"
+_LIFE = select(
+    table.c.started_at,
+    table.c.first_seen_at,
+    table.c.checked_at.is_not(None).label("is_checked"),
+    (table.c.first_seen_at + bindparam("transit", type_=Interval) <= func.clock_timestamp()).label(
+        "is_settled"
+    ),
+).where(_PRESENT)
+_NEWLY_MISSING = except_(
+    select(func.unnest(bindparam("missing", type_=ARRAY(Text))).label("record")),
+    select(func.unnest(table.c.missing_records)),
+).subquery()
+_FOUND = select(
+    func.coalesce(func.array_agg(_NEWLY_MISSING.c.record), _NO_RECORDS, type_=ARRAY(Text)).label(
+        "records"
+    )
+).cte("found")
+_RECORDS = select(_FOUND.c.records).scalar_subquery()
+_RECORD = (
+    update(table)
+    .where(_PRESENT, table.c.started_at == bindparam("life"))
+    .values(
+        checked_at=func.clock_timestamp(),
+        missing_records=table.c.missing_records + _RECORDS,
+        closed_at=case((_RECORDS == _NO_RECORDS, table.c.closed_at)),
+    )
+    .returning(_RECORDS)
 )
-_RECORD = text(
-    """
-    UPDATE database_life l SET checked_at = clock_timestamp(),
-        missing_records = l.missing_records || found.records,
-        closed_at = CASE WHEN found.records = '{}' THEN l.closed_at END
-    FROM (SELECT ARRAY(SELECT unnest(CAST(:missing AS text[]))
-        EXCEPT SELECT unnest(missing_records) FROM database_life) AS records) AS found
-    WHERE l.started_at = :started_at AND l.started_at = pg_postmaster_start_time()
-    RETURNING found.records
-    """
+_OPEN = (
+    select(table.c.started_at, table.c.first_seen_at, table.c.missing_records)
+    .where(_IS_OPEN)
+    .order_by(table.c.started_at)
 )
-_OPEN = text(
-    "SELECT started_at, first_seen_at, missing_records FROM database_life"
-    " WHERE missing_records <> '{}' AND closed_at IS NULL ORDER BY started_at"
+_DECLARED = insert(table).values(
+    started_at=func.pg_postmaster_start_time(), missing_records=bindparam("records")
 )
-_DECLARE = text(
-    "INSERT INTO database_life (started_at, missing_records)"
-    " VALUES (pg_postmaster_start_time(), CAST(ARRAY[:why] AS text[]))"
-    " ON CONFLICT (started_at) DO UPDATE SET checked_at = NULL,"
-    " missing_records = database_life.missing_records || excluded.missing_records,"
-    " closed_at = NULL, closed_by = NULL, reason = NULL"
+_DECLARE = _DECLARED.on_conflict_do_update(
+    index_elements=[table.c.started_at],
+    set_={
+        "checked_at": null(),
+        "missing_records": table.c.missing_records + _DECLARED.excluded.missing_records,
+        "closed_at": null(),
+        "closed_by": null(),
+        "reason": null(),
+    },
 )
-_CLOSE = text(
-    "UPDATE database_life SET closed_at = clock_timestamp(), closed_by = :by, reason = :reason"
-    " WHERE missing_records <> '{}' AND closed_at IS NULL"
+_CLOSE = (
+    update(table)
+    .where(_IS_OPEN)
+    .values(closed_at=func.clock_timestamp(), closed_by=bindparam("by"), reason=bindparam("why"))
 )
 
 
@@ -228,7 +267,11 @@ class Continuity:
         """
         async with self._database.transaction() as connection:
             await connection.execute(_SEE)
-            life = (await connection.execute(_LIFE, {"transit": self._transit_seconds})).one()
+            life = (
+                await connection.execute(
+                    _LIFE, {"transit": timedelta(seconds=self._transit_seconds)}
+                )
+            ).one()
             WENT_BACK.set(bool((await connection.execute(_OPEN)).first()))
         UNCHECKED.set(not life.is_checked)
         if not life.is_checked and life.is_settled:
@@ -247,9 +290,7 @@ class Continuity:
             missing += [f"{source.provider}: {record}" for record in found]
         async with self._database.transaction() as connection:
             # A server that took over meanwhile has another life, and is compared by itself.
-            recorded = await connection.execute(
-                _RECORD, {"missing": missing, "started_at": started_at}
-            )
+            recorded = await connection.execute(_RECORD, {"missing": missing, "life": started_at})
             new: list[str] = recorded.scalar_one_or_none() or []
         if new:
             WENT_BACK.set(1)
@@ -281,10 +322,10 @@ async def declare(connection: AsyncConnection, why: str) -> None:
     """An operator says that the database went back: it is compared with the providers again, and asks before each first
     send until the case is closed.
     """
-    await connection.execute(_DECLARE, {"why": why})
+    await connection.execute(_DECLARE, {"records": [why]})
 
 
 async def close(connection: AsyncConnection, *, by: str, reason: str) -> int:
     """An operator closes the open cases: first sends are sent at once again. How many there were."""
-    closed: Any = await connection.execute(_CLOSE, {"by": by, "reason": reason})
+    closed: Any = await connection.execute(_CLOSE, {"by": by, "why": reason})
     return int(closed.rowcount)

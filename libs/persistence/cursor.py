@@ -1,28 +1,40 @@
-"""Where a service stands in a provider's feed, moved in the transaction of what the entries caused."""
+"""The position up to which a service applied a provider's feed, moved in the transaction of what the entries cause."""
 
 from __future__ import annotations
 
-from sqlalchemy import text
+from sqlalchemy import bindparam, delete, select, update
+from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
+
+from libs.persistence.tables import feed_cursor as table
 
 DDL = ("CREATE TABLE feed_cursor (feed text PRIMARY KEY, position bigint NOT NULL)",)
 
+_IS_OF_FEED = table.c.feed == bindparam("of_feed")
+_READ = select(table.c.position).where(_IS_OF_FEED)
+_POSITIONS = select(table.c.feed, table.c.position).order_by(table.c.feed)
+_START = insert(table).values(position=0).on_conflict_do_nothing()
+_MOVE = (
+    update(table)
+    .where(_IS_OF_FEED, table.c.position == bindparam("expected"))
+    .values(position=bindparam("to"))
+)
+_FORGET = delete(table).where(_IS_OF_FEED)
+
 
 class CursorMoved(Exception):
-    """Another process handled these entries; what this one made of them must not be committed."""
+    """Another process applied these entries; what this process made of them must not be committed."""
 
 
 async def read(connection: AsyncConnection, feed: str) -> int:
-    """The position of the last entry handled; 0 before the first."""
-    row = await connection.execute(
-        text("SELECT position FROM feed_cursor WHERE feed = :feed"), {"feed": feed}
-    )
+    """The position of the last entry applied; 0 before the first."""
+    row = await connection.execute(_READ, {"of_feed": feed})
     return row.scalar_one_or_none() or 0
 
 
 async def positions(connection: AsyncConnection) -> dict[str, int]:
     """The position of every feed that has had an entry."""
-    rows = await connection.execute(text("SELECT feed, position FROM feed_cursor ORDER BY feed"))
+    rows = await connection.execute(_POSITIONS)
     return {row.feed: row.position for row in rows}
 
 
@@ -33,18 +45,12 @@ async def move(connection: AsyncConnection, feed: str, *, expected: int, to: int
         CursorMoved: it does not stand at `expected`.
     """
     if expected == 0:
-        await connection.execute(
-            text("INSERT INTO feed_cursor VALUES (:feed, 0) ON CONFLICT DO NOTHING"),
-            {"feed": feed},
-        )
-    moved = await connection.execute(
-        text("UPDATE feed_cursor SET position = :to WHERE feed = :feed AND position = :expected"),
-        {"feed": feed, "to": to, "expected": expected},
-    )
+        await connection.execute(_START, {"feed": feed})
+    moved = await connection.execute(_MOVE, {"of_feed": feed, "to": to, "expected": expected})
     if moved.rowcount != 1:
         raise CursorMoved(feed)
 
 
 async def forget(connection: AsyncConnection, feed: str) -> None:
     """Begin again with the feed's first entry. A `move` from where the cursor stood fails with CursorMoved."""
-    await connection.execute(text("DELETE FROM feed_cursor WHERE feed = :feed"), {"feed": feed})
+    await connection.execute(_FORGET, {"of_feed": feed})

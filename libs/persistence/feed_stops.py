@@ -1,4 +1,4 @@
-"""Where and since when a feed stands still, and which entries an operator has said to skip.
+"""Stops of a feed, and entries that operators decided to skip.
 
 A stop has the entry's position, its type, what was wrong with it and its outline (names and types of its fields), but
 none of its values: entries of an identity provider can hold personal data, the provider keeps the entry itself, and
@@ -10,8 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import text
+from sqlalchemy import Text, bindparam, case, delete, extract, func, select, update
+from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
+
+from libs.persistence.tables import feed_cursor, feed_skip, feed_stop
 
 DDL = (
     """
@@ -43,48 +46,86 @@ DDL = (
     """,
 )
 
-_RECORD = text(
-    """
-    INSERT INTO feed_stop AS stop (feed, position, entry_position, entry_type, error, outline)
-    VALUES (:feed, :position, :entry_position, :entry_type, :error, :outline)
-    ON CONFLICT (feed) DO UPDATE SET position = excluded.position, entry_position = excluded.entry_position,
-        entry_type = excluded.entry_type, error = excluded.error, outline = excluded.outline,
-        since = CASE WHEN stop.position = excluded.position THEN stop.since ELSE excluded.since END,
-        tries = CASE WHEN stop.position = excluded.position THEN stop.tries + 1 ELSE 1 END,
-        tried_at = excluded.tried_at
-    RETURNING extract(epoch FROM clock_timestamp() - since)
-    """
+_NEW = insert(feed_stop)
+_IS_SAME = feed_stop.c.position == _NEW.excluded.position
+_RECORD = _NEW.on_conflict_do_update(
+    index_elements=[feed_stop.c.feed],
+    set_={
+        "position": _NEW.excluded.position,
+        "entry_position": _NEW.excluded.entry_position,
+        "entry_type": _NEW.excluded.entry_type,
+        "error": _NEW.excluded.error,
+        "outline": _NEW.excluded.outline,
+        "since": case((_IS_SAME, feed_stop.c.since), else_=_NEW.excluded.since),
+        "tries": case((_IS_SAME, feed_stop.c.tries + 1), else_=1),
+        "tried_at": _NEW.excluded.tried_at,
+    },
+).returning(extract("epoch", func.clock_timestamp() - feed_stop.c.since))
+_CLEAR = delete(feed_stop).where(feed_stop.c.feed == bindparam("of_feed"))
+_TAKE_SKIP = (
+    update(feed_skip)
+    .where(
+        feed_skip.c.feed == bindparam("of_feed"),
+        feed_skip.c.position == bindparam("at"),
+        feed_skip.c.skipped_at.is_(None),
+    )
+    .values(skipped_at=func.clock_timestamp())
+    .returning(feed_skip.c.reason)
 )
-_CLEAR = text("DELETE FROM feed_stop WHERE feed = :feed")
-_TAKE_SKIP = text(
-    "UPDATE feed_skip SET skipped_at = clock_timestamp()"
-    " WHERE feed = :feed AND position = :position AND skipped_at IS NULL RETURNING reason"
+_REQUEST_SKIP = (
+    insert(feed_skip)
+    .from_select(
+        ["feed", "position", "reason", "asked_by", "entry_type", "error", "outline"],
+        select(
+            feed_stop.c.feed,
+            feed_stop.c.entry_position,
+            bindparam("why", type_=Text),
+            bindparam("by", type_=Text),
+            feed_stop.c.entry_type,
+            feed_stop.c.error,
+            feed_stop.c.outline,
+        ).where(
+            feed_stop.c.feed == bindparam("of_feed"), feed_stop.c.entry_position == bindparam("at")
+        ),
+    )
+    .on_conflict_do_nothing()
+    .returning(feed_skip.c.position)
 )
-_ASK_TO_SKIP = text(
-    """
-    INSERT INTO feed_skip (feed, position, reason, asked_by, entry_type, error, outline)
-    SELECT feed, entry_position, :reason, :asked_by, entry_type, error, outline
-    FROM feed_stop WHERE feed = :feed AND entry_position = :position
-    ON CONFLICT DO NOTHING
-    RETURNING position
-    """
+_FEED = func.coalesce(feed_cursor.c.feed, feed_stop.c.feed).label("feed")
+_STANDINGS = (
+    select(
+        _FEED,
+        func.coalesce(feed_cursor.c.position, 0).label("position"),
+        feed_stop.c.entry_position,
+        feed_stop.c.entry_type,
+        feed_stop.c.error,
+        feed_stop.c.outline,
+        feed_stop.c.since,
+        feed_stop.c.tried_at,
+        feed_stop.c.tries,
+    )
+    .select_from(feed_cursor.join(feed_stop, feed_stop.c.feed == feed_cursor.c.feed, full=True))
+    .order_by(_FEED)
 )
-_STANDINGS = text(
-    """
-    SELECT coalesce(c.feed, s.feed) AS feed, coalesce(c.position, 0) AS position, s.entry_position, s.entry_type,
-        s.error, s.outline, s.since, s.tried_at, s.tries
-    FROM feed_cursor c FULL JOIN feed_stop s ON s.feed = c.feed ORDER BY 1
-    """
-)
-_SKIPS = text(
-    "SELECT position, reason, asked_by, asked_at, entry_type, error, skipped_at FROM feed_skip"
-    " WHERE feed = :feed ORDER BY position DESC LIMIT :most"
+_SKIPS = (
+    select(
+        feed_skip.c.position,
+        feed_skip.c.reason,
+        feed_skip.c.asked_by,
+        feed_skip.c.asked_at,
+        feed_skip.c.entry_type,
+        feed_skip.c.error,
+        feed_skip.c.skipped_at,
+    )
+    .where(feed_skip.c.feed == bindparam("of_feed"))
+    .order_by(feed_skip.c.position.desc())
+    .limit(bindparam("most"))
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """Why a feed stands still after `position`.
+    """Why a feed is stopped after `position`.
 
     Args:
         entry_position: of the entry at fault; None when no entry is, and there is nothing to skip.
@@ -101,7 +142,7 @@ class Stop:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """A feed as an operator sees it; `stop` and its times are None while the feed moves."""
+    """A feed as an operator sees it; `stop` and its times are None while it is not stopped."""
 
     feed: str
     position: int
@@ -125,7 +166,7 @@ class Skip:
 
 
 async def record(connection: AsyncConnection, feed: str, stop: Stop) -> float:
-    """Record that the feed stands still. For how many seconds it has, by the database's clock."""
+    """Record that the feed is stopped. Returns for how many seconds it has been, by the database's clock."""
     seconds = await connection.execute(
         _RECORD,
         {
@@ -141,29 +182,28 @@ async def record(connection: AsyncConnection, feed: str, stop: Stop) -> float:
 
 
 async def clear(connection: AsyncConnection, feed: str) -> None:
-    """The feed moves."""
-    await connection.execute(_CLEAR, {"feed": feed})
+    """Record that the feed is not stopped."""
+    await connection.execute(_CLEAR, {"of_feed": feed})
 
 
 async def take_skip(connection: AsyncConnection, feed: str, position: int) -> str | None:
-    """The reason why an operator has this entry skipped, marked as done; None when no operator has asked for it."""
-    taken = await connection.execute(_TAKE_SKIP, {"feed": feed, "position": position})
+    """Mark a requested skip as done. Its reason; None when no operator requested it."""
+    taken = await connection.execute(_TAKE_SKIP, {"of_feed": feed, "at": position})
     reason: str | None = taken.scalar_one_or_none()
     return reason
 
 
-async def ask_to_skip(
+async def request_skip(
     connection: AsyncConnection, feed: str, position: int, *, reason: str, asked_by: str
 ) -> bool:
-    """Have the entry skipped at which the feed stands still.
+    """Record an operator's decision to skip the entry that stops the feed.
 
-    False when the feed does not stand still there, or an operator has asked for it before.
+    False when no entry at `position` stops the feed, or an operator requested the skip before.
     """
-    asked = await connection.execute(
-        _ASK_TO_SKIP,
-        {"feed": feed, "position": position, "reason": reason, "asked_by": asked_by},
+    requested = await connection.execute(
+        _REQUEST_SKIP, {"of_feed": feed, "at": position, "why": reason, "by": asked_by}
     )
-    return asked.first() is not None
+    return requested.first() is not None
 
 
 async def standings(connection: AsyncConnection) -> list[Standing]:
@@ -185,6 +225,6 @@ async def standings(connection: AsyncConnection) -> list[Standing]:
 
 
 async def skips(connection: AsyncConnection, feed: str, *, most: int) -> list[Skip]:
-    """Entries that operators have said to skip, the newest first."""
-    rows = (await connection.execute(_SKIPS, {"feed": feed, "most": most})).all()
+    """Entries that operators decided to skip, the latest position first."""
+    rows = (await connection.execute(_SKIPS, {"of_feed": feed, "most": most})).all()
     return [Skip(**row._asdict()) for row in rows]

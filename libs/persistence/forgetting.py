@@ -1,41 +1,50 @@
-"""The state of a command between "nothing was started" and its caller having been told so.
+"""The state of a command whose 503 reply, "nothing was started", is being sent.
 
-    open ──begin──▶ forgetting ──the 503 was routed──▶ forgotten: another message may begin it anew
-                        ├──────it was certainly not──▶ open (`go_on`)
-                        └──not known by its deadline──▶ parked
+    open ──begin──▶ forgetting ──the 503 was routed──────▶ forgotten: another message may begin the command anew
+                        ├──────it was not routed─────────▶ open (`go_on`)
+                        └──not known until the deadline──▶ parked
 
-While it is there a command is not driven: driving it could do a second time what a caller that was told 503 sends
-again. It is not forgotten either: a caller that was told 504 would lose it.
+A command in this state is not driven: its caller may have got the 503 and sent the request again, so driving it could
+have the effect twice. It is not forgotten either: its caller may get a 504 instead, and the command would be lost.
 """
 
 from __future__ import annotations
 
-from sqlalchemy import text
+from sqlalchemy import bindparam, func, null, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.persistence.inbox import Leased
+from libs.persistence.tables import inbox as table
 
-_BEGIN = text("UPDATE inbox SET forgetting = true WHERE command_id = :id")
-_GO_ON = text("UPDATE inbox SET forgetting = false WHERE command_id = :id")
-_FORGET = text(
-    "UPDATE inbox SET forgotten = true, finished_at = clock_timestamp(), body = '', body_hash = NULL, lease = NULL,"
-    " lease_until = NULL, last_error = NULL, faults = 0, forgetting = false WHERE command_id = :id"
+_CHANGE = update(table).where(table.c.command_id == bindparam("id"))
+_BEGIN = _CHANGE.values(forgetting=True)
+_GO_ON = _CHANGE.values(forgetting=False)
+_FORGET = _CHANGE.values(
+    forgotten=True,
+    finished_at=func.clock_timestamp(),
+    body=b"",
+    body_hash=null(),
+    lease=null(),
+    lease_until=null(),
+    last_error=null(),
+    faults=0,
+    forgetting=False,
 )
 
 
 async def begin(connection: AsyncConnection, command: Leased) -> None:
-    """From now on it is not driven. Called in a fenced transaction, before the caller is told anything."""
+    """Stop driving the command. Called in a fenced transaction, before the 503 is sent."""
     await connection.execute(_BEGIN, {"id": command.command_id})
 
 
 async def go_on(connection: AsyncConnection, command: Leased) -> None:
-    """The caller was certainly not told: it is driven as before. Called in a fenced transaction."""
+    """Drive the command as before, since the 503 was certainly not routed. Called in a fenced transaction."""
     await connection.execute(_GO_ON, {"id": command.command_id})
 
 
 async def forget(connection: AsyncConnection, command: Leased) -> None:
-    """Take back a command of which nothing was started: its key is not burned. Called in a fenced transaction.
+    """Take a command back of which nothing was started: its idempotency key is free. Called in a fenced transaction.
 
-    What stays is which message it was, for a broker that did not get the ack delivers it again.
+    The row keeps the id of its message, since a broker that did not get the ack delivers that message again.
     """
     await connection.execute(_FORGET, {"id": command.command_id})

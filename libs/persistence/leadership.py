@@ -5,9 +5,12 @@
             await fence(connection, term)
             ...  # committed only while no other process has taken the lease
 
-Time is the database's, so that clocks of processes do not matter. Each taking of the lease increments its *term*, the
-fencing token. A write of the leader locks the lease row and compares the term in its own transaction: a process that
-froze, lost its lease and goes on afterwards cannot commit.
+The time is the database's, so that clocks of processes do not matter. Each election increments the *term* of the
+lease, the fencing token. A write of the leader locks the lease row and compares the term in its own transaction: a
+process that froze, lost its lease and goes on afterwards cannot commit. A write that is a single statement has the
+fence in its WITH, takes `Term.token` as $1 to $3, and does its work `WHERE EXISTS (SELECT 1 FROM fence)`:
+
+    fence AS (SELECT 1 FROM leader_lease WHERE name = $1 AND term = $2 AND holder = $3 FOR KEY SHARE)
 
 Lock modes: a fence takes FOR KEY SHARE. A renewal changes no key column, so it does not wait for a fence. Taking the
 lease changes the term, which is part of a unique key, so it waits for the fenced transactions of the term before.
@@ -24,11 +27,12 @@ from uuid import UUID, uuid4
 
 import asyncpg
 import structlog
-from sqlalchemy import text
+from sqlalchemy import Text, bindparam, func, select, true
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.persistence.availability import is_away
 from libs.persistence.engine import Database
+from libs.persistence.tables import leader_lease as table
 
 DDL = (
     """
@@ -72,17 +76,20 @@ _RENEW = """
 _RELEASE = """
     UPDATE leader_lease SET lease_until = '-infinity' WHERE name = $1 AND term = $2 AND holder = $3
     """
-_FENCE = text(
-    "SELECT set_config('idle_in_transaction_session_timeout', :idle, true) FROM leader_lease"
-    " WHERE name = :name AND term = :term AND holder = :holder FOR KEY SHARE"
+_FENCE = (
+    select(
+        func.set_config(
+            "idle_in_transaction_session_timeout", bindparam("idle", type_=Text), true()
+        )
+    )
+    .select_from(table)
+    .where(
+        table.c.name == bindparam("lease"),
+        table.c.term == bindparam("number"),
+        table.c.holder == bindparam("held_by"),
+    )
+    .with_for_update(read=True, key_share=True)
 )
-
-FENCED_BY_TERM = """
-    fence AS (SELECT 1 FROM leader_lease WHERE name = $1 AND term = $2 AND holder = $3 FOR KEY SHARE)
-"""
-"""The fence of a single statement, as a part of its WITH: $1 to $3 are `Term.token`. The statement does its work
-`WHERE EXISTS (SELECT 1 FROM fence)`.
-"""
 
 
 class LeadershipLost(Exception):
@@ -172,7 +179,7 @@ async def fence(connection: AsyncConnection, term: Term) -> None:
     idle = str(int(FENCED_IDLE_SECONDS * 1000))
     found = await connection.execute(
         _FENCE,
-        {"idle": idle, "name": term.name, "term": term.number, "holder": term.holder},
+        {"idle": idle, "lease": term.name, "number": term.number, "held_by": term.holder},
     )
     if found.first() is None:
         raise LeadershipLost(term.name)

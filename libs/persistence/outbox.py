@@ -20,12 +20,15 @@ import asyncio
 from collections.abc import Awaitable, Callable, Collection, Sequence
 
 import asyncpg
-from sqlalchemy import text
+from sqlalchemy import BigInteger, Text, bindparam, extract, func, insert, select
+from sqlalchemy.dialects.postgresql import ARRAY, BYTEA
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.contracts.events import Event
 from libs.persistence.engine import EVENTS_RECORDED, Database
-from libs.persistence.leadership import FENCED_BY_TERM, LeadershipLost, Term, leadership
+from libs.persistence.leadership import LeadershipLost, Term, leadership
+from libs.persistence.tables import outbox as table
+from libs.persistence.tables import outbox_unroutable
 
 DDL = (
     """
@@ -80,12 +83,22 @@ Raises otherwise.
 INSERT = "INSERT INTO outbox (event_id, type, tenant, customer_id, resource_id, sequence, body)"
 """The beginning of whatever records events; what they tell of is written by the same transaction."""
 
-_RECORD = text(
-    f"{INSERT} SELECT * FROM unnest(CAST(:event_ids AS text[]), CAST(:types AS text[]),"  # noqa: S608 - constants
-    " CAST(:tenants AS text[]),"
-    " CAST(:customer_ids AS text[]), CAST(:resource_ids AS text[]), CAST(:sequences AS bigint[]),"
-    " CAST(:bodies AS bytea[]))"
+_EVENTS = (
+    func.unnest(
+        bindparam("event_ids", type_=ARRAY(Text)),
+        bindparam("types", type_=ARRAY(Text)),
+        bindparam("tenants", type_=ARRAY(Text)),
+        bindparam("customer_ids", type_=ARRAY(Text)),
+        bindparam("resource_ids", type_=ARRAY(Text)),
+        bindparam("sequences", type_=ARRAY(BigInteger)),
+        bindparam("bodies", type_=ARRAY(BYTEA)),
+    )
+    .table_valued(
+        "event_id", "type", "tenant", "customer_id", "resource_id", "sequence", "body", name="event"
+    )
+    .render_derived()
 )
+_RECORD = insert(table).from_select([column.name for column in _EVENTS.c], select(*_EVENTS.c))
 
 
 async def record(connection: AsyncConnection, *events: Event) -> None:
@@ -107,39 +120,51 @@ async def record(connection: AsyncConnection, *events: Event) -> None:
     )
 
 
-_COLUMNS = "id, event_id, type, tenant, customer_id, resource_id, sequence, body"
-
-_READ = f"""
-    SELECT {_COLUMNS}, EXISTS (
+_READ = """
+    SELECT id, event_id, type, tenant, customer_id, resource_id, sequence, body, EXISTS (
         SELECT 1 FROM outbox_unroutable u WHERE u.tenant = o.tenant AND u.resource_id = o.resource_id
-    ) AS held_back
+    ) AS is_blocked
     FROM outbox o ORDER BY id LIMIT $1
-    """  # noqa: S608 - constants
+    """
 
-_DELETE = f"""
-    WITH {FENCED_BY_TERM}
+_DELETE = """
+    WITH fence AS (SELECT 1 FROM leader_lease WHERE name = $1 AND term = $2 AND holder = $3 FOR KEY SHARE)
     DELETE FROM outbox WHERE id = ANY($4::bigint[]) AND EXISTS (SELECT 1 FROM fence)
-    """  # noqa: S608 - constants
+    """
 
-_SET_ASIDE = f"""
-    WITH {FENCED_BY_TERM}, taken AS (
+_SET_ASIDE = """
+    WITH fence AS (SELECT 1 FROM leader_lease WHERE name = $1 AND term = $2 AND holder = $3 FOR KEY SHARE),
+    taken AS (
         DELETE FROM outbox WHERE id = ANY($4::bigint[]) AND EXISTS (SELECT 1 FROM fence)
-        RETURNING {_COLUMNS}, recorded_at
+        RETURNING id, event_id, type, tenant, customer_id, resource_id, sequence, body, recorded_at
     )
-    INSERT INTO outbox_unroutable ({_COLUMNS}, recorded_at) SELECT * FROM taken
-    """  # noqa: S608 - constants
+    INSERT INTO outbox_unroutable (id, event_id, type, tenant, customer_id, resource_id, sequence, body, recorded_at)
+    SELECT * FROM taken
+    """
 
-_READ_UNROUTABLE = f"""
-    SELECT DISTINCT ON (tenant, resource_id) {_COLUMNS} FROM outbox_unroutable
+_READ_UNROUTABLE = """
+    SELECT DISTINCT ON (tenant, resource_id) id, event_id, type, tenant, customer_id, resource_id, sequence, body
+    FROM outbox_unroutable
     WHERE (tenant, resource_id) > ($1::text, $2::text) ORDER BY tenant, resource_id, id LIMIT $3
-    """  # noqa: S608 - constants
+    """
 
-_DELETE_UNROUTABLE = f"""
-    WITH {FENCED_BY_TERM}
+_DELETE_UNROUTABLE = """
+    WITH fence AS (SELECT 1 FROM leader_lease WHERE name = $1 AND term = $2 AND holder = $3 FOR KEY SHARE)
     DELETE FROM outbox_unroutable WHERE id = ANY($4::bigint[]) AND EXISTS (SELECT 1 FROM fence)
-    """  # noqa: S608 - constants
+    """
 
 _START = ("", "")
+
+_COUNT_UNROUTABLE = select(func.count()).select_from(outbox_unroutable)
+_OLDEST_SECONDS = select(
+    func.coalesce(
+        select(extract("epoch", func.clock_timestamp() - table.c.recorded_at))
+        .order_by(table.c.id)
+        .limit(1)
+        .scalar_subquery(),
+        0,
+    )
+)
 
 
 class Relay:
@@ -191,10 +216,10 @@ class Relay:
         if not rows:
             return False
         self._not_before = begun + APART_SECONDS
-        free = [row for row in rows if not row["held_back"]]
+        free = [row for row in rows if not row["is_blocked"]]
         returned = await self._publish_rows(term, free)
         gone = [row["id"] for row in free if row["event_id"] not in returned]
-        kept = [row["id"] for row in rows if row["held_back"] or row["event_id"] in returned]
+        kept = [row["id"] for row in rows if row["is_blocked"] or row["event_id"] in returned]
         async with self._database.driver() as connection:
             if kept:
                 await _change(connection, _SET_ASIDE, term, kept)
@@ -256,10 +281,3 @@ async def count_unroutable(connection: AsyncConnection) -> int:
 async def oldest_seconds(connection: AsyncConnection) -> float:
     """Age of the oldest event that waits to be published for the first time; 0 when none does."""
     return float((await connection.execute(_OLDEST_SECONDS)).scalar_one())
-
-
-_COUNT_UNROUTABLE = text("SELECT count(*) FROM outbox_unroutable")
-_OLDEST_SECONDS = text(
-    "SELECT coalesce((SELECT extract(epoch FROM clock_timestamp() - recorded_at)"
-    " FROM outbox ORDER BY id LIMIT 1), 0)"
-)

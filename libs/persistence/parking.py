@@ -3,22 +3,37 @@
     open ──10 faulty drives in a row, or at once with a reason──▶ parked ──retry──▶ open, the last of its key
                                                                      └──abandon──▶ finished: the reply is an error
 
-A parked command is not final: a request that repeats it is told that it is in progress. It is neither claimed nor
-waited for by later commands of its ordering key. They may be carried out before it, so that a retried command takes its
-place behind those that are open by then: commands of one key still never overlap, but a retried update may overwrite a
+A parked command is not final: a request that repeats it is answered 409 `idempotency_in_progress`. It is not claimed,
+and later commands of its ordering key do not wait for it. They may be carried out before it, so a retried command takes
+its place behind those that are open by then: commands of one key never overlap, but a retried update may overwrite a
 later one.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from uuid import UUID
 
-from sqlalchemy import text
+from sqlalchemy import (
+    Integer,
+    Interval,
+    Text,
+    bindparam,
+    case,
+    false,
+    func,
+    literal,
+    null,
+    select,
+    text,
+    update,
+)
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from libs.persistence.inbox import Leased, lock_order
+from libs.persistence.inbox import Leased
+from libs.persistence.inbox_acceptance import lock_order
+from libs.persistence.tables import inbox as table
 
 PARKING_DDL = (
     """
@@ -37,6 +52,8 @@ PARKING_DDL = (
     ),
 )
 """Added to the table of `inbox.DDL` by a later migration."""
+
+NEVER = literal(timedelta(days=36_500), Interval)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,41 +84,72 @@ class OpenCommand:
     parked_because: str | None
 
 
+_IS_LIMIT = table.c.faults + 1 >= bindparam("limit", type_=Integer)
+_CHANGE = update(table).where(table.c.command_id == bindparam("id"))
 # A parked command is never due: a process of a release that does not know of parking would drive it.
-_PARK = text(
-    "UPDATE inbox SET parked_at = clock_timestamp(), parked_because = :because, lease = NULL, lease_until = NULL,"
-    " due_at = clock_timestamp() + interval '100 years' WHERE command_id = :id"
+_PARK = _CHANGE.values(
+    parked_at=func.clock_timestamp(),
+    parked_because=bindparam("because"),
+    lease=null(),
+    lease_until=null(),
+    due_at=func.clock_timestamp() + NEVER,
 )
-_COUNT_FAULT = text(
-    """
-    UPDATE inbox SET faults = faults + 1, lease = NULL, lease_until = NULL, last_error = :error,
-        due_at = clock_timestamp() + CASE WHEN faults + 1 >= :limit THEN interval '100 years'
-            ELSE make_interval(secs => :seconds) END,
-        parked_at = CASE WHEN faults + 1 >= :limit THEN clock_timestamp() END,
-        parked_because = CASE WHEN faults + 1 >= :limit THEN :because END
-    WHERE command_id = :id RETURNING parked_at IS NOT NULL
-    """
+_COUNT_FAULT = _CHANGE.values(
+    faults=table.c.faults + 1,
+    lease=null(),
+    lease_until=null(),
+    last_error=bindparam("error"),
+    due_at=func.clock_timestamp()
+    + case((_IS_LIMIT, NEVER), else_=bindparam("pause", type_=Interval)),
+    parked_at=case((_IS_LIMIT, func.clock_timestamp())),
+    parked_because=case((_IS_LIMIT, bindparam("because", type_=Text))),
+).returning(table.c.parked_at.is_not(None))
+_OPEN = select(
+    table.c.command_id,
+    table.c.operation,
+    table.c.ordering_key,
+    table.c.message_id,
+    table.c.request_id,
+    table.c.principal,
+    table.c.accepted_at,
+    table.c.attempts,
+    table.c.faults,
+    table.c.last_error,
+    table.c.due_at,
+    func.coalesce(table.c.lease_until > func.clock_timestamp(), false()),
+    table.c.forgetting,
+    table.c.parked_at,
+    table.c.parked_because,
+).where(table.c.finished_at.is_(None))
+_OLDEST = _OPEN.order_by(table.c.accepted_at, table.c.command_id).limit(bindparam("limit"))
+_OLDEST_PARKED = (
+    _OPEN.where(table.c.parked_at.is_not(None))
+    .order_by(table.c.parked_at, table.c.command_id)
+    .limit(bindparam("limit"))
 )
-_COLUMNS = (
-    "SELECT command_id, operation, ordering_key, message_id, request_id, principal, accepted_at, attempts, faults,"
-    " last_error, due_at, coalesce(lease_until > clock_timestamp(), false), forgetting, parked_at, parked_because"
-    " FROM inbox WHERE finished_at IS NULL"
+_FIND = _OPEN.where(table.c.command_id == bindparam("id"))
+_LOCK = _FIND.with_for_update()
+_HASTEN = _CHANGE.values(due_at=func.clock_timestamp())
+_UNPARK = _CHANGE.values(
+    sequence=text(
+        "DEFAULT"
+    ),  # an identity column takes no other value, and Core has no word for it
+    parked_at=null(),
+    parked_because=null(),
+    faults=0,
+    forgetting=False,
+    due_at=func.clock_timestamp(),
 )
-_OLDEST = text(_COLUMNS + " ORDER BY accepted_at, command_id LIMIT :limit")
-_OLDEST_PARKED = text(
-    _COLUMNS + " AND parked_at IS NOT NULL ORDER BY parked_at, command_id LIMIT :limit"
-)
-_FIND = text(_COLUMNS + " AND command_id = :id")
-_LOCK = text(_COLUMNS + " AND command_id = :id FOR UPDATE")
-_HASTEN = text("UPDATE inbox SET due_at = clock_timestamp() WHERE command_id = :id")
-_UNPARK = text(
-    "UPDATE inbox SET sequence = DEFAULT, parked_at = NULL, parked_because = NULL, faults = 0, forgetting = false,"
-    " due_at = clock_timestamp() WHERE command_id = :id"
-)
-_ABANDON = text(
-    "UPDATE inbox SET finished_at = clock_timestamp(), reply = :reply, body = '', lease = NULL, lease_until = NULL,"
-    " forgetting = false, keep_for_ever = true, abandoned_by = :by, abandoned_because = :because"
-    " WHERE command_id = :id"
+_ABANDON = _CHANGE.values(
+    finished_at=func.clock_timestamp(),
+    reply=bindparam("final_reply"),
+    body=b"",
+    lease=null(),
+    lease_until=null(),
+    forgetting=False,
+    keep_for_ever=True,
+    abandoned_by=bindparam("by"),
+    abandoned_because=bindparam("because"),
 )
 
 
@@ -119,7 +167,7 @@ async def count_fault(
     limit: int,
     because: str,
 ) -> bool:
-    """Drive it again after `seconds`, or park it at `limit` faults in a row; true when it is parked.
+    """Drive the command again after `seconds`, or park it at `limit` faults in a row; true when it is parked.
 
     Called in a fenced transaction.
     """
@@ -127,7 +175,7 @@ async def count_fault(
         _COUNT_FAULT,
         {
             "id": command.command_id,
-            "seconds": seconds,
+            "pause": timedelta(seconds=seconds),
             "error": error,
             "limit": limit,
             "because": because,
@@ -145,19 +193,19 @@ async def oldest(
 
 
 async def find(connection: AsyncConnection, command_id: UUID) -> OpenCommand | None:
-    """A command of any tenant, for operators; None when there is none or it is final."""
+    """A command of any tenant, for operators; None when it is final or unknown."""
     row = (await connection.execute(_FIND, {"id": command_id})).first()
     return OpenCommand(*row) if row is not None else None
 
 
 async def lock(connection: AsyncConnection, command_id: UUID) -> OpenCommand | None:
-    """As `find`; until the transaction ends, no process takes it up and no operator decides on it."""
+    """As `find`, and lock its row: until the transaction ends, no process claims it and no operator decides on it."""
     row = (await connection.execute(_LOCK, {"id": command_id})).first()
     return OpenCommand(*row) if row is not None else None
 
 
 async def retry(connection: AsyncConnection, command_id: UUID) -> OpenCommand | None:
-    """Have it driven now, its faults counted anew; as it was before, None when there is none or it is final."""
+    """Make the command due now, its faults counted anew. Its former state; None when it is final or unknown."""
     found = await find(connection, command_id)
     if found is not None and found.ordering_key is not None:
         # Before the row, as where a command is accepted.
@@ -172,7 +220,7 @@ async def retry(connection: AsyncConnection, command_id: UUID) -> OpenCommand | 
 async def abandon(
     connection: AsyncConnection, command: OpenCommand, *, reply: bytes, by: str, because: str
 ) -> None:
-    """End a parked command for good with this reply; the row is never purged. It is locked by this transaction."""
+    """End a parked command for good with this reply; its row is never purged. Called after `lock`."""
     await connection.execute(
-        _ABANDON, {"id": command.command_id, "reply": reply, "by": by, "because": because}
+        _ABANDON, {"id": command.command_id, "final_reply": reply, "by": by, "because": because}
     )

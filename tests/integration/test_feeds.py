@@ -103,9 +103,9 @@ def moved_to(database: Database, position: int) -> Callable[[], Awaitable[bool]]
     return check
 
 
-async def ask_to_skip(database: Database, position: int) -> bool:
+async def request_skip(database: Database, position: int) -> bool:
     async with database.transaction() as connection:
-        return await feed_stops.ask_to_skip(
+        return await feed_stops.request_skip(
             connection, FEED, position, reason="seen to by hand", asked_by="an operator"
         )
 
@@ -144,10 +144,10 @@ async def test_an_operator_has_the_entry_skipped_and_the_feed_goes_on(
     provider.unappliable = frozenset({"Eve"})
     async with followed(database, provider):
         await eventually("it stands still", lambda: stands_still(database))
-        assert not await ask_to_skip(database, 3)
-        assert not await ask_to_skip(database, 1)
+        assert not await request_skip(database, 3)
+        assert not await request_skip(database, 1)
 
-        assert await ask_to_skip(database, 2)
+        assert await request_skip(database, 2)
 
         await eventually("it goes on", moved_to(database, 3))
 

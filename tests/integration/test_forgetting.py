@@ -23,8 +23,9 @@ from libs.handling.commands import Drive
 from libs.handling.forgetting import NOT_KNOWN_WHETHER_TOLD
 from libs.messaging.envelope import Reply, decode_replies, decode_reply, encode
 from libs.messaging.topology import COMMANDS
-from libs.persistence import forgetting, inbox, parking
+from libs.persistence import forgetting, inbox, inbox_acceptance, parking
 from libs.persistence.engine import Database
+from libs.persistence.inbox_acceptance import KnownCommand
 from tests.integration.amqp_wire import Wire, wire_to
 from tests.integration.gateway.desk import calling, carrying_out, until
 from tests.integration.replica import TRACES
@@ -244,11 +245,13 @@ async def test_a_repeated_request_waits_while_its_command_is_being_forgotten(
         await forgetting.begin(connection, command)
 
     async with database.transaction() as connection:
-        known = await inbox.accept(connection, accepting(command.command_id), None, lease=True)
+        known = await inbox_acceptance.accept(
+            connection, accepting(command.command_id), None, lease=True
+        )
 
-    assert known == inbox.Existing(is_redelivery=False, body_hash="hash", reply=None)
+    assert known == KnownCommand(is_redelivery=False, body_hash="hash", reply=None)
     await execute(database, "UPDATE inbox SET lease_until = now() - interval '1 second'")
-    async with database.transaction() as connection:
+    async with database.driver() as connection:
         (claim,) = await inbox.claim(connection, 10)
     assert claim.forgetting
     async with inbox.fenced(database, claim) as connection:

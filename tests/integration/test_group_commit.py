@@ -18,6 +18,7 @@ from libs.handling.group_commit import GROUP, GroupCommit, Write
 from libs.persistence import forgetting, inbox
 from libs.persistence.availability import is_away
 from libs.persistence.engine import Database
+from libs.persistence.inbox_acceptance import KnownCommand, NewCommand
 from libs.persistence.inbox_groups import Held
 from tests.integration.test_inbox_forgotten import arriving
 from tests.support.infrastructure import Environment
@@ -45,7 +46,7 @@ def of(write: Write[Any, Any], groups: list[int]) -> Write[Any, Any]:
 
 
 async def record(
-    database: Database, *commands: inbox.Accepting, room: int = ROOM
+    database: Database, *commands: NewCommand, room: int = ROOM
 ) -> tuple[list[Known], list[int]]:
     """What is known of each, and how many went together."""
     groups: list[int] = []
@@ -80,7 +81,7 @@ async def test_a_crowd_is_recorded_in_few_groups_each_command_under_a_lease_of_i
     assert [(one.command_id, one.message_id) for one in taken] == [
         (command.command_id, command.message_id) for command in commands
     ]
-    async with database.transaction() as connection:
+    async with database.driver() as connection:
         assert await inbox.renew(connection, taken) == {c.command_id for c in commands}
 
 
@@ -92,7 +93,7 @@ async def test_only_as_many_are_leased_as_there_is_room_for_and_the_others_are_d
     known, _ = await record(database, *commands, room=2)
 
     waiting = {c.command_id for c, one in zip(commands, known, strict=True) if one is None}
-    async with database.transaction() as connection:
+    async with database.driver() as connection:
         claimed = await inbox.claim(connection, ROOM)
     assert len(waiting) == 3
     assert {one.command_id for one in claimed} == waiting
@@ -110,9 +111,12 @@ async def test_of_one_id_twice_in_a_group_the_first_is_recorded(database: Databa
     assert groups == [3]
     assert [type(one) for one in known] == [
         *(inbox.Leased, inbox.Leased),
-        *(inbox.Existing, inbox.Existing, inbox.Leased),
+        *(KnownCommand, KnownCommand, inbox.Leased),
     ]
-    assert known[2:4] == [inbox.Existing(True, "hash", None), inbox.Existing(False, "hash", None)]
+    assert known[2:4] == [
+        KnownCommand(True, "hash", None),
+        KnownCommand(False, "hash", None),
+    ]
 
 
 async def test_what_is_there_already_amid_a_group_is_told_as_it_is(database: Database) -> None:
@@ -134,9 +138,9 @@ async def test_what_is_there_already_amid_a_group_is_told_as_it_is(database: Dat
 
     assert groups == [5]
     assert known[1:4] == [
-        inbox.Existing(True, "hash", None),
-        inbox.Existing(False, "hash", b"reply"),
-        inbox.Existing(True, None, None),
+        KnownCommand(True, "hash", None),
+        KnownCommand(False, "hash", b"reply"),
+        KnownCommand(True, None, None),
     ]
     assert isinstance(known[0], inbox.Leased)
     assert isinstance(known[4], inbox.Leased)

@@ -12,17 +12,18 @@ from sqlalchemy.exc import DBAPIError
 from libs.contracts.onboarding_operations import UPDATE_PERSON
 from libs.contracts.principal import Family, Principal
 from libs.messaging.envelope import encode
-from libs.persistence import forgetting, inbox
+from libs.persistence import forgetting, inbox, inbox_acceptance, inbox_housekeeping
 from libs.persistence.availability import is_away
 from libs.persistence.engine import Database
+from libs.persistence.inbox_acceptance import InternalCommand, KnownCommand, NewCommand
 from tests.integration.gateway.desk import until
 from tests.integration.tables import execute, rows
 
 PRINCIPAL = Principal("tenant", "Tenant", Family.PARTNER, "sub_test")
 
 
-def accepting(command_id: uuid.UUID | None = None) -> inbox.Accepting:
-    return inbox.Accepting(
+def accepting(command_id: uuid.UUID | None = None) -> NewCommand:
+    return NewCommand(
         command_id=command_id or uuid.uuid4(),
         operation=UPDATE_PERSON.name,
         message_id=str(uuid.uuid4()),
@@ -37,13 +38,13 @@ def accepting(command_id: uuid.UUID | None = None) -> inbox.Accepting:
 
 async def leased(database: Database, key: str | None = None) -> inbox.Leased:
     async with database.transaction() as connection:
-        taken = await inbox.accept(connection, accepting(), key, lease=True)
+        taken = await inbox_acceptance.accept(connection, accepting(), key, lease=True)
     assert isinstance(taken, inbox.Leased)
     return taken
 
 
 async def claimed(database: Database) -> list[uuid.UUID]:
-    async with database.transaction() as connection:
+    async with database.driver() as connection:
         return [command.command_id for command in await inbox.claim(connection, 10)]
 
 
@@ -59,7 +60,7 @@ async def test_a_driver_that_was_replaced_can_commit_nothing_more(database: Data
     with pytest.raises(inbox.LeaseLost):
         async with inbox.fenced(database, stalled) as connection:
             await inbox.finish(connection, stalled, b"too late")
-    async with database.transaction() as connection:
+    async with database.driver() as connection:
         renewed = await inbox.renew(connection, [stalled])
         await inbox.release(connection, [stalled])
 
@@ -86,8 +87,8 @@ async def test_commands_of_one_key_are_claimed_one_at_a_time_in_the_order_record
     first = await leased(database, "customer")
     async with database.transaction() as connection:
         second, third = accepting(), accepting()
-        assert await inbox.accept(connection, second, "customer", lease=True) is None
-        assert await inbox.accept(connection, third, "customer", lease=True) is None
+        assert await inbox_acceptance.accept(connection, second, "customer", lease=True) is None
+        assert await inbox_acceptance.accept(connection, third, "customer", lease=True) is None
 
     assert await claimed(database) == []
     async with inbox.fenced(database, first) as connection:
@@ -105,7 +106,7 @@ async def test_claiming_at_once_gives_each_command_to_one(database: Database) ->
     commands = [accepting() for _ in range(40)]
     async with database.transaction() as connection:
         for command in commands:
-            await inbox.accept(connection, command, None, lease=False)
+            await inbox_acceptance.accept(connection, command, None, lease=False)
 
     batches = await asyncio.gather(*(claimed(database) for _ in range(8)))
 
@@ -116,7 +117,7 @@ async def test_claiming_at_once_gives_each_command_to_one(database: Database) ->
 async def test_an_internal_command_is_recorded_once_however_often_it_is_enqueued(
     database: Database,
 ) -> None:
-    command = inbox.Enqueued(
+    command = InternalCommand(
         command_id=uuid.uuid4(),
         operation="onboarding.apply_decision",
         ordering_key="customer",
@@ -126,7 +127,7 @@ async def test_an_internal_command_is_recorded_once_however_often_it_is_enqueued
 
     for _ in range(2):
         async with database.transaction() as connection:
-            await inbox.enqueue(connection, command)
+            await inbox_acceptance.enqueue(connection, command)
 
     assert await claimed(database) == [command.command_id]
 
@@ -145,11 +146,11 @@ async def test_a_forgotten_command_begins_anew_by_another_message_and_not_by_a_r
     another = replace(accepting(first.command_id), body_hash="of another body")
 
     async with database.transaction() as connection:
-        again = await inbox.accept(connection, redelivery, None, lease=True)
+        again = await inbox_acceptance.accept(connection, redelivery, None, lease=True)
     async with database.transaction() as connection:
-        anew = await inbox.accept(connection, another, None, lease=True)
+        anew = await inbox_acceptance.accept(connection, another, None, lease=True)
 
-    assert isinstance(again, inbox.Existing)
+    assert isinstance(again, KnownCommand)
     assert isinstance(anew, inbox.Leased)
     assert anew.attempts == 1
 
@@ -159,9 +160,11 @@ async def test_a_command_that_is_forgotten_while_it_arrives_again_is_new(
 ) -> None:
     first = await leased(database)
 
-    async def arrive() -> inbox.Leased | inbox.Existing | None:
+    async def arrive() -> inbox.Leased | KnownCommand | None:
         async with database.transaction() as connection:
-            return await inbox.accept(connection, accepting(first.command_id), None, lease=True)
+            return await inbox_acceptance.accept(
+                connection, accepting(first.command_id), None, lease=True
+            )
 
     async with inbox.fenced(database, first) as connection:
         await forgetting.forget(connection, first)
@@ -177,7 +180,7 @@ async def test_what_was_finished_is_kept_a_day_unless_for_ever(database: Databas
     commands = [accepting(), replace(accepting(), keep_for_ever=True), accepting()]
     async with database.transaction() as connection:
         for command in commands:
-            await inbox.accept(connection, command, None, lease=False)
+            await inbox_acceptance.accept(connection, command, None, lease=False)
     await execute(
         database,
         "UPDATE inbox SET finished_at = now() - interval '23 hours'",
@@ -186,8 +189,8 @@ async def test_what_was_finished_is_kept_a_day_unless_for_ever(database: Databas
     )
 
     async with database.transaction() as connection:
-        assert await inbox.purge(connection) == 1
-        assert await inbox.purge(connection) == 0
+        assert await inbox_housekeeping.purge(connection) == 1
+        assert await inbox_housekeeping.purge(connection) == 0
 
     kept = {row[0] for row in await rows(database, "SELECT command_id FROM inbox")}
     assert kept == {commands[1].command_id, commands[2].command_id}

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from uuid import UUID, uuid4
 
-from libs.persistence import forgetting, inbox
+from libs.persistence import forgetting, inbox, inbox_acceptance
 from libs.persistence.engine import Database
+from libs.persistence.inbox_acceptance import KnownCommand, NewCommand
 
 
-def arriving(command_id: UUID, message_id: str, body_hash: str = "hash") -> inbox.Accepting:
-    return inbox.Accepting(
+def arriving(command_id: UUID, message_id: str, body_hash: str = "hash") -> NewCommand:
+    return NewCommand(
         command_id=command_id,
         operation="onboarding.onboard_customer",
         message_id=message_id,
@@ -23,14 +24,12 @@ def arriving(command_id: UUID, message_id: str, body_hash: str = "hash") -> inbo
     )
 
 
-async def accept(
-    database: Database, command: inbox.Accepting
-) -> inbox.Leased | inbox.Existing | None:
+async def accept(database: Database, command: NewCommand) -> inbox.Leased | KnownCommand | None:
     async with database.transaction() as connection:
-        return await inbox.accept(connection, command, None, lease=True)
+        return await inbox_acceptance.accept(connection, command, None, lease=True)
 
 
-async def forget(database: Database, leased: inbox.Leased | inbox.Existing | None) -> None:
+async def forget(database: Database, leased: inbox.Leased | KnownCommand | None) -> None:
     assert isinstance(leased, inbox.Leased)
     async with inbox.fenced(database, leased) as connection:
         await forgetting.forget(connection, leased)
@@ -54,9 +53,9 @@ async def test_a_redelivery_of_a_forgotten_message_has_no_effect(database: Datab
 
     redelivered = await accept(database, arriving(command_id, "first"))
 
-    assert isinstance(redelivered, inbox.Existing)
+    assert isinstance(redelivered, KnownCommand)
     assert redelivered.is_redelivery
-    async with database.transaction() as connection:
+    async with database.driver() as connection:
         due = await inbox.claim(connection, 1000)
     assert command_id not in {command.command_id for command in due}
 
@@ -71,7 +70,7 @@ async def test_a_late_redelivery_of_a_forgotten_message_does_not_disturb_the_one
 
     late = [await accept(database, arriving(command_id, name)) for name in ("first", "second")]
 
-    assert all(isinstance(known, inbox.Existing) and known.is_redelivery for known in late)
+    assert all(isinstance(known, KnownCommand) and known.is_redelivery for known in late)
     assert isinstance(third, inbox.Leased)
     async with inbox.fenced(database, third) as connection:
         await inbox.finish(connection, third, b"{}")
@@ -85,7 +84,7 @@ async def test_a_second_request_for_a_command_in_progress_is_no_redelivery(
 
     second = await accept(database, arriving(command_id, "second"))
 
-    assert isinstance(second, inbox.Existing)
+    assert isinstance(second, KnownCommand)
     assert not second.is_redelivery
     assert isinstance(first, inbox.Leased)
     async with inbox.fenced(database, first) as connection:

@@ -28,8 +28,9 @@ from libs.handling.commands import Drive, NeedsOperator
 from libs.handling.parking import FAULTS_IN_A_ROW
 from libs.messaging.caller import Caller
 from libs.messaging.envelope import Envelope, Reply
-from libs.persistence import inbox, parking
+from libs.persistence import inbox, inbox_acceptance, inbox_housekeeping, parking
 from libs.persistence.engine import Database
+from libs.persistence.inbox_acceptance import KnownCommand, NewCommand
 from tests.integration.gateway.desk import calling, carrying_out, until
 from tests.integration.replica import TRACES, by_person
 from tests.integration.tables import execute, rows
@@ -48,10 +49,10 @@ async def park(database: Database, command: inbox.Leased, because: str = "Of the
 
 
 async def accept(
-    database: Database, command: inbox.Accepting, key: str | None
-) -> inbox.Leased | inbox.Existing | None:
+    database: Database, command: NewCommand, key: str | None
+) -> inbox.Leased | KnownCommand | None:
     async with database.transaction() as connection:
-        return await inbox.accept(connection, command, key, lease=True)
+        return await inbox_acceptance.accept(connection, command, key, lease=True)
 
 
 async def retry(database: Database, command_id: uuid.UUID) -> parking.OpenCommand | None:
@@ -111,8 +112,8 @@ async def test_a_parked_command_is_counted_apart_and_never_purged(database: Data
     )
 
     async with database.transaction() as connection:
-        purged = await inbox.purge(connection)
-        backlog = await inbox.backlog(connection)
+        purged = await inbox_housekeeping.purge(connection)
+        backlog = await inbox_housekeeping.measure_backlog(connection)
 
     assert purged == 0
     assert (backlog.open, backlog.parked) == (1, 1)
@@ -241,7 +242,7 @@ async def test_what_is_no_fault_of_ours_never_parks_and_ends_a_row_of_faults(
         body = bytes(envelope_of(caller, "p1").body)
     command = replace(accepting(), body=body)
     async with database.transaction() as connection:
-        await inbox.accept(connection, command, None, lease=False)
+        await inbox_acceptance.accept(connection, command, None, lease=False)
     await execute(database, f"UPDATE inbox SET faults = {FAULTS_IN_A_ROW - 1}")
     service = Service(error, AssertionError, None)
 
@@ -374,7 +375,7 @@ async def test_an_abandoned_command_is_final_for_good_with_who_and_why(
 
     await execute(database, "UPDATE inbox SET finished_at = now() - interval '90 days'")
     async with database.transaction() as connection:
-        assert await inbox.purge(connection) == 0
+        assert await inbox_housekeeping.purge(connection) == 0
     (row,) = await rows(
         database, "SELECT body, abandoned_by, abandoned_because, parked_because FROM inbox"
     )

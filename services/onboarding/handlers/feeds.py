@@ -11,7 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from libs.contracts.ids import parse_id
 from libs.contracts.principal import Family, Principal
 from libs.handling.feeds import Record
-from libs.persistence import inbox
+from libs.persistence import inbox_acceptance
 from services.onboarding.handlers.apply_decision import OPERATION
 from services.onboarding.models import RESERVE, AccountEntry, IdentityEntry
 from services.onboarding.ordering import ordering_key
@@ -53,9 +53,9 @@ def _business_of(entry: IdentityEntry) -> UUID | None:
 async def _enqueue(
     connection: AsyncConnection, entry: IdentityEntry, customer_id: UUID, tenant: str
 ) -> None:
-    await inbox.enqueue(
+    await inbox_acceptance.enqueue(
         connection,
-        inbox.Enqueued(
+        inbox_acceptance.InternalCommand(
             command_id=uuid5(DECISIONS, f"{IDENTITY_FEED}/{entry.position}"),
             operation=OPERATION,
             ordering_key=ordering_key(tenant, customer_id),

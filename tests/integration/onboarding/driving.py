@@ -11,8 +11,9 @@ from libs.contracts.principal import Principal
 from libs.contracts.result import Result
 from libs.handling.commands import CommandHandler, Drive
 from libs.handling.group_commit import GroupCommit
-from libs.persistence import inbox
+from libs.persistence import inbox, inbox_acceptance
 from libs.persistence.engine import Database
+from libs.persistence.inbox_acceptance import NewCommand
 
 
 async def accept(
@@ -24,7 +25,7 @@ async def accept(
     command_id: UUID | None = None,
 ) -> inbox.Leased:
     """A command of a caller that does not wait any more."""
-    command = inbox.Accepting(
+    command = NewCommand(
         command_id=command_id or uuid4(),
         operation=operation,
         message_id=str(uuid4()),
@@ -36,7 +37,7 @@ async def accept(
         deadline=0,
     )
     async with database.transaction() as connection:
-        leased = await inbox.accept(connection, command, ordering_key, lease=True)
+        leased = await inbox_acceptance.accept(connection, command, ordering_key, lease=True)
     assert isinstance(leased, inbox.Leased)
     return leased
 

@@ -110,7 +110,7 @@ class Steps:
             await inbox.postpone(connection, self.leased, seconds=3600, error="outcome_pending")
 
     async def lease_again(self) -> None:
-        async with self.database.transaction() as connection:
+        async with self.database.driver() as connection:
             claimed = await inbox.claim(connection, 100)
         self.leased = next(one for one in claimed if one.command_id == self.leased.command_id)
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from libs.persistence import inbox
+from libs.persistence import inbox_housekeeping
 from libs.persistence.engine import open_database
 from tests.integration.payments.desk import A_FAULT, C_1, C_2, Desk
 from tests.support.api import Answer, Api, fetch_interface
@@ -277,7 +277,7 @@ async def _a_year_later(desk: Desk) -> None:
     database = open_database(desk.office.environment.database_urls["payments"], "housekeeping")
     try:
         async with database.transaction() as connection:
-            assert await inbox.purge(connection) >= 1
+            assert await inbox_housekeeping.purge(connection) >= 1
     finally:
         await database.close()
 

@@ -26,8 +26,9 @@ from libs.contracts.result import Result
 from libs.contracts.wires import CancelWire, SendWire, WireState
 from libs.handling.commands import Drive
 from libs.handling.group_commit import GroupCommit
-from libs.persistence import inbox
+from libs.persistence import inbox, inbox_acceptance
 from libs.persistence.engine import Database, open_database
+from libs.persistence.inbox_acceptance import NewCommand
 from libs.persistence.inbox_groups import Held
 from libs.providers.http import ProviderClient
 from libs.providers.session import open_session
@@ -195,7 +196,7 @@ class Bench:
 
     async def _accept(self, operation: str, principal: Principal, command: Any) -> inbox.Leased:
         command_id = uuid.uuid4()
-        accepting = inbox.Accepting(
+        accepting = NewCommand(
             command_id=command_id,
             operation=operation,
             message_id=str(uuid.uuid4()),
@@ -207,7 +208,7 @@ class Bench:
             deadline=time.time() + LEASE_SECONDS,
         )
         async with self.database.transaction() as connection:
-            leased = await inbox.accept(
+            leased = await inbox_acceptance.accept(
                 connection, accepting, None, lease=True, lease_seconds=LEASE_SECONDS
             )
         assert isinstance(leased, inbox.Leased)

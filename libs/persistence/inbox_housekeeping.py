@@ -1,0 +1,67 @@
+"""Purging the inbox of finished commands, and measuring those that are not final."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+from sqlalchemy import Interval, bindparam, delete, extract, func, not_, or_, select
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from libs.persistence.tables import inbox as table
+
+RETENTION_HOURS = 24
+PURGE_BATCH = 1000
+
+_PURGE = delete(table).where(
+    table.c.command_id.in_(
+        select(table.c.command_id)
+        .where(
+            table.c.finished_at < func.clock_timestamp() - bindparam("age", type_=Interval),
+            or_(table.c.forgotten, not_(table.c.keep_for_ever)),
+        )
+        .limit(bindparam("batch"))
+        .with_for_update(skip_locked=True)
+    )
+)
+_IS_PARKED = table.c.parked_at.is_not(None)
+_IS_DRIVEN = table.c.parked_at.is_(None)
+_BACKLOG = select(
+    func.count().filter(_IS_DRIVEN),
+    func.coalesce(
+        extract(
+            "epoch",
+            func.clock_timestamp() - func.min(table.c.accepted_at).filter(_IS_DRIVEN),
+        ),
+        0,
+    ),
+    func.count().filter(_IS_PARKED),
+    func.coalesce(extract("epoch", func.clock_timestamp() - func.min(table.c.parked_at)), 0),
+).where(table.c.finished_at.is_(None))
+
+
+@dataclass(frozen=True, slots=True)
+class Backlog:
+    """Commands that are not final. The ages are of the oldest, 0 without any.
+
+    Args:
+        open: neither final nor parked.
+    """
+
+    open: int
+    oldest_open_seconds: float
+    parked: int
+    longest_parked_seconds: float
+
+
+async def purge(connection: AsyncConnection) -> int:
+    """Delete up to `PURGE_BATCH` finished commands whose retention is over; how many."""
+    deleted = await connection.execute(
+        _PURGE, {"age": timedelta(hours=RETENTION_HOURS), "batch": PURGE_BATCH}
+    )
+    return deleted.rowcount
+
+
+async def measure_backlog(connection: AsyncConnection) -> Backlog:
+    row = (await connection.execute(_BACKLOG)).one()
+    return Backlog(int(row[0]), float(row[1]), int(row[2]), float(row[3]))
