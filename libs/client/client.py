@@ -8,7 +8,6 @@ async with connect("http://127.0.0.1:8080", credentials) as bankside:
 from __future__ import annotations
 
 import asyncio
-import random
 import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -19,6 +18,7 @@ from uuid import uuid4
 
 import aiohttp
 
+from libs.backoff import Backoff, lengthened
 from libs.client.answers import Answer, error_of, is_unknown, success_of
 from libs.client.credentials import Credentials
 from libs.client.transport import TIMEOUT_SECONDS, NoAnswer, NotSent, Response, Transport
@@ -43,8 +43,8 @@ R = TypeVar("R")
 RETRIED = (Unavailable, RateLimited, IdempotencyInProgress)
 """What says that a request may be sent again: nothing was started, or the answer of the first will be there."""
 IDEMPOTENT_METHODS = (HTTPMethod.POST, HTTPMethod.PATCH)
-FIRST_PAUSE_SECONDS = 0.2
-LONGEST_PAUSE_SECONDS = 30.0
+RETRIES = Backoff(first_seconds=0.2, longest_seconds=30.0, jitter=0.25)
+RETRY_AFTER_JITTER = 0.25
 
 
 class Call(Generic[C, R]):
@@ -187,11 +187,11 @@ def request_of(operation: Operation, command: Command) -> tuple[str, str, dict[s
 
 
 def _pause_seconds(attempt: int, failure: BanksideError) -> float:
-    """What the answer asks for, else doubling, with a quarter of chance so that callers spread."""
+    """The answer's Retry-After, else the backoff's; both with jitter."""
     asked = failure.headers.get("Retry-After", "")
-    doubling = min(FIRST_PAUSE_SECONDS * 2.0 ** (attempt - 1), LONGEST_PAUSE_SECONDS)
-    pause = float(asked) if asked.isascii() and asked.isdigit() and len(asked) < 6 else doubling
-    return pause * random.uniform(1.0, 1.25)  # noqa: S311 - no secret
+    if asked.isascii() and asked.isdigit() and len(asked) < 6:
+        return lengthened(float(asked), RETRY_AFTER_JITTER)
+    return RETRIES.pause_seconds(attempt)
 
 
 def _unknown(operation: Operation) -> BanksideError:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import random
 import time
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -13,6 +12,7 @@ import msgspec
 import structlog
 from pydantic import ValidationError
 
+from libs.backoff import Backoff
 from libs.contracts.errors import (
     BanksideError,
     InternalError,
@@ -50,8 +50,7 @@ SWEEP_PAUSE_SECONDS = 0.02
 RENEWALS = 6
 """In the length of a lease."""
 HOUSEKEEPING_SECONDS = 15.0
-FIRST_RETRY_SECONDS = 0.25
-LONGEST_RETRY_SECONDS = 30.0
+RETRIES = Backoff(first_seconds=0.25, longest_seconds=30.0, jitter=0.2)
 
 Handle = Callable[[inbox.Leased, Principal, Any], Awaitable[Result]]
 Ending = Reply | Fault | NeedsOperator
@@ -212,7 +211,7 @@ class Driver:
             case NeedsOperator():
                 await self._parking.park(leased, str(ending))
             case Fault():
-                pause = _pause(leased.attempts)
+                pause = RETRIES.pause_seconds(leased.attempts)
                 await self._parking.count(leased, ending, error=InternalError.code, pause=pause)
             case Reply():
                 final = await self._conclude_reply(leased, ending)
@@ -230,7 +229,7 @@ class Driver:
             await self._group_commit.commit(FINISHING, Held(leased, encode(reply)))
             return reply
         async with inbox.fenced(self._database, leased) as connection:
-            pause = _pause(leased.attempts)
+            pause = RETRIES.pause_seconds(leased.attempts)
             await inbox.postpone(connection, leased, seconds=pause, error=error.code)
         return None
 
@@ -336,9 +335,3 @@ def _outcome(ending: Ending) -> str:
             return InternalError.code
         case Reply():
             return ending.error.code if ending.error else "ok"
-
-
-def _pause(attempts: int) -> float:
-    """Seconds until the next drive: doubling, bounded, with jitter so that many do not come at once."""
-    pause = min(FIRST_RETRY_SECONDS * 2 ** min(attempts - 1, 20), LONGEST_RETRY_SECONDS)
-    return float(pause * random.uniform(0.8, 1.2))  # noqa: S311 - jitter, not a secret

@@ -5,6 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
+from libs.backoff import Backoff
+
+PAUSES = Backoff(first_seconds=0.5, longest_seconds=10.0)
+
 
 class Circuit:
     """Closed: everything passes. Open: nothing does. After a pause one probe passes; its outcome decides.
@@ -13,8 +17,7 @@ class Circuit:
 
     Args:
         failures_to_open: consecutive failures that open it.
-        first_pause_seconds: how long it stays open; doubles with each failed probe.
-        longest_pause_seconds: the bound of that doubling.
+        pauses: how long it stays open before each probe.
         changed: told when it opens (True) and closes (False).
     """
 
@@ -22,18 +25,16 @@ class Circuit:
         self,
         *,
         failures_to_open: int = 5,
-        first_pause_seconds: float = 0.5,
-        longest_pause_seconds: float = 10.0,
+        pauses: Backoff = PAUSES,
         clock: Callable[[], float] = time.monotonic,
         changed: Callable[[bool], None] | None = None,
     ) -> None:
         self._failures_to_open = failures_to_open
-        self._first_pause_seconds = first_pause_seconds
-        self._longest_pause_seconds = longest_pause_seconds
+        self._pauses = pauses
         self._clock = clock
         self._changed = changed
         self._failures = 0
-        self._pause_seconds = first_pause_seconds
+        self._failed_probes = 0
         self._open_until: float | None = None
         self._probing = False
 
@@ -56,7 +57,7 @@ class Circuit:
         self._probing = False
         if self._open_until is not None:
             self._open_until = None
-            self._pause_seconds = self._first_pause_seconds
+            self._failed_probes = 0
             self._tell(True)
 
     def failed(self) -> None:
@@ -64,12 +65,13 @@ class Circuit:
         if self._open_until is None:
             self._failures += 1
             if self._failures >= self._failures_to_open:
-                self._open_until = self._clock() + self._pause_seconds
+                self._open_until = self._clock() + self._pauses.pause_seconds(1)
                 self._tell(False)
         elif self._probing:
             self._probing = False
-            self._pause_seconds = min(self._pause_seconds * 2, self._longest_pause_seconds)
-            self._open_until = self._clock() + self._pause_seconds
+            self._failed_probes += 1
+            pause = self._pauses.pause_seconds(1 + self._failed_probes)
+            self._open_until = self._clock() + pause
         # Otherwise: sent before it opened. It says nothing new.
 
     def abandoned(self) -> None:

@@ -19,7 +19,10 @@ from typing import Any, NoReturn, Protocol, TypeVar
 
 from prometheus_client import Counter, Gauge
 
+from libs.backoff import Backoff
+
 LONGEST_PAUSE_SECONDS = 30.0
+SHORTEST_PAUSE_SECONDS = 0.05
 OUTLINE_FIELDS = 50
 OUTLINE_DEPTH = 4
 NAME_LENGTH = 64
@@ -212,7 +215,8 @@ async def tail_feed(
     Raises:
         NotLeading: the journal said so.
     """
-    pause_seconds = poll_seconds
+    backoff = Backoff(max(poll_seconds, SHORTEST_PAUSE_SECONDS), LONGEST_PAUSE_SECONDS)
+    failures = 0
     stood_still = True  # the process that led before may have recorded so
     while True:
         try:
@@ -226,12 +230,13 @@ async def tail_feed(
             raise
         except Exception as error:  # the contract above: tried again, never skipped
             stood_still = True
+            pause_seconds = backoff.pause_seconds(failures + 1)
             if await _stand_still(feed, journal, error, log, pause_seconds, progress):
                 continue
+            failures += 1
             await asyncio.sleep(pause_seconds)
-            pause_seconds = min(max(pause_seconds, 0.1) * 2, LONGEST_PAUSE_SECONDS)
             continue
-        pause_seconds = poll_seconds
+        failures = 0
         if not more:
             await asyncio.sleep(poll_seconds)
 

@@ -11,7 +11,6 @@ go through `segment`.
 from __future__ import annotations
 
 import asyncio
-import random
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from urllib.parse import quote, urlencode
 import aiohttp
 from yarl import URL
 
+from libs.backoff import Backoff
 from libs.contracts.errors import BanksideError, ProviderError, ProviderTimeout, Unavailable
 from libs.contracts.exact_json import encode
 from libs.providers.attempt import ProviderTransport, refusal
@@ -29,7 +29,7 @@ from libs.providers.errors import ProviderRefusal
 from libs.providers.failure import AttemptFailed, Failure
 
 READ_ATTEMPTS = 3
-FIRST_PAUSE_SECONDS = 0.05
+READ_RETRIES = Backoff(first_seconds=0.05, longest_seconds=1.0, factor=4.0, jitter=0.5)
 ASK_OPERATION = "get_operation"
 
 
@@ -148,19 +148,18 @@ class ProviderClient:
         headers: Mapping[str, str] | None = None,
     ) -> Any:
         url = self._url(path, params)
-        pause_seconds = FIRST_PAUSE_SECONDS
-        for attempts_left in range(READ_ATTEMPTS - 1, -1, -1):
+        for attempt in range(1, READ_ATTEMPTS + 1):
             try:
                 return await self._transport.attempt(
                     operation, "GET", url, deadline=deadline, headers=headers
                 )
             except AttemptFailed as error:
-                pause = pause_seconds * random.uniform(0.5, 1.5)  # noqa: S311 - jitter, no secret
+                pause = READ_RETRIES.pause_seconds(attempt)
                 no_time = time.time() + pause >= deadline
-                if not (error.failure.is_strike and attempts_left) or no_time:
+                is_last = attempt == READ_ATTEMPTS or no_time
+                if is_last or not error.failure.is_strike:
                     raise
             await asyncio.sleep(pause)
-            pause_seconds *= 4
         raise AssertionError("the last attempt returns or raises")
 
     def _url(self, path: str, params: Sequence[tuple[str, str]] = ()) -> URL:

@@ -23,12 +23,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from libs.backoff import Backoff
 from libs.runtime.child_logs import keep_bounded, open_log
 from libs.runtime.processes import ProcessIdentity, die_with_parent
 from libs.runtime.supervision_state import ChildState, ChildStatus, SupervisorStatus
 
-FIRST_PAUSE_SECONDS = 0.5
-LONGEST_PAUSE_SECONDS = 30.0
+RESTARTS = Backoff(first_seconds=0.5, longest_seconds=30.0)
 STABLE_SECONDS = 30.0
 STARTING_POLL_SECONDS = 0.1
 WATCHING_POLL_SECONDS = 2.0
@@ -99,19 +99,20 @@ class Child:
 
     async def run(self) -> None:
         """Keep it running until cancelled; then stop it."""
-        pause = FIRST_PAUSE_SECONDS
+        deaths = 0
         while True:
             born = time.monotonic()
             ending = await self._live()
             if time.monotonic() - born >= STABLE_SECONDS:
-                pause = FIRST_PAUSE_SECONDS
+                deaths = 0
+            deaths += 1
+            pause = RESTARTS.pause_seconds(deaths)
             self._turn(ChildState.DIED, f"{ending}, restarting in {pause:g} s")
             try:
                 await asyncio.sleep(pause)
             except asyncio.CancelledError:
                 self._turn(ChildState.STOPPED)
                 raise
-            pause = min(pause * 2, LONGEST_PAUSE_SECONDS)
             self.restarts += 1
 
     async def _live(self) -> str:

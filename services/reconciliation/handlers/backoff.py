@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import time
 
-FIRST_PAUSE_SECONDS = 1.0
-LONGEST_PAUSE_SECONDS = 10.0
+from libs.backoff import Backoff
+
+RETRIES = Backoff(first_seconds=1.0, longest_seconds=10.0)
 
 
-class Backoff:
+class ComparisonBackoff:
     def __init__(self) -> None:
-        self._pauses: dict[str, tuple[float, float]] = {}
-        """By comparison: the length of its last pause, and when that ends (monotonic clock)."""
+        self._pauses: dict[str, tuple[int, float]] = {}
+        """By comparison: its failures in a row, and when its pause ends (monotonic clock)."""
 
     def failed(self, name: str) -> float:
-        """Begin a pause, twice as long as the one before; its length in seconds."""
-        last, _ = self._pauses.get(name, (FIRST_PAUSE_SECONDS / 2, 0.0))
-        seconds = min(2 * last, LONGEST_PAUSE_SECONDS)
-        self._pauses[name] = (seconds, time.monotonic() + seconds)
+        """Begin a pause; its length in seconds."""
+        failures, _ = self._pauses.get(name, (0, 0.0))
+        seconds = RETRIES.pause_seconds(failures + 1)
+        self._pauses[name] = (failures + 1, time.monotonic() + seconds)
         return seconds
 
     def succeeded(self, name: str) -> None:

@@ -16,13 +16,9 @@ import structlog
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.persistence.engine import Database
-from libs.persistence.leadership import LeadershipLost, Term, fence, leadership
+from libs.persistence.leadership import ELECTION_SECONDS, LeadershipLost, Term, fence, leadership
 from libs.runtime.crash import crash_point
-from services.reconciliation.handlers.backoff import (
-    FIRST_PAUSE_SECONDS,
-    LONGEST_PAUSE_SECONDS,
-    Backoff,
-)
+from services.reconciliation.handlers.backoff import RETRIES, ComparisonBackoff
 from services.reconciliation.handlers.comparison import Comparison, Scan
 from services.reconciliation.metrics import FAILURES, RUNS
 from services.reconciliation.models import EVIDENCE_GONE, IN_FLIGHT, Difference, Finding
@@ -69,7 +65,7 @@ class Reconciler:
         self._run_limit_seconds = run_limit_seconds
         self._grace_seconds = grace_seconds
         self._poll_seconds = poll_seconds
-        self._backoff = Backoff()
+        self._backoff = ComparisonBackoff()
         self._log = structlog.get_logger("reconciliation")
 
     async def run_for_ever(self) -> NoReturn:
@@ -81,10 +77,10 @@ class Reconciler:
                     await self._lead(term)
             except Exception as error:  # the lease was lost: stand for election again
                 self._log.warning("not_leading", exc_info=error)
-            await asyncio.sleep(FIRST_PAUSE_SECONDS)
+            await asyncio.sleep(ELECTION_SECONDS)
 
     async def _lead(self, term: Term) -> NoReturn:
-        pause_seconds = FIRST_PAUSE_SECONDS
+        failures = 0
         while True:
             try:
                 async with asyncio.timeout(2 * STEP_SECONDS):
@@ -95,11 +91,12 @@ class Reconciler:
                 Exception
             ) as error:  # the database is away: tried again, until the run is given up
                 FAILURES.inc()
+                failures += 1
+                pause_seconds = RETRIES.pause_seconds(failures)
                 self._log.warning("step_failed", retry_seconds=pause_seconds, exc_info=error)
                 await asyncio.sleep(pause_seconds)
-                pause_seconds = min(pause_seconds * 2, LONGEST_PAUSE_SECONDS)
             else:
-                pause_seconds = FIRST_PAUSE_SECONDS
+                failures = 0
                 await asyncio.sleep(wait_seconds)
 
     async def step(self, term: Term) -> float:

@@ -11,6 +11,7 @@ import aiohttp
 import pytest
 from aiohttp import web
 
+from libs.backoff import Backoff
 from libs.client import client as client_module
 from libs.client.client import Call, Client, request_of
 from libs.client.transport import Transport
@@ -39,7 +40,7 @@ UPDATE = UpdatePerson.model_validate({"person_id": "p 1", "middle_name": None})
 
 @pytest.fixture(autouse=True)
 def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client_module, "FIRST_PAUSE_SECONDS", 0.001)
+    monkeypatch.setattr(client_module, "RETRIES", Backoff(0.001, 30.0))
 
 
 @asynccontextmanager

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from libs.backoff import Backoff
 from libs.providers.circuit import Circuit
 
 
@@ -11,9 +12,7 @@ class Clock:
 
 
 def opened(clock: Clock) -> Circuit:
-    circuit = Circuit(
-        failures_to_open=2, first_pause_seconds=1, longest_pause_seconds=3, clock=clock
-    )
+    circuit = Circuit(failures_to_open=2, pauses=Backoff(1, 3), clock=clock)
     circuit.failed()
     circuit.failed()
     return circuit

@@ -6,6 +6,7 @@ from decimal import Decimal
 import aiohttp
 import pytest
 
+from libs.backoff import Backoff
 from libs.contracts.errors import ProviderError, ProviderTimeout, Unavailable
 from libs.providers.circuit import Circuit
 from libs.providers.errors import ProviderRefusal
@@ -123,7 +124,7 @@ async def test_a_failing_provider_is_left_alone_then_probed_and_used_again(
     provider: Provider, session: aiohttp.ClientSession
 ) -> None:
     now = 100.0
-    circuit = Circuit(failures_to_open=3, first_pause_seconds=1, clock=lambda: now)
+    circuit = Circuit(failures_to_open=3, pauses=Backoff(1, 10), clock=lambda: now)
     client = ProviderClient("bank", provider.url, "token", session, circuit=circuit)
     provider.answers = [says(500, "{}")]
     with pytest.raises(ProviderError):

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from libs.backoff import Backoff
 from libs.runtime import child_logs, supervision
 from libs.runtime.processes import ProcessIdentity
 from libs.runtime.supervision import Change, ChildSpec, NotReady, ReadyCheck, Supervisor
@@ -38,7 +39,7 @@ def sleeper(name: str = "sleeper", ready: ReadyCheck | None = None) -> ChildSpec
 async def test_a_killed_child_is_started_again_and_the_lines_say_why(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(supervision, "FIRST_PAUSE_SECONDS", 0.05)
+    monkeypatch.setattr(supervision, "RESTARTS", Backoff(0.05, 30.0))
     changes: list[Change] = []
     async with Supervisor(report=changes.append) as supervisor:
         supervisor.start(sleeper())
@@ -65,8 +66,7 @@ async def test_a_killed_child_is_started_again_and_the_lines_say_why(
 async def test_the_pause_before_a_restart_doubles_up_to_its_limit(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(supervision, "FIRST_PAUSE_SECONDS", 0.02)
-    monkeypatch.setattr(supervision, "LONGEST_PAUSE_SECONDS", 0.05)
+    monkeypatch.setattr(supervision, "RESTARTS", Backoff(0.02, 0.05))
     changes: list[Change] = []
     async with Supervisor(report=changes.append) as supervisor:
         supervisor.start(ChildSpec("false", ("/bin/false",), env={}))
@@ -81,7 +81,7 @@ async def test_the_pause_before_a_restart_doubles_up_to_its_limit(
 async def test_a_child_that_lived_long_enough_begins_with_the_short_pause_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(supervision, "FIRST_PAUSE_SECONDS", 0.02)
+    monkeypatch.setattr(supervision, "RESTARTS", Backoff(0.02, 30.0))
     monkeypatch.setattr(supervision, "STABLE_SECONDS", 0.0)
     changes: list[Change] = []
     async with Supervisor(report=changes.append) as supervisor:
