@@ -18,7 +18,7 @@ from cyclopts import Parameter
 from libs.cli.output import console, pretty, print_json
 from libs.client import settings
 from libs.client.credentials import look_up
-from libs.client.mistakes import OperatorMistake
+from libs.client.errors import OperatorError
 from libs.client.transport import NoAnswer, NotSent, Response, Transport
 
 _TARGET = re.compile(r"/[!\"$-~]*")
@@ -48,11 +48,11 @@ def call(
         json: Print one JSON document: status, request_id, body, and on 401 canonical.
     """
     if not _TARGET.fullmatch(path):
-        raise OperatorMistake(
+        raise OperatorError(
             f"PATH begins with / and is printable ASCII, percent-encoded: {path!r} is not."
         )
     if not re.fullmatch(r"[A-Za-z]{1,16}", method):
-        raise OperatorMistake(f"METHOD is one of GET, POST, PATCH, DELETE: {method!r} is not.")
+        raise OperatorError(f"METHOD is one of GET, POST, PATCH, DELETE: {method!r} is not.")
     headers = dict(_header(item) for item in header or ())
     if idempotency_key is not None:
         headers["Idempotency-Key"] = idempotency_key
@@ -67,13 +67,11 @@ def call(
     try:
         response = asyncio.run(send())
     except NotSent:
-        raise OperatorMistake(
+        raise OperatorError(
             f"The gateway at {base_url} cannot be reached: is the stack up (make status)?"
         ) from None
     except NoAnswer as error:
-        raise OperatorMistake(
-            f"The gateway at {base_url} gave no whole answer ({error})."
-        ) from None
+        raise OperatorError(f"The gateway at {base_url} gave no whole answer ({error}).") from None
     milliseconds = (time.perf_counter() - started) * 1000
     if json:
         print_json(_as_document(response))
@@ -90,13 +88,13 @@ def _body(data: str | None) -> bytes:
     try:
         return Path(data[1:]).read_bytes()
     except OSError as error:
-        raise OperatorMistake(f"{data[1:]} cannot be read: {error.strerror}.") from None
+        raise OperatorError(f"{data[1:]} cannot be read: {error.strerror}.") from None
 
 
 def _header(item: str) -> tuple[str, str]:
     name, colon, value = item.partition(":")
     if not colon or not re.fullmatch(r"[A-Za-z0-9-]+", name) or not value.isprintable():
-        raise OperatorMistake(f"A header is given as 'NAME: VALUE': {item!r} is not.")
+        raise OperatorError(f"A header is given as 'NAME: VALUE': {item!r} is not.")
     return name, value.strip()
 
 

@@ -14,7 +14,7 @@ from itertools import takewhile
 from cyclopts import App, CycloptsError
 
 from libs.cli.operators import OPERATORS
-from libs.client.mistakes import OperatorMistake
+from libs.client.errors import OperatorError
 from libs.client.settings import load_stack_environment
 
 
@@ -84,7 +84,7 @@ def main() -> None:
         )
         _silence_libraries()
         result = command(*bound.args, **bound.kwargs)
-    except (OperatorMistake, CycloptsError) as mistake:
+    except (OperatorError, CycloptsError) as mistake:
         print(f"bankside: {' '.join(str(mistake).split())}", file=sys.stderr)
         sys.exit(2)
     sys.exit(result if isinstance(result, int) else 0)

@@ -26,7 +26,7 @@ from libs.cli.decisions import (
 )
 from libs.cli.operators import OPERATORS
 from libs.cli.output import age, console, print_json
-from libs.client.mistakes import OperatorMistake
+from libs.client.errors import OperatorError
 from libs.contracts.errors import Abandoned
 from libs.contracts.exact_json import encode
 from libs.contracts.principal import Principal
@@ -66,7 +66,7 @@ def list_commands(
         json: Print one JSON document.
     """
     if not 1 <= limit <= MAX_SHOWN:
-        raise OperatorMistake(f"--limit is 1 to {MAX_SHOWN}.")
+        raise OperatorError(f"--limit is 1 to {MAX_SHOWN}.")
 
     async def look(database: Database) -> list[OpenCommand]:
         async with database.transaction() as connection:
@@ -154,12 +154,12 @@ def abandon(
             if command is None:
                 return None
             if command.parked_at is None:
-                raise OperatorMistake(
+                raise OperatorError(
                     "Only a parked command can be abandoned; this one is still driven."
                 )
             objection = await why_not(connection, command.operation, command_id)
             if objection is not None:
-                raise OperatorMistake(objection)
+                raise OperatorError(objection)
             await parking.abandon(
                 connection, command, reply=_reply(command), by=operator, because=reason
             )
@@ -214,14 +214,14 @@ def _services(wanted: str | None) -> Sequence[str]:
     """The services to look at: the one wanted, else those whose databases are known here."""
     if wanted is not None:
         if wanted not in SERVICES:
-            raise OperatorMistake(
+            raise OperatorError(
                 f"There is no service {wanted!r} with commands; there are: {', '.join(SERVICES)}."
             )
         return (wanted,)
     known = [name for name in SERVICES if os.environ.get(database_variable(name))]
     if not known:
         variables = " or ".join(database_variable(name) for name in SERVICES)
-        raise OperatorMistake(f"Set {variables}, or start the stack (make up).")
+        raise OperatorError(f"Set {variables}, or start the stack (make up).")
     return known
 
 
@@ -234,12 +234,12 @@ def _look_up(command_id: UUID, service: str | None) -> tuple[str, OpenCommand]:
         found = with_database(name, look)
         if found is not None:
             return name, found
-    raise OperatorMistake(f"There is no unfinished command {command_id}.")
+    raise OperatorError(f"There is no unfinished command {command_id}.")
 
 
 def _still_open(command: OpenCommand | None, command_id: UUID) -> OpenCommand:
     if command is None:
-        raise OperatorMistake(f"The command {command_id} has finished meanwhile.")
+        raise OperatorError(f"The command {command_id} has finished meanwhile.")
     return command
 
 

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from sqlalchemy.exc import ArgumentError
 
-from libs.client.mistakes import OperatorMistake
+from libs.client.errors import OperatorError
 from libs.persistence.availability import is_away
 from libs.persistence.engine import Database, open_database
 
@@ -25,16 +25,16 @@ def with_database(service: str, work: Callable[[Database], Awaitable[T]]) -> T:
     """What `work` makes of the service's database.
 
     Raises:
-        OperatorMistake: the database is not known or cannot be reached.
+        OperatorError: the database is not known or cannot be reached.
     """
     variable = database_variable(service)
     url = os.environ.get(variable)
     if not url:
-        raise OperatorMistake(f"Set {variable}, or start the stack (make up).")
+        raise OperatorError(f"Set {variable}, or start the stack (make up).")
     try:
         database = open_database(url, "operator", pool_size=1)
     except ArgumentError:
-        raise OperatorMistake(f"{variable} is not the URL of a database.") from None
+        raise OperatorError(f"{variable} is not the URL of a database.") from None
 
     async def run() -> T:
         try:
@@ -47,6 +47,6 @@ def with_database(service: str, work: Callable[[Database], Awaitable[T]]) -> T:
     except Exception as error:
         if not is_away(error):
             raise
-        raise OperatorMistake(
+        raise OperatorError(
             f"The database of {service} cannot be reached: is the stack running (make status)?"
         ) from error

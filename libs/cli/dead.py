@@ -14,7 +14,7 @@ from rich.markup import escape
 from libs.cli.decisions import Flag, agrees, refuse_to_ask_in_json, require_terminal
 from libs.cli.output import age, console, pretty, print_json
 from libs.client import settings
-from libs.client.mistakes import OperatorMistake
+from libs.client.errors import OperatorError
 from libs.messaging.broker import BROKER_ERRORS
 from libs.messaging.dead_letters import (
     MAX_LOOKED_AT,
@@ -41,7 +41,7 @@ def list_letters(*, queue: str | None = None, limit: int = 50, json: Flag = Fals
         json: Print one JSON document.
     """
     if not 1 <= limit <= MAX_LOOKED_AT:
-        raise OperatorMistake(f"--limit is 1 to {MAX_LOOKED_AT}.")
+        raise OperatorError(f"--limit is 1 to {MAX_LOOKED_AT}.")
     names = _queues(queue)
 
     async def look(letters: DeadLetters) -> list[tuple[str, int, list[DeadLetter]]]:
@@ -124,9 +124,7 @@ def replay(
     """
     names, wanted = _queues(queue), set(identifiers or ())
     if bool(wanted) == all_letters:
-        raise OperatorMistake(
-            "Say which letters: ids as `bankside dead list` shows them, or --all."
-        )
+        raise OperatorError("Say which letters: ids as `bankside dead list` shows them, or --all.")
     refuse_to_ask_in_json(yes=yes, json=json)
 
     async def look(letters: DeadLetters) -> list[DeadLetter]:
@@ -193,7 +191,7 @@ def _queues(wanted: str | None) -> Sequence[str]:
     for name in known:
         if wanted in (name, name.removesuffix(dead_queue(""))):
             return (name,)
-    raise OperatorMistake(
+    raise OperatorError(
         f"There is no queue {wanted!r} with dead letters; there are: {', '.join(known)}."
     )
 
@@ -208,18 +206,18 @@ def _with_broker(work: Callable[[DeadLetters], Awaitable[T]]) -> T:
     try:
         return asyncio.run(run())
     except ReplayRefused:
-        raise OperatorMistake(
+        raise OperatorError(
             "The broker did not take a letter back, since its queue is full or not there; it stays dead."
         ) from None
     except BROKER_ERRORS as error:
-        raise OperatorMistake(
+        raise OperatorError(
             f"The broker cannot be reached ({type(error).__name__}): is the stack up (make status)?"
         ) from None
 
 
 def _found(letters: list[DeadLetter], identifier: str) -> list[DeadLetter]:
     if not letters:
-        raise OperatorMistake(
+        raise OperatorError(
             f"There is no dead letter {identifier!r} among the first {MAX_LOOKED_AT} of each queue."
         )
     return letters

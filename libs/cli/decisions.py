@@ -9,7 +9,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from libs.cli.output import console
-from libs.client.mistakes import OperatorMistake
+from libs.client.errors import OperatorError
 
 LONGEST_REASON = 500
 LONGEST_NAME = 100
@@ -18,31 +18,31 @@ Flag = Annotated[bool, Parameter(negative=())]
 
 
 def reason_of(text: str, *, longest: int = LONGEST_REASON) -> str:
-    """The --reason as it is recorded. Raises OperatorMistake."""
+    """The --reason as it is recorded. Raises OperatorError."""
     reason = text.strip()
     if not 0 < len(reason) <= longest:
-        raise OperatorMistake(f"--reason is 1 to {longest} characters.")
+        raise OperatorError(f"--reason is 1 to {longest} characters.")
     return reason
 
 
 def operator_of(by: str | None) -> str:
-    """Who is recorded as having decided: --by, else the user of this terminal. Raises OperatorMistake."""
+    """Who is recorded as having decided: --by, else the user of this terminal. Raises OperatorError."""
     operator = (os.environ.get("USER", "") if by is None else by).strip()
     if not 0 < len(operator) <= LONGEST_NAME:
-        raise OperatorMistake(f"Say who decides: --by is 1 to {LONGEST_NAME} characters.")
+        raise OperatorError(f"Say who decides: --by is 1 to {LONGEST_NAME} characters.")
     return operator
 
 
 def refuse_to_ask_in_json(*, yes: bool, json: bool) -> None:
-    """Raises OperatorMistake."""
+    """Raises OperatorError."""
     if json and not yes:
-        raise OperatorMistake("With --json nothing is asked: give --yes as well.")
+        raise OperatorError("With --json nothing is asked: give --yes as well.")
 
 
 def require_terminal() -> None:
-    """Raises OperatorMistake: there is no one to ask."""
+    """Raises OperatorError: there is no one to ask."""
     if not sys.stdin.isatty():
-        raise OperatorMistake(
+        raise OperatorError(
             "This is no terminal, so the command cannot ask: give --yes to go on without asking."
         )
 

@@ -20,7 +20,7 @@ from libs.cli.decisions import (
     require_terminal,
 )
 from libs.cli.output import age, console, print_json
-from libs.client.mistakes import OperatorMistake
+from libs.client.errors import OperatorError
 from libs.persistence import feed_stops
 from libs.persistence.engine import Database
 from libs.persistence.feed_stops import Skip, Standing
@@ -80,7 +80,7 @@ def show(feed: str, /, *, json: Flag = False) -> int:
     standings, skips = with_database(service, look)
     standing = next((one for one in standings if one.feed == name), None)
     if standing is None:
-        raise OperatorMistake(f"There is no feed {feed!r}; see `bankside feeds list`.")
+        raise OperatorError(f"There is no feed {feed!r}; see `bankside feeds list`.")
     if json:
         print_json(_document(service, standing) | {"skips": [asdict(skip) for skip in skips]})
         return 0
@@ -134,7 +134,7 @@ def skip(
             )
 
     if not with_database(service, work):
-        raise OperatorMistake(
+        raise OperatorError(
             f"{feed} does not stand still at an entry at {position}, or it is to be skipped already;"
             f" see `bankside feeds show {feed}`."
         )
@@ -155,7 +155,7 @@ async def _standings(database: Database) -> list[Standing]:
 def _parsed(feed: str) -> tuple[str, str]:
     service, separator, name = feed.partition("/")
     if not separator or service not in SERVICES:
-        raise OperatorMistake(
+        raise OperatorError(
             f"A feed is one of these services, / and its name: {', '.join(SERVICES)}."
         )
     return service, name

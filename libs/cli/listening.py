@@ -20,7 +20,7 @@ from libs.cli.output import console
 from libs.client import settings
 from libs.client.client import Client
 from libs.client.credentials import look_up
-from libs.client.mistakes import OperatorMistake
+from libs.client.errors import OperatorError
 from libs.client.transport import Transport
 from libs.client.webhook_endpoint import Delivery, Endpoint, listening
 from libs.client.webhooks import Webhooks
@@ -59,13 +59,13 @@ def listen(
     if forward is not None:
         _check_forward(forward)
     if not 0 <= port <= 65535:
-        raise OperatorMistake("--port is 1 to 65535, or 0 for a free one.")
+        raise OperatorError("--port is 1 to 65535, or 0 for a free one.")
     try:
         wanted = CreateSubscription(
             event_types=event_type, callback_url="http://127.0.0.1/", description=DESCRIPTION
         )
     except ValidationError as error:
-        raise OperatorMistake(f"--event-type: {error.errors()[0]['msg']}.") from None
+        raise OperatorError(f"--event-type: {error.errors()[0]['msg']}.") from None
     base_url, credentials = settings.base_url(), look_up(key)
 
     async def run() -> int:
@@ -80,7 +80,7 @@ def listen(
                 url = await opened.enter_async_context(listening(endpoint, port))
             except OSError as error:
                 reason = os.strerror(error.errno or 0)
-                raise OperatorMistake(f"Cannot listen on port {port}: {reason}.") from None
+                raise OperatorError(f"Cannot listen on port {port}: {reason}.") from None
             at_this_url = wanted.model_copy(update={"callback_url": url})
             hooks, made = await opened.enter_async_context(_subscribed(client, at_this_url))
             secret = await hooks.get_secret(GetSecret(subscription_id=made.subscription_id))
@@ -96,12 +96,12 @@ def listen(
         return asyncio.run(run())
     except Invalid as invalid:
         reasons = "; ".join(str(item.get("msg")) for item in invalid.errors)
-        raise OperatorMistake(
+        raise OperatorError(
             f"The stack does not take this endpoint: {reasons} It needs "
             "BANKSIDE_CALLBACK_ALLOW=127.0.0.1:*, as `make up` sets it."
         ) from None
     except BanksideError as error:
-        raise OperatorMistake(f"The gateway at {base_url} says: {error.detail}") from None
+        raise OperatorError(f"The gateway at {base_url} says: {error.detail}") from None
 
 
 def _check_forward(url: str) -> None:
@@ -111,7 +111,7 @@ def _check_forward(url: str) -> None:
     except ValueError:
         usable = False
     if not usable or not (url.isascii() and url.isprintable()) or " " in url:
-        raise OperatorMistake(f"--forward is an http or https URL: {url!r} is not.")
+        raise OperatorError(f"--forward is an http or https URL: {url!r} is not.")
 
 
 @asynccontextmanager
@@ -135,7 +135,7 @@ async def _subscribed(
             )
         except BanksideError as error:
             path = f"{PREFIXES[family]}/webhooks/subscriptions/{made.subscription_id}"
-            raise OperatorMistake(
+            raise OperatorError(
                 f"The subscription could not be deleted: {error.detail} Try `bankside call DELETE {path}`."
             ) from None
 

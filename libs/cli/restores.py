@@ -9,7 +9,7 @@ from cyclopts import App
 from libs.cli.database import with_database
 from libs.cli.decisions import Flag, operator_of, reason_of
 from libs.cli.output import console, print_json
-from libs.client.mistakes import OperatorMistake
+from libs.client.errors import OperatorError
 from libs.persistence import continuity
 from libs.persistence.continuity import WentBack
 from libs.persistence.engine import Database
@@ -93,7 +93,7 @@ def close(service: Service, /, *, reason: str, by: str | None = None, json: Flag
             return await continuity.close(connection, by=operator, reason=found)
 
     if not with_database(service, work):
-        raise OperatorMistake(f"Nothing is missing from the database of {service}.")
+        raise OperatorError(f"Nothing is missing from the database of {service}.")
     if json:
         print_json({"service": service, "closed": True})
     else:

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from libs.client.mistakes import OperatorMistake
+from libs.client.errors import OperatorError
 
 LOCAL = ".local"
 PARTNER = "partner"
@@ -50,7 +50,7 @@ def stack() -> Stack | None:
     """The stack of this checkout; None when none was ever started here.
 
     Raises:
-        OperatorMistake: its file cannot be read.
+        OperatorError: its file cannot be read.
     """
     folder = local_folder()
     if folder is None or not (path := folder / "credentials.json").exists():
@@ -68,15 +68,15 @@ def check_can_save(name: str) -> Path:
     """The folder in which a key of this name would be kept: ask before the only copy of a secret is made.
 
     Raises:
-        OperatorMistake: as `save` would.
+        OperatorError: as `save` would.
     """
     if not _NAME.fullmatch(name) or name == PARTNER:
-        raise OperatorMistake(
+        raise OperatorError(
             f"A key cannot be saved as {name!r}: take letters, digits, '.', '_', '-', and not '{PARTNER}'."
         )
     folder = local_folder()
     if folder is None:
-        raise OperatorMistake(f"There is no {LOCAL} folder here or above to save the key in.")
+        raise OperatorError(f"There is no {LOCAL} folder here or above to save the key in.")
     return folder
 
 
@@ -84,7 +84,7 @@ def save(name: str, credentials: Credentials) -> Path:
     """Keep a key under a name, for `look_up`; one of that name is replaced. Returns the file.
 
     Raises:
-        OperatorMistake: the name is not one, or there is no folder to keep it in.
+        OperatorError: the name is not one, or there is no folder to keep it in.
     """
     folder = check_can_save(name)
     content = {"subscription_key": credentials.subscription_key, "secret": credentials.secret}
@@ -97,7 +97,7 @@ def save(name: str, credentials: Credentials) -> Path:
             json.dump(content, file)
         Path(written).replace(path)
     except OSError as error:
-        raise OperatorMistake(f"The key could not be saved: {error.strerror}.") from None
+        raise OperatorError(f"The key could not be saved: {error.strerror}.") from None
     return path
 
 
@@ -105,12 +105,12 @@ def look_up(name_or_key: str | None = None) -> Credentials:
     """The key with this name or subscription key; without one, that of the environment, else the demo partner's.
 
     Raises:
-        OperatorMistake: there is none, or its secret is not known here.
+        OperatorError: there is none, or its secret is not known here.
     """
     known = dict(_known())
     if name_or_key is None:
         if not known:
-            raise OperatorMistake(
+            raise OperatorError(
                 "There is no key to sign with: start the stack (make up), or set "
                 "BANKSIDE_SUBSCRIPTION_KEY and BANKSIDE_SECRET."
             )
@@ -121,7 +121,7 @@ def look_up(name_or_key: str | None = None) -> Credentials:
         if credentials.subscription_key == name_or_key:
             return credentials
     saved = ", ".join(name for name in known if name) or "none"
-    raise OperatorMistake(
+    raise OperatorError(
         f"The secret of {name_or_key!r} is not known here (saved keys: {saved}); keep it with "
         "`bankside keys create … --save NAME`, or set BANKSIDE_SUBSCRIPTION_KEY and BANKSIDE_SECRET."
     )
@@ -146,7 +146,7 @@ def _read(path: Path) -> dict[str, object]:
     except (OSError, ValueError):
         content = None
     if not isinstance(content, dict):
-        raise OperatorMistake(f"{path} cannot be read as a JSON object.")
+        raise OperatorError(f"{path} cannot be read as a JSON object.")
     return content
 
 
@@ -157,5 +157,5 @@ def _credentials(path: Path, content: dict[str, object]) -> Credentials:
 def _text(path: Path, content: dict[str, object], name: str) -> str:
     value = content.get(name)
     if not isinstance(value, str):
-        raise OperatorMistake(f"{path} does not have {name!r}.")
+        raise OperatorError(f"{path} does not have {name!r}.")
     return value

@@ -6,7 +6,7 @@ import os
 from urllib.parse import urlsplit
 
 from libs.client.credentials import local_folder, stack
-from libs.client.mistakes import OperatorMistake
+from libs.client.errors import OperatorError
 
 PREFIX = "BANKSIDE_"
 
@@ -24,7 +24,7 @@ def load_stack_environment() -> None:
     try:
         values = dotenv_values(path, interpolate=False)
     except (OSError, UnicodeDecodeError):
-        raise OperatorMistake(f"{path} cannot be read.") from None
+        raise OperatorError(f"{path} cannot be read.") from None
     for name, value in values.items():
         if name.startswith(PREFIX) and value is not None:
             os.environ.setdefault(name, value)
@@ -48,7 +48,7 @@ def amqp_url() -> str:
 
 def _url(found: str | None, what: str, variable: str) -> str:
     if not found:
-        raise OperatorMistake(
+        raise OperatorError(
             f"The {what} is not known: start the stack (make up), or set {variable}."
         )
     try:
@@ -57,5 +57,5 @@ def _url(found: str | None, what: str, variable: str) -> str:
     except ValueError:
         valid = False
     if not valid:
-        raise OperatorMistake(f"{variable} is not the URL of a {what}.")
+        raise OperatorError(f"{variable} is not the URL of a {what}.")
     return found.rstrip("/")

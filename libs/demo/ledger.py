@@ -10,7 +10,7 @@ from decimal import Decimal
 from pathlib import Path
 
 from libs.client.credentials import LOCAL, Credentials, local_folder
-from libs.client.mistakes import OperatorMistake
+from libs.client.errors import OperatorError
 from libs.contracts.accounts import GetBalance
 from libs.contracts.deposit_locations import ListDepositLocations
 from libs.contracts.exact_json import NotExactJson, decode
@@ -130,7 +130,7 @@ async def customer_credentials(customer_id: str) -> Credentials:
     """A new key of this customer, made as an operator would.
 
     Raises:
-        OperatorMistake: it cannot be made from here.
+        OperatorError: it cannot be made from here.
     """
     process = await asyncio.create_subprocess_exec(
         str(Path(sys.executable).with_name("bankside")),
@@ -147,7 +147,7 @@ async def customer_credentials(customer_id: str) -> Credentials:
         await process.wait()
         raise StoryBroken("`bankside keys create` did not end.") from None
     if process.returncode != 0:
-        raise OperatorMistake(errors.decode("utf-8", "replace").strip())
+        raise OperatorError(errors.decode("utf-8", "replace").strip())
     try:
         made = decode(output)
         return Credentials(made["subscription_key"], made["secret"])
@@ -164,5 +164,5 @@ def _save(name: str, content: bytes) -> Path:
         path.touch(mode=0o600)
         path.write_bytes(content)
     except OSError as error:
-        raise OperatorMistake(f"The document could not be saved: {error.strerror}.") from None
+        raise OperatorError(f"The document could not be saved: {error.strerror}.") from None
     return path

@@ -20,7 +20,7 @@ from stdnum.us import ssn as us_ssn
 from libs.client import settings
 from libs.client.client import Client
 from libs.client.credentials import look_up
-from libs.client.mistakes import OperatorMistake
+from libs.client.errors import OperatorError
 from libs.client.transport import Transport
 from libs.contracts.accounts import GetBalance, ListPartnerAccounts
 from libs.contracts.customers import CustomerStatus, OnboardCustomer
@@ -166,7 +166,7 @@ def _fresh_number(is_valid: Callable[[str], bool]) -> str:
 
 
 async def play(out: Console) -> None:
-    """Play every chapter. Raises StoryBroken or OperatorMistake."""
+    """Play every chapter. Raises StoryBroken or OperatorError."""
     base_url, credentials, sandbox_url = settings.base_url(), look_up(), settings.sandbox_url()
     out.print(f"[bold]Bankside[/] at {base_url}")
     async with aiohttp.ClientSession(trust_env=False) as session:
@@ -189,7 +189,7 @@ def main() -> int:
     except StoryBroken as broken:
         print(f"The story broke: {broken}", file=sys.stderr)
         return 1
-    except OperatorMistake as mistake:
+    except OperatorError as mistake:
         print(mistake, file=sys.stderr)
         return 2
     except KeyboardInterrupt:

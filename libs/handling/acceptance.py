@@ -23,7 +23,7 @@ from libs.handling.group_commit import GroupCommit, Write
 from libs.handling.metrics import COMMANDS_ACCEPTED
 from libs.messaging.batching import TooManyWaiting
 from libs.messaging.envelope import Envelope, decode_reply
-from libs.persistence import inbox, inbox_acceptance, inbox_groups
+from libs.persistence import inbox, inbox_acceptance
 from libs.persistence.availability import is_away
 from libs.persistence.engine import Database
 from libs.persistence.inbox_acceptance import KnownCommand, NewCommand

@@ -11,7 +11,7 @@ from cachetools import LRUCache
 from libs.contracts.onboarding_operations import FIND_ACCOUNT_OWNER
 from libs.contracts.ownership import AccountOwner, FindAccountOwner
 from libs.contracts.principal import Principal
-from libs.handling.asking import Asking
+from libs.handling.query_client import QueryClient
 from libs.handling.single_flight import SingleFlight
 
 
@@ -20,8 +20,8 @@ class AccountOwners:
     capacity: answers cached.
     """
 
-    def __init__(self, asking: Asking, *, capacity: int) -> None:
-        self._asking = asking
+    def __init__(self, query_client: QueryClient, *, capacity: int) -> None:
+        self._query_client = query_client
         self._customers: LRUCache[tuple[str, str | None, str], str] = LRUCache(capacity)
         self._calls = SingleFlight()
 
@@ -40,7 +40,7 @@ class AccountOwners:
             return
 
         async def ask() -> None:
-            owner = await self._asking.ask(
+            owner = await self._query_client.query(
                 FIND_ACCOUNT_OWNER,
                 principal,
                 FindAccountOwner(account_id=account_id),

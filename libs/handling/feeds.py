@@ -19,7 +19,10 @@ from typing import Generic, NoReturn
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.contracts.errors import BanksideError
-from libs.handling.progress import Progress
+from libs.contracts.principal import Principal
+from libs.contracts.reconciliation import FeedPosition, FeedPositions, ListFeedPositions
+from libs.contracts.result import Result
+from libs.handling.queries import QueryHandler
 from libs.persistence import cursor, feed_stops
 from libs.persistence.availability import is_away
 from libs.persistence.engine import Database
@@ -34,6 +37,7 @@ from libs.providers.feed import (
     tail_feed,
 )
 from libs.runtime.crash import crash_point
+from libs.runtime.health import Progress
 from libs.runtime.process import Process
 
 PAGE_SIZE = 100
@@ -170,3 +174,21 @@ class _CursorJournal(Generic[EntryT]):
 def _passes_by_itself(error: Exception) -> bool:
     """Whether no entry is at fault: the database, another service or a provider cannot be used now."""
     return is_away(error) or (isinstance(error, BanksideError) and error.status >= 500)
+
+
+def feed_positions(database: Database) -> QueryHandler:
+    """The handler of `list_feed_positions`: how far the service applied each feed. One without entries is left out."""
+
+    async def handle(_: Principal, __: ListFeedPositions, ___: float) -> Result:
+        async with database.transaction() as connection:
+            positions = await cursor.positions(connection)
+        return Result(
+            data=FeedPositions(
+                feeds=[
+                    FeedPosition(feed=feed, position=position)
+                    for feed, position in positions.items()
+                ]
+            )
+        )
+
+    return handle

@@ -22,13 +22,13 @@ from libs.handling.metrics import (
     EVENTS_UNROUTABLE,
     OLDEST_EVENT_SECONDS,
 )
-from libs.handling.progress import Progress
 from libs.messaging.broker import BROKER_ERRORS, Broker
 from libs.messaging.event_publisher import EventPublisher
 from libs.persistence.availability import is_away
 from libs.persistence.engine import Database
 from libs.persistence.leadership import ELECTION_SECONDS, LeadershipLost
 from libs.persistence.outbox import Relay, count_unroutable, oldest_seconds
+from libs.runtime.health import Progress
 from libs.runtime.process import Process
 
 PROGRESS_SECONDS = 20.0

@@ -13,11 +13,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 from uuid import UUID
 
 from sqlalchemy import (
     Integer,
     Interval,
+    Select,
     Text,
     bindparam,
     case,
@@ -104,7 +106,7 @@ _COUNT_FAULT = _CHANGE.values(
     parked_at=case((_IS_LIMIT, func.clock_timestamp())),
     parked_because=case((_IS_LIMIT, bindparam("because", type_=Text))),
 ).returning(table.c.parked_at.is_not(None))
-_OPEN = select(
+_OPEN: Select[Any] = select(
     table.c.command_id,
     table.c.operation,
     table.c.ordering_key,

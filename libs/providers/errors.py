@@ -1,6 +1,12 @@
-"""A provider's refusal, as its transport tells it. What a refusal of a write means is decided in `keyed_write`."""
+"""How one attempt at a provider ends without a usable answer, and which conclusions that allows.
+
+ProviderRefusal ── a definite no; what it means for a write is decided in `keyed_write`
+AttemptFailed ──── no usable answer, because of a `Failure`
+"""
 
 from __future__ import annotations
+
+from enum import StrEnum
 
 NO_DECISION = frozenset({401, 403, 408, 425, 429})
 """By these statuses a provider says that it did not look at the request: not the request's fault, so never its end."""
@@ -17,3 +23,41 @@ class ProviderRefusal(Exception):
         self.status = status
         self.code = code
         self.message = message
+
+
+class Failure(StrEnum):
+    """Why an attempt has no usable answer. The value is the metric's `outcome`."""
+
+    NO_TIME = "no_time"
+    CIRCUIT_OPEN = "circuit_open"
+    NOT_CONNECTED = "not_connected"
+    TURNED_AWAY = "turned_away"
+    """401 or 429: it is not the caller's fault. A proxy may answer so to a repetition of what it had passed on."""
+    TIMED_OUT = "timed_out"
+    BROKEN = "broken"
+    SERVER_ERROR = "server_error"
+    UNREADABLE = "unreadable"
+
+    @property
+    def is_certainly_without_effect(self) -> bool:
+        return self in _WITHOUT_EFFECT
+
+    @property
+    def is_strike(self) -> bool:
+        """It counts against the provider in its circuit, and a read may be tried again."""
+        return self in _STRIKES
+
+
+_WITHOUT_EFFECT = frozenset({Failure.NO_TIME, Failure.CIRCUIT_OPEN, Failure.NOT_CONNECTED})
+_STRIKES = frozenset(
+    {Failure.NOT_CONNECTED, Failure.TIMED_OUT, Failure.BROKEN, Failure.SERVER_ERROR}
+)
+
+
+class AttemptFailed(Exception):
+    """One attempt ended so. `status` is that of the answer, when there was one."""
+
+    def __init__(self, failure: Failure, status: int | None = None) -> None:
+        super().__init__(failure.value if status is None else f"{failure.value} {status}")
+        self.failure = failure
+        self.status = status

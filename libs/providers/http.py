@@ -23,10 +23,9 @@ from yarl import URL
 from libs.backoff import Backoff
 from libs.contracts.errors import BanksideError, ProviderError, ProviderTimeout, Unavailable
 from libs.contracts.exact_json import encode
-from libs.providers.attempt import ProviderTransport, refusal
 from libs.providers.circuit import Circuit
-from libs.providers.errors import ProviderRefusal
-from libs.providers.failure import AttemptFailed, Failure
+from libs.providers.errors import AttemptFailed, Failure, ProviderRefusal
+from libs.providers.transport import ProviderTransport, refusal
 
 READ_ATTEMPTS = 3
 READ_RETRIES = Backoff(first_seconds=0.05, longest_seconds=1.0, factor=4.0, jitter=0.5)
@@ -34,8 +33,8 @@ ASK_OPERATION = "get_operation"
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
-    """What a provider keeps under an idempotency key: the body of its answer."""
+class StoredAnswer:
+    """The body of the answer that a provider stored under an idempotency key."""
 
     body: Any
 
@@ -117,7 +116,7 @@ class ProviderClient:
             headers={"Idempotency-Key": idempotency_key, "Content-Type": "application/json"},
         )
 
-    async def held_under(self, idempotency_key: str, *, deadline: float) -> Held | None:
+    async def stored_answer(self, idempotency_key: str, *, deadline: float) -> StoredAnswer | None:
         """The answer that the provider keeps under the key; None when it knows no such key.
 
         Raises:
@@ -133,7 +132,7 @@ class ProviderClient:
             raise AttemptFailed(Failure.UNREADABLE, refused.status) from refused
         match earlier:
             case {"status": int(status), "body": body} if 200 <= status < 300:
-                return Held(body)
+                return StoredAnswer(body)
             case {"status": int(status), "body": body} if 400 <= status < 500:
                 raise refusal(status, body)
             case _:

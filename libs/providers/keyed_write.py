@@ -10,8 +10,7 @@ from uuid import UUID
 import msgspec
 import structlog
 
-from libs.providers.errors import NO_DECISION, ProviderRefusal
-from libs.providers.failure import AttemptFailed, Failure
+from libs.providers.errors import NO_DECISION, AttemptFailed, Failure, ProviderRefusal
 from libs.providers.http import ProviderClient
 from libs.providers.outcomes import (
     Absent,
@@ -71,14 +70,14 @@ class KeyedWrite(Generic[AnswerT]):
 
     async def find(self, key: UUID, deadline: float) -> Finding[AnswerT]:
         try:
-            held = await self.client.held_under(str(key), deadline=deadline)
+            stored = await self.client.stored_answer(str(key), deadline=deadline)
         except ProviderRefusal as refusal:
             return self._refused(refusal)
         except AttemptFailed as error:
             return Unknown(str(error))
-        if held is None:
+        if stored is None:
             return Absent()
-        found = self._accepted(held.body)
+        found = self._accepted(stored.body)
         if isinstance(found, Unknown):
             # The provider keeps the answer: asking again would bring the same.
             return Unknown(

@@ -6,6 +6,7 @@ Never on the public port: what it tells is for the operator's network.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
 
 from aiohttp import web
@@ -45,6 +46,35 @@ class Readiness:
         except Exception:  # a check may fail in any way its part can fail: that is the answer
             return False
         return True
+
+
+class NoProgress(Exception):
+    """The loop has completed no round for too long, or none yet."""
+
+
+class Progress:
+    """The readiness check of a loop: ready while its last completed round is recent.
+
+    Args:
+        limit_seconds: how long one round may take, its waits included.
+    """
+
+    def __init__(self, limit_seconds: float) -> None:
+        self._limit_seconds = limit_seconds
+        self._last: float | None = None
+
+    def made(self) -> None:
+        """Called by the loop after each round."""
+        self._last = time.monotonic()
+
+    async def check(self) -> None:
+        """For `Readiness.add`.
+
+        Raises:
+            NoProgress
+        """
+        if self._last is None or time.monotonic() - self._last > self._limit_seconds:
+            raise NoProgress
 
 
 def admin_application(service: str, readiness: Readiness) -> web.Application:

@@ -16,7 +16,7 @@ from cyclopts import App, Parameter
 from libs.cli.database import with_database
 from libs.cli.output import console, print_json
 from libs.client.credentials import Credentials, check_can_save, save
-from libs.client.mistakes import OperatorMistake
+from libs.client.errors import OperatorError
 from libs.contracts.errors import BanksideError, NotFound
 from libs.contracts.onboarding_operations import FIND_CUSTOMER
 from libs.contracts.ownership import CustomerOwner, FindCustomer
@@ -76,7 +76,7 @@ def create(
         Keep it under this name for `bankside call --key`.
     """
     if min(reads_per_minute, writes_per_minute, wires_per_minute) < 1:
-        raise OperatorMistake("A rate is at least 1 a minute.")
+        raise OperatorError("A rate is at least 1 a minute.")
     if save_as:
         check_can_save(save_as)
     scopes = _scopes(family, scope)
@@ -140,7 +140,7 @@ def revoke(key: str, *, json: Json = False) -> None:
             return await repository.revoke(connection, key)
 
     if not with_database(SERVICE, work):
-        raise OperatorMistake(f"There is no key {key}.")
+        raise OperatorError(f"There is no key {key}.")
     if json:
         print_json({"subscription_key": key, "revoked": True})
     else:
@@ -163,7 +163,7 @@ def rotate(
         How long the old secret still signs; 0 ends it at once.
     """
     if not 0 <= overlap_hours <= 24 * 30:
-        raise OperatorMistake("The overlap is 0 to 720 hours.")
+        raise OperatorError("The overlap is 0 to 720 hours.")
     if save_as:
         check_can_save(save_as)
     settings = Settings.load()
@@ -176,7 +176,7 @@ def rotate(
 
     rotated = with_database(SERVICE, work)
     if rotated is None:
-        raise OperatorMistake(f"There is no active key {key}.")
+        raise OperatorError(f"There is no active key {key}.")
     if save_as:
         save(save_as, Credentials(key, secret))
     _show(_made(key, secret, *rotated), json)
@@ -211,7 +211,7 @@ def _scopes(family: Family, wanted: list[str] | None) -> frozenset[Scope]:
         return allowed
     foreign = sorted({*wanted} - {*allowed})
     if foreign:
-        raise OperatorMistake(
+        raise OperatorError(
             f"A {family.value}'s key cannot have {', '.join(foreign)}; it can have {', '.join(sorted(allowed))}."
         )
     return frozenset(map(Scope, wanted))
@@ -227,7 +227,7 @@ def _expiry(text: str | None) -> datetime | None:
     except ValueError:
         at = None
     if at is None or at.tzinfo is None:
-        raise OperatorMistake(
+        raise OperatorError(
             "--expires takes an ISO 8601 date-time with an offset, such as 2027-01-31T00:00:00Z, or days, such as 30d."
         )
     return at
@@ -247,17 +247,17 @@ async def _owner(
     """The tenant that the key is for."""
     if family is Family.PARTNER:
         if customer is not None:
-            raise OperatorMistake("A partner's key is not for one customer: leave --customer out.")
+            raise OperatorError("A partner's key is not for one customer: leave --customer out.")
         if tenant is None or not re.fullmatch(r"[a-z0-9][a-z0-9_-]{0,62}", tenant):
-            raise OperatorMistake(
+            raise OperatorError(
                 "Name the partner with --tenant: lower-case letters, digits, '-' and '_'."
             )
         return tenant
     if customer is None:
-        raise OperatorMistake("Name the customer with --customer: the customer_id from onboarding.")
+        raise OperatorError("Name the customer with --customer: the customer_id from onboarding.")
     found = await _find_customer(settings, customer)
     if tenant is not None and tenant != found.tenant:
-        raise OperatorMistake(f"There is no customer {customer} of {tenant}.")
+        raise OperatorError(f"There is no customer {customer} of {tenant}.")
     return found.tenant
 
 
@@ -279,9 +279,9 @@ async def _find_customer(settings: Settings, customer: UUID) -> CustomerOwner:
                 time.time() + ASK_SECONDS,
             )
         except NotFound:
-            raise OperatorMistake(f"There is no customer {customer}.") from None
+            raise OperatorError(f"There is no customer {customer}.") from None
         except BanksideError as error:
-            raise OperatorMistake(
+            raise OperatorError(
                 f"Onboarding could not be asked about the customer ({error.code}): is the stack running?"
             ) from None
     return CustomerOwner.model_validate(payload["data"], extra="ignore")

@@ -6,15 +6,14 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 
 from libs.contracts import ledger_read_operations as table
-from libs.handling.feed_positions import feed_positions
-from libs.handling.feeds import run_feed
+from libs.handling.feeds import feed_positions, run_feed
 from libs.handling.outbox_relay import run_relay
 from libs.handling.queries import run_queries
 from libs.messaging.broker import Broker
 from libs.messaging.caller import Caller
 from libs.persistence.engine import open_database
 from libs.providers.http import ProviderClient
-from libs.providers.session import open_session
+from libs.providers.transport import open_session
 from libs.runtime.process import Process
 from services.ledger_read.adapters.financial import FinancialProvider
 from services.ledger_read.adapters.financial_feed import FinancialFeed

@@ -9,17 +9,16 @@ import aiohttp
 
 from libs.contracts import onboarding_operations as table
 from libs.handling.commands import CommandHandler, run_commands
+from libs.handling.continuity import ListedRecords, RequestedReconciliation
 from libs.handling.feeds import run_feed
-from libs.handling.newest_records import ListedRecords
 from libs.handling.outbox_relay import run_relay
 from libs.handling.queries import QueryHandler, run_queries
-from libs.handling.requested_reconciliation import RequestedReconciliation
 from libs.messaging.broker import Broker
 from libs.messaging.caller import Caller
 from libs.persistence.continuity import Continuity
 from libs.persistence.engine import Database, open_database
 from libs.providers.http import ProviderClient
-from libs.providers.session import open_session
+from libs.providers.transport import open_session
 from libs.runtime.process import Process
 from services.onboarding.adapters.core import HttpCoreBanking
 from services.onboarding.adapters.feeds import FinancialFeed, IdentityFeed

@@ -15,7 +15,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from libs.cli.database import with_database
 from libs.cli.decisions import Flag, operator_of, reason_of
 from libs.cli.output import age, console, print_json
-from libs.client.mistakes import OperatorMistake
+from libs.client.errors import OperatorError
 from libs.contracts.exact_json import NotExactJson, decode
 from libs.contracts.onboarding_operations import ONBOARD_CUSTOMER
 from libs.persistence.engine import Database
@@ -48,7 +48,7 @@ def list_sagas(
         json: Print one JSON document.
     """
     if not 1 <= limit <= MAX_SHOWN:
-        raise OperatorMistake(f"--limit is 1 to {MAX_SHOWN}.")
+        raise OperatorError(f"--limit is 1 to {MAX_SHOWN}.")
     found = with_database(SERVICE, partial(_look, limit=limit))
     shown = found.only(refused=refused, unknown=unknown)
     if json:
@@ -107,7 +107,7 @@ def resolve(
     try:
         resolved = with_database(SERVICE, work)
     except CannotResolve as error:
-        raise OperatorMistake(str(error)) from None
+        raise OperatorError(str(error)) from None
     if json:
         print_json({**asdict(resolved.step), "resolution": decision, "is_open": resolved.is_open})
         return 0
@@ -138,7 +138,7 @@ def settle(saga_id: UUID, step: str, *, json: Flag = False) -> int:
             return await step_cases.settle(connection, saga_id, step)
 
     if not with_database(SERVICE, work):
-        raise OperatorMistake(f"There is no refused compensation {saga_id} {step} to see to.")
+        raise OperatorError(f"There is no refused compensation {saga_id} {step} to see to.")
     if json:
         print_json({"saga_id": saga_id, "step": step, "settled": True})
     else:
@@ -152,7 +152,7 @@ def _decoded(result: str | None) -> Any:
     try:
         return decode(result)
     except NotExactJson as error:
-        raise OperatorMistake(f"--result is not JSON: {error}.") from None
+        raise OperatorError(f"--result is not JSON: {error}.") from None
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,19 +6,18 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 
 from libs.contracts import payments_operations as table
-from libs.handling.asking import Asking
 from libs.handling.commands import CommandHandler, run_commands
+from libs.handling.continuity import ListedRecords, RequestedReconciliation
 from libs.handling.feeds import run_feed
-from libs.handling.newest_records import ListedRecords
 from libs.handling.outbox_relay import run_relay
 from libs.handling.queries import QueryHandler, run_queries
-from libs.handling.requested_reconciliation import RequestedReconciliation
+from libs.handling.query_client import QueryClient
 from libs.messaging.broker import Broker
 from libs.messaging.caller import Caller
 from libs.persistence.continuity import Continuity
 from libs.persistence.engine import Database, open_database
 from libs.providers.http import ProviderClient
-from libs.providers.session import open_session
+from libs.providers.transport import open_session
 from libs.providers.writing import Capabilities
 from libs.runtime.process import Process
 from services.payments.adapters.core import CoreFeed, HttpCoreBanking
@@ -46,7 +45,7 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
     broker.add(caller)
     process.readiness.add("broker", broker.ping)
     ownership = OnboardingOwnership(
-        Asking(caller, patience_seconds=settings.ownership_seconds),
+        QueryClient(caller, patience_seconds=settings.ownership_seconds),
         capacity=settings.remembered_owners,
     )
     database = open_database(

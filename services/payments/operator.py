@@ -19,7 +19,7 @@ from libs.cli.decisions import (
     require_terminal,
 )
 from libs.cli.output import age, console, print_json
-from libs.client.mistakes import OperatorMistake
+from libs.client.errors import OperatorError
 from libs.contracts.payments_operations import SEND_WIRE
 from libs.contracts.wires import WireState
 from libs.persistence import parking
@@ -50,7 +50,7 @@ def list_wires(
         json: Print one JSON document.
     """
     if not 1 <= limit <= MAX_SHOWN:
-        raise OperatorMistake(f"--limit is 1 to {MAX_SHOWN}.")
+        raise OperatorError(f"--limit is 1 to {MAX_SHOWN}.")
 
     async def look(database: Database) -> list[WireRecord]:
         async with database.transaction() as connection:
@@ -121,7 +121,7 @@ def resolve(
         json: Print one JSON document; needs --yes.
     """
     if (decision is None) != (reason is None):
-        raise OperatorMistake("--as and --reason go together.")
+        raise OperatorError("--as and --reason go together.")
     if reason is not None:
         reason = reason_of(reason, longest=LONGEST_REASON)
     refuse_to_ask_in_json(yes=yes, json=json)
@@ -137,7 +137,7 @@ def resolve(
     try:
         resolved = with_database(SERVICE, work)
     except CannotResolve as error:
-        raise OperatorMistake(str(error)) from None
+        raise OperatorError(str(error)) from None
     if json:
         print_json(_document(resolved))
         return 0
@@ -173,7 +173,7 @@ def _look_up(transaction_id: UUID) -> tuple[WireRecord, OpenCommand | None]:
 
     wire, send = with_database(SERVICE, look)
     if wire is None:
-        raise OperatorMistake(f"There is no wire {transaction_id}.")
+        raise OperatorError(f"There is no wire {transaction_id}.")
     return wire, send
 
 

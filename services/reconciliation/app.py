@@ -8,13 +8,13 @@ from contextlib import AsyncExitStack, asynccontextmanager
 import aiohttp
 
 from libs.contracts import reconciliation_operations as table
-from libs.handling.asking import Asking
 from libs.handling.queries import run_queries
+from libs.handling.query_client import QueryClient
 from libs.messaging.broker import Broker
 from libs.messaging.caller import Caller
 from libs.persistence.engine import Database, open_database
 from libs.providers.http import ProviderClient
-from libs.providers.session import open_session
+from libs.providers.transport import open_session
 from libs.runtime.process import Process
 from services.reconciliation.adapters.feeds import FeedPositions
 from services.reconciliation.adapters.our_services import OnboardingQueries, PaymentsQueries
@@ -70,10 +70,10 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
                 ("financial", settings.financial_url),
             )
         }
-        asking = Asking(caller, patience_seconds=ASK_SECONDS)
+        query_client = QueryClient(caller, patience_seconds=ASK_SECONDS)
         reconciler = Reconciler(
             database,
-            comparisons(settings, database, asking, clients),
+            comparisons(settings, database, query_client, clients),
             run_seconds=settings.run_seconds,
             run_limit_seconds=settings.run_limit_seconds,
             grace_seconds=settings.grace_seconds,
@@ -91,13 +91,16 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
 
 
 def comparisons(
-    settings: Settings, database: Database, asking: Asking, clients: Mapping[str, ProviderClient]
+    settings: Settings,
+    database: Database,
+    query_client: QueryClient,
+    clients: Mapping[str, ProviderClient],
 ) -> list[Comparison]:
     """In the order in which a run makes them: postings come before the comparisons that use them."""
     size = settings.page_size
     identity, core, financial = clients["identity"], clients["core"], clients["financial"]
-    payments = PaymentsQueries(asking, size)
-    onboarding = OnboardingQueries(asking, settings.customers_page_size)
+    payments = PaymentsQueries(query_client, size)
+    onboarding = OnboardingQueries(query_client, settings.customers_page_size)
     ledger = HttpFinancial(financial, page_size=size)
     books = Books(database, ledger, page_size=size)
     balances = HttpList(financial, "/balances", "balances", Balance, page_size=size)
@@ -115,7 +118,7 @@ def comparisons(
     wires = WireComparison(payments, core_wires, books, page_size=size)
     return [
         FeedComparison(
-            database, FeedPositions(asking, clients), still_seconds=settings.feed_still_seconds
+            database, FeedPositions(query_client, clients), still_seconds=settings.feed_still_seconds
         ),
         BalanceComparison(books, balances, page_size=size),
         CustomerComparison(onboarding, providers),

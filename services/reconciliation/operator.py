@@ -15,7 +15,7 @@ from rich.markup import escape
 from libs.cli.database import with_database
 from libs.cli.decisions import Flag, operator_of, reason_of
 from libs.cli.output import age, console, print_json
-from libs.client.mistakes import OperatorMistake
+from libs.client.errors import OperatorError
 from libs.contracts.exact_json import encode
 from libs.persistence import cursor
 from libs.persistence.engine import Database
@@ -88,7 +88,7 @@ def list_differences(
         json: Print one JSON document.
     """
     if not 1 <= limit <= MAX_SHOWN:
-        raise OperatorMistake(f"--limit is 1 to {MAX_SHOWN}.")
+        raise OperatorError(f"--limit is 1 to {MAX_SHOWN}.")
 
     async def work(database: Database) -> list[RecordedDifference]:
         async with database.transaction() as connection:
@@ -149,7 +149,7 @@ def explain(
             return await differences.explain(connection, difference_id, given, operator)
 
     if not with_database(SERVICE, work):
-        raise OperatorMistake(f"There is no open difference {difference_id}.")
+        raise OperatorError(f"There is no open difference {difference_id}.")
     if json:
         print_json(asdict(_look_up(difference_id)))
     else:
@@ -164,7 +164,7 @@ async def _ended(database: Database, run_id: UUID, seconds: int) -> Run:
         if run.finished_at is not None:
             return run
         if time.monotonic() > deadline:
-            raise OperatorMistake(f"The run {run_id} has not ended within {seconds} s.")
+            raise OperatorError(f"The run {run_id} has not ended within {seconds} s.")
         await asyncio.sleep(POLL_SECONDS)
 
 
@@ -172,7 +172,7 @@ async def _found(database: Database, run_id: UUID) -> Run:
     async with database.transaction() as connection:
         run = await runs.find(connection, run_id)
     if run is None:
-        raise OperatorMistake(f"There is no run {run_id}.")
+        raise OperatorError(f"There is no run {run_id}.")
     return run
 
 
@@ -183,7 +183,7 @@ def _look_up(difference_id: UUID) -> RecordedDifference:
 
     found = with_database(SERVICE, work)
     if found is None:
-        raise OperatorMistake(f"There is no difference {difference_id}.")
+        raise OperatorError(f"There is no difference {difference_id}.")
     return found
 
 

@@ -13,7 +13,7 @@ from libs.contracts.ownership import (
 )
 from libs.contracts.principal import SERVICE, Principal
 from libs.handling.account_owners import AccountOwners
-from libs.handling.asking import Asking, Asks
+from libs.handling.query_client import QueryClient, QuerySender
 
 PAGE = 1000
 
@@ -26,9 +26,9 @@ class OnboardingOwnership:
         remembered: owners of single accounts, and tenants of customers, kept in memory.
     """
 
-    def __init__(self, caller: Asks, *, patience_seconds: float, remembered: int) -> None:
-        self._asking = Asking(caller, patience_seconds=patience_seconds)
-        self._owners = AccountOwners(self._asking, capacity=remembered)
+    def __init__(self, caller: QuerySender, *, patience_seconds: float, remembered: int) -> None:
+        self._query_client = QueryClient(caller, patience_seconds=patience_seconds)
+        self._owners = AccountOwners(self._query_client, capacity=remembered)
         self._tenants: LRUCache[str, str] = LRUCache(remembered)
 
     async def require_account(self, principal: Principal, account_id: str, deadline: float) -> None:
@@ -38,7 +38,7 @@ class OnboardingOwnership:
         ids: list[str] = []
         after: str | None = None
         while True:
-            page = await self._asking.ask(
+            page = await self._query_client.query(
                 onboarding.LIST_OWNED_ACCOUNTS,
                 principal,
                 ListOwnedAccounts(after=after, limit=PAGE),
@@ -49,11 +49,11 @@ class OnboardingOwnership:
             if page.next_after is None:
                 return ids
             if page.next_after == after:
-                raise self._asking.broken(onboarding.LIST_OWNED_ACCOUNTS)
+                raise self._query_client.broken(onboarding.LIST_OWNED_ACCOUNTS)
             after = page.next_after
 
     async def customer(self, customer_id: str, deadline: float) -> CustomerOwner:
-        return await self._asking.ask(
+        return await self._query_client.query(
             onboarding.FIND_CUSTOMER,
             SERVICE,
             FindCustomer(customer_id=customer_id),

@@ -12,7 +12,7 @@ from libs.contracts import reconciliation as r
 from libs.contracts.ids import parse_id
 from libs.contracts.principal import Principal
 from libs.contracts.result import Result
-from libs.handling.feed_positions import feed_positions
+from libs.handling.feeds import feed_positions
 from libs.handling.queries import QueryHandler
 from libs.persistence.engine import Database
 from services.onboarding.repository.reconciliation import (

@@ -13,7 +13,7 @@ from libs.contracts import ownership as contract
 from libs.contracts.errors import ExternalAccountNotLinked, NotFound
 from libs.contracts.principal import Principal
 from libs.handling.account_owners import AccountOwners
-from libs.handling.asking import Asking
+from libs.handling.query_client import QueryClient
 from libs.handling.single_flight import SingleFlight
 
 Key = tuple[str, str | None, str]
@@ -22,9 +22,9 @@ Key = tuple[str, str | None, str]
 class OnboardingOwnership:
     """See `ports.Ownership`. `capacity`: answers cached about accounts, and as many about external accounts."""
 
-    def __init__(self, asking: Asking, *, capacity: int) -> None:
-        self._asking = asking
-        self._accounts = AccountOwners(asking, capacity=capacity)
+    def __init__(self, query_client: QueryClient, *, capacity: int) -> None:
+        self._query_client = query_client
+        self._accounts = AccountOwners(query_client, capacity=capacity)
         self._external_accounts: LRUCache[Key, str] = LRUCache(capacity)
         self._calls = SingleFlight()
 
@@ -39,7 +39,7 @@ class OnboardingOwnership:
             return
 
         async def ask() -> None:
-            owner = await self._asking.ask(
+            owner = await self._query_client.query(
                 onboarding.FIND_EXTERNAL_ACCOUNT,
                 principal,
                 contract.FindExternalAccount(external_account_id=external_account_id),

@@ -12,7 +12,7 @@ from libs.contracts import payments_operations as payments
 from libs.contracts import reconciliation as r
 from libs.contracts.errors import ProviderError
 from libs.contracts.principal import SERVICE
-from libs.handling.asking import Asking
+from libs.handling.query_client import QueryClient
 from libs.providers.http import ProviderClient
 from services.reconciliation.adapters.providers import read
 
@@ -26,14 +26,14 @@ FEEDS = {
 class FeedPositions:
     """See `ports.Feeds`."""
 
-    def __init__(self, asking: Asking, clients: Mapping[str, ProviderClient]) -> None:
-        self._asking = asking
+    def __init__(self, query_client: QueryClient, clients: Mapping[str, ProviderClient]) -> None:
+        self._query_client = query_client
         self._clients = clients
 
     async def applied(self, deadline: float) -> Mapping[str, int]:
         replies = await asyncio.gather(
             *(
-                self._asking.ask(
+                self._query_client.query(
                     operation, SERVICE, r.ListFeedPositions(), r.FeedPositions, deadline
                 )
                 for operation in FEEDS.values()

@@ -11,7 +11,7 @@ from libs.contracts import reconciliation as r
 from libs.contracts.model import Command, Model
 from libs.contracts.operation import Operation
 from libs.contracts.principal import SERVICE
-from libs.handling.asking import Asking
+from libs.handling.query_client import QueryClient
 from services.reconciliation.adapters.chunks import chunks
 from services.reconciliation.ports import Page
 
@@ -19,14 +19,14 @@ ModelT = TypeVar("ModelT", bound=Model)
 
 
 class _Queries:
-    def __init__(self, asking: Asking, page_size: int = r.LARGEST_PAGE) -> None:
-        self._asking = asking
+    def __init__(self, query_client: QueryClient, page_size: int = r.LARGEST_PAGE) -> None:
+        self._query_client = query_client
         self._page_size = page_size
 
     async def _ask(
         self, operation: Operation, command: Command, reply: type[ModelT], deadline: float
     ) -> ModelT:
-        return await self._asking.ask(operation, SERVICE, command, reply, deadline)
+        return await self._query_client.query(operation, SERVICE, command, reply, deadline)
 
     def _after(self, after: str | None) -> r.PageAfter:
         return r.PageAfter(after=after, limit=self._page_size)

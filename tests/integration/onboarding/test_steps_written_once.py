@@ -14,7 +14,7 @@ import pytest_asyncio
 from sqlalchemy import text
 from uuid_utils import uuid7
 
-from libs.client.mistakes import OperatorMistake
+from libs.client.errors import OperatorError
 from libs.contracts.errors import OutcomePending
 from libs.contracts.result import Result
 from libs.handling.commands import Drive, NeedsOperator
@@ -445,9 +445,9 @@ async def test_operators_list_and_resolve_steps_by_the_command_line(
         return operator.resolve(saga_id, STEP, decision="refused", reason=reason, by="ann")
 
     before = await listed()
-    with pytest.raises(OperatorMistake):
+    with pytest.raises(OperatorError):
         await asyncio.to_thread(resolve, uuid4(), "no such saga")
-    with pytest.raises(OperatorMistake):
+    with pytest.raises(OperatorError):
         await asyncio.to_thread(resolve, steps.name.saga_id, " ")
     await asyncio.to_thread(resolve, steps.name.saga_id, "by telephone")
     hint = capsys.readouterr().out

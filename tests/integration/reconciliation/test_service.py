@@ -13,7 +13,7 @@ import pytest
 from libs.contracts import reconciliation as contract
 from libs.contracts import reconciliation_operations as table
 from libs.contracts.principal import SERVICE
-from libs.handling.asking import Asking
+from libs.handling.query_client import QueryClient
 from libs.messaging.broker import Broker
 from libs.messaging.caller import Caller
 from libs.persistence.sealing import Keyring
@@ -124,7 +124,7 @@ async def test_a_service_has_everything_compared_again(books: Books) -> None:
     broker.add(caller)
     async with broker.open():
         await broker.start(wait_seconds=10)
-        requested = await Asking(caller, patience_seconds=10).ask(
+        requested = await QueryClient(caller, patience_seconds=10).query(
             table.START_RUN,
             SERVICE,
             contract.StartRun(cause="the database went back"),

@@ -13,7 +13,7 @@ from libs.cli.decisions import (
     refuse_to_ask_in_json,
     require_terminal,
 )
-from libs.client.mistakes import OperatorMistake
+from libs.client.errors import OperatorError
 
 
 def test_the_user_of_the_terminal_decides_unless_another_is_named(
@@ -28,22 +28,22 @@ def test_the_user_of_the_terminal_decides_unless_another_is_named(
 def test_nothing_is_decided_by_no_one(monkeypatch: pytest.MonkeyPatch, by: str | None) -> None:
     monkeypatch.delenv("USER", raising=False)
 
-    with pytest.raises(OperatorMistake, match="--by"):
+    with pytest.raises(OperatorError, match="--by"):
         operator_of(by)
 
 
 @pytest.mark.parametrize("reason", ["", " \n", "a" * (LONGEST_REASON + 1)])
 def test_a_reason_is_given_and_short(reason: str) -> None:
-    with pytest.raises(OperatorMistake, match="--reason"):
+    with pytest.raises(OperatorError, match="--reason"):
         reason_of(reason)
 
     assert reason_of(" It was paid. ") == "It was paid."
 
 
 def test_nothing_is_asked_where_no_one_can_answer() -> None:
-    with pytest.raises(OperatorMistake, match="--yes"):
+    with pytest.raises(OperatorError, match="--yes"):
         require_terminal()
-    with pytest.raises(OperatorMistake, match="--yes"):
+    with pytest.raises(OperatorError, match="--yes"):
         refuse_to_ask_in_json(yes=False, json=True)
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from libs.client.credentials import Credentials, local_folder, look_up, save
-from libs.client.mistakes import OperatorMistake
+from libs.client.errors import OperatorError
 from libs.client.settings import amqp_url, base_url, load_stack_environment, sandbox_url
 
 DEMO = Credentials("sub_demo", "demo-secret")
@@ -76,20 +76,20 @@ def test_saving_under_a_name_again_replaces_the_key(local: Path) -> None:
 
 @pytest.mark.parametrize("name", ["", "../x", "a/b", ".hidden", "partner", "n" * 65])
 def test_a_name_that_is_no_name_is_a_mistake(local: Path, name: str) -> None:
-    with pytest.raises(OperatorMistake):
+    with pytest.raises(OperatorError):
         save(name, OTHER)
 
 
 def test_a_key_whose_secret_is_not_known_here_is_a_mistake(local: Path) -> None:
-    with pytest.raises(OperatorMistake, match="sub_unknown"):
+    with pytest.raises(OperatorError, match="sub_unknown"):
         look_up("sub_unknown")
 
 
 def test_without_a_stack_every_look_up_says_what_to_do(checkout: Path) -> None:
     for look in (look_up, base_url, sandbox_url, amqp_url):
-        with pytest.raises(OperatorMistake, match="make up"):
+        with pytest.raises(OperatorError, match="make up"):
             look()
-    with pytest.raises(OperatorMistake, match=r"no \.local"):
+    with pytest.raises(OperatorError, match=r"no \.local"):
         save("other", OTHER)
 
 
@@ -97,7 +97,7 @@ def test_without_a_stack_every_look_up_says_what_to_do(checkout: Path) -> None:
 def test_a_file_that_is_broken_is_a_mistake_that_names_it(local: Path, content: str) -> None:
     (local / "credentials.json").write_text(content)
 
-    with pytest.raises(OperatorMistake, match=r"credentials\.json"):
+    with pytest.raises(OperatorError, match=r"credentials\.json"):
         base_url()
 
 
@@ -133,7 +133,7 @@ def test_an_address_that_is_no_url_is_a_mistake_that_does_not_show_it(
 ) -> None:
     monkeypatch.setenv("BANKSIDE_AMQP_URL", url)
 
-    with pytest.raises(OperatorMistake, match="BANKSIDE_AMQP_URL") as raised:
+    with pytest.raises(OperatorError, match="BANKSIDE_AMQP_URL") as raised:
         amqp_url()
 
     assert "host" not in str(raised.value)

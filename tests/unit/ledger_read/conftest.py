@@ -18,7 +18,7 @@ from libs.contracts.principal import Principal
 from libs.contracts.result import Result
 from libs.providers.circuit import Circuit
 from libs.providers.http import ProviderClient
-from libs.providers.session import open_session
+from libs.providers.transport import open_session
 from services.ledger_read.adapters.financial import FinancialProvider
 from services.ledger_read.adapters.ledger import FinancialLedger
 from services.ledger_read.adapters.ownership import OnboardingOwnership

@@ -16,8 +16,8 @@ from libs.contracts.exact_json import encode
 from libs.contracts.onboarding_operations import FIND_CUSTOMER, UPDATE_BUSINESS, UPDATE_PERSON
 from libs.contracts.ownership import CustomerOwner, FindCustomer
 from libs.contracts.principal import Family, Principal
-from libs.handling.asking import Asking
 from libs.handling.queries import open_command
+from libs.handling.query_client import QueryClient
 from libs.messaging.delivery import Delivery
 from libs.messaging.envelope import (
     VERSION,
@@ -142,9 +142,9 @@ async def test_a_field_more_in_what_another_service_replies_is_ignored() -> None
         async def query(self, *_: object) -> Any:
             return {"data": OWNER.model_dump() | {"since": "2030"}}
 
-    asking = Asking(Newer(), patience_seconds=1)
+    query_client = QueryClient(Newer(), patience_seconds=1)
 
-    owner = await asking.ask(
+    owner = await query_client.query(
         FIND_CUSTOMER, PRINCIPAL, FindCustomer(customer_id="c"), CustomerOwner, time.time() + 1
     )
 

@@ -31,7 +31,7 @@ from libs.persistence.engine import Database, open_database
 from libs.persistence.inbox_acceptance import NewCommand
 from libs.persistence.inbox_groups import Held
 from libs.providers.http import ProviderClient
-from libs.providers.session import open_session
+from libs.providers.transport import open_session
 from libs.providers.writing import Capabilities
 from services.payments import states
 from services.payments.adapters.core import CoreFeed, HttpCoreBanking

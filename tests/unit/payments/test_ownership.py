@@ -23,7 +23,7 @@ from libs.contracts.model import Command
 from libs.contracts.operation import Operation
 from libs.contracts.ownership import FindAccountOwner, FindExternalAccount
 from libs.contracts.principal import Family, Principal
-from libs.handling.asking import Asking
+from libs.handling.query_client import QueryClient
 from services.payments.adapters.ownership import OnboardingOwnership
 from tests.support.waiting import eventually
 
@@ -73,7 +73,7 @@ class Onboarding:
 
 
 def ownership(onboarding: Onboarding) -> OnboardingOwnership:
-    return OnboardingOwnership(Asking(onboarding, patience_seconds=1), capacity=10)
+    return OnboardingOwnership(QueryClient(onboarding, patience_seconds=1), capacity=10)
 
 
 async def test_what_is_ones_own_is_asked_once_and_remembered_for_its_owner_alone() -> None:

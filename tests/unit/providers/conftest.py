@@ -14,7 +14,7 @@ from aiohttp import web
 
 from libs.providers.circuit import Circuit
 from libs.providers.http import ProviderClient
-from libs.providers.session import open_session
+from libs.providers.transport import open_session
 
 Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
 

@@ -11,7 +11,7 @@ from libs.contracts.errors import ProviderError, ProviderTimeout, Unavailable
 from libs.providers.circuit import Circuit
 from libs.providers.errors import ProviderRefusal
 from libs.providers.http import ProviderClient, segment
-from libs.providers.session import open_session
+from libs.providers.transport import open_session
 from tests.support.pace import pace
 from tests.unit.providers.conftest import (
     Provider,

@@ -25,7 +25,7 @@ from libs.providers.outcomes import (
     Refused,
     Unknown,
 )
-from libs.providers.session import open_session
+from libs.providers.transport import open_session
 from libs.providers.writing import Capabilities
 from tests.support.waiting import eventually
 from tests.unit.providers.conftest import (

@@ -1,4 +1,4 @@
-"""The newest records that a provider holds of ours, from its list of them: for `libs.persistence.continuity`."""
+"""What `libs.persistence.continuity` needs of others: the records that providers have of ours, and reconciliation."""
 
 from __future__ import annotations
 
@@ -8,6 +8,10 @@ from dataclasses import dataclass
 import msgspec
 
 from libs.contracts.errors import ProviderError
+from libs.contracts.principal import SERVICE
+from libs.contracts.reconciliation import RequestedRun, StartRun
+from libs.contracts.reconciliation_operations import START_RUN
+from libs.handling.query_client import QueryClient, QuerySender
 from libs.persistence.continuity import Compare, Page
 from libs.providers.answers import FETCH_SECONDS
 from libs.providers.errors import ProviderRefusal
@@ -47,3 +51,20 @@ class ListedRecords:
         except (ProviderRefusal, msgspec.ValidationError, KeyError, TypeError) as error:
             raise ProviderError from error
         return Page(ids, None if following is None else str(following))
+
+
+PATIENCE_SECONDS = 5.0
+
+
+class RequestedReconciliation:
+    """Requests a run from reconciliation, for `Continuity.went_back`."""
+
+    def __init__(self, caller: QuerySender, service: str) -> None:
+        self._query_client = QueryClient(caller, patience_seconds=PATIENCE_SECONDS)
+        self._cause = f"the database of {service} went back"
+
+    async def __call__(self) -> None:
+        """Raises BanksideError: the request was not answered, and is to be repeated."""
+        deadline = time.time() + PATIENCE_SECONDS
+        command = StartRun(cause=self._cause)
+        await self._query_client.query(START_RUN, SERVICE, command, RequestedRun, deadline)

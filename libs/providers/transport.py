@@ -13,12 +13,12 @@ from yarl import URL
 
 from libs.contracts.exact_json import NotExactJson, decode
 from libs.providers.circuit import Circuit
-from libs.providers.errors import ProviderRefusal
-from libs.providers.failure import AttemptFailed, Failure
+from libs.providers.errors import AttemptFailed, Failure, ProviderRefusal
 from libs.providers.loop_lag import LoopLag
 
 MAX_ANSWER_BYTES = 8 * 1024 * 1024
 CONNECT_SECONDS = 2.0
+KEEP_ALIVE_SECONDS = 30
 
 REQUESTS = Counter(
     "bankside_provider_requests", "Requests to providers", ("provider", "operation", "outcome")
@@ -38,6 +38,19 @@ FAIR_SECONDS = 1.0
 """A timeout counts against the provider only when it had this long: a caller's near deadline is not its fault, and
 neither is an event loop of ours that is late.
 """
+
+
+def open_session(connections: int) -> aiohttp.ClientSession:
+    """The HTTP session of one process: at most `connections`, kept alive; no cookies, no proxy of the environment.
+
+    Called within a running event loop. The caller closes the session.
+    """
+    return aiohttp.ClientSession(
+        connector=aiohttp.TCPConnector(limit=connections, keepalive_timeout=KEEP_ALIVE_SECONDS),
+        cookie_jar=aiohttp.DummyCookieJar(),
+        auto_decompress=False,
+        trust_env=False,
+    )
 
 
 class ProviderTransport:

@@ -1,4 +1,4 @@
-"""Asking another service from within one, and taking its reply for what the table says it is."""
+"""Queries from one service to another; the reply is validated as the model that the table of operations names."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ from libs.contracts.principal import Principal
 ModelT = TypeVar("ModelT", bound=Model)
 
 
-class Asks(Protocol):
-    """The part of `libs.messaging.caller.Caller` that is needed here."""
+class QuerySender(Protocol):
+    """The part of `libs.messaging.caller.Caller` that sends queries."""
 
     async def query(
         self, operation: Operation, principal: Principal, command: Command, deadline: float
     ) -> Any: ...
 
 
-class Asking:
+class QueryClient:
     """Args:
-    patience_seconds: how long the other service may take to answer before it counts as away.
+    patience_seconds: a service that does not answer within this time counts as unavailable.
     """
 
-    def __init__(self, caller: Asks, *, patience_seconds: float) -> None:
+    def __init__(self, caller: QuerySender, *, patience_seconds: float) -> None:
         self._caller = caller
         self._patience_seconds = patience_seconds
-        self._log = structlog.get_logger("asking")
+        self._log = structlog.get_logger("queries")
 
-    async def ask(
+    async def query(
         self,
         operation: Operation,
         principal: Principal,
@@ -48,8 +48,8 @@ class Asking:
             deadline: Unix seconds.
 
         Raises:
-            Unavailable: the service could not be asked, did not answer in time, or answered that it cannot tell.
-            BanksideError: as replied, when that is about what was asked.
+            Unavailable: the query was not sent, not answered in time, or answered by an error of 5xx.
+            BanksideError: the error of 4xx that the service answered.
         """
         patience = min(deadline, time.time() + self._patience_seconds)
         try:
@@ -64,6 +64,6 @@ class Asking:
             raise self.broken(operation) from error
 
     def broken(self, operation: Operation) -> Unavailable:
-        """What to raise for a reply that makes no sense."""
+        """Log a reply that contradicts the query; the error to raise for it."""
         self._log.error("reply_broken", operation=operation.name)
         return Unavailable()
