@@ -29,7 +29,7 @@ from libs.messaging.command_consumer import CommandConsumer
 from libs.messaging.replier import Replier
 from libs.persistence import inbox
 from libs.persistence.engine import Database
-from libs.persistence.inbox_groups import Held
+from libs.persistence.leased_writes import LeasedValue
 from libs.runtime.process import Process
 
 __all__ = ["CommandHandler", "Drive", "NeedsOperator", "run_commands"]
@@ -61,9 +61,9 @@ class Drive:
     lease: inbox.Leased
     made_due: Callable[[], None] = lambda: None
 
-    async def commit(self, write: Write[Held[ValueT], AnswerT], value: ValueT) -> AnswerT:
+    async def commit(self, write: Write[LeasedValue[ValueT], AnswerT], value: ValueT) -> AnswerT:
         """Commit a step, together with those that other drives commit at the moment; raises LeaseLost as below."""
-        return await self.group_commit.commit(write, Held(self.lease, value))
+        return await self.group_commit.commit(write, LeasedValue(self.lease, value))
 
     def transaction(self) -> AbstractAsyncContextManager[AsyncConnection]:
         """A transaction that commits only while this process drives the command; raises LeaseLost otherwise."""

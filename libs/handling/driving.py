@@ -38,10 +38,10 @@ from libs.handling.metrics import (
 from libs.handling.parking import Fault, NeedsOperator, Parking
 from libs.handling.queries import open_command, success
 from libs.messaging.envelope import Reply
-from libs.persistence import inbox, inbox_groups, inbox_housekeeping
+from libs.persistence import inbox, inbox_housekeeping, leased_writes
 from libs.persistence.availability import is_away
 from libs.persistence.engine import Database
-from libs.persistence.inbox_groups import Held
+from libs.persistence.leased_writes import LeasedValue
 from libs.runtime.crash import crash_point
 
 DRIVES_AT_ONCE = 64
@@ -59,7 +59,7 @@ Ending = Reply | Fault | NeedsOperator
 _principals = msgspec.json.Decoder(Principal)
 
 
-FINISHING = fenced_write("finish", inbox_groups.finish_together)
+FINISHING = fenced_write("finish", leased_writes.finish)
 
 
 class Driver:
@@ -226,7 +226,7 @@ class Driver:
         if nothing_started and await self._forgetting.forget(leased, reply):
             return None
         if error is None or error.status < 500:
-            await self._group_commit.commit(FINISHING, Held(leased, encode(reply)))
+            await self._group_commit.commit(FINISHING, LeasedValue(leased, encode(reply)))
             return reply
         async with inbox.fenced(self._database, leased) as connection:
             pause = RETRIES.pause_seconds(leased.attempts)

@@ -23,10 +23,10 @@ import asyncpg
 import structlog
 
 from libs.messaging.batching import Batcher
-from libs.persistence import inbox, inbox_groups
+from libs.persistence import inbox, leased_writes
 from libs.persistence.availability import is_away
 from libs.persistence.engine import Database
-from libs.persistence.inbox_groups import Held
+from libs.persistence.leased_writes import LeasedValue
 
 GROUP = 32
 """Writes in a group at most: beyond that nothing is gained, and its locks are held for longer."""
@@ -63,11 +63,11 @@ class Write(Generic[ItemT, AnswerT]):
 def fenced_write(
     name: str,
     together: Callable[
-        [asyncpg.Connection, Sequence[Held[ValueT]]], Awaitable[Mapping[UUID, AnswerT]]
+        [asyncpg.Connection, Sequence[LeasedValue[ValueT]]], Awaitable[Mapping[UUID, AnswerT]]
     ],
     *,
     records_events: bool = False,
-) -> Write[Held[ValueT], AnswerT]:
+) -> Write[LeasedValue[ValueT], AnswerT]:
     """A write of a command's driver, which fails with LeaseLost when its lease has ended; `alone` is the same.
 
     Args:
@@ -75,7 +75,7 @@ def fenced_write(
         records_events: see `Write`.
     """
 
-    async def alone(database: Database, held: Held[ValueT]) -> AnswerT:
+    async def alone(database: Database, held: LeasedValue[ValueT]) -> AnswerT:
         return (await fenced(database, together, held))[held.command_id]
 
     return Write(name, together, alone, records_events)
@@ -84,9 +84,9 @@ def fenced_write(
 async def fenced(
     database: Database,
     write: Callable[
-        [asyncpg.Connection, Sequence[Held[ValueT]]], Awaitable[Mapping[UUID, AnswerT]]
+        [asyncpg.Connection, Sequence[LeasedValue[ValueT]]], Awaitable[Mapping[UUID, AnswerT]]
     ],
-    held: Held[ValueT],
+    held: LeasedValue[ValueT],
 ) -> Mapping[UUID, AnswerT]:
     """Run the statement of a group for one command, in a transaction that has waited for the command's row.
 
@@ -94,7 +94,7 @@ async def fenced(
         LeaseLost: the lease has ended; nothing is written.
     """
     async with database.driver_transaction() as connection:
-        is_leased = await inbox_groups.lock_leased(connection, held.command)
+        is_leased = await leased_writes.lock_leased(connection, held.command)
         answers = await write(connection, [held]) if is_leased else {}
     if not is_leased:
         raise inbox.LeaseLost(str(held.command_id))

@@ -10,7 +10,7 @@ Commands with one ordering key are driven one at a time, in the order in which t
 left that order, and a retried one joins it at the end. A driver works under a lease, whose id is the fencing token of
 its commits: a stalled driver that was replaced cannot commit anything more.
 
-`inbox_acceptance` records commands; here they are leased, driven and finished.
+`inbox_acceptance` records commands, `leased_writes` finishes them; here they are leased and driven.
 """
 
 from __future__ import annotations
@@ -135,14 +135,6 @@ _IS_LEASED = and_(
 )
 _FENCE = select(table.c.command_id).where(_IS_LEASED).with_for_update(key_share=True)
 _CHANGE = update(table).where(table.c.command_id == bindparam("id"))
-_FINISH = _CHANGE.values(
-    finished_at=func.clock_timestamp(),
-    reply=bindparam("final_reply"),
-    body=b"",
-    lease=null(),
-    lease_until=null(),
-    last_error=null(),
-)
 _POSTPONE = _CHANGE.values(
     lease=null(),
     lease_until=null(),
@@ -186,11 +178,6 @@ async def fenced(database: Database, command: Leased) -> AsyncIterator[AsyncConn
         if leased.first() is None:
             raise LeaseLost(str(command.command_id))
         yield connection
-
-
-async def finish(connection: AsyncConnection, command: Leased, reply: bytes) -> None:
-    """Store the final reply and drop the body. Called in a fenced transaction."""
-    await connection.execute(_FINISH, {"id": command.command_id, "final_reply": reply})
 
 
 async def postpone(

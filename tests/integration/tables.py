@@ -7,7 +7,10 @@ from typing import Any
 
 from sqlalchemy import text
 
+from libs.persistence import leased_writes
 from libs.persistence.engine import Database
+from libs.persistence.inbox import Leased
+from libs.persistence.leased_writes import LeasedValue
 
 
 async def rows(database: Database, query: str, **values: Any) -> Sequence[Any]:
@@ -19,3 +22,9 @@ async def execute(database: Database, *statements: str) -> None:
     async with database.transaction() as connection:
         for statement in statements:
             await connection.execute(text(statement))
+
+
+async def finish(database: Database, command: Leased, reply: bytes = b"{}") -> None:
+    """As its driver does."""
+    async with database.driver() as connection:
+        assert await leased_writes.finish(connection, [LeasedValue(command, reply)])

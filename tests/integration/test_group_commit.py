@@ -19,7 +19,8 @@ from libs.persistence import forgetting, inbox
 from libs.persistence.availability import is_away
 from libs.persistence.engine import Database
 from libs.persistence.inbox_acceptance import KnownCommand, NewCommand
-from libs.persistence.inbox_groups import Held
+from libs.persistence.leased_writes import LeasedValue
+from tests.integration.tables import finish as finish_one
 from tests.integration.test_inbox_forgotten import arriving
 from tests.support.infrastructure import Environment
 from tests.support.waiting import eventually
@@ -121,8 +122,7 @@ async def test_of_one_id_twice_in_a_group_the_first_is_recorded(database: Databa
 
 async def test_what_is_there_already_amid_a_group_is_told_as_it_is(database: Database) -> None:
     open_one, finished, forgotten = await leased(database, 3)
-    async with inbox.fenced(database, finished) as connection:
-        await inbox.finish(connection, finished, b"reply")
+    await finish_one(database, finished, b"reply")
     async with inbox.fenced(database, forgotten) as connection:
         await forgetting.forget(connection, forgotten)
 
@@ -181,7 +181,7 @@ async def test_whoever_gives_up_takes_nobody_along(database: Database) -> None:
 async def finish(database: Database, *commands: inbox.Leased) -> list[BaseException | None]:
     commit = GroupCommit(database)
     return await asyncio.gather(
-        *(commit.commit(FINISHING, Held(command, b"reply")) for command in commands),
+        *(commit.commit(FINISHING, LeasedValue(command, b"reply")) for command in commands),
         return_exceptions=True,
     )
 
@@ -191,8 +191,7 @@ async def test_a_lease_that_was_lost_amid_a_group_ends_that_command_alone(
 ) -> None:
     commands = await leased(database, 4)
     stranger = replace(commands[1], lease=uuid4())
-    async with inbox.fenced(database, commands[2]) as connection:
-        await inbox.finish(connection, commands[2], b"earlier")
+    await finish_one(database, commands[2], b"earlier")
 
     outcomes = await finish(database, commands[0], stranger, commands[2], commands[3])
 

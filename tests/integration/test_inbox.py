@@ -12,7 +12,7 @@ from sqlalchemy.exc import DBAPIError
 from libs.contracts.onboarding_operations import UPDATE_PERSON
 from libs.contracts.principal import Family, Principal
 from libs.messaging.envelope import encode
-from libs.persistence import forgetting, inbox, inbox_acceptance, inbox_housekeeping
+from libs.persistence import forgetting, inbox, inbox_acceptance, inbox_housekeeping, parking
 from libs.persistence.availability import is_away
 from libs.persistence.engine import Database
 from libs.persistence.inbox_acceptance import InternalCommand, KnownCommand, NewCommand
@@ -59,7 +59,7 @@ async def test_a_driver_that_was_replaced_can_commit_nothing_more(database: Data
 
     with pytest.raises(inbox.LeaseLost):
         async with inbox.fenced(database, stalled) as connection:
-            await inbox.finish(connection, stalled, b"too late")
+            await inbox.postpone(connection, stalled, seconds=0, error="too late")
     async with database.driver() as connection:
         renewed = await inbox.renew(connection, [stalled])
         await inbox.release(connection, [stalled])
@@ -75,7 +75,7 @@ async def test_a_lease_cannot_be_taken_away_while_its_holder_commits(database: D
 
     async with inbox.fenced(database, holder) as connection:
         while_committing = await claimed(database)
-        await inbox.finish(connection, holder, b"reply")
+        await parking.park(connection, holder, "Of the test.")
 
     assert while_committing == []
     assert await claimed(database) == []

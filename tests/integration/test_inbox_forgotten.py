@@ -7,6 +7,7 @@ from uuid import UUID, uuid4
 from libs.persistence import forgetting, inbox, inbox_acceptance
 from libs.persistence.engine import Database
 from libs.persistence.inbox_acceptance import KnownCommand, NewCommand
+from tests.integration.tables import finish
 
 
 def arriving(command_id: UUID, message_id: str, body_hash: str = "hash") -> NewCommand:
@@ -43,8 +44,7 @@ async def test_a_forgotten_command_is_begun_anew_by_another_message(database: Da
 
     assert isinstance(again, inbox.Leased)
     assert (again.message_id, again.attempts) == ("second", 1)
-    async with inbox.fenced(database, again) as connection:
-        await inbox.finish(connection, again, b"{}")
+    await finish(database, again, b"{}")
 
 
 async def test_a_redelivery_of_a_forgotten_message_has_no_effect(database: Database) -> None:
@@ -72,8 +72,7 @@ async def test_a_late_redelivery_of_a_forgotten_message_does_not_disturb_the_one
 
     assert all(isinstance(known, KnownCommand) and known.is_redelivery for known in late)
     assert isinstance(third, inbox.Leased)
-    async with inbox.fenced(database, third) as connection:
-        await inbox.finish(connection, third, b"{}")
+    await finish(database, third, b"{}")
 
 
 async def test_a_second_request_for_a_command_in_progress_is_no_redelivery(
@@ -87,5 +86,4 @@ async def test_a_second_request_for_a_command_in_progress_is_no_redelivery(
     assert isinstance(second, KnownCommand)
     assert not second.is_redelivery
     assert isinstance(first, inbox.Leased)
-    async with inbox.fenced(database, first) as connection:
-        await inbox.finish(connection, first, b"{}")
+    await finish(database, first, b"{}")

@@ -18,7 +18,7 @@ import asyncpg
 from libs.handling.group_commit import Write, fenced, fenced_write
 from libs.persistence import inbox
 from libs.persistence.engine import Database
-from libs.persistence.inbox_groups import Held
+from libs.persistence.leased_writes import LeasedValue
 from libs.providers.writing import Earlier
 from services.payments.models import WireRecord
 from services.payments.repository import contradictions, wires
@@ -84,7 +84,7 @@ _LOCK_WIRE = "SELECT FROM wires WHERE transaction_id = $1 FOR NO KEY UPDATE"
 
 
 async def _intend(
-    connection: asyncpg.Connection, intents: Sequence[Held[WireRecord]]
+    connection: asyncpg.Connection, intents: Sequence[LeasedValue[WireRecord]]
 ) -> Mapping[UUID, Earlier | None]:
     new = [intent.value for intent in intents]
     events = [wire_event(wire) for wire in new]
@@ -111,7 +111,7 @@ async def _intend(
 
 
 async def _record(
-    connection: asyncpg.Connection, records: Sequence[Held[WireRecord]]
+    connection: asyncpg.Connection, records: Sequence[LeasedValue[WireRecord]]
 ) -> Mapping[UUID, WireRecord]:
     versions = {record.command_id: record.value for record in records}
     events = [wire_event(wire) for wire in versions.values()]
@@ -132,9 +132,9 @@ async def _record(
     return {row["command_id"]: versions[row["command_id"]] for row in rows}
 
 
-async def _record_alone(database: Database, record: Held[WireRecord]) -> WireRecord:
+async def _record_alone(database: Database, record: LeasedValue[WireRecord]) -> WireRecord:
     async def record_locked(
-        connection: asyncpg.Connection, records: Sequence[Held[WireRecord]]
+        connection: asyncpg.Connection, records: Sequence[LeasedValue[WireRecord]]
     ) -> Mapping[UUID, WireRecord]:
         await connection.execute(_LOCK_WIRE, record.command_id)
         return await _record(connection, records)
@@ -143,7 +143,7 @@ async def _record_alone(database: Database, record: Held[WireRecord]) -> WireRec
     return saved[record.command_id] if saved else await _standing(database, record)
 
 
-async def _standing(database: Database, record: Held[WireRecord]) -> WireRecord:
+async def _standing(database: Database, record: LeasedValue[WireRecord]) -> WireRecord:
     """The wire, which has moved on without the command. A contradiction is stored for reconciliation."""
     async with inbox.fenced(database, record.command) as connection:
         standing = (await wires.lock(connection, [record.command_id]))[record.command_id]

@@ -10,7 +10,6 @@ import pytest
 import pytest_asyncio
 from sqlalchemy import text
 
-from libs.persistence import inbox
 from libs.persistence.engine import Database
 from libs.persistence.inbox_groups import Held
 from libs.providers.outcomes import Reason
@@ -23,6 +22,7 @@ from services.onboarding.repository.store import Store
 from tests.integration.onboarding.desk import eventually, partner
 from tests.integration.onboarding.driving import accept
 from tests.integration.onboarding.shelf import add_approved, add_pending, new_store, open_shelf
+from tests.integration.tables import finish
 from tests.support.infrastructure import Environment
 
 DAYS = 30
@@ -111,8 +111,7 @@ async def test_steps_stay_while_a_command_of_the_customer_is_open(
     leased = await accept(shelf, "onboarding.update_business", partner(), key)
 
     while_open = await purge(shelf)
-    async with inbox.fenced(shelf, leased) as connection:
-        await inbox.finish(connection, leased, b"{}")
+    await finish(shelf, leased, b"{}")
 
     assert (while_open, await purge(shelf)) == (0, 1)
 

@@ -29,7 +29,7 @@ from libs.handling.group_commit import GroupCommit
 from libs.persistence import inbox, inbox_acceptance
 from libs.persistence.engine import Database, open_database
 from libs.persistence.inbox_acceptance import NewCommand
-from libs.persistence.inbox_groups import Held
+from libs.persistence.leased_writes import LeasedValue
 from libs.providers.http import ProviderClient
 from libs.providers.transport import open_session
 from libs.providers.writing import Capabilities
@@ -41,6 +41,7 @@ from services.payments.handlers.send_wire import SendWireHandler
 from services.payments.models import Step, WireRecord
 from services.payments.ports import CoreBanking
 from services.payments.repository import send_writes, wires
+from tests.integration.tables import finish
 from tests.support.fake_core import Account, FakeCore, serving
 from tests.support.infrastructure import Environment
 from tests.support.ports import free_ports
@@ -109,7 +110,7 @@ class Bench:
             created_at=now,
             history=(Step(WireState.PENDING_SUBMISSION, now, None),),
         )
-        await self.group_commit.commit(send_writes.INTENT, Held(leased, wire))
+        await self.group_commit.commit(send_writes.INTENT, LeasedValue(leased, wire))
         async with self.database.transaction() as connection:
             for state in later:
                 wire = states.advance(wire, state, at=now)
@@ -151,8 +152,7 @@ class Bench:
 
     async def finish(self, leased: inbox.Leased) -> None:
         """As the driver does when the answer is final."""
-        async with inbox.fenced(self.database, leased) as connection:
-            await inbox.finish(connection, leased, b"")
+        await finish(self.database, leased, b"")
 
     async def let_go(self, leased: inbox.Leased) -> None:
         """As the driver does when the outcome is not known."""

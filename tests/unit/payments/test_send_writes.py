@@ -15,8 +15,8 @@ import pytest
 from sqlalchemy import text
 
 from libs.contracts.wires import WireState
-from libs.persistence import inbox, inbox_groups
-from libs.persistence.inbox_groups import Held
+from libs.persistence import inbox, leased_writes
+from libs.persistence.leased_writes import LeasedValue
 from libs.providers.writing import Earlier
 from services.payments import states
 from services.payments.models import Step, WireRecord
@@ -26,7 +26,7 @@ from tests.support.waiting import eventually
 from tests.unit.payments.bench import COMMAND, MINE, Bench
 
 
-def intent(leased: inbox.Leased, **changes: object) -> Held[WireRecord]:
+def intent(leased: inbox.Leased, **changes: object) -> LeasedValue[WireRecord]:
     now = datetime.now(UTC)
     wire = WireRecord(
         transaction_id=leased.command_id,
@@ -43,11 +43,11 @@ def intent(leased: inbox.Leased, **changes: object) -> Held[WireRecord]:
         created_at=now,
         history=(Step(WireState.PENDING_SUBMISSION, now, None),),
     )
-    return Held(leased, replace(wire, **changes))  # type: ignore[arg-type]
+    return LeasedValue(leased, replace(wire, **changes))  # type: ignore[arg-type]
 
 
 async def intend(
-    bench: Bench, intents: Sequence[Held[WireRecord]]
+    bench: Bench, intents: Sequence[LeasedValue[WireRecord]]
 ) -> list[Earlier | BaseException | None]:
     return await asyncio.gather(
         *(bench.group_commit.commit(send_writes.INTENT, one) for one in intents),
@@ -121,11 +121,11 @@ async def test_an_intent_whose_lease_was_lost_amid_a_group_leaves_nothing(bench:
     assert [(await written(bench, send))[0] for send in sends] == [1, 0, 1]
 
 
-def submitted(leased: inbox.Leased, wire: WireRecord) -> Held[WireRecord]:
-    return Held(leased, states.advance(wire, WireState.SUBMITTED, at=datetime.now(UTC)))
+def submitted(leased: inbox.Leased, wire: WireRecord) -> LeasedValue[WireRecord]:
+    return LeasedValue(leased, states.advance(wire, WireState.SUBMITTED, at=datetime.now(UTC)))
 
 
-async def record(bench: Bench, versions: Sequence[Held[WireRecord]]) -> list[WireRecord]:
+async def record(bench: Bench, versions: Sequence[LeasedValue[WireRecord]]) -> list[WireRecord]:
     return await asyncio.gather(
         *(bench.group_commit.commit(send_writes.RECORD, version) for version in versions)
     )
@@ -174,7 +174,7 @@ async def test_a_refusal_is_recorded_with_its_reason(bench: Bench) -> None:
         await bench.found(send), WireState.REJECTED, at=datetime.now(UTC), reason="account_closed"
     )
 
-    [standing] = await record(bench, [Held(send, version)])
+    [standing] = await record(bench, [LeasedValue(send, version)])
 
     assert standing is version
     found = await bench.found(send)
@@ -186,7 +186,7 @@ async def test_a_refusal_is_recorded_with_its_reason(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize(
-    "statement", [send_writes._INTEND, send_writes._RECORD, inbox_groups._FINISH]
+    "statement", [send_writes._INTEND, send_writes._RECORD, leased_writes._FINISH]
 )
 async def test_rows_are_found_by_their_key_even_by_a_plan_that_was_made_for_empty_tables(
     fresh_environment: Environment, statement: str
