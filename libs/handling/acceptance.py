@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 from uuid import UUID
 
 import asyncpg
@@ -61,25 +61,14 @@ Known = inbox.Leased | KnownCommand | None
 """As `inbox_acceptance.accept` returns it."""
 
 
-class Room(Protocol):
-    """The part of the driver that decides whether a command is leased as it is recorded."""
-
-    lease_seconds: float
-
-    @property
-    def room(self) -> int:
-        """How many more commands may be driven now."""
-        ...
-
-
-def recording(driver: Room) -> Write[NewCommand, Known]:
-    """Records a command that has no ordering key."""
+def recording(capacity: Callable[[], int], lease_seconds: float) -> Write[NewCommand, Known]:
+    """The write that records commands without ordering keys. `capacity`: how many more may be leased now."""
 
     async def together(
         connection: asyncpg.Connection, commands: Sequence[NewCommand]
     ) -> Mapping[UUID, Known]:
         return await inbox_acceptance.accept_together(
-            connection, commands, leases=driver.room, lease_seconds=driver.lease_seconds
+            connection, commands, leases=capacity(), lease_seconds=lease_seconds
         )
 
     async def alone(database: Database, command: NewCommand) -> Known:
@@ -88,8 +77,8 @@ def recording(driver: Room) -> Write[NewCommand, Known]:
                 connection,
                 command,
                 None,
-                lease=driver.room > 0,
-                lease_seconds=driver.lease_seconds,
+                lease=capacity() > 0,
+                lease_seconds=lease_seconds,
             )
 
     return Write("accept", together, alone)
@@ -117,7 +106,7 @@ class Acceptance:
         self._service = service
         self._database = database
         self._group_commit = group_commit
-        self._recording = recording(driver)
+        self._recording = recording(lambda: driver.capacity, driver.lease_seconds)
         self._answers = answers
         self._driver = driver
         self._ordering = ordering
@@ -174,7 +163,7 @@ class Acceptance:
                         connection,
                         command,
                         key,
-                        lease=self._driver.room > 0,
+                        lease=self._driver.capacity > 0,
                         lease_seconds=self._driver.lease_seconds,
                     )
         return await self._group_commit.commit(self._recording, command)

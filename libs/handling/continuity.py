@@ -13,8 +13,8 @@ from libs.contracts.reconciliation import RequestedRun, StartRun
 from libs.contracts.reconciliation_operations import START_RUN
 from libs.handling.query_client import QueryClient, QuerySender
 from libs.persistence.continuity import Compare, Page
-from libs.providers.answers import FETCH_SECONDS
 from libs.providers.errors import ProviderRefusal
+from libs.providers.feed_entries import FETCH_SECONDS
 from libs.providers.http import ProviderClient
 
 

@@ -96,13 +96,13 @@ class Driver:
         """Leases of drives that have come to their end."""
         self._is_ordered = is_ordered
         self._is_full = False
-        """Since the last sweep, commands that are due may wait for room."""
+        """Since the last sweep, due commands may wait for capacity."""
         self._wake = asyncio.Event()
         self._stopping = False
         self._log = structlog.get_logger("commands")
 
     @property
-    def room(self) -> int:
+    def capacity(self) -> int:
         """How many more commands may be driven now."""
         return 0 if self._stopping else max(0, DRIVES_AT_ONCE - len(self._driving))
 
@@ -242,21 +242,21 @@ class Driver:
             except TimeoutError:
                 pass
             self._wake.clear()
-            if not self.room:
+            if not self.capacity:
                 self._is_full = True
                 continue
             try:
                 async with self._database.driver() as connection:
-                    # Acceptance may have taken the room while the connection was waited for.
-                    room = self.room
-                    claimed = await inbox.claim(connection, room, self.lease_seconds)
+                    # Read again: acceptance may have leased commands while this waited for the connection.
+                    capacity = self.capacity
+                    claimed = await inbox.claim(connection, capacity, self.lease_seconds)
             except Exception as error:
                 self._unless_away(error)
                 continue
-            self._is_full = len(claimed) == room
+            self._is_full = len(claimed) == capacity
             for leased in claimed:
                 self.start(leased)
-            # Commands may end hundreds a second, and each wake this: one sweep for all that end meanwhile.
+            # Hundreds of commands may end in a second, and each wake this loop: claim once for all of them.
             await asyncio.sleep(SWEEP_PAUSE_SECONDS)
 
     async def renew_leases(self) -> None:

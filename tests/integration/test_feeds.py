@@ -15,11 +15,12 @@ from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.handling import feeds
-from libs.handling.feeds import Record, run_feed
+from libs.handling.feed_tail import STOPPED_SECONDS, Record
+from libs.handling.feeds import run_feed
 from libs.persistence import cursor, feed_stops
 from libs.persistence.engine import Database
 from libs.persistence.feed_stops import Standing
-from libs.providers.feed import STOPPED_SECONDS, decode_entries
+from libs.providers.feed_entries import decode_entries
 from libs.runtime.process import Process
 from tests.support.infrastructure import Environment
 from tests.support.metrics import value_of
@@ -43,6 +44,9 @@ class Provider:
     unappliable: frozenset[str] = frozenset()
     hangs: bool = False
     fails: bool = False
+    is_reversed: bool = False
+    prepared: list[list[int]] = field(default_factory=list)
+    """The positions of each page that was applied."""
 
     async def fetch(self, after: int, limit: int) -> list[Entry]:
         if self.hangs:
@@ -50,9 +54,13 @@ class Provider:
         if self.fails:
             raise ConnectionError
         page = [item for item in self.items if item["position"] > after][:limit]
+        if self.is_reversed:
+            page.reverse()
         return decode_entries(page, after, lambda item: msgspec.convert(item, Entry))
 
     async def prepare(self, entries: Sequence[Entry]) -> Record:
+        self.prepared.append([entry.position for entry in entries])
+
         async def record(connection: AsyncConnection) -> None:
             for entry in entries:
                 await connection.execute(
@@ -71,13 +79,21 @@ def items(*names: object) -> list[dict[str, Any]]:
 
 
 @asynccontextmanager
-async def followed(database: Database, provider: Provider) -> AsyncIterator[Process]:
+async def followed(
+    database: Database, provider: Provider, page_size: int = 100
+) -> AsyncIterator[Process]:
     async with database.transaction() as connection:
         await connection.execute(text("CREATE TABLE IF NOT EXISTS names (n serial, name text)"))
     process = Process("onboarding")
     process.readiness.switch(True)
     async with run_feed(
-        process, database, FEED, provider.fetch, provider.prepare, poll_seconds=0.05
+        process,
+        database,
+        FEED,
+        provider.fetch,
+        provider.prepare,
+        poll_seconds=0.05,
+        page_size=page_size,
     ):
         yield process
 
@@ -108,6 +124,43 @@ async def request_skip(database: Database, position: int) -> bool:
         return await feed_stops.request_skip(
             connection, FEED, position, reason="seen to by hand", asked_by="an operator"
         )
+
+
+async def test_a_feed_is_applied_page_by_page_in_order_and_new_entries_are_found_later(
+    database: Database,
+) -> None:
+    provider = Provider(items("Ada", "Grace", "Mary"))
+    async with followed(database, provider, page_size=2):
+        await eventually("its end is reached", moved_to(database, 3))
+
+        provider.items = items("Ada", "Grace", "Mary", "Joan")
+
+        await eventually("the new entry is applied", moved_to(database, 4))
+    assert provider.prepared == [[1, 2], [3], [4]]
+    assert await names(database) == ["Ada", "Grace", "Mary", "Joan"]
+
+
+@pytest.mark.parametrize("kind", ["away", "out of order"])
+async def test_a_page_that_failed_is_applied_later_and_offers_no_entry_to_be_skipped(
+    database: Database, kind: str
+) -> None:
+    provider = Provider(items("Ada", "Grace"))
+    provider.fails, provider.is_reversed = kind == "away", kind == "out of order"
+    async with followed(database, provider):
+        standing = await eventually("it stands still", lambda: stands_still(database))
+        assert standing.stop is not None
+        assert standing.stop.entry_position is None
+        assert not await request_skip(database, 1)
+
+        provider.fails = provider.is_reversed = False
+
+        await eventually("it goes on", moved_to(database, 2))
+
+        async def moves() -> bool:
+            return await stands_still(database) is None
+
+        await eventually("the stop is cleared", moves)
+    assert await names(database) == ["Ada", "Grace"]
 
 
 async def test_good_entries_before_a_malformed_one_are_applied_and_it_is_recorded(

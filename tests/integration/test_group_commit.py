@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -25,15 +25,10 @@ from tests.integration.test_inbox_forgotten import arriving
 from tests.support.infrastructure import Environment
 from tests.support.waiting import eventually
 
-ROOM = 100
+CAPACITY = 100
 
 
-@dataclass
-class Drivers:
-    """See `acceptance.Room`."""
-
-    room: int = ROOM
-    lease_seconds: float = 60.0
+LEASE_SECONDS = 60.0
 
 
 def of(write: Write[Any, Any], groups: list[int]) -> Write[Any, Any]:
@@ -47,11 +42,11 @@ def of(write: Write[Any, Any], groups: list[int]) -> Write[Any, Any]:
 
 
 async def record(
-    database: Database, *commands: NewCommand, room: int = ROOM
+    database: Database, *commands: NewCommand, capacity: int = CAPACITY
 ) -> tuple[list[Known], list[int]]:
     """What is known of each, and how many went together."""
     groups: list[int] = []
-    write = of(recording(Drivers(room)), groups)
+    write = of(recording(lambda: capacity, LEASE_SECONDS), groups)
     commit = GroupCommit(database)
     known = await asyncio.gather(*(commit.commit(write, command) for command in commands))
     return known, groups
@@ -91,11 +86,11 @@ async def test_only_as_many_are_leased_as_there_is_room_for_and_the_others_are_d
 ) -> None:
     commands = [arriving(uuid4(), "message") for _ in range(5)]
 
-    known, _ = await record(database, *commands, room=2)
+    known, _ = await record(database, *commands, capacity=2)
 
     waiting = {c.command_id for c, one in zip(commands, known, strict=True) if one is None}
     async with database.driver() as connection:
-        claimed = await inbox.claim(connection, ROOM)
+        claimed = await inbox.claim(connection, CAPACITY)
     assert len(waiting) == 3
     assert {one.command_id for one in claimed} == waiting
 
@@ -151,7 +146,7 @@ async def test_what_is_there_already_amid_a_group_is_told_as_it_is(database: Dat
 async def test_a_command_that_cannot_be_recorded_fails_alone(database: Database) -> None:
     good = [arriving(uuid4(), "message") for _ in range(4)]
     bad = replace(arriving(uuid4(), "message"), operation="\0")
-    commit, write = GroupCommit(database), recording(Drivers())
+    commit, write = GroupCommit(database), recording(lambda: CAPACITY, LEASE_SECONDS)
 
     outcomes = await asyncio.gather(
         *(commit.commit(write, one) for one in (*good[:2], bad, *good[2:])), return_exceptions=True
@@ -164,7 +159,7 @@ async def test_a_command_that_cannot_be_recorded_fails_alone(database: Database)
 
 
 async def test_whoever_gives_up_takes_nobody_along(database: Database) -> None:
-    commit, write = GroupCommit(database), recording(Drivers())
+    commit, write = GroupCommit(database), recording(lambda: CAPACITY, LEASE_SECONDS)
     waits = [
         asyncio.create_task(commit.commit(write, arriving(uuid4(), "message"))) for _ in range(3)
     ]

@@ -11,7 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.contracts.errors import NotFound
 from libs.contracts.events import new_event
-from libs.handling.feeds import Record
+from libs.handling.feed_tail import Record
 from libs.persistence import outbox
 from services.ledger_read.models import FeedEntry, ReportedEvent
 from services.ledger_read.ports import Ownership

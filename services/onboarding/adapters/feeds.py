@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from libs.providers.answers import read_entries
+from typing import Any
+
+import msgspec
+
+from libs.providers.feed_entries import read_entries
 from libs.providers.http import ProviderClient
 from services.onboarding.models import AccountEntry, IdentityEntry
 
@@ -12,7 +16,7 @@ class IdentityFeed:
         self._client = client
 
     async def fetch(self, after: int, limit: int) -> list[IdentityEntry]:
-        return await read_entries(self._client, IdentityEntry, after, limit)
+        return await read_entries(self._client, _identity_entry, after, limit)
 
 
 class FinancialFeed:
@@ -20,4 +24,12 @@ class FinancialFeed:
         self._client = client
 
     async def fetch(self, after: int, limit: int) -> list[AccountEntry]:
-        return await read_entries(self._client, AccountEntry, after, limit)
+        return await read_entries(self._client, _account_entry, after, limit)
+
+
+def _identity_entry(item: Any) -> IdentityEntry:
+    return msgspec.convert(item, IdentityEntry)
+
+
+def _account_entry(item: Any) -> AccountEntry:
+    return msgspec.convert(item, AccountEntry)

@@ -10,7 +10,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.contracts.ids import parse_id
 from libs.contracts.principal import Family, Principal
-from libs.handling.feeds import Record
+from libs.handling.feed_tail import Record
 from libs.persistence import inbox_acceptance
 from services.onboarding.handlers.apply_decision import OPERATION
 from services.onboarding.models import RESERVE, AccountEntry, IdentityEntry

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 from uuid import UUID
 
 import msgspec
 
 from libs.contracts.errors import BanksideError
-from libs.providers.answers import read_entries
 from libs.providers.errors import ProviderRefusal
+from libs.providers.feed_entries import read_entries
 from libs.providers.http import ProviderClient, segment
 from libs.providers.keyed_write import KeyedWrite
 from libs.providers.outcomes import Absent, Accepted, Finding, Outcome, Reason, Unknown
@@ -112,4 +113,8 @@ class CoreFeed:
         Raises:
             ProviderTimeout, ProviderError, Unavailable: there is no usable answer.
         """
-        return await read_entries(self._client, FeedEntry, after, limit)
+        return await read_entries(self._client, _decode, after, limit)
+
+
+def _decode(item: Any) -> FeedEntry:
+    return msgspec.convert(item, FeedEntry)

@@ -12,7 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.contracts.ids import parse_id
 from libs.contracts.wires import WireState
-from libs.handling.feeds import Record
+from libs.handling.feed_tail import Record
 from services.payments import states
 from services.payments.metrics import FEED_REFUSED
 from services.payments.models import FeedEntry, WireRecord

@@ -10,7 +10,7 @@ import pytest
 from libs.contracts.accounts import AccountEventData
 from libs.contracts.errors import Unavailable
 from libs.contracts.events import EVENT_TYPES
-from libs.providers.feed import UndecodableEntry
+from libs.providers.feed_entries import UndecodableEntry
 from services.ledger_read.adapters.feed_translations import TRANSLATIONS
 from services.ledger_read.adapters.financial_feed import FinancialFeed
 from services.ledger_read.adapters.ownership import OnboardingOwnership

@@ -1,0 +1,273 @@
+"""Tailing a provider's event feed: each page is applied, and the cursor moves, in one transaction.
+
+A page that cannot be fetched or applied stops the feed: it is tried again with backoff, and the stop is recorded. When
+one entry is at fault, since it cannot be decoded or applied, those before it are applied, and the stop names it, so
+that an operator can decide to skip it. No entry is skipped otherwise.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from itertools import pairwise
+from typing import Any, Generic, NoReturn
+
+from prometheus_client import Counter, Gauge
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from libs.backoff import Backoff
+from libs.contracts.errors import BanksideError
+from libs.persistence import cursor, feed_stops
+from libs.persistence.availability import is_away
+from libs.persistence.engine import Database
+from libs.persistence.leadership import LeadershipLost, Term, fence
+from libs.providers.feed_entries import EntryT, FaultyEntry, Fetch, UndecodableEntry, describe
+from libs.runtime.crash import crash_point
+
+SHORTEST_PAUSE_SECONDS = 0.05
+LONGEST_PAUSE_SECONDS = 30.0
+
+POSITION = Gauge("bankside_feed_position", "Position up to which a feed was applied", ("feed",))
+ENTRIES = Counter("bankside_feed_entries", "Feed entries applied", ("feed",))
+FAILURES = Counter(
+    "bankside_feed_failures", "Pages that could not be fetched or applied", ("feed",)
+)
+STOPPED_SECONDS = Gauge(
+    "bankside_feed_stopped_seconds",
+    "For how long a feed has stood still, at the process that follows it; 0 while it moves",
+    ("feed",),
+)
+SKIPPED = Counter(
+    "bankside_feed_entries_skipped", "Feed entries skipped by an operator's decision", ("feed",)
+)
+
+Record = Callable[[AsyncConnection], Awaitable[None]]
+"""Writes what the entries cause, in the transaction that moves the cursor."""
+
+Prepare = Callable[[Sequence[EntryT]], Awaitable[Record]]
+"""Finds out, without an open transaction, what the entries will cause. Its error stops the feed until a later try."""
+
+
+class NotLeading(Exception):
+    """The tail has ended: another process may follow the feed now."""
+
+
+class FeedOutOfOrder(Exception):
+    """The positions of the provider's page do not ascend."""
+
+
+class _NotNow(Exception):
+    """No entry is at fault: the database, another service or a provider cannot be used at the moment."""
+
+
+class _UnappliableEntry(Exception):
+    """What one entry causes cannot be recorded, whenever it is tried."""
+
+    def __init__(self, entry: FaultyEntry) -> None:
+        super().__init__(f"entry at {entry.position}: {entry.problem}")
+        self.entry = entry
+
+
+class FeedTail(Generic[EntryT]):
+    """The tail of one feed, for one term of leadership, which fences each of its commits.
+
+    Args:
+        poll_seconds: how soon new entries are noticed.
+        progress: called after each page that was applied, or whose failure was recorded.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        term: Term,
+        feed: str,
+        fetch: Fetch[EntryT],
+        prepare: Prepare[EntryT],
+        *,
+        poll_seconds: float,
+        page_size: int,
+        log: Any,
+        progress: Callable[[], None],
+    ) -> None:
+        self._database = database
+        self._term = term
+        self._feed = feed
+        self._fetch = fetch
+        self._prepare = prepare
+        self._poll_seconds = poll_seconds
+        self._page_size = page_size
+        self._log = log
+        self._progress = progress
+
+    async def run(self) -> NoReturn:
+        """Apply page after page, for ever: full pages at once, else after `poll_seconds`.
+
+        A page that cannot be fetched or applied, for any reason, is logged, counted, recorded and tried again after a
+        pause that doubles up to 30 s: a stopped feed must not take its service down.
+
+        Raises:
+            NotLeading: the term is over, or the database is away.
+        """
+        backoff = Backoff(max(self._poll_seconds, SHORTEST_PAUSE_SECONDS), LONGEST_PAUSE_SECONDS)
+        failures = 0
+        is_stopped = True  # as the previous leader may have recorded
+        while True:
+            try:
+                more = await self._apply_page()
+                if is_stopped:
+                    async with self._fenced() as connection:
+                        await feed_stops.clear(connection, self._feed)
+                    is_stopped = False
+                    STOPPED_SECONDS.labels(self._feed).set(0)
+                self._progress()
+            except NotLeading:
+                raise
+            except Exception as error:  # the contract above: tried again, never skipped
+                is_stopped = True
+                pause_seconds = backoff.pause_seconds(failures + 1)
+                if await self._stop(error, pause_seconds):
+                    continue
+                failures += 1
+                await asyncio.sleep(pause_seconds)
+                continue
+            failures = 0
+            if not more:
+                await asyncio.sleep(self._poll_seconds)
+
+    async def _apply_page(self) -> bool:
+        """Whether there may be more."""
+        after = await self._position()
+        entries = await self._fetch(after, self._page_size)
+        if entries:
+            positions = [after, *(entry.position for entry in entries)]
+            if any(later <= earlier for earlier, later in pairwise(positions)):
+                raise FeedOutOfOrder(self._feed)
+            await self._apply(entries, after)
+            after = positions[-1]
+        POSITION.labels(self._feed).set(after)
+        return len(entries) >= self._page_size
+
+    async def _position(self) -> int:
+        try:
+            async with self._database.autocommit() as connection:
+                return await cursor.read(connection, self._feed)
+        except Exception as error:
+            if is_away(error):
+                raise NotLeading(self._feed) from error
+            raise
+
+    async def _apply(self, entries: Sequence[EntryT], after: int) -> None:
+        """Apply the entries together; if one of them is at fault, one by one up to it.
+
+        Raises:
+            _UnappliableEntry: those before it are applied.
+        """
+        try:
+            await self._commit(entries, after)
+        except (NotLeading, _NotNow):
+            raise
+        except Exception as error:
+            [first, *others] = entries
+            if not others:
+                problem = describe("it cannot be applied", error)
+                kind = getattr(first, "type", None)
+                faulty = FaultyEntry(first.position, kind, problem, None)
+                raise _UnappliableEntry(faulty) from error
+        else:
+            ENTRIES.labels(self._feed).inc(len(entries))
+            return
+        for entry in entries:
+            await self._apply([entry], after)
+            after = entry.position
+
+    async def _commit(self, entries: Sequence[EntryT], after: int) -> None:
+        """Commit what the entries cause, and the move of the cursor."""
+        try:
+            record = await self._prepare(entries)
+        except Exception as error:
+            if _is_transient(error):
+                raise _NotNow(self._feed) from error
+            raise
+        async with self._fenced() as connection:
+            await cursor.move(connection, self._feed, expected=after, to=entries[-1].position)
+            await record(connection)
+            crash_point(f"feed.{self._feed}.before_commit")
+        crash_point(f"feed.{self._feed}.after_commit")
+
+    async def _stop(self, error: Exception, pause_seconds: float) -> bool:
+        """Record the stop. True when an operator had decided to skip the entry, and the cursor was moved past it.
+
+        A stop that cannot be recorded is no progress: the feed's readiness check fails in time.
+
+        Raises:
+            NotLeading
+        """
+        entry = error.entry if isinstance(error, UndecodableEntry | _UnappliableEntry) else None
+        cause = error.__cause__ if isinstance(error, _NotNow) and error.__cause__ else error
+        try:
+            position = await self._position()
+            if entry is not None and await self._skip(position, entry):
+                return True
+            problem = entry.problem if entry else describe("no page can be applied", cause)
+            await self._record_stop(position, entry, problem)
+        except NotLeading:
+            raise
+        except Exception as unrecorded:  # an error of the bookkeeping must not hide the stop
+            self._log.warning("feed_stop_not_recorded", feed=self._feed, exc_info=unrecorded)
+            FAILURES.labels(self._feed).inc()
+            return False
+        self._progress()
+        FAILURES.labels(self._feed).inc()
+        self._log.warning(
+            "feed_stands_still",
+            feed=self._feed,
+            entry=entry.position if entry else None,
+            retry_seconds=pause_seconds,
+            exc_info=error,
+        )
+        return False
+
+    async def _skip(self, position: int, entry: FaultyEntry) -> bool:
+        """Move the cursor past the entry, if an operator has decided so."""
+        async with self._fenced() as connection:
+            if await feed_stops.take_skip(connection, self._feed, entry.position) is None:
+                return False
+            await cursor.move(connection, self._feed, expected=position, to=entry.position)
+            await feed_stops.clear(connection, self._feed)
+        SKIPPED.labels(self._feed).inc()
+        self._log.warning(
+            "feed_entry_skipped", feed=self._feed, position=entry.position, type=entry.type
+        )
+        return True
+
+    async def _record_stop(self, position: int, entry: FaultyEntry | None, problem: str) -> None:
+        stop = feed_stops.Stop(
+            position=position,
+            entry_position=entry.position if entry else None,
+            entry_type=entry.type if entry else None,
+            error=problem,
+            outline=entry.outline if entry else None,
+        )
+        async with self._fenced() as connection:
+            seconds = await feed_stops.record(connection, self._feed, stop)
+        STOPPED_SECONDS.labels(self._feed).set(seconds)
+
+    @asynccontextmanager
+    async def _fenced(self) -> AsyncIterator[AsyncConnection]:
+        """A transaction that commits only while the term lasts."""
+        try:
+            async with self._database.transaction() as connection:
+                await fence(connection, self._term)
+                yield connection
+        except (cursor.CursorMoved, LeadershipLost) as error:
+            raise NotLeading(self._feed) from error
+        except Exception as error:
+            if _is_transient(error):
+                raise _NotNow(self._feed) from error
+            raise
+
+
+def _is_transient(error: Exception) -> bool:
+    """Whether no entry is at fault: the database, another service or a provider cannot be used at the moment."""
+    return is_away(error) or (isinstance(error, BanksideError) and error.status >= 500)
