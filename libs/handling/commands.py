@@ -20,10 +20,11 @@ from libs.contracts.result import Result
 from libs.contracts.sensitive import Sealer
 from libs.handling.acceptance import Acceptance, Ordering
 from libs.handling.answers import CommandAnswers
-from libs.handling.driving import Driver
+from libs.handling.driving import Driver, keep_house
 from libs.handling.group_commit import GroupCommit, Write
 from libs.handling.parking import NeedsOperator
 from libs.handling.queries import check_handlers
+from libs.handling.running import CommandRunner
 from libs.messaging.broker import Broker
 from libs.messaging.command_consumer import CommandConsumer
 from libs.messaging.replier import Replier
@@ -131,15 +132,9 @@ async def run_commands(
         )
         return await handlers[leased.operation](drive, command)
 
+    runner = CommandRunner(process.service, database, group_commit, sealer, answers, handle)
     driver = Driver(
-        process.service,
-        database,
-        group_commit,
-        sealer,
-        answers,
-        handle,
-        lease_seconds,
-        is_ordered=ordering is not None,
+        process.service, database, runner, lease_seconds, is_ordered=ordering is not None
     )
     acceptance = Acceptance(
         process.service,
@@ -157,7 +152,7 @@ async def run_commands(
     async with (
         process.background("command-sweeper", driver.sweep()),
         process.background("command-heartbeat", driver.renew_leases()),
-        process.background("command-housekeeping", driver.keep_house()),
+        process.background("command-housekeeping", keep_house(database)),
     ):
         yield driver
         await consumer.stop(STOP_SECONDS)

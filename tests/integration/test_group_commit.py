@@ -13,8 +13,8 @@ from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 
 from libs.handling.acceptance import Known, recording
-from libs.handling.driving import FINISHING
 from libs.handling.group_commit import GROUP, GroupCommit, Write
+from libs.handling.running import FINISHING
 from libs.persistence import forgetting, inbox
 from libs.persistence.availability import is_away
 from libs.persistence.engine import Database
