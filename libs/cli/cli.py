@@ -61,7 +61,7 @@ def make_app(arguments: list[str]) -> App:
 
 
 def _silence_libraries() -> None:
-    """What fails is told by the command, in a sentence; log lines of what it uses would stand between."""
+    """No log lines of libraries: the command prints its errors as sentences."""
     logging.getLogger().addHandler(logging.NullHandler())
     structlog = sys.modules.get("structlog")  # slow to import, so only if the command did
     if structlog is not None:
@@ -75,7 +75,7 @@ def _options_last(arguments: list[str]) -> list[str]:
 
 
 def main() -> None:
-    """Run the command; 0 done, 1 refused by the service, 2 a mistake that the person can put right."""
+    """Run the command; exit status 0 done, 1 refused by the service, 2 an error that the operator can mend."""
     try:
         load_stack_environment()
         arguments = _options_last(sys.argv[1:])

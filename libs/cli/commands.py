@@ -111,7 +111,7 @@ def retry(command_id: UUID, /, *, service: str | None = None, json: Flag = False
         return 0
     _show(name, command)
     console().print(
-        f"It is being driven; `bankside commands list --service {name}` tells how it stands."
+        f"It is being driven; `bankside commands list --service {name}` shows its state."
     )
     return 0
 
@@ -129,7 +129,7 @@ def abandon(
 ) -> int:
     """End a parked command for good, after finding out by other means what it did.
 
-    A request that repeats it is told 409 `abandoned` from then on. Nothing is taken back at any provider. Name and
+    A request that repeats it is answered 409 `abandoned` from then on. No write to a provider is reversed. Name and
     reason stay in the command's row, which is never purged.
 
     Args:
@@ -177,7 +177,7 @@ def abandon(
 
 
 def _reply(command: OpenCommand) -> bytes:
-    """What a request that repeats an abandoned command is told."""
+    """The reply to a request that repeats an abandoned command."""
     return encode(
         Reply(
             id=str(command.command_id),

@@ -118,7 +118,7 @@ def _check_forward(url: str) -> None:
 async def _subscribed(
     client: Client, wanted: CreateSubscription
 ) -> AsyncIterator[tuple[Webhooks, Subscription]]:
-    """A subscription for as long as the block lasts, in the family that the key is of."""
+    """A subscription during the block, in the family of the key."""
     family = Family.PARTNER
     try:
         made = (await Webhooks(client, family).create_subscription(wanted)).data
@@ -141,14 +141,14 @@ async def _subscribed(
 
 
 def _say(text: str) -> None:
-    """Beside the deliveries, so that those can be piped."""
+    """On standard error, so that the deliveries can be piped."""
     print(text, file=sys.stderr, flush=True)
 
 
 def _print_line() -> Callable[[Delivery], None]:
     out = console()
 
-    def tell(delivery: Delivery) -> None:
+    def show(delivery: Delivery) -> None:
         at = delivery.received_at.astimezone().strftime("%H:%M:%S")
         line = Text(f"{at}  ", "dim")
         line.append(f"{_shown(delivery.type or '?'):<26}", "bold")
@@ -165,11 +165,11 @@ def _print_line() -> Callable[[Delivery], None]:
         out.print(line)
         sys.stdout.flush()
 
-    return tell
+    return show
 
 
 def _shown(text: str) -> str:
-    """Anybody on this machine may send: nothing of it steers the terminal."""
+    """Printable characters only: any process of this machine may send, and must not control the terminal."""
     return "".join(character if character.isprintable() else "�" for character in text[:200])
 
 

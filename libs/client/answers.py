@@ -33,13 +33,13 @@ WITHOUT_PROBLEM: dict[int, type[BanksideError]] = {
     502: ProviderError,
     504: OutcomePending,
 }
-"""What an answer means that is not the gateway's own, but of a proxy. 503 is not among them: see `is_unknown`."""
+"""Errors by the status of an answer that is a proxy's, not the gateway's. For 503 see `is_unknown`."""
 PROBLEM_TYPE = "application/problem+json"
 
 
 @dataclass(frozen=True, slots=True)
 class Answer(Generic[R]):
-    """A success. `replayed` tells that it is the stored answer of an earlier request with the same Idempotency-Key."""
+    """A success. `replayed`: it is the stored answer of an earlier request with the same Idempotency-Key."""
 
     data: R
     message: str

@@ -41,7 +41,7 @@ C = TypeVar("C", bound=Command)
 R = TypeVar("R")
 
 RETRIED = (Unavailable, RateLimited, IdempotencyInProgress)
-"""What says that a request may be sent again: nothing was started, or the answer of the first will be there."""
+"""Errors after which a request may be sent again: nothing was started, or the first request will have its answer."""
 IDEMPOTENT_METHODS = (HTTPMethod.POST, HTTPMethod.PATCH)
 RETRIES = Backoff(first_seconds=0.2, longest_seconds=30.0, jitter=0.25)
 RETRY_AFTER_JITTER = 0.25
@@ -114,13 +114,13 @@ class Client:
     ) -> Answer[R]:
         """Carry an operation out.
 
-        A POST or PATCH without a key of yours gets a fresh one, so that its retries have one effect.
+        A POST or PATCH without an idempotency key gets a fresh one, so that its retries have one effect.
 
         Raises:
-            Unavailable: nothing was started, however often it was tried: the gateway was not reached, or says so.
-            OutcomePending, ProviderTimeout: a write or a read whose outcome is not known. A proxy's 503 is of these: it
-                may have passed the request on before.
-            BanksideError: as the interface answered.
+            Unavailable: nothing was started by any attempt: the gateway was not reached, or answered so.
+            OutcomePending, ProviderTimeout: the outcome of the write or read is unknown, also after a proxy's 503: the
+                proxy may have passed the request on.
+            BanksideError: as the gateway answered.
         """
         method, target, headers, body = request_of(operation, command)
         if operation.method in IDEMPOTENT_METHODS:

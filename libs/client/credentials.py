@@ -1,4 +1,4 @@
-"""Keys that callers on this machine sign with: where they are kept and how they are found.
+"""Keys that callers on this machine sign with: where they are stored and how they are found.
 
 The stack writes `.local/credentials.json`; keys that were saved by name are in `.local/keys/<name>.json`. All of them
 are readable by their owner only. `.local` is found upward from the current folder.
@@ -25,7 +25,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """What a request is signed with."""
+    """The key and the secret that sign a request."""
 
     subscription_key: str
     secret: str = field(repr=False)
@@ -33,7 +33,7 @@ class Credentials:
 
 @dataclass(frozen=True, slots=True)
 class Stack:
-    """Where a running stack is reached, as it wrote down itself."""
+    """Addresses and key of a running stack, from the file that it wrote."""
 
     base_url: str
     sandbox_url: str | None
@@ -65,7 +65,7 @@ def stack() -> Stack | None:
 
 
 def check_can_save(name: str) -> Path:
-    """The folder in which a key of this name would be kept: ask before the only copy of a secret is made.
+    """The folder in which a key of this name would be saved, to be checked before the only copy of a secret is made.
 
     Raises:
         OperatorError: as `save` would.
@@ -81,10 +81,10 @@ def check_can_save(name: str) -> Path:
 
 
 def save(name: str, credentials: Credentials) -> Path:
-    """Keep a key under a name, for `look_up`; one of that name is replaced. Returns the file.
+    """Save a key under a name, for `look_up`, in place of an earlier one. Returns the file.
 
     Raises:
-        OperatorError: the name is not one, or there is no folder to keep it in.
+        OperatorError: the name is not valid, or there is no folder to save the key in.
     """
     folder = check_can_save(name)
     content = {"subscription_key": credentials.subscription_key, "secret": credentials.secret}

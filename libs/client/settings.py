@@ -1,4 +1,4 @@
-"""Settings of the command line: the environment, else what the stack of this checkout wrote down."""
+"""Settings of the command line: the environment, else the files of the stack of this checkout."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SCHEMES = ("http", "https", "amqp", "amqps")
 
 
 def load_stack_environment() -> None:
-    """Complete the environment with the BANKSIDE_* of `.local/stack.env`; what is set already wins."""
+    """Add the BANKSIDE_* of `.local/stack.env` to the environment; a variable that is set keeps its value."""
     folder = local_folder()
     path = folder / "stack.env" if folder else None
     if path is None or not path.exists():
@@ -31,13 +31,13 @@ def load_stack_environment() -> None:
 
 
 def base_url() -> str:
-    """Where the gateway is, without a trailing slash."""
+    """The URL of the gateway, without a trailing slash."""
     found = os.environ.get("BANKSIDE_BASE_URL") or getattr(stack(), "base_url", None)
     return _url(found, "gateway", "BANKSIDE_BASE_URL")
 
 
 def sandbox_url() -> str:
-    """Where the provider sandbox is, without a trailing slash."""
+    """The URL of the provider sandbox, without a trailing slash."""
     found = os.environ.get("BANKSIDE_SANDBOX_URL") or getattr(stack(), "sandbox_url", None)
     return _url(found, "provider sandbox", "BANKSIDE_SANDBOX_URL")
 

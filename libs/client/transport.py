@@ -20,16 +20,16 @@ ANSWER_BYTES = 16 * 1024 * 1024
 
 
 class NotSent(Exception):
-    """The service could not be reached: nothing was sent. The message says why, without the request."""
+    """There is no connection, so nothing was sent. The message is the cause, without the request."""
 
 
 class NoAnswer(Exception):
-    """The request was sent, perhaps, and no whole answer came: what became of it is unknown."""
+    """The request may have been sent, and there is no whole answer: its outcome is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """An answer as it came, with the string that was signed for it."""
+    """An answer, with the string that was signed for its request."""
 
     status: int
     headers: Mapping[str, str]
@@ -42,7 +42,7 @@ class Transport:
 
     Args:
         base_url: of the gateway; a path in it is a prefix of every target.
-        session: has `auto_decompress` as it likes; redirects are not followed, since a signature is for one target.
+        session: redirects are not followed, since a signature is for one target.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""An endpoint for webhooks on this machine: verifies what comes, tells about it, hands it on."""
+"""An endpoint for webhooks on this machine: verifies deliveries, reports them, and forwards the genuine ones."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ NOT_FORWARDED = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """What came once, and what was answered.
+    """One delivery, and the answer to it.
 
     Args:
         refusal: why it is not genuine; None when it is, and only then it was forwarded.
@@ -60,20 +60,20 @@ class Endpoint:
 
     Args:
         forward: where genuine deliveries are handed on to, unchanged; None answers them 200.
-        tell: called with each delivery.
+        report: called with each delivery.
     """
 
     def __init__(
         self,
         session: aiohttp.ClientSession,
         forward: str | None,
-        tell: Callable[[Delivery], None],
+        report: Callable[[Delivery], None],
     ) -> None:
         self._session = session
         self._forward = None if forward is None else URL(forward, encoded=True)
-        self._tell = tell
+        self._report = report
         self.key: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
-        """What deliveries are signed with. They may come before it is known, and wait for it."""
+        """The key that signs deliveries. They may arrive before it is known, and wait for it."""
 
     async def receive(self, request: web.Request) -> web.Response:
         received_at = datetime.now(UTC)
@@ -87,7 +87,7 @@ class Endpoint:
         else:
             answer, note = await self._hand_on(self._forward, request, body)
         event_type, resource = _read(body)
-        self._tell(
+        self._report(
             Delivery(
                 received_at,
                 request.headers.get("webhook-id", ""),
@@ -122,7 +122,7 @@ class Endpoint:
         except TimeoutError:
             note = f"no answer within {FORWARD_SECONDS:g} s"
         except aiohttp.ClientConnectorError:
-            note = "nobody listens there"
+            note = "no process listens there"
         except aiohttp.ClientError as error:
             note = type(error).__name__
         return web.Response(status=502, text=f"{note}\n"), note
@@ -143,7 +143,7 @@ async def listening(endpoint: Endpoint, port: int) -> AsyncIterator[str]:
 
 
 def _refusal(key: bytes, request: web.Request, body: bytes) -> str | None:
-    """Why a request is no genuine delivery."""
+    """Why a request is no genuine delivery; None when it is one."""
     names = ("webhook-id", "webhook-timestamp", "webhook-signature")
     missing = [name for name in names if name not in request.headers]
     if missing:
@@ -164,7 +164,7 @@ def _refusal(key: bytes, request: web.Request, body: bytes) -> str | None:
 
 
 def _read(body: bytes) -> tuple[str, str]:
-    """The type of an event, and its resource as `wire 0199…`, as far as the body tells."""
+    """The type of an event, and its resource as `wire 0199…`; empty where the body does not say."""
     try:
         event: Any = decode(body)
     except NotExactJson:

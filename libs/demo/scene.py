@@ -1,4 +1,4 @@
-"""What the chapters of a story share: the ways to the stack, what is shown, and what was learned so far."""
+"""The state that the chapters of a story share: clients of the stack, the output, and facts of earlier chapters."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ DOCUMENT_BYTES = 16 * 1024 * 1024
 
 
 class StoryBroken(Exception):
-    """The stack did something else than the story tells: one sentence."""
+    """The stack did not do what the story expects: one sentence."""
 
 
 @dataclass
@@ -52,7 +52,7 @@ class Scene:
         self.out.print(f"\n[bold cyan]{self.chapter}[/]  [bold]{title}[/]")
 
     async def call(self, bound: BoundCall[C, R], command: C) -> Answer[R]:
-        """Call the gateway and show the request line with what came of it."""
+        """Call the gateway and show the request line with the status."""
         method, target, _, _ = request_of(bound.operation, command)
         started = time.perf_counter()
         try:

@@ -111,12 +111,12 @@ CHAPTERS: tuple[Callable[[Scene], Awaitable[None]], ...] = (
     ledger.read_the_transactions,
     ledger.fetch_the_statement,
     ledger.see_where_deposits_lie,
-    webhooks.hear_of_a_wire,
+    webhooks.receive_events_of_a_wire,
 )
 
 
 def application() -> dict[str, object]:
-    """A business that nobody has onboarded yet, with persons and a bank account of its own."""
+    """A new business, with persons and a bank account of its own."""
     address = {
         "street_1": "21 Harbor Street",
         "city": "Portland",

@@ -1,4 +1,4 @@
-"""The chapters of the story about webhooks: a receiver hears of the wire while it is sent."""
+"""The chapters of the story about webhooks: a receiver gets the events of a wire while it is sent."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ DELIVERED_SECONDS = 30.0
 EXPECTED = ("wire.created", "wire.submitted", "wire.completed")
 
 
-async def hear_of_a_wire(scene: Scene) -> None:
+async def receive_events_of_a_wire(scene: Scene) -> None:
     """Subscribe a receiver of our own, send the wire, show what was delivered, and leave no subscription."""
     deliveries: list[Delivery] = []
     all_there = asyncio.Event()
 
-    def tell(delivery: Delivery) -> None:
+    def report(delivery: Delivery) -> None:
         deliveries.append(delivery)
         if set(EXPECTED) <= {known.type for known in deliveries}:
             all_there.set()
 
-    endpoint = Endpoint(scene.session, None, tell)
+    endpoint = Endpoint(scene.session, None, report)
     async with listening(endpoint, 0) as url:
         hooks = Webhooks(scene.customer, Family.CUSTOMER)
         async with _subscribed(scene, hooks, url) as subscription_id:
@@ -41,7 +41,7 @@ async def hear_of_a_wire(scene: Scene) -> None:
 @asynccontextmanager
 async def _subscribed(scene: Scene, hooks: Webhooks, url: str) -> AsyncIterator[str]:
     """The id of a subscription, for the body: also a story that breaks leaves none."""
-    scene.title("The business wants to hear of its wires")
+    scene.title("The business subscribes to its wires")
 
     made = await scene.call(
         hooks.create_subscription,
@@ -61,7 +61,7 @@ async def _subscribed(scene: Scene, hooks: Webhooks, url: str) -> AsyncIterator[
 async def _show_deliveries(
     scene: Scene, deliveries: list[Delivery], all_there: asyncio.Event
 ) -> None:
-    scene.title("It was told of every step, signed")
+    scene.title("Every step was delivered, signed")
 
     try:
         async with asyncio.timeout(DELIVERED_SECONDS):

@@ -1,4 +1,4 @@
-"""The first half of a command: it is recorded, and a request that repeats one is answered from the record."""
+"""Accepting commands: a new one is recorded, and a request that repeats a known one is answered from the record."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ class Arriving:
 
 
 Ordering = Callable[[AsyncConnection, Arriving], Awaitable[str | None]]
-"""The ordering key of a command: those with the same key are driven one at a time. Runs in the accepting
-transaction, unless it finds none.
+"""The ordering key of a command: commands with the same key are driven one at a time. A command that has a key is
+recorded in the transaction that found the key.
 """
 
 
 def _is_fault_of_command(error: Exception) -> bool:
-    """Whether recording it would fail for ever. A database that is away, not migrated or behind is waited for."""
+    """Whether recording the command would always fail. A database that is away, or not migrated, is waited for."""
     if isinstance(error, TooManyWaiting):
         return False
     if isinstance(error, DBAPIError):
@@ -85,7 +85,7 @@ def recording(capacity: Callable[[], int], lease_seconds: float) -> Write[NewCom
 
 
 class Acceptance:
-    """Records commands of one service and hands them to its driver.
+    """Records the commands of one service and starts those that were leased at once.
 
     Args:
         ordering: None when no command of the service has to wait for another.
@@ -115,7 +115,7 @@ class Acceptance:
         self._log = structlog.get_logger("commands")
 
     async def accept(self, envelope: Envelope, reply_to: str | None) -> None:
-        """Record it; returns once that is committed, however long the database is away."""
+        """Record the command; returns once that is committed, however long the database is away."""
         while True:
             try:
                 known = await self._record(envelope, reply_to)
@@ -136,7 +136,7 @@ class Acceptance:
         if known is not None:
             self._driver.start(known)
         elif self._ordering is None:
-            self._driver.wake()  # it waits for room
+            self._driver.wake()  # it waits for capacity
 
     async def _record(self, envelope: Envelope, reply_to: str | None) -> Known:
         body = bytes(envelope.body)
@@ -169,7 +169,7 @@ class Acceptance:
         return await self._group_commit.commit(self._recording, command)
 
     def _answer_again(self, envelope: Envelope, reply_to: str | None, known: KnownCommand) -> None:
-        """Answer a second request with the id of a known command; a redelivery of the first says nothing."""
+        """Answer a second request with the id of a known command. A redelivery of the first message is not answered."""
         COMMANDS_ACCEPTED.labels(
             envelope.operation, "redelivered" if known.is_redelivery else "repeated"
         ).inc()

@@ -1,7 +1,7 @@
-"""Whether a principal may use an account: asked of onboarding, which owns who owns what.
+"""Whether a principal may use an account: a query to onboarding, which has the accounts' owners.
 
-Onboarding scopes its answer by the principal. Who owns an account never changes, so positive answers are cached (LRU);
-negative ones are not, since an account that does not exist may be opened in a moment.
+Onboarding scopes its answer by the principal. The owner of an account never changes, so positive answers are cached
+(LRU cache). Negative answers are not cached, since an unknown account may be opened in a moment.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ class AccountOwners:
 
         Raises:
             NotFound: there is no such account in the principal's scope.
-            Unavailable: onboarding could not be asked.
+            Unavailable: onboarding did not answer.
         """
         key = (principal.tenant, principal.customer_id, account_id)
         if self._customers.get(key) is not None:
             return
 
-        async def ask() -> None:
+        async def look_up() -> None:
             owner = await self._query_client.query(
                 FIND_ACCOUNT_OWNER,
                 principal,
@@ -49,4 +49,4 @@ class AccountOwners:
             )
             self._customers[key] = owner.customer_id
 
-        await self._calls.run(key, ask)
+        await self._calls.run(key, look_up)

@@ -1,4 +1,4 @@
-"""Answering the callers of commands: with what is final, or in time that it is pending."""
+"""Answering the callers of commands: with the final reply, or with `outcome_pending` before the deadline."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from libs.messaging.replier import Replier
 
 
 class CommandAnswers:
-    """Sends each request one answer: the first that there is."""
+    """Sends each request its first answer, and no other."""
 
     def __init__(self, replier: Replier) -> None:
         self._replier = replier
@@ -22,7 +22,7 @@ class CommandAnswers:
     def answer_by_deadline(
         self, command_id: str, message_id: str, reply_to: str | None, deadline: float
     ) -> None:
-        """Have the caller told, before its deadline, that the command is pending, unless it is answered before."""
+        """Answer `outcome_pending` shortly before the deadline, unless the request is answered earlier."""
         if reply_to is None:
             return
         reply = error_reply(command_id, message_id, OutcomePending())
@@ -32,7 +32,7 @@ class CommandAnswers:
         )
 
     def take_over(self, message_id: str) -> bool:
-        """Whether the caller is still unanswered here; it is then not told that the command is pending."""
+        """Cancel the answer `outcome_pending`. False when the request is answered already."""
         timer = self._pending.pop(message_id, None)
         if timer is None:
             return False
@@ -40,10 +40,10 @@ class CommandAnswers:
         return True
 
     async def send_confirmed(self, reply_to: str, reply: Reply, seconds: float) -> bool:
-        """Answer; true when the caller's queue took it, false when it certainly did not.
+        """Answer with a publisher confirm: true when the reply was routed to the caller's queue, false when it was not.
 
         Raises:
-            NotKnownWhetherRouted: neither is certain.
+            NotKnownWhetherRouted
         """
         return await self._replier.reply_confirmed(reply_to, reply, seconds)
 
@@ -55,7 +55,7 @@ class CommandAnswers:
         task.add_done_callback(self._sending.discard)
 
     def close(self) -> None:
-        """Stop the timers: whoever resumes the commands answers, or the gateway does at its deadline."""
+        """Stop the timers: the next driver of the commands answers, or the gateway does at its deadline."""
         for timer in self._pending.values():
             timer.cancel()
         self._pending.clear()

@@ -1,8 +1,8 @@
 """Carrying out the commands of a service: accept, ack, drive.
 
-A command is recorded, and so acked, first; then it is driven under a lease by a handler that may run again from its
-start at any point. Its caller is answered when it is final, or shortly before the deadline that it is still
-pending.
+A command is recorded, then its message is acked, then a handler drives it under a lease. The handler may run again
+from its start after a crash at any point. The caller gets the final reply, or `outcome_pending` shortly before its
+deadline.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ class Drive:
     """One drive of one command.
 
     Args:
-        deadline: until when the caller waits, in Unix seconds; 0 when nobody does.
-        attempt: 1 at first; more when an earlier drive did not come to the end.
-        made_due: to be called after a commit that made another command due, which is then driven at once.
+        deadline: of the caller, in Unix seconds; 0 without one.
+        attempt: 1 for the first drive.
+        made_due: called after a commit that made another command due, which is then driven at once.
     """
 
     command_id: UUID
@@ -63,11 +63,11 @@ class Drive:
     made_due: Callable[[], None] = lambda: None
 
     async def commit(self, write: Write[LeasedValue[ValueT], AnswerT], value: ValueT) -> AnswerT:
-        """Commit a step, together with those that other drives commit at the moment; raises LeaseLost as below."""
+        """Commit a step by group commit. Raises LeaseLost."""
         return await self.group_commit.commit(write, LeasedValue(self.lease, value))
 
     def transaction(self) -> AbstractAsyncContextManager[AsyncConnection]:
-        """A transaction that commits only while this process drives the command; raises LeaseLost otherwise."""
+        """A transaction that commits only while the command is leased to this process. Raises LeaseLost."""
         return inbox.fenced(self.database, self.lease)
 
 
@@ -76,15 +76,17 @@ CommandHandler = Callable[[Drive, Any], Awaitable[Result]]
 
 Returns the result, or raises:
 
-- An error of 4xx is the final answer.
-- `Unavailable` and `Invalid` say that nothing was started: the command is forgotten once its caller is told so (see
-  `forgetting`); a caller that was told that it is pending, or cannot be told, gets what comes of driving it again
-  (`Unavailable`) or the answer stored (`Invalid`).
-- `OutcomePending` and errors of providers (502, 504) have it driven again later.
-- `NeedsOperator` has it parked at once: driving it again cannot help.
-- Any other exception is a fault of ours: it is driven again later, and parked after several such drives in a row.
+| exception | consequence |
+|---|---|
+| error of 4xx | the final reply |
+| `Unavailable` | nothing was started: the command is forgotten (see `forgetting`), or else driven again |
+| `Invalid` | nothing was started: the command is forgotten, or else this is the final reply |
+| `OutcomePending`, errors of providers (502, 504) | driven again later |
+| `NeedsOperator` | parked at once |
+| any other | a fault of ours: driven again later, parked after several such drives in a row |
 
-While a command goes on or is parked, its caller is only ever told that it is pending.
+A command is forgotten only if its caller gets this reply and was not answered `outcome_pending` before. While a command
+is driven again or parked, its caller is answered `outcome_pending` only.
 """
 
 
@@ -106,7 +108,7 @@ async def run_commands(
         handlers: by operation, for every command of the service's rows and for its internal commands.
         ordering: None when no command has to wait for another.
         keep_for_ever: operations whose replies are never purged.
-        lease_seconds: after a crash, another process goes on with a command when so long has passed.
+        lease_seconds: after a crash, another process claims the command when so long has passed.
         unordered: operations of which no command has an ordering key: `ordering` is not called for them.
 
     Raises:

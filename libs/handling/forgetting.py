@@ -1,11 +1,11 @@
-"""A command of which nothing was started is forgotten only when its caller is told so.
+"""A command of which nothing was started is forgotten once its caller has got the 503 that says so.
 
     commit forgetting ──▶ publish the 503 ──▶ routed: commit forgotten
                                           ├─▶ certainly not routed: commit open, and drive on
                                           └─▶ not known: publish it again until its deadline, then park
 
-A process that dies between the two commits leaves the last case to the next driver. A caller that was perhaps told 503
-is then told it once more. What that second publish did not reach decides nothing: the first one may have arrived.
+A process that dies between the two commits leaves the last case to the next driver, which publishes the 503 again. If
+that publish is not routed, the command is not open again: the first 503 may have been routed.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from libs.persistence.engine import Database
 from libs.runtime.crash import crash_point
 
 FORGETTING_SECONDS = 1.0
-"""What is left of the caller's patience at least when forgetting begins: time for the commit and the reply."""
+"""Time left until the caller's deadline, at least, when forgetting begins: for the commit and the reply."""
 ROUTED_SECONDS = 0.5
-"""What is left of it at least when the broker confirms the reply, so that the caller still takes it for the answer."""
+"""Time left until the deadline, at least, when the broker confirms the reply, so that the caller still accepts it."""
 TELL_AGAIN_SECONDS = 0.25
 NOT_KNOWN_WHETHER_TOLD = (
     "Nothing was started, but its caller may have been told so and have sent it again:"
@@ -47,14 +47,14 @@ class Forgetting:
         self._log = structlog.get_logger("commands")
 
     async def forget(self, leased: inbox.Leased, reply: Reply) -> bool:
-        """Tell the caller by this reply that nothing was started, and forget the command; false when it goes on.
+        """Send this reply, which says that nothing was started, and forget the command. False when it goes on.
 
         Raises:
-            LeaseLost: nothing was told.
+            LeaseLost: no reply was sent.
         """
         if leased.reply_to is None or not _in_time(leased, FORGETTING_SECONDS):
             return False
-        # A caller that was told that its command is pending must get what comes of it.
+        # A caller that was answered `outcome_pending` relies on the command being driven on.
         if not self._answers.take_over(leased.message_id):
             return False
         async with inbox.fenced(self._database, leased) as connection:
@@ -116,5 +116,5 @@ class Forgetting:
 
 
 def _in_time(leased: inbox.Leased, seconds: float) -> bool:
-    """Whether so much of the caller's patience is left."""
+    """Whether so many seconds are left until the caller's deadline."""
     return time.time() < leased.deadline - seconds

@@ -69,8 +69,8 @@ def fenced_write(
         records_events: see `Write`.
     """
 
-    async def alone(database: Database, held: LeasedValue[ValueT]) -> AnswerT:
-        return (await fenced(database, together, held))[held.command_id]
+    async def alone(database: Database, item: LeasedValue[ValueT]) -> AnswerT:
+        return (await fenced(database, together, item))[item.command_id]
 
     return Write(name, together, alone, records_events)
 
@@ -80,7 +80,7 @@ async def fenced(
     write: Callable[
         [asyncpg.Connection, Sequence[LeasedValue[ValueT]]], Awaitable[Mapping[UUID, AnswerT]]
     ],
-    held: LeasedValue[ValueT],
+    item: LeasedValue[ValueT],
 ) -> Mapping[UUID, AnswerT]:
     """Run the statement of a group for one command, in a transaction that has waited for the command's row.
 
@@ -88,10 +88,10 @@ async def fenced(
         LeaseLost: the lease has ended; nothing is written.
     """
     async with database.driver_transaction() as connection:
-        is_leased = await leased_writes.lock_leased(connection, held.command)
-        answers = await write(connection, [held]) if is_leased else {}
+        is_leased = await leased_writes.lock_leased(connection, item.command)
+        answers = await write(connection, [item]) if is_leased else {}
     if not is_leased:
-        raise inbox.LeaseLost(str(held.command_id))
+        raise inbox.LeaseLost(str(item.command_id))
     return answers
 
 

@@ -1,9 +1,9 @@
 """The outbox of a service, relayed to the broker as long as the process lives.
 
-Readiness check `outbox-relay`: in the last 20 s this process completed a round as the leader, with nothing to publish
-or all of it confirmed, or it saw another process hold the lease. It fails while no process leads and while events wait
-that the broker does not confirm. An event that no queue takes is set aside and does not fail it: the relay works, and
-`bankside_events_unroutable` tells.
+Readiness check `outbox-relay`: in the last 20 s this process completed a round as the leader, with all its events
+confirmed, or it saw another process hold the lease. The check fails while no process leads, and while the broker does
+not confirm events. It does not fail for an event that no queue takes: the event is set aside, and the metric
+`bankside_events_unroutable` counts it.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ MEASURE_SECONDS = 15.0
 
 @asynccontextmanager
 async def run_relay(process: Process, broker: Broker, database: Database) -> AsyncIterator[None]:
-    """Publish what the service records, during the body: after the commit, without waiting for a poll."""
+    """Publish the service's events during the body, each directly after its commit."""
     publisher = EventPublisher()
     broker.add(publisher)
     progress = Progress(PROGRESS_SECONDS)
@@ -63,7 +63,7 @@ async def run_relay(process: Process, broker: Broker, database: Database) -> Asy
 
 
 async def _relay_for_ever(relay: Relay) -> NoReturn:
-    """Begin again after what passes by itself: the broker or the database being away, leadership lost."""
+    """Relay, for ever; begin again after transient errors: the broker or the database is away, leadership is lost."""
     log = structlog.get_logger("outbox")
     while True:
         try:

@@ -1,7 +1,7 @@
-"""Commands that this process cannot carry out by driving them again: they are parked for an operator.
+"""Parking commands for an operator: those that driving again does not finish.
 
-A drive is faulty when it ends by an exception that is a fault of ours. Drives that end `outcome_pending`, `unavailable`
-or by an error of a provider, and those during an outage of the database, are not.
+A drive is faulty when it ends by an exception that is a fault of ours. Drives that end by `outcome_pending`,
+`unavailable` or an error of a provider, or during an outage of the database, are not faulty.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Parking:
         self._parked(leased, because)
 
     async def count(self, leased: inbox.Leased, fault: Fault, *, error: str, pause: float) -> None:
-        """Have it driven again after a pause in seconds, unless this was one fault too many. Raises LeaseLost."""
+        """Count a faulty drive: the command is driven again after `pause` seconds, or parked. Raises LeaseLost."""
         because = f"{FAULTS_IN_A_ROW} drives in a row failed, the last one by {fault.cause}."
         async with inbox.fenced(self._database, leased) as connection:
             is_parked = await parking.count_fault(

@@ -35,7 +35,7 @@ from libs.persistence.availability import is_away
 from libs.runtime.process import Process
 
 QueryHandler = Callable[[Principal, Any, float], Awaitable[Result]]
-"""Takes who asks, what, and until when somebody waits (Unix seconds)."""
+"""Takes the principal, the query and the deadline (Unix seconds)."""
 
 ANSWER_MARGIN_SECONDS = 3.0
 """Services answer this long before the gateway's deadline with what they know (interface §3)."""
@@ -89,7 +89,7 @@ class QueryAnswerer:
         self._log = structlog.get_logger("queries")
 
     async def answer(self, envelope: Envelope, reply_to: str | None) -> None:
-        """Answer it, unless nobody waits any more."""
+        """Answer the query, unless its deadline has passed."""
         if reply_to is None or envelope.deadline <= time.time():
             return
         await self._replier.reply(reply_to, await self._reply(envelope))
@@ -113,16 +113,16 @@ class QueryAnswerer:
                 )
             return success(operation, envelope.id, envelope.message_id, result, self._sealer)
         except Exception as error:
-            told = self._told(error, envelope)
-            outcome = told.code
-            return Reply(id=envelope.id, to=envelope.message_id, error=WireError.of(told))
+            answered = self._answered_error(error, envelope)
+            outcome = answered.code
+            return Reply(id=envelope.id, to=envelope.message_id, error=WireError.of(answered))
         finally:
             HANDLED_SECONDS.labels(envelope.operation, outcome).observe(
                 time.perf_counter() - started
             )
 
-    def _told(self, error: Exception, envelope: Envelope) -> BanksideError:
-        """What the caller is told of an error; what it may not be told is logged."""
+    def _answered_error(self, error: Exception, envelope: Envelope) -> BanksideError:
+        """The error that the caller gets. An error that the caller must not see is logged."""
         if isinstance(error, BanksideError):
             return error
         if isinstance(error, TimeoutError):
@@ -137,7 +137,7 @@ class QueryAnswerer:
 
 
 def unavailable_or_internal(error: Exception) -> BanksideError:
-    """A database that is away is 503: nothing was started; all else is a fault of ours."""
+    """503 while the database is away, since nothing was started; 500 for any other error."""
     return Unavailable() if is_away(error) else InternalError()
 
 

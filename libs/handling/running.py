@@ -145,8 +145,8 @@ class CommandRunner:
     async def _conclude(self, leased: inbox.Leased, ending: Ending) -> None:
         """Commit the ending of a drive, and answer the caller if the command is final.
 
-        A command that is driven again or parked may still become final. Its caller is answered `outcome_pending` only: it
-        would take an error for the end, and send again what is carried out later.
+        A command that is driven again or parked may still become final. Its caller is answered `outcome_pending` only:
+        it would take an error for the end, and send again what is carried out later.
         """
         crash_point(f"{self._service}.concluding")
         self._concluding.add(leased.lease)

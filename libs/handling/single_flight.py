@@ -20,7 +20,7 @@ class SingleFlight:
         """Raises what `call` raises. The call goes on when its first caller is cancelled: others may wait for it."""
         earlier = self._running.get(key)
         if earlier is not None:
-            with contextlib.suppress(NotFound):  # it may exist since that was asked
+            with contextlib.suppress(NotFound):  # it may have been made since
                 await asyncio.shield(earlier)
                 return
         await asyncio.shield(self._running.get(key) or self._start(key, call))
@@ -37,4 +37,4 @@ class SingleFlight:
     def _ended(self, key: Hashable, task: asyncio.Task[None]) -> None:
         del self._running[key]
         if not task.cancelled():
-            task.exception()  # retrieved here, for all who waited may have been cancelled
+            task.exception()  # retrieved here, since all waiting callers may have been cancelled

@@ -1,15 +1,15 @@
-"""Whether this database still holds all that this service ever committed to it.
+"""Detecting that this database lost commits: it was restored from a backup, or failed over to a standby that lagged.
 
-A database that was restored from a backup, or failed over to a standby that lagged, has gone back: it lacks writes that
-a provider carried out, and would have them sent again as if for the first time. So each *life* of the database server,
-which is the time from one start of its postmaster to the next, is checked before it is trusted: the newest records that
-the providers hold of ours have to be here, since every intent is committed before it is sent. A record that is missing
-opens a *case*, which an operator closes. While the life is not checked, or a case is open, each first send asks the
-provider first (`lost_history_seconds()` is not null).
+Such a database has gone back: it lacks writes that a provider carried out, and would send them again as if for the
+first time. A *life* of the database server is the time from one start of its postmaster to the next. Each life is
+checked before it is trusted: since every intent is committed before it is sent, the newest records that the providers
+have of ours must be in the database. A missing record opens a *case*, which an operator closes. While the life is not
+checked, or a case is open, the service looks each write up at the provider before its first send
+(`lost_history_seconds()` is not null).
 
-The providers are asked once no write of an earlier life can reach them any more, and back to a record that is older
-than the present life. Comparing with the providers was chosen over an operator's word alone, since a failover happens
-by itself; `declare` is for the operator who restores a database.
+The check waits until no write of an earlier life can reach the providers any more. It reads their records back to one
+that is older than the present life. Failovers happen without an operator, so the check does not rely on one; `declare`
+is for an operator who restored a database.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ DDL = (
 CHECK_SECONDS = 1.0
 PAGE = 500
 PAGES = 200
-"""Of one provider's records; a life during which more were made before it was checked stays unchecked."""
+"""Of one provider's records, at most. A life in which more records were made before its check stays unchecked."""
 
 UNCHECKED = Gauge(
     "bankside_database_unchecked",
@@ -181,7 +181,7 @@ _CLOSE = (
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Records that a provider holds of ours, the newest first. `next`: where the following page begins, if any."""
+    """Ids of ours that a provider has, the newest first. `next`: where the following page begins, if any."""
 
     ids: Sequence[str]
     next: str | None
@@ -189,18 +189,23 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """Of a page: the ids that this database does not know, and whether it has one that is older than the life."""
+    """A page compared with the database.
+
+    Args:
+        missing: ids that are not in the database.
+        reaches_back: the page has a record that is older than the present life.
+    """
 
     missing: Sequence[str]
     reaches_back: bool
 
 
 Compare = Callable[[AsyncConnection, Sequence[str], datetime], Awaitable[Compared]]
-"""Compares a page of ids with this database; takes when the present life was first seen."""
+"""Compares a page of ids with the database. The last argument: when the present life was first seen."""
 
 
 class NewestRecords(Protocol):
-    """The records that one provider holds of ours."""
+    """One provider's list of our records."""
 
     @property
     def provider(self) -> str: ...
@@ -209,7 +214,7 @@ class NewestRecords(Protocol):
     def compare(self) -> Compare: ...
 
     async def fetch(self, after: str | None, limit: int) -> Page:
-        """Raises BanksideError: the provider cannot be asked."""
+        """Raises BanksideError: there is no usable answer."""
         ...
 
 
@@ -226,9 +231,8 @@ class Continuity:
     """Checks each life of one service's database.
 
     Args:
-        transit_seconds: what was sent in an earlier life has reached its provider, or never will, so long after this
-            life was first seen.
-        went_back: called after a case was opened, until it returns.
+        transit_seconds: a write of an earlier life takes effect no later than so long after this life was first seen.
+        went_back: called after a case was opened, and again until it returns without an error.
     """
 
     def __init__(
@@ -243,7 +247,7 @@ class Continuity:
         self._sources = sources
         self._transit_seconds = transit_seconds
         self._went_back = went_back
-        self._is_to_tell = False
+        self._must_report = False
         self._log = structlog.get_logger("continuity")
 
     async def watch(self) -> NoReturn:
@@ -260,10 +264,10 @@ class Continuity:
             await asyncio.sleep(CHECK_SECONDS)
 
     async def check(self) -> None:
-        """Check the present life, unless that was done or is too early.
+        """Check the present life, unless it is checked or the check is too early.
 
         Raises:
-            BanksideError: a provider cannot be asked.
+            BanksideError: a provider gave no usable answer.
         """
         async with self._database.transaction() as connection:
             await connection.execute(_SEE)
@@ -276,9 +280,9 @@ class Continuity:
         UNCHECKED.set(not life.is_checked)
         if not life.is_checked and life.is_settled:
             await self._compare(life.started_at, life.first_seen_at)
-        if self._is_to_tell and self._went_back is not None:
+        if self._must_report and self._went_back is not None:
             await self._went_back()
-            self._is_to_tell = False
+            self._must_report = False
 
     async def _compare(self, started_at: datetime, life_began: datetime) -> None:
         missing: list[str] = []
@@ -295,10 +299,10 @@ class Continuity:
         if new:
             WENT_BACK.set(1)
             self._log.error("database_went_back", records=len(new), first=new[0])
-            self._is_to_tell = True
+            self._must_report = True
 
     async def _missing(self, source: NewestRecords, life_began: datetime) -> list[str] | None:
-        """What the provider holds and this database lacks; None when that is not known after `PAGES` pages."""
+        """Records that the provider has and the database lacks; None when they are not known after `PAGES` pages."""
         missing: list[str] = []
         after: str | None = None
         for _ in range(PAGES):
@@ -319,13 +323,11 @@ async def open_cases(connection: AsyncConnection) -> list[WentBack]:
 
 
 async def declare(connection: AsyncConnection, why: str) -> None:
-    """An operator says that the database went back: it is compared with the providers again, and asks before each first
-    send until the case is closed.
-    """
+    """Record an operator's word that the database went back: it is checked again, and a case is open."""
     await connection.execute(_DECLARE, {"records": [why]})
 
 
 async def close(connection: AsyncConnection, *, by: str, reason: str) -> int:
-    """An operator closes the open cases: first sends are sent at once again. How many there were."""
+    """Close the open cases by an operator's decision; how many there were."""
     closed: Any = await connection.execute(_CLOSE, {"by": by, "why": reason})
     return int(closed.rowcount)

@@ -47,8 +47,8 @@ DDL = (
 )
 
 LEASE_SECONDS = 5.0
-"""A leader that vanished or froze is followed after this and one election period. Shorter leases would be lost to a
-pause of the database of the length of two statements; longer ones delay events and news for longer.
+"""A leader that vanished or froze is replaced after this and one election period. A shorter lease would be lost when
+the database stalls for the length of two statements; a longer one delays events when a leader is gone.
 """
 RENEWAL_SECONDS = 1.25
 ELECTION_SECONDS = 1.0
@@ -98,10 +98,10 @@ class LeadershipLost(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """One holding of the lease `name`. `number` is the fencing token.
+    """One term of the lease `name`. `number` is the fencing token.
 
     Args:
-        holder: unique to this holding: a database that was restored to an earlier state issues a number again.
+        holder: unique to this term: a database that was restored to an earlier state issues a number again.
         limit: cancels the body of `leadership` when the lease was not renewed in time.
     """
 
@@ -115,7 +115,7 @@ class Term:
         return self.name, self.number, self.holder
 
     def require_live(self) -> None:
-        """For effects that no transaction can fence, directly before them.
+        """Called directly before an effect that no transaction can fence.
 
         Raises:
             LeadershipLost: by this process's monotonic clock the lease may have ended.
@@ -197,7 +197,7 @@ async def _take(database: Database, name: str, holder: UUID) -> int | None:
 async def _renew_for_ever(database: Database, term: Term) -> None:
     """Move the term's `limit` with each renewal, until the term is over.
 
-    One connection is held for this, so that no renewal waits for the pool while the pool is busy.
+    One connection is reserved for the renewals, so that none waits while the pool is busy.
     """
     log = structlog.get_logger("leadership")
     while not term.limit.expired():

@@ -22,7 +22,7 @@ from sqlalchemy.ext.asyncio import create_async_engine
 from libs.persistence.keepalive import KEEPALIVE
 
 LOCK = 0x62616E6B
-"""Advisory lock held while one service's history runs, so that two runs cannot interleave."""
+"""The advisory lock of a run on one service's history, so that two runs cannot interleave."""
 
 
 def services_with_migrations() -> list[str]:

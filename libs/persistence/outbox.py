@@ -10,7 +10,7 @@ of its row. The relay publishes with confirms and then deletes, fenced by the te
 - an event can be published twice when the leader changes between the confirm and the deletion;
 - in order per aggregate (`tenant`, `resource_id`), except that a leader that froze *while* it wrote a batch to its
   socket can finish writing it after its successor went on: repeated older events, which consumers know by their ids;
-- an event that was returned holds back the later events of its aggregate, and no others. Those of the same batch that
+- an event that was returned blocks the later events of its aggregate, and no others. Those of the same batch that
   were routed have already left.
 """
 
@@ -69,19 +69,16 @@ BATCH = 256
 POLL_SECONDS = 0.25
 """The backstop of the signal after a commit: for events that other processes recorded."""
 APART_SECONDS = 0.1
-"""A batch after one that was not full begins so long after it. An event of an idle service leaves at once; a busy
-service relays ten batches a second, not one for each commit.
+"""Time from the beginning of a batch that was not full to the next one. An event of an idle service leaves at once; a
+busy service relays ten batches a second, not one for each commit.
 """
 UNROUTABLE_SECONDS = 30.0
-"""Between two tries to publish what no queue took."""
+"""Between two tries to publish unroutable events."""
 
 Publish = Callable[[Sequence[Event]], Awaitable[Collection[str]]]
 """Returns when the broker has confirmed every event: the ids of those that it returned, since no queue takes them.
 Raises otherwise.
 """
-
-INSERT = "INSERT INTO outbox (event_id, type, tenant, customer_id, resource_id, sequence, body)"
-"""The beginning of whatever records events; what they tell of is written by the same transaction."""
 
 _EVENTS = (
     func.unnest(
@@ -102,7 +99,7 @@ _RECORD = insert(table).from_select([column.name for column in _EVENTS.c], selec
 
 
 async def record(connection: AsyncConnection, *events: Event) -> None:
-    """Write the events, in their order, in the caller's transaction, whose commit wakes the relay of this process."""
+    """Record the events, in their order, in the caller's transaction, whose commit wakes the relay of this process."""
     if not events:
         return
     connection.info[EVENTS_RECORDED] = True
@@ -171,7 +168,7 @@ class Relay:
     """Publishes the outbox of one service. Of several replicas one relays.
 
     Args:
-        progress: called after each round, and whenever another process was seen to relay.
+        progress: called after each round, and each time another process was seen to lead.
     """
 
     def __init__(
@@ -184,7 +181,7 @@ class Relay:
         """When the next round begins at the earliest, by the loop's clock."""
         self._unroutable_at = 0.0
         self._unroutable_after = _START
-        """The aggregate up to which unroutable events were tried: none keeps others from their turn."""
+        """The aggregate up to which unroutable events were tried, so that each aggregate gets its turn."""
 
     async def run_while_leading(self) -> None:
         """Relay until cancelled or until an error of the database or broker, which the caller retries."""
@@ -274,7 +271,7 @@ async def _change(
 
 
 async def count_unroutable(connection: AsyncConnection) -> int:
-    """Events that no queue takes, and those that they hold back."""
+    """Events that no queue takes, and those that they block."""
     return int((await connection.execute(_COUNT_UNROUTABLE)).scalar_one())
 
 

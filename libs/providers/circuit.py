@@ -1,4 +1,4 @@
-"""A circuit breaker: a provider that fails again and again is left alone, then tried with one request at a time."""
+"""A circuit breaker in front of one provider."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ PAUSES = Backoff(first_seconds=0.5, longest_seconds=10.0)
 
 
 class Circuit:
-    """Closed: everything passes. Open: nothing does. After a pause one probe passes; its outcome decides.
+    """Closed: requests pass. Open: requests are refused. Half-open, after a pause: one probe passes, and its outcome
+    closes or opens the circuit.
 
     Each admitted request must report exactly one of `succeeded`, `failed`, `abandoned`.
 
     Args:
         failures_to_open: consecutive failures that open it.
         pauses: how long it stays open before each probe.
-        changed: told when it opens (True) and closes (False).
+        changed: called with True when the circuit opens, with False when it closes.
     """
 
     def __init__(
@@ -43,7 +44,7 @@ class Circuit:
         return self._open_until is not None
 
     def admit(self) -> bool:
-        """May a request be sent now?"""
+        """Whether a request may be sent now."""
         if self._open_until is None:
             return True
         if self._probing or self._clock() < self._open_until:
@@ -52,13 +53,13 @@ class Circuit:
         return True
 
     def succeeded(self) -> None:
-        """The provider answered sensibly."""
+        """The provider gave a usable answer."""
         self._failures = 0
         self._probing = False
         if self._open_until is not None:
             self._open_until = None
             self._failed_probes = 0
-            self._tell(True)
+            self._report(is_open=False)
 
     def failed(self) -> None:
         """The provider was not reached, did not answer in time or answered 5xx."""
@@ -66,18 +67,18 @@ class Circuit:
             self._failures += 1
             if self._failures >= self._failures_to_open:
                 self._open_until = self._clock() + self._pauses.pause_seconds(1)
-                self._tell(False)
+                self._report(is_open=True)
         elif self._probing:
             self._probing = False
             self._failed_probes += 1
             pause = self._pauses.pause_seconds(1 + self._failed_probes)
             self._open_until = self._clock() + pause
-        # Otherwise: sent before it opened. It says nothing new.
+        # Otherwise it was sent before the circuit opened, and says nothing new.
 
     def abandoned(self) -> None:
-        """The request was given up from this side: it says nothing about the provider."""
+        """The request was given up on this side, which says nothing about the provider."""
         self._probing = False
 
-    def _tell(self, closed: bool) -> None:
+    def _report(self, *, is_open: bool) -> None:
         if self._changed:
-            self._changed(not closed)
+            self._changed(is_open)

@@ -4,7 +4,7 @@
     account = await client.read("get_account", "/accounts/acc_1", deadline=deadline)
     opened = await client.send("open_account", "POST", "/accounts", body, idempotency_key=key, deadline=deadline)
 
-Deadlines are unix seconds. An answer's numbers with a fraction are exact Decimals. Path segments that hold foreign text
+Deadlines are Unix seconds. An answer's numbers with a fraction are exact Decimals. Path segments that hold foreign text
 go through `segment`.
 """
 
@@ -50,7 +50,7 @@ class ProviderClient:
     Args:
         name: the provider, for metrics and logs.
         base_url: absolute; paths are appended to it.
-        session: from `session.open_session`, closed by whoever opened it.
+        session: from `transport.open_session`.
         timeout_seconds: at most this long for one attempt.
     """
 
@@ -84,7 +84,7 @@ class ProviderClient:
             ProviderRefusal: 4xx; 404 has the code `not_found`.
             ProviderTimeout: no answer in time.
             ProviderError: 5xx, a broken connection or an answer that cannot be read.
-            Unavailable: the provider was not reached or is left alone for now.
+            Unavailable: the provider was not reached, or its circuit breaker is open.
         """
         try:
             return await self._read(operation, path, params, deadline, headers)
@@ -117,11 +117,11 @@ class ProviderClient:
         )
 
     async def stored_answer(self, idempotency_key: str, *, deadline: float) -> StoredAnswer | None:
-        """The answer that the provider keeps under the key; None when it knows no such key.
+        """The answer that the provider stored under the key; None when it does not know the key.
 
         Raises:
-            ProviderRefusal: the answer that it keeps is a refusal.
-            AttemptFailed: it could not be asked.
+            ProviderRefusal: the stored answer is a refusal.
+            AttemptFailed: there is no usable answer.
         """
         path = f"/operations/{segment(idempotency_key)}"
         try:

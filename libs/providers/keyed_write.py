@@ -1,4 +1,4 @@
-"""A write of a provider that tells by `GET /operations/{key}` what became of an idempotency key."""
+"""A write to a provider whose `GET /operations/{key}` returns the answer stored under an idempotency key."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from libs.providers.outcomes import (
 from libs.providers.writing import Capabilities
 
 KEY_ERRORS = frozenset({"idempotency_key_reused", "duplicate_transaction"})
-"""The provider holds something under the key or id already: no word on whether this write was refused."""
+"""The key or id is used already, which does not say whether this write was refused."""
 
 AnswerT = TypeVar("AnswerT", bound=msgspec.Struct)
 
@@ -37,7 +37,7 @@ class KeyedWrite(Generic[AnswerT]):
     """See `writing.ProviderWrite`.
 
     Args:
-        model: the parts of the provider's answer that are wanted; others are left aside.
+        model: the fields of the provider's answer that are used; others are ignored.
         reasons: our reasons by the provider's codes; any other code is PROVIDER_REFUSED.
     """
 
@@ -79,7 +79,7 @@ class KeyedWrite(Generic[AnswerT]):
             return Absent()
         found = self._accepted(stored.body)
         if isinstance(found, Unknown):
-            # The provider keeps the answer: asking again would bring the same.
+            # The stored answer will be the same at every look-up.
             return Unknown(
                 "the provider carried it out, and its answer is not understood", needs_operator=True
             )
@@ -92,7 +92,7 @@ class KeyedWrite(Generic[AnswerT]):
             return Unknown(f"{Failure.UNREADABLE}: the answer has another shape")
 
     def _refused(self, refusal: ProviderRefusal) -> Refused | Unknown:
-        """A refusal, unless the provider did not decide on the write."""
+        """`Refused`, unless the provider did not decide on the write."""
         if refusal.status in NO_DECISION or refusal.code in KEY_ERRORS:
             _log.error(
                 "provider_does_not_decide",

@@ -1,11 +1,11 @@
-"""What came of a write at a provider, as values that adapters decide and services act on.
+"""Outcomes of a write at a provider: adapters decide on them, services act on them.
 
     Accepted ── it happened; the provider's ids are in the answer
     Refused ─── it did not happen, and will not under this key
     NotSent ─── certainly nothing was sent
     Unknown ─── it may have happened, or may still happen
 
-No HTTP status, error code or state name of a provider leaves its adapter but as the text beside our reason.
+An adapter passes no HTTP status, error code or state name of its provider on, except as text beside our `Reason`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ AnswerT_co = TypeVar("AnswerT_co", covariant=True)
 
 
 class Reason(StrEnum):
-    """Why a provider refuses, in our words; the value is the code of the error that callers get."""
+    """Why a provider refused. The value is the code of the error that callers get."""
 
     ACCOUNT_CLOSED = "account_closed"
     ACCOUNT_RESTRICTED = "account_restricted"
@@ -55,8 +55,8 @@ class NotSent:
 @dataclass(frozen=True, slots=True)
 class Unknown:
     """Args:
-    sent: whether this attempt sent the write; False when it was only asked about.
-    needs_operator: sending it again is not safe any more, and asking does not tell.
+    sent: whether this attempt sent the write; False when it only looked the write up.
+    needs_operator: a resend is not safe any more, and looking the write up gives no answer.
     """
 
     why: str
@@ -66,11 +66,11 @@ class Unknown:
 
 @dataclass(frozen=True, slots=True)
 class Absent:
-    """The provider answered that it holds nothing under the key: never arrived, not arrived yet, or forgotten."""
+    """The provider has nothing under the key: the write never arrived, has not arrived yet, or is forgotten."""
 
 
 Outcome = Accepted[AnswerT_co] | Refused | NotSent | Unknown
 """Of an attempt at a write."""
 
 Finding = Accepted[AnswerT_co] | Refused | Absent | Unknown
-"""Of asking about a write. A refusal is found only where the provider keeps refusals under their keys."""
+"""Of looking a write up. A refusal is found only where the provider stores refusals under their keys."""

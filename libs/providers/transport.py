@@ -30,13 +30,15 @@ SECONDS = Histogram(
     buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10),
 )
 CIRCUIT_OPEN = Gauge(
-    "bankside_provider_circuit_open", "1 while a provider is left alone", ("provider",)
+    "bankside_provider_circuit_open",
+    "1 while the circuit breaker of a provider is open",
+    ("provider",),
 )
 
 TURNS_AWAY = frozenset({401, 429})
 FAIR_SECONDS = 1.0
-"""A timeout counts against the provider only when it had this long: a caller's near deadline is not its fault, and
-neither is an event loop of ours that is late.
+"""A timeout counts as a failure of the provider only after this time, of which a late event loop of ours is no part: a
+caller's near deadline is not the provider's fault.
 """
 
 
@@ -86,7 +88,7 @@ class ProviderTransport:
         """Send once; the decoded answer.
 
         Args:
-            deadline: unix seconds; the attempt ends by then, and within the provider's own timeout.
+            deadline: Unix seconds; the attempt ends by then, and within the provider's own timeout.
 
         Raises:
             ProviderRefusal: 4xx in the provider's error shape.

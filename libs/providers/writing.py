@@ -1,14 +1,14 @@
-"""Writing once: the rule by which every write reaches a provider, however often it is attempted.
+"""The rule by which a write has one effect at a provider, however often it is attempted.
 
     intent, key and time of the first send committed ──▶ write_once ──▶ outcome committed
                                                              ▲                │
                                                              └── Unknown: attempted again later
 
 1. The first attempt sends. Its refusal is final.
-2. A later attempt asks first, and sends only what the provider does not hold.
-3. A refusal of a later send says nothing of an earlier one that may still be on its way. It counts only when the
-   provider keeps it under the key, or when no earlier send can arrive any more.
-4. Once the provider may have forgotten the key, the write is never sent again: only asked about, then left to an
+2. A later attempt looks the key up first, and sends only if the provider does not know it.
+3. A refusal of a later send does not decide on an earlier send that may still be on its way. It is final only when the
+   provider stored it under the key, or when no earlier send can arrive any more.
+4. Once the provider may have forgotten the key, the write is never sent again: it is looked up, then left to an
    operator.
 
 The caller commits, before `write_once`, that a send begins (`Attempt`); no transaction is open during the call.
@@ -70,7 +70,7 @@ class Earlier:
 
 
 def with_lost_history(known: Earlier | None, lost: Earlier | None) -> Earlier | None:
-    """The sends that are known together with those that a database which went back may have lost."""
+    """The known sends, and those that a database that went back may have lost."""
     if known is None or lost is None:
         return known or lost
     return Earlier(
@@ -97,7 +97,7 @@ class Attempt:
 
 
 class ProviderWrite(Protocol[AnswerT_co]):
-    """One write in terms of one provider: what an adapter makes for each call."""
+    """One write, as an adapter makes it for one provider."""
 
     @property
     def operation(self) -> str: ...
@@ -106,24 +106,24 @@ class ProviderWrite(Protocol[AnswerT_co]):
     def capabilities(self) -> Capabilities: ...
 
     async def send(self, key: UUID, deadline: float) -> Outcome[AnswerT_co]:
-        """Send it once, under the key."""
+        """Send the write once, under the key."""
         ...
 
     async def find(self, key: UUID, deadline: float) -> Finding[AnswerT_co]:
-        """What the provider holds under the key; nothing is sent."""
+        """Look the key up; nothing is sent."""
         ...
 
 
 async def write_once(write: ProviderWrite[AnswerT], attempt: Attempt) -> Outcome[AnswerT]:
     """Attempt a write by the rule above.
 
-    `NotSent` is told of a first attempt only: later, an earlier send may be on its way.
+    `NotSent` is returned by a first attempt only: later, an earlier send may be on its way.
     """
     if attempt.earlier is None:
         return await write.send(attempt.key, attempt.deadline)
     found = await write.find(attempt.key, attempt.deadline)
     if not isinstance(found, Absent):
-        return _asked(found)
+        return _looked_up(found)
     if not write.capabilities.may_resend(
         attempt.earlier.first_sent_seconds_ago, attempt.send_seconds
     ):
@@ -141,19 +141,21 @@ async def write_once(write: ProviderWrite[AnswerT], attempt: Attempt) -> Outcome
 async def _confirmed(
     write: ProviderWrite[AnswerT], attempt: Attempt, earlier: Earlier, refused: Refused
 ) -> Outcome[AnswerT]:
-    """What the refusal of a later send means: see the third rule."""
+    """The outcome of a later send that was refused: see the third rule."""
     found = await write.find(attempt.key, attempt.deadline)
     if not isinstance(found, Absent):
-        return _asked(found)
+        return _looked_up(found)
     # The age is counted from the commit before the attempt, which may have sent as late as at its end.
     transit_seconds = write.capabilities.longest_transit_seconds + attempt.send_seconds
     if earlier.last_sent_seconds_ago >= transit_seconds:
         return refused
-    _log.warning("refusal_binds_nothing", operation=write.operation, key=str(attempt.key))
+    _log.warning(
+        "refusal_does_not_bind_earlier_send", operation=write.operation, key=str(attempt.key)
+    )
     return Unknown("the refusal does not bind an earlier send", sent=False)
 
 
-def _asked(found: Accepted[AnswerT] | Refused | Unknown) -> Outcome[AnswerT]:
+def _looked_up(found: Accepted[AnswerT] | Refused | Unknown) -> Outcome[AnswerT]:
     if isinstance(found, Unknown):
         return Unknown(found.why, sent=False, needs_operator=found.needs_operator)
     return found

@@ -1,4 +1,4 @@
-"""The log files of supervised children: appended by them, kept within a bound by their supervisor."""
+"""The log files of supervised children: the children append, their supervisor rotates."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LOOK_EVERY_SECONDS = 10.0
 
 @contextlib.contextmanager
 def open_log(path: Path | None) -> Iterator[IO[bytes] | None]:
-    """For a child to append to; None stays None."""
+    """Open a log for a child to append to; None stays None."""
     if path is None:
         yield None
         return
@@ -25,14 +25,14 @@ def open_log(path: Path | None) -> Iterator[IO[bytes] | None]:
 
 
 def cut(path: Path) -> None:
-    """Make a log that has grown too large `<name>.1`, and begin it anew while its child writes on."""
+    """Copy a log that has grown too large to `<name>.1` and truncate it; its child goes on appending."""
     if path.exists() and path.stat().st_size > LARGEST_BYTES:
         shutil.copyfile(path, path.with_name(f"{path.name}.1"))
         os.truncate(path, 0)
 
 
 async def keep_bounded(paths: Callable[[], Iterable[Path]]) -> None:
-    """Until cancelled, look after the logs that `paths` names."""
+    """Rotate the logs that `paths` names, until cancelled."""
     while True:
         for path in list(paths()):
             cut(path)

@@ -1,6 +1,6 @@
 """The admin port: `/health` (the process runs), `/ready` (it can work), `/metrics` (Prometheus).
 
-Never on the public port: what it tells is for the operator's network.
+Never on the public port: its answers are for the operator's network.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ CHECK_SECONDS = 2.0
 
 
 class Readiness:
-    """Ready when it was switched on and every check passes."""
+    """Ready once switched on, while every check passes."""
 
     def __init__(self) -> None:
         self._checks: dict[str, Check] = {}
@@ -32,7 +32,7 @@ class Readiness:
         self._on = on
 
     async def failures(self) -> list[str]:
-        """Names of what is not ready; empty means ready."""
+        """Names of the checks that fail; none when ready."""
         if not self._on:
             return ["process"]
         results = await asyncio.gather(*(self._passes(check) for check in self._checks.values()))
@@ -43,7 +43,7 @@ class Readiness:
         try:
             async with asyncio.timeout(CHECK_SECONDS):
                 await check()
-        except Exception:  # a check may fail in any way its part can fail: that is the answer
+        except Exception:  # any failure of a check is its answer
             return False
         return True
 

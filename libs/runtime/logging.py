@@ -24,7 +24,7 @@ SENSITIVE_KEYS = frozenset(
         "tin",
     }
 )
-"""Keys whose values never reach a log line, whoever logs them, at any depth."""
+"""Keys whose values are redacted in every log line, at any depth."""
 
 
 def _redact(value: Any) -> Any:
@@ -70,11 +70,11 @@ def _chain(error: BaseException) -> list[dict[str, Any]]:
 
 
 class _Forward(logging.Handler):
-    """Hands records of libraries to structlog without their arguments being lost or their traces printed."""
+    """Passes records of libraries to structlog, with their arguments and without their traces."""
 
     def emit(self, record: logging.LogRecord) -> None:
         if record.exc_info and isinstance(record.exc_info[1], BadHttpMessage):
-            return  # anybody may send what is not HTTP; it is answered 400, and is no event of ours
+            return  # any client may send bytes that are not HTTP; they are answered 400
         logger = structlog.get_logger(record.name)
         exc_info = record.exc_info[1] if record.exc_info else None
         # asyncio puts the task, and in it what the exception said, into further lines.

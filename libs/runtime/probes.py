@@ -1,4 +1,4 @@
-"""Asking a process from outside whether it is ready."""
+"""Readiness checks of other processes, over HTTP."""
 
 from __future__ import annotations
 

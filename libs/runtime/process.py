@@ -31,11 +31,11 @@ Serve = Callable[[SettingsT, "Process"], AbstractAsyncContextManager[None]]
 
 EXIT_CRASHED = 70
 YOUNG_OBJECTS = 10_000
-"""Between two garbage collections. Few of them are garbage: nearly all is freed as soon as nobody refers to it."""
+"""Between two garbage collections. Few of these objects are garbage: reference counting frees nearly all."""
 
 
 class Misconfigured(Exception):
-    """What the operator set cannot work; the message is the one sentence that is shown."""
+    """A setting cannot work; the message is one sentence for the operator."""
 
 
 class Process:
@@ -124,8 +124,8 @@ async def _serve_until(
 
 
 def _spare_garbage_collection() -> None:
-    """Take what is there when a service is ready out of the collector's sight: it stays for ever, and looking through
-    it again and again took a tenth of the time of a busy service.
+    """Exempt the objects of a started service from garbage collection: they are never freed, and traversing them took a
+    tenth of the time of a busy service.
     """
     gc.collect()
     gc.freeze()

@@ -1,4 +1,4 @@
-"""Processes told apart for sure, and processes that do not outlive the one that started them. Linux."""
+"""Identities of processes, and processes that do not outlive the one that started them. Linux."""
 
 from __future__ import annotations
 

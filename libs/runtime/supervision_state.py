@@ -1,6 +1,6 @@
-"""What a supervisor tells the outside: a small JSON file with its own process and its children's.
+"""The state of a supervisor as a small JSON file: its own process and its children's.
 
-Status commands read it, and whoever starts the next supervisor ends by it what a killed one left running.
+Status commands read it, and the start of the next supervisor ends the processes that a killed one left running.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class SupervisorStatus:
 
     @classmethod
     def read(cls, path: Path) -> Self | None:
-        """What was written last, also by a supervisor that is dead by now; None when there is no file."""
+        """The state that was written last, also by a supervisor that is dead by now; None when there is no file."""
         try:
             state = json.loads(path.read_text())
         except FileNotFoundError:
@@ -72,7 +72,7 @@ class SupervisorStatus:
 
 
 def end_leftovers(path: Path) -> list[str]:
-    """End what a dead supervisor left running, by its state file; the names of what still ran."""
+    """End the children that a dead supervisor left running, by its state file; the names of those that still ran."""
     status = SupervisorStatus.read(path)
     if status is None:
         return []

@@ -195,8 +195,8 @@ async def test_a_forward_that_cannot_be_reached_is_502() -> None:
         shown = await command.line()
         await command.interrupt()
 
-    assert answered == (502, "nobody listens there\n")
-    assert shown.endswith("ok  502 (nobody listens there)\n")
+    assert answered == (502, "no process listens there\n")
+    assert shown.endswith("ok  502 (no process listens there)\n")
 
 
 async def test_a_terminal_is_not_steered_by_what_comes() -> None:

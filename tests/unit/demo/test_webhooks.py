@@ -77,7 +77,7 @@ async def told(dispatcher: Dispatcher, monkeypatch: pytest.MonkeyPatch) -> str:
         client = Client(Transport(server.base_url, KEY, session))
         console = Console(file=output, soft_wrap=True)
         scene = Scene(client, session, server.base_url, server.base_url, console)
-        await webhooks.hear_of_a_wire(scene)
+        await webhooks.receive_events_of_a_wire(scene)
     return output.getvalue()
 
 
