@@ -16,7 +16,7 @@ from libs.contracts.customers import CustomerStatus
 from libs.contracts.events import Event
 from libs.handling.group_commit import Write
 from libs.persistence.engine import Database
-from libs.persistence.inbox_groups import Held
+from libs.persistence.leased_writes import LeasedValue
 from services.onboarding import events, states
 from services.onboarding.models import CustomerFile
 from services.onboarding.repository import customer_files
@@ -179,7 +179,7 @@ _ADD_EVENTS = """
 
 
 async def _record_applications(
-    connection: asyncpg.Connection, applications: Sequence[Held[Application]]
+    connection: asyncpg.Connection, applications: Sequence[LeasedValue[Application]]
 ) -> Mapping[UUID, Stored]:
     """Those that were recorded."""
     wanted = [held.value for held in applications]
@@ -211,7 +211,7 @@ async def _record_applications(
     )
     recorded = {row["command_id"] for row in rows}
     advances = [
-        Held(held.command, held.value.advance)
+        LeasedValue(held.command, held.value.advance)
         for held in applications
         if held.command_id in recorded
     ]
@@ -219,7 +219,7 @@ async def _record_applications(
 
 
 async def _announce(
-    connection: asyncpg.Connection, advances: Sequence[Held[Advance]]
+    connection: asyncpg.Connection, advances: Sequence[LeasedValue[Advance]]
 ) -> Mapping[UUID, Begun | None]:
     begun = await advance(connection, advances)
     ids = [held.value.saga.customer_id for held in advances if held.command_id in begun]
@@ -232,11 +232,11 @@ async def _announce(
 
 
 async def _decide(
-    connection: asyncpg.Connection, advances: Sequence[Held[Advance]]
+    connection: asyncpg.Connection, advances: Sequence[LeasedValue[Advance]]
 ) -> Mapping[UUID, Stored]:
     """The intent counts where all verifications are approved."""
     done = [
-        Held(
+        LeasedValue(
             held.command,
             Advance(saga=held.value.saga, done=held.value.done, person=held.value.person),
         )
@@ -247,7 +247,7 @@ async def _decide(
     await connection.fetch(_LOCK, [held.value.saga.customer_id for held in leading])
     stored = await _stored(connection, leading, led)
     approved = [
-        Held(held.command, Advance(saga=held.value.saga, intent=held.value.intent))
+        LeasedValue(held.command, Advance(saga=held.value.saga, intent=held.value.intent))
         for held in leading
         if states.overall(stored[held.command_id].customer.file.verifications)
         is CustomerStatus.APPROVED
@@ -260,9 +260,11 @@ async def _decide(
 
 
 async def _open(
-    connection: asyncpg.Connection, openings: Sequence[Held[Opened]]
+    connection: asyncpg.Connection, openings: Sequence[LeasedValue[Opened]]
 ) -> Mapping[UUID, CustomerFile]:
-    led = await advance(connection, [Held(held.command, held.value.advance) for held in openings])
+    led = await advance(
+        connection, [LeasedValue(held.command, held.value.advance) for held in openings]
+    )
     leading = [held for held in openings if held.command_id in led]
     wanted = [held.value for held in leading]
     names = [opened.advance.saga for opened in wanted]
@@ -295,7 +297,7 @@ async def _open(
 
 async def _stored(
     connection: asyncpg.Connection,
-    advances: Sequence[Held[Advance]],
+    advances: Sequence[LeasedValue[Advance]],
     begun: Mapping[UUID, Begun | None],
 ) -> dict[UUID, Stored]:
     found = await customer_files.read(
@@ -327,7 +329,7 @@ _TAKEN = {"ein_holds_pkey": _EIN_TAKEN, "persons_pkey": _PERSON_TAKEN}
 _IS_EIN_TAKEN = "SELECT EXISTS (SELECT FROM ein_holds WHERE tenant = $1 AND ein_digest = $2)"
 
 
-async def _record_application(database: Database, application: Held[Application]) -> Stored:
+async def _record_application(database: Database, application: LeasedValue[Application]) -> Stored:
     """One, which waits for others that are being recorded with its EIN or persons; the stored one if it is there.
 
     Raises:

@@ -18,7 +18,7 @@ from libs.contracts.exact_json import encode
 from libs.handling.group_commit import Write
 from libs.persistence.engine import Database
 from libs.persistence.inbox import Leased, LeaseLost
-from libs.persistence.inbox_groups import Held
+from libs.persistence.leased_writes import LeasedValue
 from services.onboarding.models import Verification
 from services.onboarding.repository import verifications
 from services.onboarding.repository.steps import (
@@ -123,7 +123,7 @@ _ADVANCE = """
 
 
 async def advance(
-    connection: asyncpg.Connection, advances: Sequence[Held[Advance]]
+    connection: asyncpg.Connection, advances: Sequence[LeasedValue[Advance]]
 ) -> dict[UUID, Begun | None]:
     """Of each command whose lease is held: the attempt at the step that it intends.
 
@@ -173,7 +173,9 @@ def _begun(row: asyncpg.Record) -> Begun:
 
 ItemT = TypeVar("ItemT")
 AnswerT = TypeVar("AnswerT")
-Together = Callable[[asyncpg.Connection, Sequence[Held[ItemT]]], Awaitable[Mapping[UUID, AnswerT]]]
+Together = Callable[
+    [asyncpg.Connection, Sequence[LeasedValue[ItemT]]], Awaitable[Mapping[UUID, AnswerT]]
+]
 """See `group_commit.Write`."""
 
 
@@ -188,7 +190,7 @@ async def fenced(database: Database, command: Leased) -> AsyncIterator[asyncpg.C
 
 def in_transaction(together: Together[ItemT, AnswerT]) -> Together[ItemT, AnswerT]:
     async def write(
-        connection: asyncpg.Connection, items: Sequence[Held[ItemT]]
+        connection: asyncpg.Connection, items: Sequence[LeasedValue[ItemT]]
     ) -> Mapping[UUID, AnswerT]:
         async with connection.transaction():
             return await together(connection, items)
@@ -198,10 +200,10 @@ def in_transaction(together: Together[ItemT, AnswerT]) -> Together[ItemT, Answer
 
 def commit_of(
     name: str, together: Together[ItemT, AnswerT], *, records_events: bool = False
-) -> Write[Held[ItemT], AnswerT]:
+) -> Write[LeasedValue[ItemT], AnswerT]:
     """A write of several statements in one transaction; that of one command alone waits for the lock of its row."""
 
-    async def alone(database: Database, item: Held[ItemT]) -> AnswerT:
+    async def alone(database: Database, item: LeasedValue[ItemT]) -> AnswerT:
         async with fenced(database, item.command) as connection:
             answers = await together(connection, [item])
         if records_events:
@@ -211,7 +213,7 @@ def commit_of(
     return Write(name, in_transaction(together), alone, records_events)
 
 
-async def _advance_alone(database: Database, held: Held[Advance]) -> Begun | None:
+async def _advance_alone(database: Database, held: LeasedValue[Advance]) -> Begun | None:
     async with fenced(database, held.command) as connection:
         return (await advance(connection, [held]))[held.command_id]
 

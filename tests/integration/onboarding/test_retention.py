@@ -10,8 +10,9 @@ import pytest
 import pytest_asyncio
 from sqlalchemy import text
 
+from libs.persistence import inbox
 from libs.persistence.engine import Database
-from libs.persistence.inbox_groups import Held
+from libs.persistence.leased_writes import LeasedValue
 from libs.providers.outcomes import Reason
 from services.onboarding.housekeeping import keep_house
 from services.onboarding.ordering import ordering_key
@@ -55,10 +56,10 @@ async def add_step(
     leased = await accept(shelf, saga.operation, partner())
     intent = Intent(name, uuid4(), compensation=name.startswith("close"))
     async with shelf.driver_transaction() as driver:
-        await advance(driver, [Held(leased, Advance(saga=saga, intent=intent))])
+        await advance(driver, [LeasedValue(leased, Advance(saga=saga, intent=intent))])
         if not refused:
             done = StepDone(name, {})
-            await advance(driver, [Held(leased, Advance(saga=saga, done=done))])
+            await advance(driver, [LeasedValue(leased, Advance(saga=saga, done=done))])
     async with inbox.fenced(shelf, leased) as connection:
         if refused:
             await steps.set_refused(connection, saga, name, Reason.PROVIDER_REFUSED, "refused")
