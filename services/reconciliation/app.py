@@ -118,7 +118,9 @@ def comparisons(
     wires = WireComparison(payments, core_wires, books, page_size=size)
     return [
         FeedComparison(
-            database, FeedPositions(query_client, clients), still_seconds=settings.feed_still_seconds
+            database,
+            FeedPositions(query_client, clients),
+            still_seconds=settings.feed_still_seconds,
         ),
         BalanceComparison(books, balances, page_size=size),
         CustomerComparison(onboarding, providers),
