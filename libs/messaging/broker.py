@@ -15,6 +15,7 @@ from typing import Protocol
 import structlog
 from aiormq import ChannelPreconditionFailed
 
+from libs.backoff import Backoff
 from libs.messaging.broker_errors import BROKER_ERRORS
 from libs.messaging.connection import connect
 from libs.messaging.deadlines import within
@@ -25,7 +26,7 @@ __all__ = ["BROKER_ERRORS", "Broker", "Part", "Session"]
 HEARTBEAT_SECONDS = 5
 """After two to three of these in silence the broker ends a connection and requeues its unacked deliveries."""
 CONNECT_SECONDS = 10
-RECONNECT_SECONDS = (0.1, 0.2, 0.5, 1.0)
+RECONNECTS = Backoff(first_seconds=0.1, longest_seconds=1.0)
 
 
 class Part(Protocol):
@@ -110,7 +111,7 @@ class Broker:
             ) as error:  # a fault of ours, and still no reason to stay without a broker
                 failures += 1
                 self._log.error("broker_session_failed", exc_info=error)
-            await asyncio.sleep(RECONNECT_SECONDS[min(failures, len(RECONNECT_SECONDS) - 1)])
+            await asyncio.sleep(RECONNECTS.pause_seconds(failures + 1))
 
     async def _one_session(self) -> bool:
         """Connect, attach the parts, and wait until the session is lost; false when the broker did not answer."""
