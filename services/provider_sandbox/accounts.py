@@ -86,7 +86,7 @@ async def lock(connection: Connection, account_id: str) -> Row:
 
 
 async def close(connection: Connection, account: Row) -> Row:
-    """Close a locked account, whatever its balance; a closed one stays as it is."""
+    """Close a locked account with any balance; a closed one is not changed."""
     if account["status"] == "closed":
         return account
     await connection.execute(
@@ -97,7 +97,7 @@ async def close(connection: Connection, account: Row) -> Row:
 
 
 async def set_restricted(connection: Connection, account: Row, restricted: bool) -> Row:
-    """Restrict a locked account or lift it; one that is so already stays as it is."""
+    """Restrict a locked account, or lift the restriction; without a change nothing is reported."""
     if account["status"] == "closed":
         raise account_closed()
     if account["is_restricted"] == restricted:

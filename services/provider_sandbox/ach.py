@@ -127,7 +127,7 @@ async def _set_status(
 async def _book(
     connection: Connection, account: Row, amount: Decimal, entry_type: ledger.EntryType
 ) -> None:
-    """The other side is whoever holds the primary external account."""
+    """Post against the holder of the primary external account."""
     name: str | None = await connection.fetchval(
         _PRIMARY_HOLDER,
         account["core_id"],

@@ -15,7 +15,6 @@ from services.provider_sandbox.core import api as core
 from services.provider_sandbox.database import Database, open_database
 from services.provider_sandbox.faults import Faults
 from services.provider_sandbox.financial import api as financial
-from services.provider_sandbox.gathering import Gathering
 from services.provider_sandbox.identity import api as identity
 from services.provider_sandbox.operations import Api, Operations
 from services.provider_sandbox.provider import Provider
@@ -26,6 +25,7 @@ from services.provider_sandbox.statements.links import Links
 from services.provider_sandbox.sweep import SweepTerms
 from services.provider_sandbox.web import BODY_BYTES, errors_as_json
 from services.provider_sandbox.wires import clock
+from services.provider_sandbox.write_batcher import WriteBatcher
 
 KEEP_ALIVE_SECONDS = 75
 DRAIN_SECONDS = 5
@@ -33,7 +33,7 @@ DRAIN_SECONDS = 5
 
 def application(
     database: Database, settings: Settings
-) -> tuple[web.Application, Sequence[Gathering]]:
+) -> tuple[web.Application, Sequence[WriteBatcher]]:
     """What answers, and what has to run beside it."""
     token = settings.provider_token.get_secret_value()
     links = Links(settings.public_url, token, settings.statement_url_seconds)
@@ -47,16 +47,16 @@ def application(
     }
     faults = Faults({api: frozenset(o.name for o in rows) for api, rows in providers.items()})
     app = web.Application(middlewares=[errors_as_json], client_max_size=BODY_BYTES)
-    gatherings: list[Gathering] = []
+    write_batchers: list[WriteBatcher] = []
     for api, operations in providers.items():
         keys = remembered if api == "core" else None
         provider = Provider(api, operations, database, faults, token, keys)
         app.add_routes(provider.routes())
-        gatherings += provider.gatherings
+        write_batchers += provider.write_batchers
     controls = (*simulate.operations(links, sweep, wire_takes), *truth.OPERATIONS)
     app.add_routes([control_route(row, database) for row in controls])
     app.add_routes([*fault_routes(faults), download_route(database, links)])
-    return app, gatherings
+    return app, write_batchers
 
 
 @asynccontextmanager
@@ -69,7 +69,7 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
         AsyncExitStack() as beside,
     ):
         process.readiness.add("database", database.ping)
-        app, gatherings = application(database, settings)
+        app, write_batchers = application(database, settings)
         runner = web.AppRunner(
             app,
             access_log=None,
@@ -77,8 +77,8 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
             shutdown_timeout=DRAIN_SECONDS,
             auto_decompress=False,
         )
-        for gathering in gatherings:
-            await beside.enter_async_context(process.background(gathering.name, gathering.run()))
+        for batcher in write_batchers:
+            await beside.enter_async_context(process.background(batcher.name, batcher.run()))
         await beside.enter_async_context(process.background("settle_wires", clock.run(database)))
         await runner.setup()
         try:

@@ -35,14 +35,14 @@ _NEWEST = "SELECT position FROM feed WHERE api = $1"
 async def publish(
     connection: Connection, api: Api, event_type: str, content: Mapping[str, object]
 ) -> None:
-    """Append one entry, in the transaction of what it tells."""
+    """Append one entry, in the transaction of the change that it reports."""
     await publish_all(connection, api, [(event_type, content)])
 
 
 async def publish_all(
     connection: Connection, api: Api, entries: Sequence[tuple[str, Mapping[str, object]]]
 ) -> None:
-    """Append entries, each a type and its content, in the transaction of what they tell."""
+    """Append entries, each a type and its content, in the transaction of the changes that they report."""
     if not entries:
         return
     written = await connection.execute(

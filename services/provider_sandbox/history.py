@@ -1,6 +1,6 @@
 """A past for an account, invented: as many transactions as are asked for, spread at random over the days before now.
 
-Their balance never falls below nothing, whatever else the account holds, since they begin with a credit and no debit
+Their balance by itself never falls below zero, since they begin with a credit and no debit
 is larger than what those before it have left. They are not reported in the feed.
 """
 

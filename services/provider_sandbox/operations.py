@@ -78,7 +78,7 @@ class Read(Generic[QueryT]):
 
 
 @dataclass(frozen=True)
-class GatheredRead:
+class BatchedRead:
     """A GET by `{id}` alone, of which all that wait at the same moment are answered by one statement.
 
     The handler gets the ids, each once, and gives what becomes the body of a 200 for each that it finds.
@@ -103,7 +103,7 @@ class Write(Generic[BodyT]):
 
 
 @dataclass(frozen=True)
-class GatheredWrite(Generic[BodyT]):
+class BatchedWrite(Generic[BodyT]):
     """A POST of which all that wait at the same moment are carried out in one transaction.
 
     The handler gets the keys and the bodies in the order in which they came, each key once. For each it gives what
@@ -118,7 +118,7 @@ class GatheredWrite(Generic[BodyT]):
     """What its Idempotency-Key looks like."""
 
 
-Operation: TypeAlias = Read[Any] | GatheredRead | Write[Any] | GatheredWrite[Any]
+Operation: TypeAlias = Read[Any] | BatchedRead | Write[Any] | BatchedWrite[Any]
 Control: TypeAlias = Read[Any] | Write[Any]
 """An operation for tests: those have no keys."""
 Operations: TypeAlias = Sequence[Operation]

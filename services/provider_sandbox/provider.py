@@ -1,7 +1,7 @@
 """The endpoints of one provider API: token, key, faults, then the operation and its answer.
 
-A request whose caller has gone is carried out all the same, as a bank would: a slow answer that nobody waits for any
-more may still have an effect.
+A request whose caller has disconnected is carried out all the same, as at a bank: a timeout at the caller does not mean
+that there is no effect.
 """
 
 from __future__ import annotations
@@ -19,13 +19,11 @@ from prometheus_client import Counter, Histogram
 from services.provider_sandbox.database import Database
 from services.provider_sandbox.encoding import encode
 from services.provider_sandbox.faults import Faults
-from services.provider_sandbox.gathered_reads import GatheredReads
-from services.provider_sandbox.gathering import Gathering
 from services.provider_sandbox.idempotency import Answer, Request, answer_once
 from services.provider_sandbox.operations import (
     Api,
-    GatheredRead,
-    GatheredWrite,
+    BatchedRead,
+    BatchedWrite,
     NoQuery,
     Operation,
     Operations,
@@ -34,6 +32,7 @@ from services.provider_sandbox.operations import (
     Refusal,
     Write,
 )
+from services.provider_sandbox.read_batcher import ReadBatcher
 from services.provider_sandbox.web import (
     invalid,
     json_response,
@@ -42,6 +41,7 @@ from services.provider_sandbox.web import (
     read_content,
     validated,
 )
+from services.provider_sandbox.write_batcher import WriteBatcher
 
 REQUESTS = Counter("sandbox_requests", "Requests to the providers", ["api", "operation", "status"])
 SECONDS = Histogram("sandbox_request_seconds", "Time to answer them", ["api", "operation"])
@@ -57,7 +57,7 @@ class Dropped(Exception):
 
 
 class Provider:
-    """One API of the bank under `/<api>`. It works while each of its `gatherings` runs."""
+    """One API of the bank under `/<api>`. It works while each of its `write_batchers` runs."""
 
     def __init__(
         self,
@@ -75,16 +75,16 @@ class Provider:
         self._faults = faults
         self._authorization = f"Bearer {token}".encode()
         self._remembered = remembered
-        self.gatherings = [
-            Gathering(database, operation)
+        self.write_batchers = [
+            WriteBatcher(database, operation)
             for operation in operations
-            if isinstance(operation, GatheredWrite)
+            if isinstance(operation, BatchedWrite)
         ]
 
-        self._gathered_reads = {
-            operation.name: GatheredReads(database, operation)
+        self._read_batchers = {
+            operation.name: ReadBatcher(database, operation)
             for operation in operations
-            if isinstance(operation, GatheredRead)
+            if isinstance(operation, BatchedRead)
         }
 
     def routes(self) -> list[web.RouteDef]:
@@ -121,7 +121,7 @@ class Provider:
             self._reading(operation, request)
             if isinstance(operation, Read)
             else self._reading_together(operation, request)
-            if isinstance(operation, GatheredRead)
+            if isinstance(operation, BatchedRead)
             else await self._writing(operation, request)
         )
         answer = await self._under_faults(operation, perform)
@@ -149,30 +149,30 @@ class Provider:
 
         return perform
 
-    def _reading_together(self, operation: GatheredRead, request: web.Request) -> Perform:
+    def _reading_together(self, operation: BatchedRead, request: web.Request) -> Perform:
         target = request.match_info["id"]
         if request.query_string:
             validated(NoQuery, parameters(request.query), invalid)
 
         async def perform() -> Answer:
-            return Answer(200, encode(await self._gathered_reads[operation.name].answer(target)))
+            return Answer(200, encode(await self._read_batchers[operation.name].answer(target)))
 
         return perform
 
     async def _writing(self, operation: Operation, request: web.Request) -> Perform:
-        assert not isinstance(operation, Read | GatheredRead)
+        assert not isinstance(operation, Read | BatchedRead)
         target = request.match_info.get("id", "")
         key = _idempotency_key(request)
         content = await read_content(request, malformed)
         body = validated(operation.body, content, malformed)
         wanted = Request(self._api, key, operation.name, request.path, content, self._remembered)
-        if isinstance(operation, GatheredWrite):
+        if isinstance(operation, BatchedWrite):
             if not operation.key.fullmatch(key):
                 raise malformed(
                     f"Idempotency-Key: for {operation.name} it is a UUID in lower case."
                 )
-            [gathering] = [g for g in self.gatherings if g.name == operation.name]
-            return lambda: gathering.answer(wanted, body)
+            [batcher] = [g for g in self.write_batchers if g.name == operation.name]
+            return lambda: batcher.answer(wanted, body)
 
         async def perform() -> Answer:
             return await answer_once(
@@ -186,13 +186,13 @@ class Provider:
     async def _under_faults(self, operation: Operation, perform: Perform) -> Answer:
         """Latency first; then what prevents the effect; then the effect; then what hides it.
 
-        What hides an effect strikes only where there was one: a refusal is answered as it is.
+        A fault that hides an effect strikes only where there was one: a refusal is answered unchanged.
         """
         api, name, apply = self._api, operation.name, self._faults.apply
         for rule in apply(api, name, "latency"):
             await asyncio.sleep(float(rule.milliseconds or 0) / 1000)
         if apply(api, name, "refuse"):
-            status = 403 if isinstance(operation, Read | GatheredRead) else 422
+            status = 403 if isinstance(operation, Read | BatchedRead) else 422
             raise Refusal(status, "refused", "The bank refuses.")
         if apply(api, name, "error"):
             raise _internal_error()
@@ -209,11 +209,11 @@ class Provider:
 
 def _method(operation: Operation) -> str:
     match operation:
-        case Read() | GatheredRead():
+        case Read() | BatchedRead():
             return "GET"
         case Write():
             return operation.method
-        case GatheredWrite():
+        case BatchedWrite():
             return "POST"
 
 

@@ -29,7 +29,7 @@ class Settings(ServiceSettings):
     """How long core banking remembers an Idempotency-Key."""
 
     page_limit: int = Field(default=200, ge=1, le=200)
-    """The most that one page of the financial provider holds, whatever is asked for."""
+    """Rows in one page of the financial provider at most, also when more are asked for."""
     statement_url_seconds: int = Field(default=900, ge=1, le=86_400)
     """How long a link to a statement is good."""
     sweep_floor: Decimal = Field(default=Decimal(0), ge=0, decimal_places=2)

@@ -1,4 +1,4 @@
-"""Settlement calculations: what is settled with an account's reserve, per business day. And reserves themselves."""
+"""Settlement calculations with an account's reserve, per business day, and the reserve accounts themselves."""
 
 from __future__ import annotations
 

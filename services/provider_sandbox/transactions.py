@@ -59,8 +59,8 @@ async def book_all(
         }
         for (account, _), transaction in zip(entries, transactions, strict=True)
     ]
-    news = [("transaction.created", report) for report in reports]
-    await publish_all(connection, "financial", news)
+    entries_of_feed = [("transaction.created", report) for report in reports]
+    await publish_all(connection, "financial", entries_of_feed)
     return transactions
 
 

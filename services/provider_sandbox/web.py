@@ -66,7 +66,7 @@ async def read_content(request: web.Request, refuse: Refuse) -> object:
 
 
 def validated(model: type[ModelT], value: object, refuse: Refuse) -> ModelT:
-    """`value` as the model; what is wrong with it is told without quoting it."""
+    """`value` as the model. A refusal names the places and kinds of errors and quotes no values."""
     try:
         return model.model_validate(value)
     except ValidationError as error:
@@ -101,6 +101,6 @@ async def errors_as_json(request: web.Request, handler: Handler) -> web.StreamRe
     except UNAVAILABLE as error:
         log.warning("database_unavailable", path=request.path, error=type(error).__name__)
         return refusal_response(Refusal(503, "unavailable", "The bank is out of reach."))
-    except Exception:  # whatever it is, the caller gets no trace and the log does
+    except Exception:  # the trace is for the log, not for the caller
         log.exception("request_failed", path=request.path)
         return refusal_response(Refusal(500, "internal_error", "Something went wrong."))

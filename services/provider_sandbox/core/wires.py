@@ -11,7 +11,7 @@ from pydantic import Field
 
 from services.provider_sandbox.amounts import WrittenAmount
 from services.provider_sandbox.database import Connection
-from services.provider_sandbox.operations import Body, GatheredWrite, NoQuery
+from services.provider_sandbox.operations import BatchedWrite, Body, NoQuery
 from services.provider_sandbox.wires import records
 from services.provider_sandbox.wires.sending import Order, send
 
@@ -27,7 +27,7 @@ class SendWire(Body):
     purpose: Text
 
 
-def send_wire(takes: timedelta) -> GatheredWrite[SendWire]:
+def send_wire(takes: timedelta) -> BatchedWrite[SendWire]:
     """The Idempotency-Key is the wire's transaction id. `takes`: how long until it is settled."""
 
     async def handle(
@@ -43,7 +43,7 @@ def send_wire(takes: timedelta) -> GatheredWrite[SendWire]:
             for order, refusal in zip(orders, refusals, strict=True)
         ]
 
-    return GatheredWrite("send_wire", "/wires", handle, SendWire, TRANSACTION_ID)
+    return BatchedWrite("send_wire", "/wires", handle, SendWire, TRANSACTION_ID)
 
 
 async def get_wire(connection: Connection, transaction_id: str, _: NoQuery) -> object:

@@ -24,7 +24,7 @@ from services.provider_sandbox.financial.statements import list_statements
 from services.provider_sandbox.financial.transactions import list_transactions
 from services.provider_sandbox.idempotency import get_operation
 from services.provider_sandbox.listing import list_all
-from services.provider_sandbox.operations import GatheredRead, NoQuery, Operations, Read
+from services.provider_sandbox.operations import BatchedRead, NoQuery, Operations, Read
 from services.provider_sandbox.statements.links import Links
 
 
@@ -32,7 +32,7 @@ def operations(page_limit: int, links: Links) -> Operations:
     return (
         Read("list_accounts", "/accounts", list_accounts, AccountIds),
         Read("get_account", "/accounts/{id}", get_account, NoQuery),
-        GatheredRead("get_balance", "/accounts/{id}/balance", get_balances, "account"),
+        BatchedRead("get_balance", "/accounts/{id}/balance", get_balances, "account"),
         list_transactions(page_limit),
         list_ach(page_limit),
         list_statements(page_limit, links),

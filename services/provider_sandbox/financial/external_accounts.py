@@ -1,4 +1,4 @@
-"""Reading what is linked: the primary external account of an account, all of a business."""
+"""Reading external accounts: the primary one of an account, all of a business."""
 
 from __future__ import annotations
 

@@ -29,7 +29,9 @@ class ListTransactions(NumberedPage):
 
 
 def list_transactions(page_limit: int) -> Read[ListTransactions]:
-    """`page_limit` is the most that one page holds, whatever is asked for."""
+    """Args:
+    page_limit: rows in one page at most, also when more are asked for.
+    """
 
     async def handle(connection: Connection, account_id: str, query: ListTransactions) -> object:
         if query.start is not None and query.end is not None and query.end < query.start:

@@ -1,4 +1,4 @@
-"""The bank restricts and closes accounts, gives them a reserve, and computes what is settled with it."""
+"""The bank restricts and closes accounts, gives them a reserve, and calculates settlements with it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Calculate(Body):
     amount: SignedAmount
     ach_file: Text | None = None
     source: Text | None = None
-    """Whose calculation; None: it is shown to whoever asks."""
+    """The source that the calculation is shown to; None: every source."""
 
 
 async def restrict(connection: Connection, account_id: str, _: Nothing) -> object:
@@ -35,7 +35,7 @@ async def unrestrict(connection: Connection, account_id: str, _: Nothing) -> obj
 
 
 async def close(connection: Connection, account_id: str, _: Nothing) -> object:
-    """Close by decree, whatever the balance: the money stays on the books."""
+    """Close with any balance: the money stays on the books."""
     account = await accounts.lock(connection, account_id)
     return accounts.shape(await accounts.close(connection, account))
 

@@ -77,7 +77,7 @@ async def deposit(connection: Connection, _: str, body: Deposit) -> object:
 
 
 async def transact(connection: Connection, _: str, body: Transact) -> object:
-    """Book one transaction, now or in the past. What is available now has to suffice for a debit."""
+    """Book one transaction, now or in the past. A debit needs available funds now."""
     if body.settled_at is not None and body.settled_at > datetime.now(UTC):
         raise Refusal(422, "invalid", "settled_at: lies in the future.")
     usual = next(iter(TYPES[body.direction]))

@@ -103,7 +103,7 @@ def _lines(rows: Sequence[Row]) -> list[Line]:
 
 
 def _holder(fields: Mapping[str, object]) -> tuple[str, ...]:
-    """Name and address of a business, from an open object: whatever of them is there as text."""
+    """Name and address of a business, from an open object: the parts that are there as text."""
     address = fields.get("mailing_address") or fields.get("business_address")
     places = address if isinstance(address, dict) else {}
     dba = fields.get("dba")

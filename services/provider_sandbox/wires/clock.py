@@ -25,7 +25,7 @@ _DUE = """
 
 
 async def settle_due(connection: Connection) -> int:
-    """Settle wires that are due; how many there were. One that somebody else holds is left for later."""
+    """Settle wires that are due, without those that another transaction has locked; how many there were."""
     wires = await connection.fetch(
         _DUE,
         AT_ONCE,
@@ -36,7 +36,7 @@ async def settle_due(connection: Connection) -> int:
 
 
 async def run(database: Database) -> NoReturn:
-    """Settle what is due, for ever."""
+    """Settle due wires, for ever."""
     while True:
         try:
             async with database.transaction() as connection:

@@ -32,8 +32,8 @@ def shape(wire: Row) -> dict[str, object]:
     }
 
 
-def news(state: State, wire: Row, reason: str | None = None) -> tuple[str, dict[str, object]]:
-    """The entry of core banking's feed: its type and its content."""
+def feed_entry(state: State, wire: Row, reason: str | None = None) -> tuple[str, dict[str, object]]:
+    """An entry of core banking's feed: its type and its content."""
     keys = ("transaction_id", "account_id")
     return f"wire.{state}", {**{key: wire[key] for key in keys}, "reason": reason}
 

@@ -15,7 +15,7 @@ from services.provider_sandbox.database import Connection, Row
 from services.provider_sandbox.feed import publish_all
 from services.provider_sandbox.operations import Refusal, not_found
 from services.provider_sandbox.transactions import insufficient_funds
-from services.provider_sandbox.wires.records import news
+from services.provider_sandbox.wires.records import feed_entry
 
 _LOCK_ACCOUNTS = """
     SELECT account_id, core_id, status, is_restricted, total, held FROM account
@@ -68,7 +68,7 @@ async def send(
     accepted = [o for o, refusal in zip(orders, refusals, strict=True) if refusal is None]
     if accepted:
         await _record(connection, accepted, facts, takes)
-        entries = [news("submitted", vars(order)) for order in accepted]
+        entries = [feed_entry("submitted", vars(order)) for order in accepted]
         await publish_all(connection, "core", entries)
     return refusals
 
@@ -92,7 +92,7 @@ def decide(orders: Sequence[Order], facts: Facts) -> list[Refusal | None]:
 
 def _require_acceptable(order: Order, facts: Facts) -> None:
     if order.transaction_id in facts.used:
-        # The key has been forgotten since. Whether that wire was sent is not what this refusal tells.
+        # The key has been forgotten since: the refusal does not say whether the earlier wire was sent.
         raise Refusal(
             409, "duplicate_transaction", "The transaction id was used before.", kept=False
         )

@@ -13,7 +13,7 @@ from services.provider_sandbox import ledger, transactions
 from services.provider_sandbox.accounts import hold
 from services.provider_sandbox.database import Connection, Row
 from services.provider_sandbox.feed import publish_all
-from services.provider_sandbox.wires.records import find, news, require
+from services.provider_sandbox.wires.records import feed_entry, find, require
 
 REJECTED = "The receiving bank rejected the wire."
 RETURNED = "The receiving bank returned the wire."
@@ -66,7 +66,7 @@ async def send_back(connection: Connection, wire: Row, reason: str) -> Row:
     entry = ledger.with_customer(
         wire["account_id"], wire["amount"], "return", wire["counterparty_name"]
     )
-    await publish_all(connection, "core", [news("returned", wire, reason)])
+    await publish_all(connection, "core", [feed_entry("returned", wire, reason)])
     await transactions.book_all(connection, [(accounts[wire["account_id"]], entry)])
     await connection.execute(
         _SET_RETURNED,
@@ -102,7 +102,7 @@ async def _set_rejected(connection: Connection, wires: Sequence[Row], reason: st
         [wire["transaction_id"] for wire in wires],
         reason,
     )
-    await publish_all(connection, "core", [news("rejected", wire, reason) for wire in wires])
+    await publish_all(connection, "core", [feed_entry("rejected", wire, reason) for wire in wires])
 
 
 async def _set_completed(
@@ -114,7 +114,7 @@ async def _set_completed(
         _SET_COMPLETED,
         [wire["transaction_id"] for wire in wires],
     )
-    await publish_all(connection, "core", [news("completed", wire) for wire in wires])
+    await publish_all(connection, "core", [feed_entry("completed", wire) for wire in wires])
     entries = [
         ledger.with_customer(
             wire["account_id"],

@@ -1,4 +1,4 @@
-"""Requests that wait at the same moment are carried out together, in one transaction with one commit.
+"""Batches of writes: requests that wait at the same moment share one transaction with one commit.
 
 One account's requests have to follow one another, and so do the entries of a feed. One transaction for each would make
 every one wait for the commits of all before it; together they share one, and the more of them there are, the larger the
@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 from libs.runtime.crash import crash_point
 from services.provider_sandbox.database import QUEUE_SECONDS, Database
 from services.provider_sandbox.idempotency import Answer, Request, answer_all_once
-from services.provider_sandbox.operations import Body, GatheredWrite, Refusal
+from services.provider_sandbox.operations import BatchedWrite, Body, Refusal
 
 AT_ONCE = 200
 """Requests in one transaction: each stays far below the time that a statement may take."""
@@ -41,10 +41,10 @@ class _Waiting:
             self.answer.set_result(outcome)
 
 
-class Gathering:
+class WriteBatcher:
     """The requests of one operation. They are taken in the order in which they came."""
 
-    def __init__(self, database: Database, operation: GatheredWrite[Any]) -> None:
+    def __init__(self, database: Database, operation: BatchedWrite[Any]) -> None:
         self.name = operation.name
         self._database = database
         self._handle = operation.handle
@@ -75,7 +75,7 @@ class Gathering:
                     waiting.succeed(outcome)
 
     def _take(self) -> list[_Waiting]:
-        """The next ones; those that have waited too long are told so instead."""
+        """The next batch. Requests that have waited too long fail with TimeoutError instead."""
         together: list[_Waiting] = []
         too_long_ago = time.monotonic() - QUEUE_SECONDS
         while self._waiting and len(together) < AT_ONCE:

@@ -8,8 +8,8 @@ from typing import Any, cast
 import pytest
 
 from services.provider_sandbox.database import Connection, Database
-from services.provider_sandbox.gathered_reads import GatheredReads
-from services.provider_sandbox.operations import GatheredRead, Refusal
+from services.provider_sandbox.operations import BatchedRead, Refusal
+from services.provider_sandbox.read_batcher import ReadBatcher
 
 
 class Bank(Database):
@@ -34,9 +34,9 @@ class Bank(Database):
         return {one: f"balance of {one}" for one in ids if one}
 
 
-def reads_of(bank: Bank) -> GatheredReads:
-    operation = GatheredRead("get_balance", "/accounts/{id}/balance", bank.find, "account")
-    return GatheredReads(bank, operation)
+def reads_of(bank: Bank) -> ReadBatcher:
+    operation = BatchedRead("get_balance", "/accounts/{id}/balance", bank.find, "account")
+    return ReadBatcher(bank, operation)
 
 
 async def test_those_that_wait_at_the_same_moment_are_looked_up_together_and_each_once() -> None:

@@ -8,11 +8,11 @@ from typing import Any, NoReturn
 
 import pytest
 
-from services.provider_sandbox import gathering
+from services.provider_sandbox import write_batcher
 from services.provider_sandbox.database import Connection, Database
-from services.provider_sandbox.gathering import Gathering
 from services.provider_sandbox.idempotency import Request
-from services.provider_sandbox.operations import GatheredWrite, Nothing
+from services.provider_sandbox.operations import BatchedWrite, Nothing
+from services.provider_sandbox.write_batcher import WriteBatcher
 from tests.support.pace import pace
 
 
@@ -31,7 +31,7 @@ async def never(_: Connection, wanted: Sequence[tuple[str, Nothing]]) -> Sequenc
     raise AssertionError(f"{len(wanted)} were carried out")
 
 
-OPERATION = GatheredWrite("send_wire", "/wires", never, Nothing, re.compile(".*"))
+OPERATION = BatchedWrite("send_wire", "/wires", never, Nothing, re.compile(".*"))
 
 
 def request(number: int) -> Request:
@@ -39,7 +39,7 @@ def request(number: int) -> Request:
 
 
 @asynccontextmanager
-async def running(work: Gathering) -> AsyncIterator[None]:
+async def running(work: WriteBatcher) -> AsyncIterator[None]:
     task: asyncio.Task[Any] = asyncio.create_task(work.run())
     yield
     task.cancel()
@@ -51,7 +51,7 @@ async def test_every_caller_is_told_when_the_database_is_away_and_the_next_are_t
     None
 ):
     database = AwayDatabase()
-    work = Gathering(database, OPERATION)
+    work = WriteBatcher(database, OPERATION)
 
     async with asyncio.timeout(5 * pace()), running(work):
         for _ in range(2):
@@ -67,10 +67,10 @@ async def test_every_caller_is_told_when_the_database_is_away_and_the_next_are_t
 async def test_who_has_waited_too_long_or_comes_to_a_full_queue_is_not_served(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(gathering, "MOST_WAITING", 2)
-    monkeypatch.setattr(gathering, "QUEUE_SECONDS", -1)
+    monkeypatch.setattr(write_batcher, "MOST_WAITING", 2)
+    monkeypatch.setattr(write_batcher, "QUEUE_SECONDS", -1)
     database = AwayDatabase()
-    work = Gathering(database, OPERATION)
+    work = WriteBatcher(database, OPERATION)
     waiting = [asyncio.create_task(work.answer(request(number), Nothing())) for number in range(2)]
     await asyncio.sleep(0)
 
