@@ -45,8 +45,8 @@ from services.webhook_dispatcher.settings import Settings
 
 BROKER_WAIT_SECONDS = 5.0
 CONNECTIONS_PER_SLOT = 2
-"""A kept connection is replaced after a while: with no room for that, every post would have to dial (300 against 115
-microseconds of processor time a post).
+"""Kept-alive connections are replaced after a minute. With fewer connections than this, every post would dial: 300
+rather than 115 microseconds of processor time.
 """
 
 
@@ -119,8 +119,8 @@ def rules_of(settings: Settings) -> CallbackRules:
 async def in_order_of_recovery(_: AsyncConnection, command: Arriving) -> str | None:
     """Recoveries of one subscription go one after another: they are long, and each would wait on a connection.
 
-    Other commands do not wait for one another: the row of a subscription is the order of its changes. The key is with
-    whoever asks: a stranger who names the subscription neither waits for its recoveries nor delays them.
+    Other commands do not wait for one another: the lock on a subscription's row orders its changes. The key contains
+    the principal, so that a stranger who names the subscription neither waits for its recoveries nor delays them.
     """
     if command.operation not in {row.name for row in table.RECOVER_SUBSCRIPTION}:
         return None

@@ -1,4 +1,4 @@
-"""What an operator watches: what is due and for how long, how attempts end, how soon the first one is made."""
+"""Metrics of deliveries: the backlog and its age, results of attempts, the delay of first attempts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Subscriptions and deliveries as they stand in the database."""
+"""Subscriptions and deliveries as they are stored."""
 
 from __future__ import annotations
 

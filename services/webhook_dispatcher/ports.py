@@ -1,4 +1,4 @@
-"""What the dispatcher needs of the network: to look at a callback URL, and to post to it."""
+"""Ports to the network: checking a callback URL, and posting to it."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from typing import Protocol
 
 
 class Verdict(StrEnum):
-    """What one attempt says about the delivery and the endpoint."""
+    """The result of one attempt."""
 
     SUCCEEDED = "succeeded"
     REFUSED = "refused"
-    """It answered, with anything but 2xx: the endpoint is reachable."""
+    """The endpoint answered with a status other than 2xx."""
     GONE = "gone"
-    """410: it wants nothing any more."""
+    """The endpoint answered 410: it wants no more deliveries."""
     TIMED_OUT = "timed_out"
     UNREACHABLE = "unreachable"
     """No connection, no TLS session, a reset, or no name."""
     FORBIDDEN = "forbidden"
-    """The address is not one that deliveries may go to. Nothing was sent."""
+    """Deliveries may not go to the address. Nothing was sent."""
     NOT_TRIED = "not_tried"
     """Nothing was sent, for a reason of our own."""
 

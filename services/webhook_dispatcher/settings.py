@@ -1,4 +1,4 @@
-"""What an operator sets for the dispatcher: `BANKSIDE_WEBHOOK_DISPATCHER_<NAME>`, else `BANKSIDE_<NAME>`."""
+"""Settings of the dispatcher: `BANKSIDE_WEBHOOK_DISPATCHER_<NAME>`, else `BANKSIDE_<NAME>`."""
 
 from __future__ import annotations
 

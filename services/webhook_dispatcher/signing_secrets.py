@@ -1,6 +1,4 @@
-"""The secrets that deliveries are signed with: made at random, sealed at rest, bound to the row of their
-subscription.
-"""
+"""Signing secrets of subscriptions: random, sealed at rest, bound to the row of their subscription."""
 
 from __future__ import annotations
 

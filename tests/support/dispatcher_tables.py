@@ -1,4 +1,4 @@
-"""The dispatcher's own tables, where a test lets time pass that it does not want to wait for."""
+"""The dispatcher's tables, which a test changes as if time had passed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class DispatcherTables:
         return [dict(row) for row in await self._connection.fetch(statement, *values)]
 
     async def retries_are_due(self, subscription_id: str) -> int:
-        """What waits for its next attempt need wait no longer; how many."""
+        """Make the next attempts of waiting deliveries due now. Returns how many."""
         changed = await self.rows(
             "UPDATE delivery SET due_at = clock_timestamp() WHERE subscription_id = $1"
             " AND claim IS NULL AND state = 'pending' RETURNING id",
@@ -29,7 +29,7 @@ class DispatcherTables:
         return len(changed)
 
     async def last_attempts_are_due(self, subscription_id: str) -> int:
-        """As if all but the last of ten attempts had been made; how many wait for it."""
+        """Make the last of ten attempts due now, as if the others had been made. Returns how many deliveries."""
         changed = await self.rows(
             "UPDATE delivery SET due_at = clock_timestamp(), attempts_made = 9"
             " WHERE subscription_id = $1 AND claim IS NULL AND state = 'pending' RETURNING id",
@@ -44,7 +44,7 @@ class DispatcherTables:
         )
 
     async def leases_end(self) -> int:
-        """Of what a killed process had claimed; how many there were."""
+        """End the leases of deliveries that a killed process had claimed. Returns how many."""
         ended = await self.rows(
             "UPDATE delivery SET lease_until = clock_timestamp() WHERE claim IS NOT NULL RETURNING id"
         )

@@ -1,8 +1,8 @@
 """The exception for development, `BANKSIDE_CALLBACK_ALLOW`: where deliveries may go although it is not public.
 
 Entries are separated by commas: `host:port`, `host:*`, or a network as CIDR. A host entry names the host as written in
-a callback URL, be it a name or an address in canonical form, and whatever it resolves to. Only a network entry is about
-resolved addresses. For what an entry allows, plain http and any port are fine too.
+a callback URL, a name or an address in canonical form, independent of what it resolves to. Only a network entry is
+about resolved addresses. An entry allows plain http and any port as well.
 """
 
 from __future__ import annotations

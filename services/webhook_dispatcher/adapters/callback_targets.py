@@ -27,7 +27,7 @@ _NUMBER = re.compile(r"[0-9]+|0[xX][0-9A-Fa-f]*")
 
 
 class Unfit(Exception):
-    """No delivery goes to this URL; the message is why, as a sentence for whoever subscribes."""
+    """No delivery goes to this URL. The message is a sentence for the subscriber that says why."""
 
 
 @dataclass(frozen=True, slots=True)

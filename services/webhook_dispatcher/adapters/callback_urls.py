@@ -12,7 +12,7 @@ from services.webhook_dispatcher.adapters.networks import is_public, parsed
 
 PORTS = (443, 8443)
 NOT_PUBLIC = "The host name does not resolve to public addresses, and to no others, within 5 s."
-"""One sentence for all of it, so that nobody learns which names there are inside."""
+"""One sentence for all of these cases, so that it does not show which names the internal network has."""
 
 
 class Standing(Enum):

@@ -23,7 +23,7 @@ from services.webhook_dispatcher.adapters.strict_connection import speak_strictl
 
 MAX_ADDRESSES_DIALLED = 4
 IDLE_SECONDS = 4.0
-"""Shorter than the 5 s after which many servers close an idle connection: what they close may cost an attempt."""
+"""Shorter than the 5 s after which many servers close an idle connection: a post on a closed one is a failure."""
 MAX_LINE_BYTES = 8190
 MAX_HEADERS = 64
 READ_BYTES = 16 * 1024
@@ -55,7 +55,7 @@ class CheckingResolver(AbstractResolver):
         ]
 
     async def close(self) -> None:
-        """The lookups are somebody else's."""
+        """The lookups are closed by their owner."""
 
 
 class _Generation:
@@ -80,7 +80,7 @@ class Connections:
 
     Args:
         limit: at least the number of posts at one time: a post that waited for a connection would lose of its time.
-            How many go to one host is bounded by whoever posts.
+            The caller bounds how many go to one host.
         ssl_context: instead of the system's authorities.
     """
 

@@ -3,7 +3,7 @@
 `getaddrinfo` knows what this machine knows (its hosts file, its search order) and needs no library; but it cannot be
 interrupted, and a name whose servers are silent holds its thread for as long as the system waits, often 10 s and more.
 So the threads are our own and never those that the rest of the process uses; however many ask for a name at one moment,
-it is looked up once; and names that were slow the last time share a few threads, whatever their number. The others have
+it is looked up once; and names that were slow the last time share a few threads, however many they are. The others have
 so many that only hundreds of names which fall silent at one moment can take them all, until they are known to be slow.
 """
 
@@ -43,7 +43,7 @@ class _Lookup:
 
     Attributes:
         begun: it has a thread, or is over.
-        wanted_until: whoever asked last waits until then for it to begin.
+        wanted_until: the last caller waits until then for it to begin.
     """
 
     def __init__(self, look_up: Callable[[_Lookup], Coroutine[Any, Any, list[str]]]) -> None:
@@ -121,7 +121,7 @@ class Lookups:
             del self._under_way[host]
             lookup.begun.set()
             if not task.cancelled():
-                task.exception()  # nobody may be waiting for it any more
+                task.exception()  # retrieved, since there may be no caller left
 
         lookup.task.add_done_callback(ended)
         return lookup
@@ -179,7 +179,7 @@ async def _in_thread(call: Callable[[], Any]) -> Any:
             result = call()
         except Exception as error:
             failure = error
-        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits
+        with contextlib.suppress(RuntimeError):  # the loop is closed, and no caller is left
             loop.call_soon_threadsafe(settle, result, failure)
 
     threading.Thread(target=run, name="lookup", daemon=True).start()

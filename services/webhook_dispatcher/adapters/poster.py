@@ -1,9 +1,9 @@
 """One signed POST to a callback URL, bounded in time and memory, its outcome named.
 
 What counts as an answer: a status line, the headers, and either the whole body or its first 16 KiB, within the time.
-Then the status alone decides; the body is a record for whoever looks into a delivery, and what is beyond 16 KiB is not
-read: the connection is closed instead. A 2xx that trickles is therefore a timeout, one that is endless but quick a
-success, and one that breaks off a failure: in each the status that came is kept with the attempt.
+Then the status alone decides. The body is a record for a subscriber that looks into a delivery; after 16 KiB the
+connection is closed. A 2xx that trickles is therefore a timeout, one that is endless but quick a success, and one that
+breaks off a failure. In each case the status is recorded with the attempt.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ ASKS_FOR_LATER = frozenset({429, 503})
 OWN_TROUBLE = frozenset(
     {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM, errno.EADDRNOTAVAIL}
 )
-"""What is short on this machine, and not the endpoint's fault."""
+"""A resource of this machine is exhausted; it is not the endpoint's fault."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ class AiohttpPoster:
             verdict = Verdict.FORBIDDEN
             error = "The callback URL leads to where deliveries may not go."
         except Exception as unforeseen:
-            # Whatever it is, it comes of this one endpoint, and must not end the deliveries to all others.
+            # Any error is of this one endpoint, and must not end the deliveries to all others.
             self._log.error("post_failed", error=type(unforeseen).__name__)
             verdict, error = Verdict.UNREACHABLE, "It could not be sent."
         return Attempt(
@@ -130,7 +130,7 @@ class AiohttpPoster:
             release()
 
     def _failed(self, failure: Exception) -> tuple[Verdict, str]:
-        """The verdict and a sentence for whoever looks into the delivery, with no address and nothing of ours."""
+        """The verdict, and a sentence for the subscriber, without addresses and internals."""
         match failure:
             case NotLookedUp():
                 return Verdict.NOT_TRIED, "The host name could not be looked up yet."
@@ -195,7 +195,7 @@ async def _read(content: aiohttp.StreamReader, parts: list[bytes]) -> None:
 
 
 def _text(body: bytes) -> str:
-    """As PostgreSQL takes it: UTF-8 without NUL, what is not replaced, at most as many bytes as were read."""
+    """As PostgreSQL stores it: UTF-8 without NUL, other bytes replaced, at most `MAX_ANSWER_BYTES`."""
     text = body.decode("utf-8", "replace").replace("\0", "\N{REPLACEMENT CHARACTER}")
     return text.encode()[:MAX_ANSWER_BYTES].decode("utf-8", "ignore")
 

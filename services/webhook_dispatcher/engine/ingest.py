@@ -1,4 +1,4 @@
-"""Events from the broker, recorded with their deliveries: each once, however often it is delivered."""
+"""Recording events from the broker with their deliveries: each once, however often the broker delivers it."""
 
 from __future__ import annotations
 
@@ -21,21 +21,23 @@ from services.webhook_dispatcher.repository.partitions import Partitions
 from services.webhook_dispatcher.repository.recording import Arrival
 
 FAULTS_OF_THE_EVENT = ("22", "23")
-"""Classes of SQLSTATE: a value that cannot be stored, a constraint that is broken."""
+"""Classes of SQLSTATE: a value that cannot be stored, a constraint that is violated."""
 
 
 def _is_fault_of_event(error: Exception) -> bool:
     if not isinstance(error, DBAPIError) or is_away(error):
         return False
-    return str(getattr(error.orig, "sqlstate", None) or "").startswith(FAULTS_OF_THE_EVENT)
+    return str(getattr(error.driver_exception, "sqlstate", None) or "").startswith(
+        FAULTS_OF_THE_EVENT
+    )
 
 
 class Ingest:
     """Records batches of events.
 
     Args:
-        retention: events from before are not recorded any more; nor are those that come from the future by over a day.
-        added: told of subscriptions that have something due, and since when.
+        retention: events from before it are refused, as are those that lie more than a day ahead.
+        added: called with the subscriptions that have deliveries due, and since when.
     """
 
     def __init__(
@@ -54,7 +56,9 @@ class Ingest:
         self._log = structlog.get_logger("ingest")
 
     async def record(self, events: Sequence[Event]) -> set[int]:
-        """Record them, however long the database is away; the places of those that can never be recorded."""
+        """Record the events, waiting for the database as long as it takes. Returns the indexes of events that can never
+        be recorded.
+        """
         arrivals = dict(enumerate(recording.arrival_of(event) for event in events))
         accepted = {
             place: arrival
@@ -78,7 +82,7 @@ class Ingest:
             await self._until_recorded(list(arrivals.values()))
             return set()
         except DBAPIError as error:
-            self._log.warning("batch_taken_apart", events=len(arrivals), exc_info=error)
+            self._log.warning("batch_split", events=len(arrivals), exc_info=error)
         refused = set()
         for place, arrival in arrivals.items():
             self._partitions.forget()
@@ -90,7 +94,7 @@ class Ingest:
         return refused
 
     async def _until_recorded(self, arrivals: Sequence[Arrival]) -> None:
-        """Raises DBAPIError when one of the events is at fault; waits for everything else."""
+        """Raises DBAPIError when one of the events is at fault; other errors are logged, and it is tried again."""
         while True:
             try:
                 await self._commit(arrivals)

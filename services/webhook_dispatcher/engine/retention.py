@@ -1,8 +1,8 @@
-"""What is kept no longer is dropped by days: events, attempts, and the deliveries of those events.
+"""Dropping the days beyond the retention: of events with their deliveries, and of attempts.
 
-Days go by the database's clock, so that a process whose clock is wrong drops nothing. A delivery that is held waits
-for its subscriber, and goes with its event. One that is pending is still being tried, as after a resend of an old
-event: its event stays until it is over, and so do the other events of that day.
+Days go by the database's clock, so that a process whose clock is wrong drops nothing. A held delivery is dropped with
+its event. A pending delivery is still being tried, as after a resend of an old event: all events of that day stay until
+it is over.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from services.webhook_dispatcher.repository.partitions import Partitioned, Parti
 
 DROP_BATCH = 5000
 LOOK_AGAIN_SECONDS = 600.0
-"""After a day of events could not be dropped. All deliveries are read to see whether it can."""
+"""The pause after a day of events could not be dropped: finding out whether it can reads all deliveries."""
 
 
 class Retention:
     """
     Args:
-        kept: for how long; whole days.
+        kept: the retention, in whole days.
     """
 
     def __init__(self, database: Database, known: Partitions, kept: timedelta) -> None:
@@ -40,7 +40,7 @@ class Retention:
         self._log = structlog.get_logger("webhooks")
 
     async def drop(self, term: Term) -> None:
-        """Drop the days that are over the retention now. Each transaction commits only while `term` lasts."""
+        """Drop the days that are beyond the retention now, under the lease: in transactions fenced by `term`."""
         await self.drop_before(await self._known.today() - self._kept, term)
         await self._forget_redeliveries()
 
@@ -77,7 +77,7 @@ class Retention:
             self._log.warning("event_days_kept", days=[day.isoformat() for day in kept])
 
     async def _drop_held(self, first_kept: date, term: Term) -> set[date]:
-        """The days before, of which there are deliveries left."""
+        """Drop held deliveries. Returns the days before `first_kept` that have other deliveries."""
         dropped = 0
         with_deliveries: set[date] = set()
         last: UUID | None = claims.FIRST
@@ -91,7 +91,7 @@ class Retention:
             with_deliveries |= batch.days_left
             last = batch.last
         if dropped:
-            self._log.warning("deliveries_kept_no_longer", count=dropped)
+            self._log.warning("held_deliveries_dropped", count=dropped)
         return with_deliveries
 
     async def _drop(self, table: Partitioned, day: date, term: Term) -> bool:
@@ -103,8 +103,7 @@ class Retention:
                 await partitions.drop(connection, table, day)
         except DBAPIError as error:
             if not isinstance(
-                getattr(error.orig, "__cause__", None),
-                asyncpg.LockNotAvailableError | asyncpg.QueryCanceledError,
+                error.driver_exception, asyncpg.LockNotAvailableError | asyncpg.QueryCanceledError
             ):
                 raise
             self._log.warning("partition_in_use", table=table, day=day.isoformat())

@@ -1,4 +1,4 @@
-"""The numbers that deliveries go by (interface §8). What an operator may set is set; the rest is decided here."""
+"""Limits of deliveries (interface §8): those that an operator sets, with their defaults, and those that are fixed."""
 
 from __future__ import annotations
 
@@ -19,17 +19,18 @@ RETRY_SECONDS = (
     24 * HOUR,
 )
 POST_SECONDS = 15.0
-"""An attempt takes no longer."""
+"""The longest duration of an attempt."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
     """
     Args:
-        retry_seconds: the pause after each failed attempt; after the attempt that follows the last, a delivery failed.
+        retry_seconds: the pause after the first, second, … failed attempt. A delivery has failed for good when the
+            attempt after the last pause fails.
         slots: attempts that this process has under way at most, of all subscriptions together.
-        lease_seconds: after a crash, another process goes on with a delivery when so long has passed. Longer than
-            `POST_SECONDS`, by what writing the outcome may take.
+        lease_seconds: after a crash, the time until another process claims the delivery. Longer than `POST_SECONDS`, by
+            the time that recording the attempt may take.
         retention: how long events, deliveries and attempts are kept; whole days.
     """
 

@@ -33,16 +33,16 @@ from services.webhook_dispatcher.ports import Poster
 from services.webhook_dispatcher.repository.partitions import Partitions
 
 CONNECTIONS = 9
-"""Of the database: one for each of the background tasks, and the one that renews the lease of the upkeep."""
+"""Connections to the database: one for each background task, and one that renews the lease of the upkeep."""
 STOP_SECONDS = 3.0
 DRAIN_SECONDS = POST_SECONDS + 2.0
-"""For whatever was begun to end, and to be recorded."""
+"""For posts under way to end and to be recorded."""
 
 
 COLLECTOR = (10_000, 20, 100)
-"""Objects made before the collector looks at the young, and how often it then looks at the older ones. The deliveries
-under way are thousands of objects that live for milliseconds: at the default of 700 the collector walks them over and
-over, for a third of the processor's time (measured with 256 under way).
+"""Thresholds of the garbage collector's generations. Deliveries under way are thousands of objects that live for
+milliseconds: with the default of 700 for the youngest generation, collecting takes a third of the processor time
+(measured with 256 deliveries under way).
 """
 
 
@@ -64,11 +64,11 @@ async def run_engine(
 ) -> AsyncIterator[Callable[[], None]]:
     """Record and deliver events during the body, once the broker is started.
 
-    What is yielded is to be called when something has become due: it spares the wait for the poll.
+    Yields a function to be called when something has become due, so that it need not wait for the next sweep.
 
     Args:
-        database: for `CONNECTIONS`, and for nobody else: deliveries wait for no command and no query.
-        poster: for as many posts at a time as `rules.slots`.
+        database: with `CONNECTIONS`, used by the engine alone, so that deliveries do not wait for commands and queries.
+        poster: for as many posts at one time as `rules.slots`.
         sealer: opens the secrets of subscriptions.
     """
     partitions = Partitions(database)
@@ -106,7 +106,7 @@ async def run_engine(
 
 
 async def _make_partitions(process: Process, upkeep: Upkeep) -> None:
-    """Before the first event of our own; those from the broker have theirs made when they come."""
+    """Make those that events of this service need; events from the broker have theirs made when they arrive."""
     try:
         await upkeep.make_ahead()
     except Exception as error:

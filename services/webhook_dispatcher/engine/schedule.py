@@ -1,4 +1,4 @@
-"""When a delivery whose attempt failed is tried again."""
+"""The retry schedule: when a delivery is attempted again after a failed attempt."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def next_attempt_at(
     Args:
         retry_seconds: the pause after the first, second, … attempt, each ±20 %.
         attempts_made: the failed one included.
-        retry_after: what the endpoint asked for: a longer pause than the schedule's, but of at most 10 hours.
+        retry_after: of the answer. It makes the pause longer than the schedule's, up to 10 hours.
     """
     if attempts_made > len(retry_seconds):
         return None
@@ -43,8 +43,8 @@ def whole_seconds(retry_seconds: Sequence[float]) -> float:
 
 
 def longest_seconds(retry_seconds: Sequence[float]) -> float:
-    """The longest time from the first attempt to the end of the last, of an endpoint that asks for the longest pause
-    each time. What waits for a breaker takes longer.
+    """The longest time from the first attempt to the end of the last, of an endpoint whose answers ask for the longest
+    pause each time. An open circuit breaker makes it longer.
     """
     pauses = (max(pause * (1 + JITTER), MOST_RETRY_AFTER_SECONDS) for pause in retry_seconds)
     return sum(pauses) + (len(retry_seconds) + 1) * POST_SECONDS

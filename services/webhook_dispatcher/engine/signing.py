@@ -14,15 +14,15 @@ from services.webhook_dispatcher.ports import Post
 from services.webhook_dispatcher.repository.claims import Candidate
 from services.webhook_dispatcher.signing_secrets import open_secret
 
-KEPT_KEYS: Final = 10_000
+CACHED_KEYS: Final = 10_000
 
 
 class Signer:
-    """Signs with each secret that is active. Opened secrets are kept in memory, a bounded number of them."""
+    """Signs with each active secret. Opened secrets are cached, up to `capacity`."""
 
-    def __init__(self, sealer: Sealer, kept: int = KEPT_KEYS) -> None:
+    def __init__(self, sealer: Sealer, capacity: int = CACHED_KEYS) -> None:
         self._sealer = sealer
-        self._keys: LRUCache[bytes, bytes] = LRUCache(kept)
+        self._keys: LRUCache[bytes, bytes] = LRUCache(capacity)
 
     def post(self, to: Candidate, event_id: UUID, body: bytes, now: datetime) -> Post:
         """The post, with a timestamp and signature of its own.
@@ -50,7 +50,7 @@ class Signer:
         return keys
 
     def _key(self, subscription_id: UUID, sealed: bytes) -> bytes:
-        # What is sealed differs at each sealing, so that it tells one version from another.
+        # Each sealing of a secret differs, so the sealed bytes identify one version of it.
         key = self._keys.get(sealed)
         if key is None:
             key = key_of(open_secret(self._sealer, subscription_id, sealed))

@@ -1,4 +1,4 @@
-"""What has to be done now and then: expired leases, partitions made ahead and dropped."""
+"""Periodic tasks: releasing expired leases; making partitions ahead of time, and dropping old ones."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ TABLES: tuple[Partitioned, ...] = ("event", "attempt")
 class Upkeep:
     """
     Args:
-        wake: said when something is due again.
+        wake: called when deliveries are due again.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class Upkeep:
         self._log = structlog.get_logger("webhooks")
 
     async def free_leases_for_ever(self) -> NoReturn:
-        """Free the leases of processes that died, or were held up."""
+        """Release the claims of processes that died or stalled."""
         while True:
             if freed := await until_available("free leases", self.free_leases):
                 self._log.warning("leases_expired", count=freed)
@@ -77,10 +77,11 @@ class Upkeep:
                 await asyncio.sleep(ELECTION_SECONDS)
 
     async def keep(self) -> None:
-        """Everything once, one process at a time.
+        """Do every task once, in one process at a time.
 
-        What is dropped is dropped under the term of the lease, so that a process that froze drops nothing afterwards.
-        The rest is done by other tasks too, and decides by what it finds in its own transaction.
+        Partitions are dropped in transactions that are fenced by the term of the lease: a process that froze drops
+        nothing after it lost the lease. The other tasks need no fence: each decides by what it reads in its own
+        transaction.
         """
         async with leadership(self._database, LEASE) as term:
             await self.make_ahead()
@@ -88,7 +89,7 @@ class Upkeep:
             await self._retention.drop(term)
 
     async def make_ahead(self) -> None:
-        """Partitions for today and the days that follow."""
+        """Make the partitions of today and of the next `DAYS_AHEAD` days."""
         today = await self._partitions.today()
         for table in TABLES:
             await self._partitions.ensure(

@@ -1,4 +1,4 @@
-"""Deliveries of a subscription: listed, read, tested, sent once more."""
+"""Deliveries of a subscription: list and get them, send a test event, resend one."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from services.webhook_dispatcher.views import delivery_detail, delivery_view, su
 
 
 class Record(Protocol):
-    """Records an event in the transaction of the caller; the id of its delivery when it is for one subscription."""
+    """Records an event in the caller's transaction. Returns the id of its delivery when it is for one subscription."""
 
     def __call__(
         self, connection: AsyncConnection, event: Event, *, only_for: UUID | None = None
@@ -80,7 +80,7 @@ class DeliveryCommands:
 
 
 class DeliveryQueries:
-    """Each reads one snapshot: a delivery moves from one table to another when it ends."""
+    """Each reads one snapshot, since a delivery moves from one table to another when it ends."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

@@ -1,4 +1,4 @@
-"""Events, exactly as they are delivered: a customer's own, or those of all the partner's customers."""
+"""Reading events, exactly as they are delivered: a customer's own, or those of all the partner's customers."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Recovering a subscription: what failed or was held in a time is delivered once more, each event once.
+"""Recovering a subscription: events whose delivery failed or was held in a period are delivered, each once.
 
-Held deliveries become pending, one of each event. An event that failed for good gets a new delivery, or one that is
-held. Neither happens to an event that was delivered since or is about to be. It may be a lot: it goes in batches, each
-a transaction under the lock of the subscription's row, so that two recoveries at once do not double; how far it came is
-committed with each.
+Held deliveries become pending, one of each event. An event that failed for good gets a new delivery, or its held one
+becomes pending. An event that was delivered since, or is on its way, gets neither. A recovery goes in batches, since it
+may be large. Each batch is a transaction under the lock of the subscription's row, so that two recoveries at once do
+not deliver an event twice; the progress is committed with it.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ BATCH = 2000
 
 
 class _Progress(Model):
-    """How far a recovery came.
-
+    """
     Args:
         after: the last delivery that was looked at in this phase.
+        scheduled: deliveries that the recovery has made pending so far.
     """
 
     until: UtcDateTime
@@ -54,7 +54,10 @@ class _Batch:
 
 
 class RecoveryHandler:
-    """`retention` is how far back `since` may lie."""
+    """
+    Args:
+        retention: the longest time that `since` may lie in the past.
+    """
 
     def __init__(self, outcomes: Outcomes, retention: timedelta, wake: Callable[[], None]) -> None:
         self._outcomes = outcomes
@@ -91,7 +94,7 @@ class RecoveryHandler:
             )
         batch = _Batch(connection, subscription.id, command.since, progress)
         if subscription.status is not SubscriptionStatus.ACTIVE:
-            return progress.model_copy(update={"phase": "done"})  # it became so meanwhile
+            return progress.model_copy(update={"phase": "done"})  # not active any more
         match progress.phase:
             case "held":
                 return await _release_held(batch)

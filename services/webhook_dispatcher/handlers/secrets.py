@@ -1,4 +1,4 @@
-"""The secret of a subscription: shown to who may write webhooks, and exchanged for a new one."""
+"""The secret of a subscription: shown to principals that may write webhooks, and rotated."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Secrets:
     """Secrets leave this service only sealed.
 
     Args:
-        overlap: for how long the previous secret goes on signing beside the new one.
+        overlap: how long the previous secret signs beside the new one.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Endpoint 16 and what else is done with subscriptions."""
+"""Subscriptions: create, read, change and delete them (endpoint 16 of the interface)."""
 
 from __future__ import annotations
 
@@ -49,16 +49,19 @@ _FIELDS = {
 
 
 class _Updated(Model):
-    """`before`: the status that the subscription had."""
+    """
+    Args:
+        before: the status before the update.
+    """
 
     subscription: Subscription
     before: str
 
 
 class SubscriptionCommands:
-    """The URL is checked before, and never within, a transaction: that asks the network.
+    """Checking the URL asks the network, and is done before the transaction.
 
-    Each change waits for the events that are being recorded: those recorded later go by the subscription as it is then.
+    Each change waits for events that are being recorded. Events recorded later go by the changed subscription.
     """
 
     def __init__(
@@ -104,7 +107,7 @@ class SubscriptionCommands:
         known = await self._outcomes.recall(drive, _Updated)
         sent = command.model_dump(exclude_unset=True)
         if known is None and "callback_url" in sent:
-            # Whose it is comes first: nobody learns what he may not see by a URL that is refused.
+            # The owner is checked first, so that a refused URL does not show that another's subscription exists.
             async with drive.database.transaction() as connection:
                 await owned(connection, drive.principal, command.subscription_id)
             await self._callback_urls.check(sent["callback_url"])

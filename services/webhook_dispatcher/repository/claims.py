@@ -1,9 +1,11 @@
-"""Who is at which delivery. Claims are made by one process at a time, so that limits over all processes hold.
+"""Claims of due deliveries, each under a lease: SQL constants over asyncpg.
 
-What is due is found by subscription: the index of what is due is entered once for each, and left after as many rows
-as may be taken, so that a million due for one that is not to be disturbed cost nothing. But for sweeps, it is entered
-where the claim before ended: what was taken stays in the index until PostgreSQL vacuums it, and reading past that took
-two thirds of the rate within seconds, with a million due.
+One process claims at a time, so that limits over all processes are kept.
+
+Due deliveries are found by subscription. Of each, the index on due deliveries is read for as many rows as may be taken:
+a million due for a subscription whose circuit breaker is open cost nothing. Except in a sweep, reading begins where the
+last claim ended: index entries of claimed deliveries stay until PostgreSQL vacuums them, and with a million due,
+reading past them cost two thirds of the rate within seconds.
 """
 
 from __future__ import annotations
@@ -21,10 +23,10 @@ from libs.persistence.engine import Database
 FIRST = UUID(int=0)
 EVER = datetime.fromtimestamp(0, UTC)
 MOST_SUBSCRIPTIONS = 1000
-"""Looked at in one claim."""
+"""Subscriptions that one claim looks at."""
 
-# Every statement of a claim reads a few rows at the ends of indexes. The planner cannot know that how many are claimed,
-# and how many are due, has nothing to do with how many there are, and would read a large table from end to end.
+# Every statement of a claim reads a few rows at the ends of indexes. The planner cannot know this, since it does not
+# depend on the number of rows, and would read a large table from end to end.
 _OPENING = """
     BEGIN;
     SELECT set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true),
@@ -44,7 +46,7 @@ _WITH_WORK = """
     )
     SELECT subscription_id FROM with_work WHERE subscription_id IS NOT NULL LIMIT $2
     """
-# What is in flight is counted once, and looked up as an object: joined as rows, each would be compared with each.
+# Deliveries in flight are counted once, and looked up in a JSON object: a join would compare each row with each.
 _CANDIDATES = """
     WITH busy AS MATERIALIZED (
         SELECT jsonb_object_agg(subscription_id, count) AS counts FROM (
@@ -87,7 +89,7 @@ _TAKE = """
     )
     SELECT t.*, e.body FROM taken t LEFT JOIN event e ON e.day = t.event_day AND e.id = t.event_id ORDER BY t.due_at
     """
-# The moment of a statement, unlike that of the clock, is found in an index.
+# `statement_timestamp()`, unlike `clock_timestamp()`, is stable, so that the index on leases is used.
 _FREE_EXPIRED = """
     UPDATE delivery SET claim = NULL, lease_until = NULL WHERE id IN (
         SELECT id FROM delivery WHERE claim IS NOT NULL AND lease_until < statement_timestamp() FOR UPDATE SKIP LOCKED
@@ -105,11 +107,11 @@ class Candidate:
 
     Args:
         secret: sealed, as is `previous_secret`.
-        generation: of its endpoint; what comes of an attempt is news of this one only.
-        is_probed: its circuit breaker is half-open: one attempt passes.
-        in_flight: how many are being worked on, by any process.
-        due: how many are due, counted up to a number asked for.
-        due_since: since when the first of them is.
+        generation: of its endpoint; an attempt changes the health of this generation only.
+        is_probed: its circuit breaker is half-open, and lets one attempt through.
+        in_flight: its deliveries in flight, of all processes.
+        due: its due deliveries, counted up to a given number.
+        due_since: when the first of them became due.
     """
 
     subscription_id: UUID
@@ -128,7 +130,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Claimed:
-    """A delivery that is ours until its lease ends. `body` is None when its event was not found."""
+    """A delivery that this process claimed, until its lease ends. `body` is None when its event was not found."""
 
     id: UUID
     subscription_id: UUID
@@ -142,7 +144,7 @@ class Claimed:
 
 @asynccontextmanager
 async def claiming(database: Database) -> AsyncIterator[asyncpg.Connection]:
-    """A transaction of asyncpg's; until it ends nobody else claims."""
+    """A transaction of asyncpg's, until whose end no other process claims."""
     async with database.driver_transaction(_OPENING) as connection:
         yield connection
 
@@ -163,7 +165,8 @@ async def candidates(
     """Those of the subscriptions to which something may be delivered now.
 
     Args:
-        due_from: what became due before is not looked at.
+        due_from: the subscriptions, and a moment: deliveries that became due before it are not looked at.
+        most_due: up to this number, due deliveries of each are counted.
     """
     rows = await connection.fetch(
         _CANDIDATES, list(due_from), list(due_from.values()), now, most_due
@@ -180,12 +183,13 @@ async def take(
     now: datetime,
     lease_seconds: float,
 ) -> list[Claimed]:
-    """Claim so many deliveries of each subscription, those due longest, passing over what is locked.
+    """Claim up to `counts` deliveries of each subscription, those due longest, with SKIP LOCKED. Returns them in the
+    order in which they became due.
 
-    As in `candidates`, what became due before `due_from` is not looked at. They come in the order in which they became
-    due.
+    Leases go by the database's clock, since clocks of processes differ, and begin with this statement.
 
-    Leases go by the database's clock, and begin as this is executed: processes need not agree what time it is.
+    Args:
+        due_from: as in `candidates`.
     """
     rows = await connection.fetch(
         _TAKE,
@@ -200,7 +204,7 @@ async def take(
 
 
 async def free_expired(connection: asyncpg.Connection) -> int:
-    """Give back what was claimed by those who did not finish in time; how many. What they tried is not counted."""
+    """Release the claims whose lease has ended, without counting an attempt. Returns how many."""
     return len(await connection.fetch(_FREE_EXPIRED))
 
 

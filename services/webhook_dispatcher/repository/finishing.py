@@ -1,4 +1,7 @@
-"""How attempts ended, recorded together. Each is fenced by its claim: who has lost it records nothing."""
+"""Recording attempts in groups of any size, by one SQL constant over asyncpg.
+
+Each attempt is fenced by its claim: nothing is recorded by a process that has lost it.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from uuid import UUID
 
 import asyncpg
 
-# Whoever else waits for several deliveries does so in the order of their ids too.
+# Rows are locked in order of their ids, as in every statement that waits for several deliveries.
 _FINISH = """
     WITH ending AS (
         SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::timestamptz[], $5::date[], $6::timestamptz[],
@@ -47,7 +50,7 @@ class Ending:
     """An attempt that ended.
 
     Args:
-        concluded: what became of the delivery by it; None: it is due again at `due_at`.
+        concluded: the final state of the delivery; None when it is due again at `due_at`.
     """
 
     delivery_id: UUID
@@ -62,10 +65,10 @@ class Ending:
 
 
 async def finish(connection: asyncpg.Connection, endings: Sequence[Ending]) -> set[UUID]:
-    """Record them, by one statement; each is of another delivery. The ids of the deliveries that were still claimed so;
-    of the others nothing is recorded.
+    """Record the attempts, each of another delivery. Returns the ids of deliveries that still had the claim; of the
+    others nothing is recorded.
 
-    The partitions of their days are there.
+    The partitions of their days exist.
     """
     rows = await connection.fetch(
         _FINISH,

@@ -1,8 +1,7 @@
-"""What a recovery finds and changes, a batch at a time. The subscription's row is locked.
+"""The statements of a recovery, a batch at a time, while the subscription's row is locked.
 
-Moments are the database's. An event that failed for good can only be on its way again, or have arrived since, by a
-delivery that `redelivery` has: that has all deliveries of an event of which there are several, but for a first one that
-failed.
+Times are by the database's clock. An event that failed for good is on its way again, or was delivered since, only by a
+delivery in `redelivery`: the table has all deliveries of an event that has several, but for a first one that failed.
 """
 
 from __future__ import annotations
@@ -19,15 +18,15 @@ from services.webhook_dispatcher.tables import FAILED, attempt
 
 BEGINNING = UUID(int=0)
 COMMIT = timedelta(seconds=30)
-"""A failure may be seen so long after the moment at which it is placed: the commit comes after it. A recovery begins so
-much earlier than it is asked to, so that one that begins where another ended misses none. What the other had found is
-on its way.
+"""The longest time from the recorded moment of a failure to its commit. A recovery looks at failures from so much
+earlier than `since`, so that a recovery that begins where another ended misses none. Events that the other one found
+are on their way.
 """
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
-    """`last` is the id of the last delivery that was looked at, None when there was none after the one before."""
+class ReleasedBatch:
+    """`last` is the id of the last delivery of the batch, None when the batch is empty."""
 
     last: UUID | None
     released: int
@@ -137,9 +136,9 @@ async def release_held(
     until: datetime,
     after: UUID,
     limit: int,
-) -> Held:
-    """Make the next deliveries that were held in the time pending and due: one of each event, and none of an event that
-    is on its way or arrived since. The others are dropped.
+) -> ReleasedBatch:
+    """Make the next deliveries that were held between `since` and `until` pending and due: one of each event, and none
+    of an event that is on its way or was delivered since. The others are dropped.
     """
     released = await connection.execute(
         _RELEASE,
@@ -152,7 +151,7 @@ async def release_held(
         },
     )
     last, count = released.one()
-    return Held(last, int(count))
+    return ReleasedBatch(last, int(count))
 
 
 async def failures(
@@ -164,7 +163,7 @@ async def failures(
     after: UUID,
     limit: int,
 ) -> list[Failure]:
-    """The next deliveries that failed for good in the time, or shortly before it."""
+    """The next deliveries that failed for good between `since` and `until`, or up to `COMMIT` before."""
     since = since - COMMIT
     rows = await connection.execute(
         _FAILED,
@@ -185,7 +184,7 @@ async def failures(
 async def release_redeliveries(
     connection: AsyncConnection, subscription_id: UUID, event_ids: Sequence[UUID]
 ) -> set[UUID]:
-    """Make a redelivery of each of the events, if one is held, pending and due; the events that have one."""
+    """Make one held redelivery of each of the events pending and due. Returns the events that had one."""
     released = await connection.execute(
         _RELEASE_AGAIN,
         {"subscription_id": subscription_id, "event_ids": list(event_ids)},
@@ -196,7 +195,7 @@ async def release_redeliveries(
 async def still_failed(
     connection: AsyncConnection, subscription_id: UUID, failed: Sequence[Failure]
 ) -> list[tuple[date, UUID]]:
-    """Day and id of each of the events, once, that did not succeed since and is not on its way."""
+    """Day and id of each of the events that was not delivered since and is not on its way."""
     rows = await connection.execute(
         _STILL_FAILED,
         {

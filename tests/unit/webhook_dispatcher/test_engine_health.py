@@ -28,7 +28,7 @@ def after(health: Health, *attempts: Attempt) -> Health:
     return health
 
 
-def test_five_misses_in_a_row_close_the_breaker_for_half_a_minute() -> None:
+def test_five_misses_in_a_row_open_the_breaker_for_half_a_minute() -> None:
     four = after(Health(), *(attempt(verdict) for verdict in (*MISSES, *MISSES)))
     five = after(four, attempt(Verdict.TIMED_OUT, duration_ms=1000))
 
@@ -37,7 +37,7 @@ def test_five_misses_in_a_row_close_the_breaker_for_half_a_minute() -> None:
 
 
 @pytest.mark.parametrize("verdict", [Verdict.SUCCEEDED, Verdict.REFUSED, Verdict.GONE])
-def test_any_answer_begins_the_count_anew_and_opens_the_breaker(verdict: Verdict) -> None:
+def test_any_answer_begins_the_count_anew_and_closes_the_breaker(verdict: Verdict) -> None:
     four = after(Health(), *(attempt(Verdict.TIMED_OUT) for _ in range(4)))
     closed = after(four, attempt(Verdict.TIMED_OUT))
 

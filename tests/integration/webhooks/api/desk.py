@@ -28,6 +28,7 @@ from libs.persistence.engine import Database, open_database
 from libs.persistence.sealing import Keyring
 from services.webhook_dispatcher.repository import partitions, recording
 from tests.support.infrastructure import Environment
+from tests.support.pace import pace
 from tests.support.stack import Stack
 
 WAIT_SECONDS = 25.0
@@ -83,7 +84,7 @@ class Desk:
             operation.command.model_validate(values),
             command_id=command_id or str(uuid.uuid4()),
             request_id=str(uuid.uuid4()),
-            deadline=time.time() + WAIT_SECONDS,
+            deadline=time.time() + WAIT_SECONDS * pace(),
         )
         send = self.caller.ask if operation.is_query else self.caller.command
         reply = await send(envelope)

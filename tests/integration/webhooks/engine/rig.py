@@ -31,6 +31,7 @@ from services.webhook_dispatcher.repository import claims
 from services.webhook_dispatcher.repository.partitions import Partitions
 from services.webhook_dispatcher.signing_secrets import new_secret, seal_secret
 from tests.integration.webhooks.engine.receiver import Receiver
+from tests.support.pace import pace
 from tests.support.waiting import eventually
 
 WAIT_SECONDS = 20.0
@@ -161,11 +162,11 @@ class Rig:
                 random=random,
             ) as self.wake,
         ):
-            await broker.start(wait_seconds=WAIT_SECONDS)
+            await broker.start(wait_seconds=WAIT_SECONDS * pace())
             yield publisher
 
-    async def somebody_waits(self, *for_what: str) -> bool:
-        """Whether a statement in this database waits for such a lock."""
+    async def waits_for_lock(self, *for_what: str) -> bool:
+        """Whether a statement in this database waits for a lock of one of these kinds."""
         return bool(
             await self.query(
                 "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND wait_event = ANY(:for_what)"

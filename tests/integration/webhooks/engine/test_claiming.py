@@ -203,7 +203,7 @@ async def test_a_sweep_that_waited_for_others_claims_is_not_the_last_for_long(ri
         await publisher.publish([an_event()])
         await eventually("it is recorded", lambda: due(rig, subscription, 1))
         async with claims.claiming(rig.database):
-            await eventually("a sweep that waits", lambda: rig.somebody_waits("advisory"))
+            await eventually("a sweep that waits", lambda: rig.waits_for_lock("advisory"))
             await asyncio.sleep(1.5)  # charged for it, the next sweep would be 15 s away
         async with claims.claiming(rig.database):
             pass  # the sweep is over, since it waited before us

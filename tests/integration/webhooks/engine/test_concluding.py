@@ -12,7 +12,7 @@ from sqlalchemy import text
 from services.webhook_dispatcher.repository import finishing, recovery
 from services.webhook_dispatcher.repository.finishing import Ending
 from services.webhook_dispatcher.repository.partitions import Partitions
-from services.webhook_dispatcher.repository.recovery import BEGINNING, Failure, Held
+from services.webhook_dispatcher.repository.recovery import BEGINNING, Failure, ReleasedBatch
 from tests.integration.webhooks.engine.rig import Rig, claimed
 from tests.support.waiting import eventually
 
@@ -68,7 +68,7 @@ async def test_a_failure_is_of_the_moment_at_which_it_is_recorded(rig: Rig) -> N
     assert now <= failure.failed_at <= datetime.now(UTC)
 
 
-async def release(rig: Rig, subscription_id: UUID) -> Held:
+async def release(rig: Rig, subscription_id: UUID) -> ReleasedBatch:
     now = datetime.now(UTC)
     async with rig.database.transaction() as connection:
         return await recovery.release_held(

@@ -111,22 +111,22 @@ async def all_held(rig: Rig, subscription_id: UUID, count: int) -> list[Any]:
     return deliveries
 
 
-async def test_five_misses_close_the_breaker_and_waiting_spends_no_attempts(rig: Rig) -> None:
+async def test_five_misses_open_the_breaker_and_waiting_spends_no_attempts(rig: Rig) -> None:
     subscription = await rig.subscribe("", url=REFUSING)
     other = await rig.subscribe("/other")
 
     async with rig.engine() as publisher:
         await publisher.publish([an_event(n) for n in range(5)])
-        closed = await eventually("closed", lambda: closed_for(rig, subscription, 30))
+        opened = await eventually("open", lambda: opened_for(rig, subscription, 30))
         await publisher.publish([an_event(n) for n in range(5, 40)])
         await eventually("the others", lambda: received_at(rig, "/other", 40))
         assert await attempted(rig, subscription, 5)
         for pause in (60, 120):
-            rig.clock.advance(seconds=(closed.open_until - rig.clock()).total_seconds() + 0.5)
+            rig.clock.advance(seconds=(opened.open_until - rig.clock()).total_seconds() + 0.5)
             rig.wake()
-            closed = await eventually(
+            opened = await eventually(
                 "one probe",
-                lambda pause=pause: closed_for(rig, subscription, pause),  # type: ignore[misc]
+                lambda pause=pause: opened_for(rig, subscription, pause),  # type: ignore[misc]
             )
         made = len(await rig.attempts(subscription))
 
@@ -137,20 +137,20 @@ async def test_five_misses_close_the_breaker_and_waiting_spends_no_attempts(rig:
     assert await is_over(rig, other)
 
 
-async def closed_for(rig: Rig, subscription_id: UUID, seconds: float) -> Any:
+async def opened_for(rig: Rig, subscription_id: UUID, seconds: float) -> Any:
     endpoint = await rig.endpoint(subscription_id)
     assert endpoint.probe_seconds == seconds
     return endpoint
 
 
-async def test_an_answer_opens_the_breaker_and_everything_that_waited_is_delivered(
+async def test_an_answer_closes_the_breaker_and_everything_that_waited_is_delivered(
     rig: Rig,
 ) -> None:
     subscription = await rig.subscribe("", url=REFUSING)
 
     async with rig.engine() as publisher:
         await publisher.publish([an_event(n) for n in range(5)])
-        await eventually("closed", lambda: closed_for(rig, subscription, 30))
+        await eventually("open", lambda: opened_for(rig, subscription, 30))
         await publisher.publish([an_event(n) for n in range(5, 40)])
         await rig.change(
             "UPDATE subscription SET callback_url = :url WHERE id = :id",

@@ -54,7 +54,7 @@ async def test_a_record_that_waits_while_its_claim_is_taken_away_records_nothing
             await holder.execute("UPDATE delivery SET claim = gen_random_uuid()")
         recording = asyncio.create_task(record())
         await eventually(
-            "a record that waits", lambda: rig.somebody_waits("transactionid", "tuple")
+            "a record that waits", lambda: rig.waits_for_lock("transactionid", "tuple")
         )
     recorded = await recording
 

@@ -123,7 +123,7 @@ async def test_a_claim_that_is_under_way_as_the_process_stops_is_waited_for_and_
 
     async with claims.claiming(rig.database):
         running = asyncio.create_task(dispatcher.run())
-        await eventually("a claim that waits", lambda: rig.somebody_waits("advisory"))
+        await eventually("a claim that waits", lambda: rig.waits_for_lock("advisory"))
         stopping = asyncio.create_task(dispatcher.stop(20))
         await rig.query("SELECT 1")
         was_waited_for = not stopping.done()
@@ -144,7 +144,7 @@ async def test_what_was_claimed_too_late_to_end_within_its_lease_is_given_back_a
     async with rig.engine(Rules(lease_seconds=POST_SECONDS + 0.5)):
         async with claims.claiming(rig.database):
             await record(rig)
-            await eventually("a claim that waits", lambda: rig.somebody_waits("advisory"))
+            await eventually("a claim that waits", lambda: rig.waits_for_lock("advisory"))
             since = time.monotonic()
             await eventually("too late", lambda: passed(since, 0.6))
         await eventually("a delivery", lambda: received(rig, "/a", 1), seconds=10)

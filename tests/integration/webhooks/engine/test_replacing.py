@@ -74,7 +74,7 @@ async def test_410_of_the_endpoint_before_makes_nothing_unavailable(
     assert (second.response_status, second.concluded) == (200, "succeeded")
 
 
-async def test_timeouts_at_the_url_before_do_not_close_the_breaker_of_the_new_one(rig: Rig) -> None:
+async def test_timeouts_at_the_url_before_do_not_open_the_breaker_of_the_new_one(rig: Rig) -> None:
     subscription = await rig.subscribe("/old")
     rig.receiver.hanging.add("/old")
 
