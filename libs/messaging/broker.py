@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager
 from typing import Protocol
 
 import structlog
-from aiormq import ChannelPreconditionFailed
+from aio_pika.exceptions import ChannelPreconditionFailed
 
 from libs.backoff import Backoff
 from libs.messaging.broker_errors import BROKER_ERRORS

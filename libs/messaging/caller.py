@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import structlog
-from aiormq import ChannelInvalidStateError, DeliveryError
+from aio_pika.exceptions import ChannelInvalidStateError, DeliveryError
 from uuid_utils import uuid7
 
 from libs.contracts.errors import OutcomePending, ProviderTimeout, Unavailable
@@ -79,13 +79,12 @@ class Caller:
 
     async def attach(self, session: Session) -> None:
         replies = await session.channel()
-        queue = await replies.queue_declare(exclusive=True, auto_delete=True)
-        reply_to = str(queue.queue)
-        await consume(replies, reply_to, self._on_replies, no_ack=True)
+        queue = await replies.declare_queue(exclusive=True, auto_delete=True)
+        await consume(replies, queue.name, self._on_replies, no_ack=True)
         confirmed = await session.publisher(confirms=True)
-        await declare_exchanges(confirmed.channel)
+        await declare_exchanges(replies)
         unconfirmed = await session.publisher(confirms=False)
-        self._attached = _Attached(confirmed, unconfirmed, reply_to)
+        self._attached = _Attached(confirmed, unconfirmed, queue.name)
 
     def detach(self) -> None:
         self._attached = None

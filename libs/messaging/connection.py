@@ -1,7 +1,8 @@
 """A connection to RabbitMQ that can always be ended, together with every wait on it.
 
-aiormq has the documented means for that: the socket is opened here (`aiormq.TransportFactory`), so that it can be
-aborted. One thing is bent, for aiormq 7.2, which `pyproject.toml` therefore bounds:
+aio-pika opens its connections and channels by aiormq, which has the documented means for that: the socket is opened
+here (`aiormq.TransportFactory`), so that it can be aborted. One thing is bent, for aiormq 7.2, which `pyproject.toml`
+therefore bounds:
 
     At most `aiormq.Connection.FRAME_BUFFER_SIZE` = 10 frames wait for the socket. The sender of an eleventh waits for a
     place, which a dead connection never makes; `close` does not end that wait.
@@ -15,11 +16,14 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import aio_pika
 import aiormq
 import structlog
 from yarl import URL
 
 CLOSE_SECONDS = 3.0
+
+aiormq.Connection.FRAME_BUFFER_SIZE = 0
 
 
 class _Transport(aiormq.TransportFactory):
@@ -44,18 +48,13 @@ class _Transport(aiormq.TransportFactory):
             self._writer.transport.abort()
 
 
-class Connection(aiormq.Connection):
-    """aiormq's connection, on a socket of ours."""
+class Connection(aio_pika.Connection):
+    """aio-pika's connection, on a socket of ours."""
 
-    FRAME_BUFFER_SIZE = 0
-
-    def __init__(self, url: URL, *, name: str) -> None:
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
         self._socket = _Transport()
-        super().__init__(
-            url,
-            transport_factory=self._socket,
-            client_properties={"connection_name": f"bankside-{name}"},
-        )
+        self.kwargs["transport_factory"] = self._socket
 
     async def end(self, *, politely: bool) -> None:
         """Close the connection; within twice `CLOSE_SECONDS` no wait on it is left.
@@ -63,9 +62,7 @@ class Connection(aiormq.Connection):
         Args:
             politely: close it with the broker, by AMQP, before the socket is aborted.
         """
-        closing = asyncio.create_task(
-            self.close(aiormq.ConnectionClosed(0, "closed")), name="broker-close"
-        )
+        closing = asyncio.create_task(self._close(), name="broker-close")
         if politely:
             await asyncio.wait({closing}, timeout=CLOSE_SECONDS)
         self._socket.abort()
@@ -74,9 +71,11 @@ class Connection(aiormq.Connection):
             closing.cancel()
             structlog.get_logger("broker").error("connection_not_closed")
 
-    def abort(self) -> None:
-        """Drop the connection at once."""
-        self._socket.abort()
+    async def _close(self) -> None:
+        try:
+            await self.close()
+        except Exception as error:  # the connection is gone, as it should be
+            structlog.get_logger("broker").debug("closed", error=type(error).__name__)
 
 
 async def connect(url: str, name: str, *, heartbeat_seconds: int) -> Connection:
@@ -85,10 +84,9 @@ async def connect(url: str, name: str, *, heartbeat_seconds: int) -> Connection:
     Raises:
         AMQPError, OSError: the broker is not reached or refuses.
     """
-    connection = Connection(URL(url).update_query(heartbeat=heartbeat_seconds), name=name)
-    try:
-        await connection.connect()
-    except BaseException:
-        connection.abort()
-        raise
-    return connection
+    return await aio_pika.connect(
+        url,
+        connection_class=Connection,
+        heartbeat=heartbeat_seconds,
+        client_properties={"connection_name": f"bankside-{name}"},
+    )

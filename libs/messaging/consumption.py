@@ -7,13 +7,13 @@ import contextlib
 from collections.abc import Awaitable, Callable
 
 import structlog
-from aiormq import Channel
-from aiormq.abc import AbstractChannel
+from aio_pika.abc import AbstractChannel
 
 from libs.messaging.broker_errors import BROKER_ERRORS
 from libs.messaging.deadlines import within
 from libs.messaging.delivery import Delivery, OnDelivery, consume
 from libs.messaging.metrics import CONSUMER_PAUSED, DEAD_LETTERS
+from libs.messaging.publishing import underlying
 from libs.messaging.session import Session
 from libs.messaging.topology import dead_queue
 
@@ -56,7 +56,7 @@ class Consumption:
         self._works = works
         self._waits = waits
         self._tend = tend
-        self._channel: Channel | None = None
+        self._channel: AbstractChannel | None = None
         self._tag: str | None = None
         self._paused = False
         self._stopped = False
@@ -71,13 +71,13 @@ class Consumption:
     async def start(self, session: Session) -> None:
         channel = await session.channel()
         await self._declare(channel)
-        await channel.basic_qos(prefetch_count=self._prefetch)
+        await channel.set_qos(prefetch_count=self._prefetch)
         self._channel, self._tag, self._still_since = channel, None, None
         if not self._paused and not self._stopped:
             await self._consume(channel)
         session.watch(self)
 
-    async def _consume(self, channel: Channel) -> None:
+    async def _consume(self, channel: AbstractChannel) -> None:
         self._tag = await consume(channel, self.queue, self._deliver)
 
     async def _deliver(self, message: Delivery) -> None:
@@ -115,7 +115,7 @@ class Consumption:
     async def _cancel(self) -> None:
         tag, self._tag = self._tag, None
         if self._channel is not None and tag is not None:
-            await self._channel.basic_cancel(tag)
+            await (await underlying(self._channel)).basic_cancel(tag)
 
     def check(self) -> None:
         if self._stopped:
@@ -129,7 +129,7 @@ class Consumption:
         if self._tend is not None and not self._stopped:
             await self._tend()
 
-    async def is_stalled(self, channel: Channel) -> bool:
+    async def is_stalled(self, channel: AbstractChannel) -> bool:
         """No progress for `STALL_SECONDS`, although a message that was taken waits, or the queue has messages and the
         consumer has none to work on.
         """
@@ -147,7 +147,7 @@ class Consumption:
         return self._still_since is not None and now - self._still_since >= STALL_SECONDS
 
 
-async def _ready(channel: Channel, queue: str) -> int:
+async def _ready(channel: AbstractChannel, queue: str) -> int:
     """Messages of the queue that are not delivered to a consumer."""
-    found = await channel.queue_declare(queue, passive=True)
-    return found.message_count or 0
+    found = await channel.declare_queue(queue, passive=True)
+    return found.declaration_result.message_count or 0

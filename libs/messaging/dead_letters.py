@@ -13,16 +13,16 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, cast
+from typing import Any
 from uuid import UUID
 
-import aiormq
-from aiormq import ChannelNotFoundEntity, DeliveryError
-from aiormq.abc import DeliveredMessage
+import aio_pika
+from aio_pika import DeliveryMode, Message
+from aio_pika.abc import AbstractConnection, AbstractIncomingMessage
+from aio_pika.exceptions import ChannelNotFoundEntity, DeliveryError, PublishError
 
 from libs.contracts.table import SERVICES, operations_of
 from libs.messaging.envelope import Envelope, NotAnEnvelope, decode_command
-from libs.messaging.publishing import DEFAULT_EXCHANGE, PERSISTENT, Properties, Publisher
 from libs.messaging.topology import (
     EVENT_CONSUMERS,
     commands_queue,
@@ -79,21 +79,24 @@ def dead_queues() -> tuple[str, ...]:
 class DeadLetters:
     """The dead queues of one broker. Every method is bounded by `WORK_SECONDS` and raises TimeoutError beyond."""
 
-    def __init__(self, connection: aiormq.Connection) -> None:
+    def __init__(self, connection: AbstractConnection) -> None:
         self._connection = connection
 
     async def count(self, queue: str) -> int:
         """How many letters are ready in a queue; none when it was never declared."""
-        async with asyncio.timeout(WORK_SECONDS), self._channel() as channel:
+        async with asyncio.timeout(WORK_SECONDS):
+            channel = self._connection.channel()
             try:
-                return (await channel.queue_declare(queue, passive=True)).message_count or 0
+                async with channel:
+                    found = await channel.declare_queue(queue, passive=True)
+                    return found.declaration_result.message_count or 0
             except ChannelNotFoundEntity:
                 return 0
 
     async def look(self, queue: str, limit: int = MAX_LOOKED_AT) -> list[DeadLetter]:
         """The letters at the front of a queue, oldest first; they stay there, in their order."""
         async with asyncio.timeout(WORK_SECONDS), self._taken(queue, limit) as taken:
-            return [message.letter for message in taken]
+            return [letter_of(queue, message) for message in taken]
 
     async def replay(self, queue: str, wanted: Callable[[DeadLetter], bool]) -> list[DeadLetter]:
         """Send letters back to the queue that they died in, and remove them; the others stay in their order.
@@ -105,100 +108,70 @@ class DeadLetters:
         async with (
             asyncio.timeout(WORK_SECONDS),
             self._taken(queue, MAX_LOOKED_AT) as taken,
-            self._channel(confirms=True) as publishing,
+            self._connection.channel(publisher_confirms=True, on_return_raises=True) as publishing,
         ):
-            publisher = Publisher(publishing, confirms=True)
             for message in taken:
-                if not wanted(message.letter):
+                letter = letter_of(queue, message)
+                if not wanted(letter):
                     continue
                 try:
-                    await publisher.publish(
-                        DEFAULT_EXCHANGE,
-                        queue.removesuffix(dead_queue("")),
-                        message.letter.body,
-                        _without_death(message.properties),
+                    await publishing.default_exchange.publish(
+                        _without_death(message), queue.removesuffix(dead_queue("")), mandatory=True
                     )
-                except DeliveryError as error:
+                except (DeliveryError, PublishError) as error:
                     raise ReplayRefused(type(error).__name__) from error
                 await message.ack()
-                replayed.append(message.letter)
+                replayed.append(letter)
         return replayed
 
     @asynccontextmanager
-    async def _taken(self, queue: str, limit: int) -> AsyncIterator[list[_Taken]]:
+    async def _taken(self, queue: str, limit: int) -> AsyncIterator[list[AbstractIncomingMessage]]:
         """Up to `limit` messages from the front; those not acked in the body are requeued together."""
-        taken: list[_Taken] = []
-        async with self._channel() as channel:
+        taken: list[AbstractIncomingMessage] = []
+        async with self._connection.channel(publisher_confirms=False) as channel:
             try:
-                await channel.queue_declare(queue, passive=True)
+                source = await channel.get_queue(queue, ensure=True)
             except ChannelNotFoundEntity:  # its service was never started
                 yield taken
                 return
             try:
-                while len(taken) < limit:
-                    message = await channel.basic_get(queue)
-                    if message.delivery_tag is None:  # the queue is empty
-                        break
-                    taken.append(_Taken(queue, message, message.delivery_tag))
+                while len(taken) < limit and (message := await source.get(fail=False)) is not None:
+                    taken.append(message)
                 yield taken
             finally:
-                left = [message for message in taken if not message.is_acked]
+                left = [message for message in taken if not message.processed]
                 if left:
-                    await channel.basic_nack(left[-1].tag, multiple=True, requeue=True)
-
-    @asynccontextmanager
-    async def _channel(self, *, confirms: bool = False) -> AsyncIterator[aiormq.Channel]:
-        channel = await self._connection.channel(publisher_confirms=confirms)
-        try:
-            yield cast(aiormq.Channel, channel)
-        finally:
-            await channel.close()
-
-
-class _Taken:
-    """One message that was taken from a dead queue."""
-
-    def __init__(self, queue: str, message: DeliveredMessage, tag: int) -> None:
-        self.letter = letter_of(queue, message.body, message.header.properties)
-        self.properties: Properties = message.header.properties
-        self.tag = tag
-        self.is_acked = False
-        self._channel = message.channel
-
-    async def ack(self) -> None:
-        await self._channel.basic_ack(self.tag)
-        self.is_acked = True
+                    await left[-1].nack(multiple=True, requeue=True)
 
 
 @asynccontextmanager
 async def open_dead_letters(amqp_url: str) -> AsyncIterator[DeadLetters]:
     """A connection for looking and replaying. Raises BROKER_ERRORS when the broker is not reached in time."""
-    connection = aiormq.Connection(
-        amqp_url, client_properties={"connection_name": "bankside-dead-letters"}
-    )
     async with asyncio.timeout(CONNECT_SECONDS):
-        await connection.connect()
+        connection = await aio_pika.connect(
+            amqp_url, client_properties={"connection_name": "bankside-dead-letters"}
+        )
     async with connection:
         yield DeadLetters(connection)
 
 
-def letter_of(queue: str, body: bytes, properties: Properties) -> DeadLetter:
+def letter_of(queue: str, message: AbstractIncomingMessage) -> DeadLetter:
     try:
-        envelope = decode_command(body)
+        envelope = decode_command(message.body)
     except NotAnEnvelope:
         envelope = None
-    death = _latest_death(properties.headers or {})
+    death = _latest_death(message.headers)
     died_at = death.get("time")
     reason = death.get("reason")
     return DeadLetter(
         queue,
-        properties.message_id or f"sha256-{hashlib.sha256(body).hexdigest()[:16]}",
+        message.message_id or f"sha256-{hashlib.sha256(message.body).hexdigest()[:16]}",
         envelope,
-        event_type=properties.message_type if envelope is None else None,
+        event_type=message.type if envelope is None else None,
         reason=str(reason) if reason is not None else None,
-        sent_at=properties.timestamp or _time_within(properties.message_id),
+        sent_at=message.timestamp or _time_within(message.message_id),
         died_at=died_at if isinstance(died_at, datetime) else None,
-        body=body,
+        body=message.body,
     )
 
 
@@ -217,20 +190,21 @@ def _time_within(message_id: str | None) -> datetime | None:
     return datetime.fromtimestamp((made.int >> 80) / 1000, UTC) if made.version == 7 else None
 
 
-def _without_death(properties: Properties) -> Properties:
-    """The properties as sent, without the broker's notes of the message's death: its deliveries are counted anew."""
+def _without_death(message: AbstractIncomingMessage) -> Message:
+    """The message as sent, without the broker's notes of its death: its deliveries are counted anew."""
     headers = {
         name: value
-        for name, value in (properties.headers or {}).items()
+        for name, value in message.headers.items()
         if not name.startswith(("x-death", "x-first-death", "x-last-death", "x-delivery-count"))
     }
-    return Properties(
+    return Message(
+        message.body,
         headers=headers,
-        content_type=properties.content_type,
-        delivery_mode=PERSISTENT,
-        correlation_id=properties.correlation_id,
-        reply_to=properties.reply_to,
-        message_id=properties.message_id,
-        timestamp=properties.timestamp,
-        message_type=properties.message_type,
+        content_type=message.content_type,
+        delivery_mode=DeliveryMode.PERSISTENT,
+        correlation_id=message.correlation_id,
+        reply_to=message.reply_to,
+        message_id=message.message_id,
+        timestamp=message.timestamp,
+        type=message.type,
     )

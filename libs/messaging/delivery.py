@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from aiormq import Channel
+from aio_pika.abc import AbstractChannel
 from aiormq.abc import DeliveredMessage
 
 from libs.messaging.broker_errors import session_loss_as_error
-from libs.messaging.publishing import Properties
+from libs.messaging.publishing import Properties, underlying
 
 
 class Delivery:
@@ -67,7 +67,7 @@ OnDelivery = Callable[[Delivery], Coroutine[Any, Any, None]]
 
 
 async def consume(
-    channel: Channel, queue: str, on_delivery: OnDelivery, *, no_ack: bool = False
+    channel: AbstractChannel, queue: str, on_delivery: OnDelivery, *, no_ack: bool = False
 ) -> str:
     """Consume a queue: `on_delivery` runs for each message, in a task of its own, started in the order of delivery.
 
@@ -77,7 +77,7 @@ async def consume(
     async def hand_over(message: DeliveredMessage) -> None:
         await on_delivery(Delivery(message))
 
-    consuming = await channel.basic_consume(queue, hand_over, no_ack=no_ack)
+    consuming = await (await underlying(channel)).basic_consume(queue, hand_over, no_ack=no_ack)
     if consuming.consumer_tag is None:
         raise ConnectionError("the broker gave its consumer no tag")
     return consuming.consumer_tag

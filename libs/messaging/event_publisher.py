@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from aiormq import PublishError
+from aio_pika.exceptions import PublishError
 
 from libs.contracts.events import Event
 from libs.messaging.broker import Session
@@ -23,10 +23,10 @@ class EventPublisher:
 
     async def attach(self, session: Session) -> None:
         # The queues are there before the first event is.
-        publisher = await session.publisher(confirms=True)
+        channel = await session.channel()
         for service in EVENT_CONSUMERS:
-            await declare_events(publisher.channel, service)
-        self._publisher = publisher
+            await declare_events(channel, service)
+        self._publisher = await session.publisher(confirms=True)
 
     def detach(self) -> None:
         self._publisher = None

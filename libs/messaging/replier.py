@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Iterator, Sequence
 
 import structlog
-from aiormq import ChannelInvalidStateError, PublishError
+from aio_pika.exceptions import ChannelInvalidStateError, PublishError
 from cachetools import LRUCache
 
 from libs.contracts.errors import InternalError

@@ -10,15 +10,15 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from typing import Protocol, cast
+from typing import Protocol
 
 import structlog
-from aiormq import Channel
+from aio_pika.abc import AbstractChannel
 
 from libs.messaging.connection import Connection
 from libs.messaging.deadlines import within
 from libs.messaging.metrics import CONSUMER_RESTARTS
-from libs.messaging.publishing import Publisher
+from libs.messaging.publishing import Publisher, underlying
 
 TEND_SECONDS = 1.0
 TENDS_PER_PROBE = 5
@@ -40,7 +40,7 @@ class Watched(Protocol):
         """Pause or resume consuming."""
         ...
 
-    async def is_stalled(self, channel: Channel) -> bool:
+    async def is_stalled(self, channel: AbstractChannel) -> bool:
         """Whether it made no progress for too long while messages waited."""
         ...
 
@@ -49,13 +49,14 @@ class Session:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._watched: list[Watched] = []
+        self._channels: list[AbstractChannel] = []
         loop = asyncio.get_running_loop()
         self._lost: asyncio.Future[str] = loop.create_future()
         self._answered_at = loop.time()
         self.is_dead = False
         """The broker did not answer: the connection is ended without a polite close."""
         self._log = structlog.get_logger("broker")
-        connection.closing.add_done_callback(lambda _: self.lose("connection closed"))
+        connection.close_callbacks.add(lambda *_: self.lose("connection closed"))
 
     def lose(self, reason: str) -> None:
         """End the session; the broker then builds another."""
@@ -65,19 +66,22 @@ class Session:
     async def until_lost(self) -> str:
         return await self._lost
 
-    async def channel(self) -> Channel:
-        """A channel to consume on; its loss, or that of a consumer on it, ends the session."""
+    async def channel(self) -> AbstractChannel:
+        """A channel to declare and consume on; its loss, or that of a consumer on it, ends the session."""
         return await self._channel(confirms=False)
 
     async def publisher(self, *, confirms: bool) -> Publisher:
         """A channel to publish on; its loss ends the session."""
-        return Publisher(await self._channel(confirms=confirms), confirms=confirms)
+        channel = await self._channel(confirms=confirms)
+        return Publisher(await underlying(channel), confirms=confirms)
 
-    async def _channel(self, *, confirms: bool) -> Channel:
-        # aiormq declares the interface that its channels implement, with less than they have.
-        channel = cast(Channel, await self._connection.channel(publisher_confirms=confirms))
-        channel.closing.add_done_callback(lambda _: self.lose("channel closed"))
-        channel.on_consumer_cancel_callbacks.add(lambda _: self.lose("consumer cancelled"))
+    async def _channel(self, *, confirms: bool) -> AbstractChannel:
+        opened = self._connection.channel(publisher_confirms=confirms, on_return_raises=confirms)
+        channel = await opened
+        channel.close_callbacks.add(lambda *_: self.lose("channel closed"))
+        cancelled = (await underlying(channel)).on_consumer_cancel_callbacks
+        cancelled.add(lambda _: self.lose("consumer cancelled"))
+        self._channels.append(channel)
         return channel
 
     def watch(self, consumer: Watched) -> None:
@@ -110,8 +114,8 @@ class Session:
             self._log.warning("watch_failed", error=repr(error))
             self.lose("the watch failed")
 
-    async def _probe(self, channel: Channel) -> None:
-        await within(ANSWER_SECONDS, channel.basic_qos(prefetch_count=1), name="probe")
+    async def _probe(self, channel: AbstractChannel) -> None:
+        await within(ANSWER_SECONDS, channel.set_qos(prefetch_count=1), name="probe")
         self._answered_at = asyncio.get_running_loop().time()
         for consumer in self._watched:
             stalled = await within(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from aiormq.abc import AbstractChannel
+from aio_pika import ExchangeType
+from aio_pika.abc import AbstractChannel
 
 from libs.contracts.table import operations_of
 
@@ -41,21 +42,21 @@ def dead_queue(queue: str) -> str:
 
 
 async def declare_exchanges(channel: AbstractChannel) -> None:
-    await channel.exchange_declare(COMMANDS, exchange_type="direct", durable=True)
-    await channel.exchange_declare(QUERIES, exchange_type="direct", durable=True)
-    await channel.exchange_declare(EVENTS, exchange_type="topic", durable=True)
-    await channel.exchange_declare(DEAD, exchange_type="direct", durable=True)
+    await channel.declare_exchange(COMMANDS, ExchangeType.DIRECT, durable=True)
+    await channel.declare_exchange(QUERIES, ExchangeType.DIRECT, durable=True)
+    await channel.declare_exchange(EVENTS, ExchangeType.TOPIC, durable=True)
+    await channel.declare_exchange(DEAD, ExchangeType.DIRECT, durable=True)
 
 
 async def declare_durable_queue(channel: AbstractChannel, name: str) -> None:
     """A quorum queue whose dead letters reach `<name>.dead`, at least once."""
-    await channel.queue_declare(
+    dead = await channel.declare_queue(
         dead_queue(name),
         durable=True,
         arguments={"x-queue-type": "quorum", "x-delivery-limit": NO_DELIVERY_LIMIT},
     )
-    await channel.queue_bind(dead_queue(name), DEAD, routing_key=dead_queue(name))
-    await channel.queue_declare(
+    await dead.bind(DEAD, routing_key=dead_queue(name))
+    await channel.declare_queue(
         name,
         durable=True,
         arguments={
@@ -76,7 +77,7 @@ async def declare_service(channel: AbstractChannel, service: str) -> None:
     if any(not operation.is_query for operation in operations):
         await declare_durable_queue(channel, commands_queue(service))
     if any(operation.is_query for operation in operations):
-        await channel.queue_declare(
+        await channel.declare_queue(
             queries_queue(service),
             durable=True,
             arguments={
@@ -86,17 +87,15 @@ async def declare_service(channel: AbstractChannel, service: str) -> None:
                 "x-overflow": "reject-publish",
             },
         )
+    queues = {True: queries_queue(service), False: commands_queue(service)}
     for operation in operations:
-        queue, exchange = (
-            (queries_queue(service), QUERIES)
-            if operation.is_query
-            else (commands_queue(service), COMMANDS)
-        )
-        await channel.queue_bind(queue, exchange, routing_key=operation.name)
+        queue = await channel.get_queue(queues[operation.is_query], ensure=False)
+        await queue.bind(QUERIES if operation.is_query else COMMANDS, routing_key=operation.name)
 
 
 async def declare_events(channel: AbstractChannel, service: str) -> None:
     """The queue of a service that takes every event."""
     await declare_exchanges(channel)
     await declare_durable_queue(channel, events_queue(service))
-    await channel.queue_bind(events_queue(service), EVENTS, routing_key="#")
+    queue = await channel.get_queue(events_queue(service), ensure=False)
+    await queue.bind(EVENTS, routing_key="#")

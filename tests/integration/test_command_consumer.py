@@ -87,7 +87,7 @@ async def consuming(url: str, inbox: Inbox) -> AsyncIterator[Broker]:
 async def a_channel(environment: Environment) -> AsyncIterator[AbstractChannel]:
     connection = await aio_pika.connect(environment.amqp_url)
     async with connection, connection.channel() as channel:
-        await declare_service(await channel.get_underlay_channel(), SERVICE)
+        await declare_service(channel, SERVICE)
         yield channel
 
 

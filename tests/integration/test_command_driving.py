@@ -268,7 +268,7 @@ async def processes(
     """Replicas as processes, not started yet."""
     connection = await aio_pika.connect(environment.amqp_url)
     async with connection, connection.channel() as channel:
-        await declare_service(await channel.get_underlay_channel(), "onboarding")
+        await declare_service(channel, "onboarding")
     ports = free_ports(count)
     made = [
         ServiceProcess(

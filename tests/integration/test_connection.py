@@ -84,7 +84,7 @@ async def test_the_end_of_a_connection_that_is_not_read_ends_every_wait_on_it(
                 for _ in range(MORE_THAN_AIORMQ_BUFFERS)
             ),
         ]
-        request = asyncio.create_task(channel.basic_qos(prefetch_count=1), name="request")
+        request = asyncio.create_task(channel.set_qos(prefetch_count=1), name="request")
         started = time.monotonic()
 
         await connection.end(politely=politely)
@@ -104,7 +104,7 @@ async def test_a_request_that_is_given_up_on_a_connection_that_is_not_read_ends_
         channel = await session.channel()
         wire.stall()
         filling = await full(publisher)
-        request = asyncio.create_task(channel.basic_qos(prefetch_count=1), name="request")
+        request = asyncio.create_task(channel.set_qos(prefetch_count=1), name="request")
         await asyncio.sleep(0)
         request.cancel()
 

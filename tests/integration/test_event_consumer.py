@@ -8,7 +8,7 @@ from functools import partial
 
 import aio_pika
 import pytest
-from aiormq import Channel
+from aio_pika.abc import AbstractChannel
 
 from libs.contracts.events import Event
 from libs.messaging import broker as broker_module
@@ -185,7 +185,7 @@ async def test_a_consumer_that_gets_nothing_although_events_wait_is_restarted_an
         seen.extend(event.event_id for event in events)
         return ()
 
-    async def consume_later(channel: Channel, queue: str, on_delivery: OnDelivery) -> str:
+    async def consume_later(channel: AbstractChannel, queue: str, on_delivery: OnDelivery) -> str:
         return next(tags, None) or await consume(channel, queue, on_delivery)
 
     monkeypatch.setattr(consumption, "consume", consume_later)

@@ -326,7 +326,7 @@ async def test_a_lost_caller_is_told_at_its_deadline_that_the_command_is_pending
 ) -> None:
     connection = await aio_pika.connect(fresh_environment.amqp_url)
     async with connection, connection.channel() as channel:
-        await declare_service(await channel.get_underlay_channel(), "onboarding")
+        await declare_service(channel, "onboarding")
     async with calling(fresh_environment) as caller:
         envelope = caller.envelope(
             UPDATE_PERSON,

@@ -71,7 +71,7 @@ async def subscribed(amqp_url: str) -> AsyncIterator[list[AbstractIncomingMessag
 
     connection = await aio_pika.connect(amqp_url)
     async with connection, connection.channel() as channel:
-        await declare_exchanges(await channel.get_underlay_channel())
+        await declare_exchanges(channel)
         queue = await channel.declare_queue(exclusive=True)
         await queue.bind(EVENTS, "#")
         await queue.consume(keep, no_ack=True)

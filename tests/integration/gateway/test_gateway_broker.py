@@ -68,7 +68,7 @@ async def declare(environment: Environment) -> None:
     """The queues of onboarding, as if it had been there once, and one that keeps every event."""
     connection = await aio_pika.connect(environment.amqp_url)
     async with connection, connection.channel() as channel:
-        await declare_service(await channel.get_underlay_channel(), "onboarding")
+        await declare_service(channel, "onboarding")
         kept = await channel.declare_queue(KEPT, durable=True)
         await kept.bind(EVENTS, "#")
 
@@ -217,7 +217,7 @@ async def test_a_reply_that_this_release_cannot_use_leaves_a_write_pending(
         connection.channel() as channel,
         running_gateway(fresh_environment, tmp_path) as desk,
     ):
-        await declare_service(await channel.get_underlay_channel(), "onboarding")
+        await declare_service(channel, "onboarding")
 
         async def reply(message: AbstractIncomingMessage) -> None:
             envelope = decode_command(message.body)

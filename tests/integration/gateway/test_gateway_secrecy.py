@@ -168,7 +168,7 @@ async def spying(desk: Desk, exchange: str, routing_key: str) -> AsyncIterator[l
     connection = await aio_pika.connect(desk.environment.amqp_url)
     async with connection:
         channel = await connection.channel()
-        await declare_service(await channel.get_underlay_channel(), routing_key.partition(".")[0])
+        await declare_service(channel, routing_key.partition(".")[0])
         queue = await channel.declare_queue(exclusive=True)
         await queue.bind(exchange, routing_key)
 

@@ -40,7 +40,7 @@ async def broker(empty_environment: Environment) -> AsyncIterator[str]:
     )
     connection = await aio_pika.connect(empty_environment.amqp_url)
     async with connection, connection.channel() as channel:
-        await declare_service(await channel.get_underlay_channel(), "onboarding")
+        await declare_service(channel, "onboarding")
         for body, message_id in ((encode(envelope), envelope.message_id), (b"\xff", "unreadable")):
             await channel.default_exchange.publish(Message(body, message_id=message_id), QUEUE)
         queue = await channel.get_queue(QUEUE)
@@ -86,7 +86,7 @@ async def test_an_event_is_listed_by_its_type_and_the_time_within_its_id(broker:
     event_id, queue_name = f"evt_{uuid7()}", events_queue("webhook_dispatcher")
     connection = await aio_pika.connect(broker)
     async with connection, connection.channel() as channel:
-        await declare_events(await channel.get_underlay_channel(), "webhook_dispatcher")
+        await declare_events(channel, "webhook_dispatcher")
         await channel.default_exchange.publish(
             Message(b"{}", message_id=event_id, type="person.updated"), queue_name
         )

@@ -8,7 +8,9 @@ import uuid
 from typing import Any, cast
 
 import pytest
-from aiormq import Channel, ChannelInvalidStateError, DeliveryError, spec
+from aio_pika.abc import AbstractChannel
+from aio_pika.exceptions import ChannelInvalidStateError, DeliveryError
+from aiormq import Channel, spec
 
 from libs.contracts.accounts import ListCustomerAccounts
 from libs.contracts.customers import UpdatePerson
@@ -20,7 +22,7 @@ from libs.messaging import caller as caller_module
 from libs.messaging.broker import Session
 from libs.messaging.broker_errors import session_loss_as_error
 from libs.messaging.caller import OUTSTANDING_QUERIES, Caller
-from libs.messaging.publishing import Publisher
+from libs.messaging.publishing import Publisher, underlying
 
 PRINCIPAL = Principal("tenant", "Tenant", Family.PARTNER, "sub_test")
 
@@ -40,11 +42,16 @@ class ScriptedChannel:
         self._error = error
         self.published: list[str] = []
 
-    async def exchange_declare(self, *_: object, **__: object) -> None:
+    name = "replies"
+
+    async def declare_exchange(self, *_: object, **__: object) -> None:
         pass
 
-    async def queue_declare(self, *_: object, **__: object) -> Any:
-        return spec.Queue.DeclareOk(queue="replies", message_count=0, consumer_count=0)
+    async def declare_queue(self, *_: object, **__: object) -> Any:
+        return self
+
+    async def get_underlay_channel(self) -> Channel:
+        return cast(Channel, self)
 
     async def basic_consume(self, *_: object, **__: object) -> Any:
         return spec.Basic.ConsumeOk(consumer_tag="replies")
@@ -58,13 +65,13 @@ class ScriptedChannel:
 
 class ScriptedSession:
     def __init__(self, channel: ScriptedChannel) -> None:
-        self._channel = cast(Channel, channel)
+        self._channel = cast(AbstractChannel, channel)
 
-    async def channel(self) -> Channel:
+    async def channel(self) -> AbstractChannel:
         return self._channel
 
     async def publisher(self, *, confirms: bool) -> Publisher:
-        return Publisher(self._channel, confirms=confirms)
+        return Publisher(await underlying(self._channel), confirms=confirms)
 
 
 async def caller_on(channel: ScriptedChannel) -> Caller:

@@ -56,8 +56,8 @@ async def letters(environment: Environment) -> AsyncIterator[DeadLetters]:
 async def queue(channel: AbstractChannel, letters: DeadLetters) -> AsyncIterator[str]:
     """A commands queue of which commands 0 to 3 and then something unreadable died."""
     name = f"{uuid.uuid4()}.commands"
-    await declare_exchanges(await channel.get_underlay_channel())
-    await declare_durable_queue(await channel.get_underlay_channel(), name)
+    await declare_exchanges(channel)
+    await declare_durable_queue(channel, name)
     for number in range(READABLE):
         envelope = an_envelope(f"command-{number}")
         await channel.default_exchange.publish(
