@@ -1,4 +1,4 @@
-"""Sparse updates: the merged whole is what has to be valid, and what changed is what providers are told."""
+"""Sparse updates: the merged whole is what has to be valid, and the changed fields are sent to providers."""
 
 from __future__ import annotations
 

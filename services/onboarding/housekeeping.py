@@ -1,4 +1,4 @@
-"""Deleting what is kept no longer."""
+"""Deleting saga steps past their retention."""
 
 from __future__ import annotations
 

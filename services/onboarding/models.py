@@ -1,6 +1,6 @@
 """What onboarding knows of a customer.
 
-Records hold what views, events and decisions need, and nothing sensitive. What providers are told, `CustomerDetails`,
+Records hold what views, events and decisions need, and nothing sensitive. What is sent to providers, `CustomerDetails`,
 is read and opened where a provider is to be called.
 """
 
@@ -154,7 +154,7 @@ class CustomerFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CustomerDetails:
-    """What providers are told of a customer: persons in the order of its file, the external account of its draft."""
+    """What is sent to providers of a customer: persons in the order of its file, the external account of its draft."""
 
     business: Business
     persons: tuple[PersonDetails, ...]

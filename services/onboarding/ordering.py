@@ -1,6 +1,7 @@
 """In which order commands are driven: those of one customer one at a time, as they were recorded.
 
-An onboarding has no key: its customer is nobody's to change before it is over, and whatever comes early waits for that.
+An onboarding has no ordering key. A command about its customer that arrives before the onboarding is over ends
+`outcome_pending` and is driven again.
 """
 
 from __future__ import annotations

@@ -66,7 +66,7 @@ def person_event(person: PersonRecord) -> views.PersonEventData:
 
 
 def external_account_event(account: ExternalAccountRecord) -> views.ExternalAccountEventData:
-    assert account.external_account_id is not None, "a draft is nobody's news"
+    assert account.external_account_id is not None, "a draft has no events"
     return views.ExternalAccountEventData(
         external_account_id=account.external_account_id,
         customer_id=str(account.customer_id),

@@ -48,7 +48,9 @@ class AddExternalBankAccountHandler:
                 operation=drive.operation,
             ),
         )
-        assert prepared.core_id is not None, "whoever has an external account is at core banking"
+        assert prepared.core_id is not None, (
+            "a customer with an external account is at core banking"
+        )
         try:
             linked = await saga.first_step(
                 "add_external_account",

@@ -60,7 +60,7 @@ class ApplyDecisionHandler:
                 saga = saga_of(drive, file.customer.saga_id, file.customer.customer_id)
                 await self._opening.open(saga, file)
             except OpeningRefused:
-                return Result()  # the customer is denied, which is all that can be said to nobody
+                return Result()  # the customer is denied; no caller waits for an answer
         return Result()
 
     async def _apply(
@@ -149,7 +149,7 @@ def _is_known(file: CustomerFile, verification: Verification) -> bool:
 
 
 def _is_newer(known: Verification | None, verification: Verification) -> bool:
-    """Of the same record and not known yet. A record that is not known to us is nobody's."""
+    """Of the same record and not known yet. A record that we do not know counts as not newer."""
     return (
         known is not None
         and known.identity_id == verification.identity_id

@@ -1,4 +1,4 @@
-"""What providers report later: decisions on identities become commands, news of accounts update their status."""
+"""What providers report later: decisions on identities become commands, reports of accounts update their status."""
 
 from __future__ import annotations
 
@@ -81,17 +81,17 @@ async def _enqueue(
 async def prepare_financial(entries: Sequence[AccountEntry]) -> Record:
     """The status of each account, known to be ours or not yet, and whose a reserve account is.
 
-    A customer's deposit account is opened by us; a reserve account by the bank, so that this is all we hear of it.
+    A customer's deposit account is opened by us, a reserve account by the bank, which reports it by its feed only.
     """
 
     async def record(connection: AsyncConnection) -> None:
-        news = [
+        reports = [
             entry for entry in entries if entry.type.startswith("account.") and entry.account_id
         ]
         tenants = await tenants_of(
-            connection, {c for entry in news if (c := parse_id(entry.customer_id)) is not None}
+            connection, {c for entry in reports if (c := parse_id(entry.customer_id)) is not None}
         )
-        for entry in news:
+        for entry in reports:
             status, number = entry.data.get("status"), entry.data.get("account_number")
             if isinstance(status, str):
                 await accounts.set_status(connection, entry.account_id, status)

@@ -93,8 +93,8 @@ class Opening:
             following="create_core_person.1",
         )
         self._add_customer(saga, opened, "close_core_business", business.core_id)
-        told = zip(file.persons, details.persons, strict=True)
-        for number, (person, person_details) in enumerate(told, start=1):
+        persons = zip(file.persons, details.persons, strict=True)
+        for number, (person, person_details) in enumerate(persons, start=1):
             is_last = number == len(file.persons)
             created = await saga.step(
                 f"create_core_person.{number}",

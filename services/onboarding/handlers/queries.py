@@ -34,7 +34,7 @@ room in the consumer, which has 256.
 
 
 class Queries:
-    """Deadlines are kept by whoever calls: every statement is bounded by the database's own."""
+    """The query consumer enforces deadlines; every statement has the database's own timeout."""
 
     def __init__(self, database: Database, store: Store) -> None:
         self._database = database

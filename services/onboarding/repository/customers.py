@@ -76,7 +76,7 @@ class Customers:
         self._vault = vault
 
     async def remove(self, connection: AsyncConnection, tenant: str, customer_id: UUID) -> None:
-        """Take an application back, with all that belongs to it: no provider has heard of it."""
+        """Take an application back, with all that belongs to it: no provider has received it."""
         for statement in _REMOVE:
             await connection.execute(statement, {"tenant": tenant, "customer_id": customer_id})
 

@@ -39,7 +39,7 @@ class Store:
         """A customer of this tenant with all that belongs to it.
 
         Args:
-            lock: the customer's row until the transaction ends; whoever changes any part of a customer holds it.
+            lock: the customer's row until the transaction ends; every change of a part of a customer holds this lock.
         """
         customer = await self.customers.find(connection, tenant, customer_id, lock=lock)
         if customer is None:

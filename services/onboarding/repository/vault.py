@@ -26,7 +26,7 @@ class Vault:
         return encode(seal_payload(shape, model.model_dump(), self._keyring, context)).decode()
 
     def open(self, model: type[ModelT], text: str, context: str) -> ModelT:
-        """The model as it was sealed, whatever the rules of input are by now."""
+        """The model as it was sealed. The present rules of input are not applied."""
         shape = SensitiveShape.of(model)
         return read_stored(model, open_payload(shape, decode(text), self._keyring, context))
 
