@@ -42,9 +42,14 @@ _FILES = """
             'account_number', a.account_number, 'account_group', a.account_group, 'status', a.status)
             ORDER BY a.account_id)::text
             FROM accounts a WHERE a.tenant = c.tenant AND a.customer_id = c.customer_id) AS accounts
-    FROM customers c WHERE c.customer_id = ANY($1::uuid[])
+    FROM (SELECT * FROM unnest($1::uuid[]) AS a (customer_id) LIMIT cardinality($1)) AS asked
+        JOIN customers c ON c.customer_id = asked.customer_id
     """
-"""By ids that were found within their tenant before."""
+"""By ids that were found within their tenant before.
+
+`LIMIT cardinality($1)`: PostgreSQL then makes one plan for all calls; it plans `= ANY($1)` anew for each, which costs
+more than reading.
+"""
 
 
 class _Person(msgspec.Struct):
