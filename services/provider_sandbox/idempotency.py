@@ -24,11 +24,14 @@ _CLAIM = """
     WHERE known.created_at <= clock_timestamp() - $5::interval
     RETURNING key
 """
+# `LIMIT cardinality($2)`: one plan for all calls, which finds each record by its key.
 _KEEP = """
     UPDATE idempotency_record r SET status = a.status, body = a.body
-    FROM unnest($2::text[], $3::integer[], $4::text[]) AS a (key, status, body)
-    WHERE r.api = $1 AND r.key = a.key AND r.key = ANY($2)
-"""
+    FROM (
+        SELECT * FROM unnest($2::text[], $3::integer[], $4::text[]) AS a (key, status, body) LIMIT cardinality($2)
+    ) AS a
+    WHERE r.api = $1 AND r.key = a.key
+    """
 _FORGET = "DELETE FROM idempotency_record WHERE api = $1 AND key = ANY($2)"
 _RECORDS = """
     SELECT key, operation, fingerprint, status, body FROM idempotency_record
