@@ -30,7 +30,7 @@ def environment(infrastructure: Infrastructure) -> Environment:
 
 @pytest.fixture
 def fresh_environment(infrastructure: Infrastructure) -> Iterator[Environment]:
-    """A migrated database and a virtual host for one test (0.5 s)."""
+    """A migrated database and a virtual host for one test, each made when the test asks for it."""
     environment = infrastructure.create()
     yield environment
     infrastructure.drop(environment)

@@ -157,19 +157,15 @@ class RabbitMQ:
             finally:
                 writer.close()
 
-    async def create_vhost(self, name: str) -> None:
-        """A new virtual host, open to our user. `name`: letters, digits, `_` and `-`."""
+    async def create_vhosts(self, *names: str) -> None:
+        """New virtual hosts, open to our user. A name has letters, digits, `_` and `-`."""
         everything = {"configure": ".*", "write": ".*", "read": ".*"}
         definitions = {
-            "vhosts": [{"name": name}],
-            "permissions": [{"user": self.user, "vhost": name, **everything}],
+            "vhosts": [{"name": name} for name in names],
+            "permissions": [{"user": self.user, "vhost": name, **everything} for name in names],
         }
-        # One call where `add_vhost` and `set_permissions` are two, of 0.3 s each.
+        # One call for all: each of `add_vhost` and `set_permissions` takes a second of processor time.
         await self._control("import_definitions", given=json.dumps(definitions))
-
-    async def delete_vhost(self, name: str) -> None:
-        """With all its queues; connections to it are closed."""
-        await self._control("delete_vhost", name)
 
     async def _control(self, *command: str, given: str = "") -> None:
         """Run `rabbitmqctl` with `given` as its input."""

@@ -54,7 +54,7 @@ class Servers:
     async def environment(self) -> Environment:
         """A migrated database and a virtual host that nobody else uses."""
         name = await self.database()
-        await self.rabbitmq.create_vhost(name)
+        await self.rabbitmq.create_vhosts(name)
         await asyncio.to_thread(self.postgres.create_schemas, name, self.secrets.schema_passwords())
         urls = environment_urls(self.postgres, self.secrets, name)
         await asyncio.to_thread(migrate, urls)

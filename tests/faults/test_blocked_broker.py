@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -36,7 +36,7 @@ async def blockable(fresh_environment: Environment, tmp_path: Path) -> AsyncIter
     """A load on a stack whose RabbitMQ is its own."""
     async with AsyncExitStack() as opened:
         rabbitmq = await opened.enter_async_context(own_rabbitmq(fresh_environment.secrets))
-        environment = replace(fresh_environment, amqp_url=rabbitmq.amqp_url)
+        environment = fresh_environment.with_urls(amqp_url=rabbitmq.amqp_url)
         events = RecordedEvents(rabbitmq.amqp_url)
         await events.begin()
         stack = await opened.enter_async_context(running_stack(environment, tmp_path, **waits()))

@@ -12,7 +12,7 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator, Collection
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -68,7 +68,7 @@ async def restorable(
     async with AsyncExitStack() as opened:
         postgres = await opened.enter_async_context(own_postgres(fresh_environment.secrets))
         bank = {"provider_sandbox": fresh_environment.database_urls["provider_sandbox"]}
-        environment = replace(fresh_environment, database_urls={**postgres.database_urls, **bank})
+        environment = fresh_environment.with_urls(database_urls={**postgres.database_urls, **bank})
         events = RecordedEvents(environment.amqp_url)
         await events.begin()
         settings = PATIENT if request.param else PATIENT | FORGETFUL

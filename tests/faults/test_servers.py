@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -40,8 +39,8 @@ async def mortal(
     """A stack on servers of its own, and how to kill them."""
     secrets = empty_environment.secrets
     async with own_postgres(secrets) as postgres, own_rabbitmq(secrets) as rabbitmq:
-        environment = replace(
-            empty_environment, database_urls=postgres.database_urls, amqp_url=rabbitmq.amqp_url
+        environment = empty_environment.with_urls(
+            database_urls=postgres.database_urls, amqp_url=rabbitmq.amqp_url
         )
         events = RecordedEvents(rabbitmq.amqp_url)
         await events.begin()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -46,8 +46,8 @@ async def mortal(empty_environment: Environment, tmp_path: Path) -> AsyncIterato
     async with AsyncExitStack() as opened:
         postgres = await opened.enter_async_context(own_postgres(secrets))
         rabbitmq = await opened.enter_async_context(own_rabbitmq(secrets))
-        environment = replace(
-            empty_environment, database_urls=postgres.database_urls, amqp_url=rabbitmq.amqp_url
+        environment = empty_environment.with_urls(
+            database_urls=postgres.database_urls, amqp_url=rabbitmq.amqp_url
         )
         stack = await opened.enter_async_context(running_stack(environment, tmp_path, NEEDED))
         session = await opened.enter_async_context(aiohttp.ClientSession())

@@ -8,7 +8,6 @@ import time
 import uuid
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from pathlib import Path
 
 import aio_pika
@@ -248,7 +247,7 @@ async def test_while_the_database_is_away_nothing_is_lost_and_consuming_goes_on_
 ) -> None:
     service = Service()
     async with own_postgres(fresh_environment.secrets) as postgres:
-        environment = replace(fresh_environment, database_urls=postgres.database_urls)
+        environment = fresh_environment.with_urls(database_urls=postgres.database_urls)
         async with replicas(environment, service) as caller:
             await caller.command(envelope_of(caller))
 

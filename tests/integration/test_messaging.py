@@ -205,12 +205,7 @@ async def test_both_ends_come_back_after_their_connections_were_cut(
     fresh_environment: Environment,
 ) -> None:
     async with wire_to(fresh_environment.amqp_url) as wire:
-        through = Environment(
-            fresh_environment.database,
-            fresh_environment.database_urls,
-            wire.url,
-            fresh_environment.secrets,
-        )
+        through = fresh_environment.with_urls(amqp_url=wire.url)
         async with ledger(through), calling(through) as caller:
             for _ in range(3):
                 await until(lambda: answered(caller))

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
+import itertools
 import json
 import os
 import shutil
@@ -19,8 +20,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 
@@ -33,17 +34,46 @@ from tests.support.ports import free_ports
 START_SECONDS = 90.0
 GRACE_SECONDS = 1.0
 TEMPLATE = "migrated"
+VHOSTS_AT_ONCE = 8
+"""Virtual hosts made by one call of `rabbitmqctl`, which takes a second of processor time."""
 
 
-@dataclass(frozen=True)
 class Environment:
-    """A database and a virtual host that nobody else uses."""
+    """A database and a virtual host that no other test uses. Each may be made when its URL is first asked for."""
 
-    database: str
-    database_urls: Mapping[str, str] = field(repr=False)
-    """By role; "postgres" is the superuser."""
-    amqp_url: str = field(repr=False)
-    secrets: Secrets = field(repr=False)
+    def __init__(
+        self,
+        database: str,
+        database_urls: Mapping[str, str] | Callable[[], Mapping[str, str]],
+        amqp_url: str | Callable[[], str],
+        secrets: Secrets,
+    ) -> None:
+        self.database = database
+        self.secrets = secrets
+        self._database_urls = database_urls
+        self._amqp_url = amqp_url
+
+    @cached_property
+    def database_urls(self) -> Mapping[str, str]:
+        """By role; "postgres" is the superuser."""
+        urls = self._database_urls
+        return urls() if callable(urls) else urls
+
+    @cached_property
+    def amqp_url(self) -> str:
+        url = self._amqp_url
+        return url() if callable(url) else url
+
+    def with_urls(
+        self, *, database_urls: Mapping[str, str] | None = None, amqp_url: str | None = None
+    ) -> Environment:
+        """The same, with other servers or by another way; what it takes from here is made when it is asked for."""
+        return Environment(
+            self.database,
+            database_urls or (lambda: self.database_urls),
+            amqp_url or (lambda: self.amqp_url),
+            self.secrets,
+        )
 
 
 def environment_urls(postgres: Postgres, secrets: Secrets, database: str) -> dict[str, str]:
@@ -111,6 +141,8 @@ class _Keeper:
         self._connections = 0
         self._changed = asyncio.Event()
         self._made = 0
+        self._vhosts: list[str] = []
+        self._vhost_numbers = itertools.count(1)
         self._migrated = False
 
     async def run(self, listener: socket.socket) -> None:
@@ -171,33 +203,37 @@ class _Keeper:
             await asyncio.shield(self._started)
             async with self._one_at_a_time:
                 match request["do"]:
-                    case "create":
-                        return await self._create(migrated=request["migrated"])
-                    case "drop":
+                    case "name":
+                        self._made += 1
+                        return {"name": f"test_{self._made}", "secrets": self._secrets.to_json()}
+                    case "make database":
+                        return await self._make_database(
+                            request["name"], migrated=request["migrated"]
+                        )
+                    case "make vhost":
+                        return {"amqp_url": self._rabbitmq.url(await self._next_vhost())}
+                    case "drop database":
                         await self._postgres.drop_database(request["name"])
-                        await self._rabbitmq.delete_vhost(request["name"])
                         return {}
                     case unknown:
                         raise ValueError(unknown)
         except Exception as error:  # the worker's test has to fail, not the keeper
             return {"error": f"{type(error).__name__}: {error}"}
 
-    async def _create(self, *, migrated: bool) -> dict[str, Any]:
+    async def _make_database(self, name: str, *, migrated: bool) -> dict[str, Any]:
         if migrated and not self._migrated:
             await self._create_database(TEMPLATE, None)
             await asyncio.to_thread(migrate, self._urls(TEMPLATE))
             self._migrated = True
-        self._made += 1
-        name = f"test_{self._made}"
-        async with asyncio.TaskGroup() as group:
-            group.create_task(self._create_database(name, TEMPLATE if migrated else None))
-            group.create_task(self._rabbitmq.create_vhost(name))
-        return {
-            "database": name,
-            "database_urls": self._urls(name),
-            "amqp_url": self._rabbitmq.url(name),
-            "secrets": self._secrets.to_json(),
-        }
+        await self._create_database(name, TEMPLATE if migrated else None)
+        return {"database_urls": self._urls(name)}
+
+    async def _next_vhost(self) -> str:
+        if not self._vhosts:
+            names = [f"test_{next(self._vhost_numbers)}" for _ in range(VHOSTS_AT_ONCE)]
+            await self._rabbitmq.create_vhosts(*names)
+            self._vhosts.extend(names)
+        return self._vhosts.pop()
 
     async def _create_database(self, name: str, template: str | None) -> None:
         await self._postgres.create_database(name, template)
@@ -236,11 +272,23 @@ class Infrastructure:
 
     def create(self, *, migrated: bool = True) -> Environment:
         """A new environment; `migrated`: with the tables of all services."""
-        answer = self._ask({"do": "create", "migrated": migrated})
-        return Environment(**(answer | {"secrets": Secrets(**answer["secrets"])}))
+        named = self._ask({"do": "name"})
+        name: str = named["name"]
+
+        def make_database() -> Mapping[str, str]:
+            made = self._ask({"do": "make database", "name": name, "migrated": migrated})
+            urls: Mapping[str, str] = made["database_urls"]
+            return urls
+
+        def make_vhost() -> str:
+            return str(self._ask({"do": "make vhost"})["amqp_url"])
+
+        return Environment(name, make_database, make_vhost, Secrets(**named["secrets"]))
 
     def drop(self, environment: Environment) -> None:
-        self._ask({"do": "drop", "name": environment.database})
+        """Drop its database, if it was made. A virtual host stays until the server ends: dropping it takes a second."""
+        if "database_urls" in vars(environment):
+            self._ask({"do": "drop database", "name": environment.database})
 
     def _ask(self, request: dict[str, Any]) -> dict[str, Any]:
         self._file.write(json.dumps(request).encode() + b"\n")

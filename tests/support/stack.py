@@ -151,7 +151,7 @@ class Stack:
             # What a killed process held is taken over sooner than the default 10 s, so that tests need not wait.
             "BANKSIDE_LEASE_SECONDS": "3",
             # Runs begin at once when a test requests one, and suspects are looked at again soon.
-            "BANKSIDE_RECONCILIATION_POLL_SECONDS": "0.1",
+            "BANKSIDE_RECONCILIATION_POLL_SECONDS": "0.25",
             "BANKSIDE_RECONCILIATION_GRACE_SECONDS": "0.5",
             **settings,
         }

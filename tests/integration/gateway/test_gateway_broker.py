@@ -7,7 +7,6 @@ import time
 import uuid
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from pathlib import Path
 
 import aio_pika
@@ -57,7 +56,7 @@ async def service(environment: Environment, drives: list[uuid.UUID]) -> AsyncIte
 async def wired_gateway(environment: Environment, folder: Path) -> AsyncIterator[tuple[Desk, Wire]]:
     """A gateway whose way to the broker the test can break."""
     async with wire_to(environment.amqp_url) as wire:
-        through_wire = replace(environment, amqp_url=wire.url)
+        through_wire = environment.with_urls(amqp_url=wire.url)
         async with running_gateway(
             through_wire, folder, BANKSIDE_GATEWAY_DEADLINE_SECONDS=str(DEADLINE_SECONDS)
         ) as desk:
@@ -121,7 +120,7 @@ async def test_a_command_whose_caller_was_told_504_by_its_gateway_is_not_forgott
         return Result()
 
     async with wire_to(fresh_environment.amqp_url) as wire:
-        through_wire = replace(fresh_environment, amqp_url=wire.url)
+        through_wire = fresh_environment.with_urls(amqp_url=wire.url)
         await declare(fresh_environment)
         # The gateway gives up long before the deadline: its session is lost.
         async with running_gateway(
@@ -259,7 +258,7 @@ async def test_a_killed_broker_loses_nothing_and_everybody_comes_back(
 
     database = open_database(fresh_environment.database_urls["onboarding"], "tests")
     async with own_rabbitmq(fresh_environment.secrets) as rabbitmq:
-        environment = replace(fresh_environment, amqp_url=rabbitmq.amqp_url)
+        environment = fresh_environment.with_urls(amqp_url=rabbitmq.amqp_url)
         await declare(environment)
         async with (
             running_gateway(

@@ -7,7 +7,6 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -61,7 +60,7 @@ async def test_a_request_does_not_pass_again_after_the_database_was_killed(
     empty_environment: Environment, tmp_path: Path
 ) -> None:
     async with own_postgres(empty_environment.secrets) as postgres:
-        environment = replace(empty_environment, database_urls=postgres.database_urls)
+        environment = empty_environment.with_urls(database_urls=postgres.database_urls)
         async with running_gateway(environment, tmp_path) as desk:
             key = await desk.key()
             now, ahead = headers_of(key), headers_of(key, timestamp=off_by(290))
@@ -102,7 +101,7 @@ async def test_while_the_database_is_away_a_request_is_503(
     empty_environment: Environment, tmp_path: Path
 ) -> None:
     async with own_postgres(empty_environment.secrets) as postgres:
-        environment = replace(empty_environment, database_urls=postgres.database_urls)
+        environment = empty_environment.with_urls(database_urls=postgres.database_urls)
         async with running_gateway(environment, tmp_path) as desk:
             key = await desk.key()
             await desk.send(headers_of(key), TARGET)
