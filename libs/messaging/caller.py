@@ -91,6 +91,7 @@ class Caller:
         for reply in self._queries:
             if not reply.done():
                 reply.set_exception(ConnectionError("the session ended"))
+                reply.exception()  # a query that was still being sent awaits it no more
 
     async def query(
         self,

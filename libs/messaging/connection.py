@@ -7,8 +7,9 @@ therefore bounds:
     At most `aiormq.Connection.FRAME_BUFFER_SIZE` = 10 frames wait for the socket. The sender of an eleventh waits for a
     place, which a dead connection never makes; `close` does not end that wait.
 
-Here it is 0, no limit: frames are bounded by their senders (`libs.messaging.publishing`, prefetch), whose waits for the
-socket `close` does end. `tests/integration/test_connection.py` fails when either no longer holds.
+Here it is 0, no limit. Frames are bounded by their senders (`libs.messaging.publishing`, prefetch), whose waits for the
+socket `close` does end, and those of senders that gave up by the session's probe, which ends a connection that is not
+read after 15 s. `tests/integration/test_connection.py` fails when either no longer holds.
 """
 
 from __future__ import annotations

@@ -22,6 +22,7 @@ from aio_pika.abc import AbstractConnection, AbstractIncomingMessage
 from aio_pika.exceptions import ChannelNotFoundEntity, DeliveryError, PublishError
 
 from libs.contracts.table import SERVICES, operations_of
+from libs.messaging.broker_errors import session_loss_as_error
 from libs.messaging.envelope import Envelope, NotAnEnvelope, decode_command
 from libs.messaging.topology import (
     EVENT_CONSUMERS,
@@ -146,13 +147,14 @@ class DeadLetters:
 
 @asynccontextmanager
 async def open_dead_letters(amqp_url: str) -> AsyncIterator[DeadLetters]:
-    """A connection for looking and replaying. Raises BROKER_ERRORS when the broker is not reached in time."""
+    """A connection for looking and replaying. Raises BROKER_ERRORS when the broker is not reached in time or lost."""
     async with asyncio.timeout(CONNECT_SECONDS):
         connection = await aio_pika.connect(
             amqp_url, client_properties={"connection_name": "bankside-dead-letters"}
         )
     async with connection:
-        yield DeadLetters(connection)
+        with session_loss_as_error():
+            yield DeadLetters(connection)
 
 
 def letter_of(queue: str, message: AbstractIncomingMessage) -> DeadLetter:

@@ -50,6 +50,7 @@ class Session:
         self._connection = connection
         self._watched: list[Watched] = []
         self._channels: list[AbstractChannel] = []
+        """aio-pika's channels, of which publishers use the one underneath: they live as long as the session."""
         loop = asyncio.get_running_loop()
         self._lost: asyncio.Future[str] = loop.create_future()
         self._answered_at = loop.time()

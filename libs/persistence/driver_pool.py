@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, nullcontext, suppress
 from typing import NamedTuple
 
@@ -32,24 +32,23 @@ class _Pooled(NamedTuple):
 class DriverPool:
     """At most `size` connections, opened at first use; the one used last is used next.
 
-    What it raises is asyncpg's, `TimeoutError` or `OSError`.
+    Raises what asyncpg raises, `TimeoutError` and `OSError`.
+
+    Args:
+        connect_seconds: a wait for a connection ends with an error.
     """
 
     def __init__(
         self,
-        url: str,
+        connect: Callable[[], Awaitable[asyncpg.Connection]],
         *,
         size: int,
         doubt: ConnectionDoubt,
         connect_seconds: float,
-        statement_seconds: float,
-        server_settings: Mapping[str, str],
     ) -> None:
-        self._url = url
+        self._open = connect
         self._doubt = doubt
         self._connect_seconds = connect_seconds
-        self._statement_seconds = statement_seconds
-        self._server_settings = dict(server_settings)
         self._places = asyncio.Semaphore(size)
         self._idle: list[_Pooled] = []
         self._closed = False
@@ -123,13 +122,7 @@ class DriverPool:
     async def _connect(self) -> _Pooled:
         if self._closed:
             raise asyncpg.InterfaceError("the database was closed")
-        driver = await asyncpg.connect(
-            self._url,
-            timeout=self._connect_seconds,
-            command_timeout=self._statement_seconds,
-            server_settings=self._server_settings,
-        )
-        return _Pooled(driver, time.monotonic())
+        return _Pooled(await self._open(), time.monotonic())
 
     def _release(self, pooled: _Pooled) -> None:
         self._places.release()

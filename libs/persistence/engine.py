@@ -17,6 +17,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import partial
 
 import asyncpg
 from sqlalchemy import event, text
@@ -39,7 +40,8 @@ EVENTS_RECORDED = "bankside.events_recorded"
 OPENED_AT = "bankside.opened_at"
 """Key in `AsyncConnection.info`: when the connection was opened (monotonic clock)."""
 
-_IS_READ_ONLY = text("SELECT current_setting('transaction_read_only') = 'on'")
+_READ_ONLY = "SELECT current_setting('transaction_read_only') = 'on'"
+_IS_READ_ONLY = text(_READ_ONLY)
 _SNAPSHOT = text("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
 
 
@@ -91,11 +93,13 @@ class Database:
         return self._drivers.transaction(begin)
 
     async def ping(self) -> None:
-        """Readiness: raises when no statement can be executed, or nothing can be written, as on a standby."""
+        """Readiness: raises when either pool executes no statement, or nothing can be written, as on a standby."""
         async with self._connected() as connection:
-            found = await connection.execute(_IS_READ_ONLY)
-            if found.scalar_one():
-                raise ConnectionError("the database is read-only")
+            is_read_only = (await connection.execute(_IS_READ_ONLY)).scalar_one()
+        async with self.driver() as driver:
+            is_read_only = is_read_only or await driver.fetchval(_READ_ONLY)
+        if is_read_only:
+            raise ConnectionError("the database is read-only")
 
     async def close(self) -> None:
         self._drivers.close()
@@ -116,9 +120,11 @@ class Database:
 
 
 def open_database(url: str, service: str, *, pool_size: int = 10) -> Database:
-    """A database that is connected to at first use. `url` is `postgresql://login:password@host:port/database`.
+    """A database that is connected to at first use.
 
     Args:
+        url: `postgresql://login:password@host:port/database`; `?ssl=require` and other arguments of `asyncpg.connect`
+            apply to both pools.
         pool_size: connections of each of the two pools at most; a wait for one ends after `CONNECT_SECONDS` with an
             error.
     """
@@ -130,17 +136,26 @@ def open_database(url: str, service: str, *, pool_size: int = 10) -> Database:
         "TimeZone": "UTC",
         **KEEPALIVE,
     }
+    connect_arguments = {
+        "timeout": CONNECT_SECONDS,
+        "command_timeout": STATEMENT_SECONDS,
+        "server_settings": server_settings,
+    }
+    parsed = make_url(url)
     doubt = ConnectionDoubt()
     drivers = DriverPool(
-        url,
+        partial(
+            asyncpg.connect,
+            **parsed.translate_connect_args(username="user"),
+            **parsed.query,
+            **connect_arguments,
+        ),
         size=pool_size,
         doubt=doubt,
         connect_seconds=CONNECT_SECONDS,
-        statement_seconds=STATEMENT_SECONDS,
-        server_settings=server_settings,
     )
     engine = create_async_engine(
-        make_url(url).set(drivername="postgresql+asyncpg"),
+        parsed.set(drivername="postgresql+asyncpg"),
         pool_size=pool_size,
         max_overflow=0,
         pool_timeout=CONNECT_SECONDS,
@@ -148,11 +163,7 @@ def open_database(url: str, service: str, *, pool_size: int = 10) -> Database:
         pool_use_lifo=True,
         pool_pre_ping=False,
         pool_recycle=RECYCLE_SECONDS,
-        connect_args={
-            "timeout": CONNECT_SECONDS,
-            "command_timeout": STATEMENT_SECONDS,
-            "server_settings": server_settings,
-        },
+        connect_args=connect_arguments,
     )
     return Database(engine, drivers, doubt)
 

@@ -108,7 +108,7 @@ _KNOWN = (
         table.c.forgotten,
     )
     .where(table.c.command_id == bindparam("id"))
-    .with_for_update(read=True)
+    .with_for_update()
 )
 _LOCK_ORDER = select(
     func.pg_advisory_xact_lock(func.hashtext("inbox"), func.hashtext(bindparam("key", type_=Text)))

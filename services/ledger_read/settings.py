@@ -19,7 +19,9 @@ class Settings(MessagingSettings):
     provider_timeout_seconds: float = Field(default=5.0, gt=0, le=60)
     provider_connections: int = Field(default=128, ge=1, le=1000)
     database_connections: int = Field(default=5, ge=3, le=200)
-    """One relays the outbox, one leads the feed, the others write and answer readiness."""
+    """At most, of each of two pools (`libs.persistence.engine`). Of asyncpg's, one renews the lease of the outbox relay and
+    one that of the feed.
+    """
     ownership_seconds: float = Field(default=5.0, gt=0, le=60)
     """How long onboarding is waited for before a read is answered 503."""
     remembered_owners: int = Field(default=100_000, ge=1, le=10_000_000)

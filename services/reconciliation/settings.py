@@ -22,7 +22,7 @@ class Settings(MessagingSettings):
     provider_connections: int = Field(default=4, ge=1, le=100)
     """A run asks for one page after another, and for a few chunks of ids at once."""
     database_connections: int = Field(default=5, ge=4, le=50)
-    """One holds the leadership, the others record, answer queries and readiness."""
+    """At most, of each of two pools (`libs.persistence.engine`). Of asyncpg's, one renews the leader's lease."""
     run_seconds: float = Field(default=3600, ge=1, le=7 * 86400)
     """A run begins when the last one that was complete ended so long ago."""
     run_limit_seconds: float = Field(default=6 * 3600, ge=10, le=7 * 86400)

@@ -26,7 +26,9 @@ class Settings(CommandSettings):
     model_config = settings_of("WEBHOOK_DISPATCHER")
 
     database_connections: int = Field(default=20, ge=CONNECTIONS + 5, le=200)
-    """The engine has its own among them, the others are for commands and queries."""
+    """At most, of each of two pools (`libs.persistence.engine`). The engine has its own among them, the others are for
+    commands and queries.
+    """
     shutdown_seconds: float = Field(default=35, gt=0, le=300)
     """Long enough for what is under way: commands first, then posts."""
     callback_allow: str = ""

@@ -248,6 +248,32 @@ async def test_a_pool_that_is_full_for_too_long_means_that_the_database_is_away(
 
 
 @pytest.mark.parametrize("database", [1], indirect=True)
+async def test_a_database_without_a_free_driver_connection_is_not_ready(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await database.ping()
+    monkeypatch.setattr(database._drivers, "_connect_seconds", 0.1)
+
+    async with database.driver():
+        with pytest.raises(TimeoutError):
+            await database.ping()
+
+
+async def test_arguments_of_the_connection_in_the_url_apply_to_both_pools(
+    environment: Environment,
+) -> None:
+    url = f"{environment.database_urls['onboarding']}?ssl=require"
+    without_tls_on_the_server = open_database(url, "test")
+    try:
+        for way in (Database.driver, Database.transaction):
+            with pytest.raises(ConnectionError, match="SSL"):
+                async with way(without_tls_on_the_server):
+                    pytest.fail("the body is not run")
+    finally:
+        await without_tls_on_the_server.close()
+
+
+@pytest.mark.parametrize("database", [1], indirect=True)
 async def test_the_two_pools_do_not_wait_for_each_other(database: Database) -> None:
     async with database.driver() as connection, database.transaction() as transaction:
         assert await connection.fetchval("SELECT 1") == 1
