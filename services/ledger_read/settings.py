@@ -19,8 +19,8 @@ class Settings(MessagingSettings):
     provider_timeout_seconds: float = Field(default=5.0, gt=0, le=60)
     provider_connections: int = Field(default=128, ge=1, le=1000)
     database_connections: int = Field(default=5, ge=3, le=200)
-    """At most, of each of two pools (`libs.persistence.engine`). Of asyncpg's, one renews the lease of the outbox relay and
-    one that of the feed.
+    """At most, of each of two pools (`libs.persistence.engine`). One of asyncpg's renews the lease of the outbox relay,
+    and one that of the feed.
     """
     ownership_seconds: float = Field(default=5.0, gt=0, le=60)
     """How long onboarding is waited for before a read is answered 503."""

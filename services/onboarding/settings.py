@@ -35,8 +35,8 @@ class Settings(CommandSettings):
     keep a refusal of a later send from counting.
     """
     database_connections: int = Field(default=20, ge=5, le=200)
-    """At most, of each of two pools (`libs.persistence.engine`). Of asyncpg's, one renews the lease of the outbox relay and
-    two those of the feeds.
+    """At most, of each of two pools (`libs.persistence.engine`). One of asyncpg's renews the lease of the outbox relay,
+    and two those of the feeds.
     """
     feed_poll_seconds: float = Field(default=0.25, gt=0, le=60)
     feed_page_size: int = Field(default=100, ge=1, le=500)

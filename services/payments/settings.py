@@ -28,8 +28,8 @@ class Settings(CommandSettings):
     the bank does not know the earlier send.
     """
     database_connections: int = Field(default=20, ge=5, le=200)
-    """At most, of each of two pools (`libs.persistence.engine`). Of asyncpg's, one renews the lease of the outbox relay and
-    one that of the feed.
+    """At most, of each of two pools (`libs.persistence.engine`). One of asyncpg's renews the lease of the outbox relay,
+    and one that of the feed.
     """
     ownership_seconds: float = Field(default=5.0, gt=0, le=60)
     """The longest wait for onboarding; then a wire is answered 503."""
