@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.benchmarks.bench import Run
 from tests.benchmarks.keys import (
     backlog,
+    deep_page,
     deliveries,
     deliveries_slow,
     events_page,
@@ -26,6 +27,7 @@ KEYS: dict[str, Run] = {
     "write_path": write_path.run,
     "onboarding_path": onboarding_path.run,
     "partner_list": partner_list.run,
+    "deep_page": deep_page.run,
     "deliveries": deliveries.run,
     "deliveries_slow": deliveries_slow.run,
     "backlog": backlog.run,

@@ -8,6 +8,8 @@ from typing import Any
 
 import aiohttp
 
+from tests.support.pace import pace
+
 TIMEOUT_SECONDS = 30.0
 
 ADDRESS = {"street_1": "1 Main St", "city": "Reno", "state": "NV", "zip_code": "89501"}
@@ -54,7 +56,7 @@ class Bank:
             method,
             self._url + path,
             headers=self.authorization if headers is None else headers,
-            timeout=aiohttp.ClientTimeout(TIMEOUT_SECONDS),
+            timeout=aiohttp.ClientTimeout(TIMEOUT_SECONDS * pace()),
             **options,
         ) as response:
             replayed = response.headers.get("Idempotent-Replayed") == "true"
