@@ -206,7 +206,11 @@ class OnboardCustomerHandler:
             return file
         async with saga.drive.transaction() as connection:
             file = await parts.locked_file(connection, name.tenant, name.customer_id)
-            following = states.following(file.customer.status, states.overall(file.verifications))
+            overall = states.overall(file.verifications)
+            if overall is CustomerStatus.APPROVED:
+                # A decision was applied since the commit of DECIDE: the customer is approved with its account.
+                return file
+            following = states.following(file.customer.status, overall)
             if following is None:
                 raise OutcomePending
             await parts.move(connection, file, following)

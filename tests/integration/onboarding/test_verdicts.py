@@ -20,6 +20,7 @@ from libs.contracts.principal import Principal
 from libs.contracts.reconciliation import HeldCustomer
 from libs.contracts.result import Result
 from libs.handling.commands import CommandHandler, NeedsOperator
+from libs.handling.group_commit import GroupCommit
 from libs.persistence import inbox
 from libs.persistence.engine import Database
 from libs.providers.outcomes import Absent, Unknown
@@ -28,6 +29,7 @@ from services.onboarding.app import command_handlers
 from services.onboarding.events import Events
 from services.onboarding.handlers import apply_decision
 from services.onboarding.handlers.parts import Parts
+from services.onboarding.repository.onboarding_commits import DECIDE
 from services.onboarding.repository.reconciliation import HeldCustomers
 from services.onboarding.repository.store import Store
 from tests.integration.onboarding import driving
@@ -127,6 +129,28 @@ async def test_an_application_waits_for_a_verdict_that_is_pending(
     assert isinstance(result.data, Model)
     assert result.data.model_dump()["status"] == Status.APPROVED
     assert handling.bank.calls["open_account"] == ["send"]
+
+
+@pytest.mark.parametrize("kind", ["business", "person"])
+async def test_an_approval_applied_while_the_onboarding_decides_opens_the_account(
+    handling: Handling, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    handling.bank.verdicts[kind] += [Status.PENDING]
+    commit = GroupCommit.commit
+
+    async def commit_then_approve(group_commit: GroupCommit, write: Any, item: Any) -> Any:
+        answer = await commit(group_commit, write, item)
+        if write is DECIDE:
+            await handling.decide(await handling.identity_of(kind), Status.APPROVED)
+        return answer
+
+    monkeypatch.setattr(GroupCommit, "commit", commit_then_approve)
+    result = await handling.drive(await handling.accept(ONBOARDING), application())
+
+    assert isinstance(result.data, Model)
+    assert result.data.model_dump()["status"] == Status.APPROVED
+    assert handling.bank.calls["open_account"] == ["send"]
+    assert (await handling.events()).count("customer.approved") == 1
 
 
 @pytest.mark.parametrize("kind", ["business", "person"])
