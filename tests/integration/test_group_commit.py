@@ -9,6 +9,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import asyncpg
+import pytest
 from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 
@@ -220,6 +221,42 @@ async def test_a_command_that_somebody_has_locked_is_waited_for_by_itself_alone(
     assert [type(outcome) for outcome in await ending] == [
         *(type(None), inbox.LeaseLost, type(None)),
     ]
+
+
+_RAISE = "DO $$ BEGIN RAISE EXCEPTION USING ERRCODE = current_setting('test.sqlstate'); END $$"
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        asyncpg.DeadlockDetectedError,
+        asyncpg.SerializationError,
+        asyncpg.LockNotAvailableError,
+        asyncpg.QueryCanceledError,
+    ],
+)
+async def test_writes_of_a_group_that_the_server_rolled_back_are_made_one_by_one(
+    database: Database, error: type[asyncpg.PostgresError]
+) -> None:
+    commands = await leased(database, 3)
+
+    async def together(
+        connection: asyncpg.Connection, items: Sequence[LeasedValue[bytes]]
+    ) -> Mapping[UUID, None]:
+        async with connection.transaction():
+            finished = await FINISHING.together(connection, items)
+            await connection.execute("SELECT set_config('test.sqlstate', $1, true)", error.sqlstate)
+            await connection.execute(_RAISE)
+        return finished
+
+    commit, write = GroupCommit(database), Write(FINISHING.name, together, FINISHING.alone)
+    outcomes = await asyncio.gather(
+        *(commit.commit(write, LeasedValue(command, b"reply")) for command in commands),
+        return_exceptions=True,
+    )
+
+    assert outcomes == [None] * 3
+    assert await replies(database) == {command.command_id: b"reply" for command in commands}
 
 
 async def test_a_database_that_is_away_is_told_to_all_of_a_group(

@@ -78,10 +78,16 @@ async def _enqueue(
     )
 
 
+def _account_id(entry: AccountEntry) -> str:
+    return entry.account_id
+
+
 async def prepare_financial(entries: Sequence[AccountEntry]) -> Record:
     """The status of each account, known to be ours or not yet, and whose a reserve account is.
 
     A customer's deposit account is opened by us, a reserve account by the bank, which reports it by its feed only.
+    Reports are applied in the order of their accounts, as the commit of openings is, so that the two do not deadlock;
+    those of one account keep the order of the feed.
     """
 
     async def record(connection: AsyncConnection) -> None:
@@ -91,7 +97,7 @@ async def prepare_financial(entries: Sequence[AccountEntry]) -> Record:
         tenants = await tenants_of(
             connection, {c for entry in reports if (c := parse_id(entry.customer_id)) is not None}
         )
-        for entry in reports:
+        for entry in sorted(reports, key=_account_id):
             status, number = entry.data.get("status"), entry.data.get("account_number")
             if isinstance(status, str):
                 await accounts.set_status(connection, entry.account_id, status)

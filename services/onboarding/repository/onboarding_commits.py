@@ -134,6 +134,7 @@ _LOCK = """
     SELECT FROM customers WHERE customer_id = ANY($1::uuid[]) ORDER BY customer_id FOR NO KEY UPDATE
     """
 
+# Accounts are inserted in the order of `feeds.prepare_financial`, whose transaction writes many of them too.
 _OPEN = """
     WITH asked AS (
         SELECT * FROM unnest($1::uuid[], $2::text[], $3::text[], $4::uuid[], $5::text[], $6::text[], $7::text[])
@@ -160,6 +161,7 @@ _OPEN = """
     ), account AS (
         INSERT INTO accounts (account_id, tenant, customer_id, account_number, account_group, status)
         SELECT account_id, tenant, customer_id, account_number, 'deposit', 'open' FROM customer
+        ORDER BY account_id COLLATE "C"
         ON CONFLICT (account_id) DO UPDATE SET tenant = excluded.tenant, customer_id = excluded.customer_id,
             account_number = excluded.account_number, account_group = excluded.account_group
             WHERE accounts.customer_id IS NULL
