@@ -1,8 +1,7 @@
 """The two writes of a send, as plain SQL over arrays, on asyncpg: its intent, before any call, and what the bank said.
 
 Each write is fenced by the lease of its command and made together with those of other sends (`group_commit`): the wire,
-its step of the history and its event, or nothing of the three. A single write is the same statement with arrays of one,
-in a transaction that has waited for the rows.
+its step of the history and its event, or nothing of the three.
 
 In both statements, `LIMIT cardinality($1)` keeps all rows of `asked`. It makes the planner expect few, so that each row
 is found by its key even by a plan that was made, and cached, while the tables were empty.
@@ -15,7 +14,7 @@ from uuid import UUID
 
 import asyncpg
 
-from libs.handling.group_commit import Write, fenced, fenced_write
+from libs.handling.group_commit import Write, fenced_write
 from libs.persistence import inbox
 from libs.persistence.engine import Database
 from libs.persistence.leased_writes import LeasedValue
@@ -80,8 +79,6 @@ _RECORD = """
     SELECT command_id FROM saved
     """
 
-_LOCK_WIRE = "SELECT FROM wires WHERE transaction_id = $1 FOR NO KEY UPDATE"
-
 
 async def _intend(
     connection: asyncpg.Connection, intents: Sequence[LeasedValue[WireRecord]]
@@ -133,19 +130,13 @@ async def _record(
 
 
 async def _record_alone(database: Database, record: LeasedValue[WireRecord]) -> WireRecord:
-    async def record_locked(
-        connection: asyncpg.Connection, records: Sequence[LeasedValue[WireRecord]]
-    ) -> Mapping[UUID, WireRecord]:
-        await connection.execute(_LOCK_WIRE, record.command_id)
-        return await _record(connection, records)
+    """One, which waits for the wire's row. A contradiction is stored for reconciliation in the same transaction.
 
-    saved = await fenced(database, record_locked, record)
-    return saved[record.command_id] if saved else await _standing(database, record)
-
-
-async def _standing(database: Database, record: LeasedValue[WireRecord]) -> WireRecord:
-    """The wire, which has moved on without the command. A contradiction is stored for reconciliation."""
+    By ordinary statements: the wire as it stands, with its history, decides whether there is a contradiction.
+    """
     async with inbox.fenced(database, record.command) as connection:
+        if await wires.save(connection, record.value):
+            return record.value
         standing = (await wires.lock(connection, [record.command_id]))[record.command_id]
         if standing.was_accepted != record.value.was_accepted:
             await contradictions.add(
