@@ -24,7 +24,7 @@ import asyncpg
 import structlog
 
 from libs.messaging.batching import Batcher
-from libs.persistence import inbox, leased_writes
+from libs.persistence import leased_writes
 from libs.persistence.availability import is_away
 from libs.persistence.engine import Database
 from libs.persistence.inbox_acceptance import NewCommand
@@ -79,29 +79,11 @@ def fenced_write(
     """
 
     async def alone(database: Database, item: LeasedValue[ValueT]) -> AnswerT:
-        return (await fenced(database, together, item))[item.command_id]
+        async with leased_writes.fenced(database, item.command) as connection:
+            answers = await together(connection, [item])
+        return answers[item.command_id]
 
     return Write(name, together, alone, records_events)
-
-
-async def fenced(
-    database: Database,
-    write: Callable[
-        [asyncpg.Connection, Sequence[LeasedValue[ValueT]]], Awaitable[Mapping[UUID, AnswerT]]
-    ],
-    item: LeasedValue[ValueT],
-) -> Mapping[UUID, AnswerT]:
-    """Run the statement of a group for one command, in a transaction that has waited for the command's row.
-
-    Raises:
-        LeaseLost: the lease has ended; nothing is written.
-    """
-    async with database.driver_transaction() as connection:
-        is_leased = await leased_writes.lock_leased(connection, item.command)
-        answers = await write(connection, [item]) if is_leased else {}
-    if not is_leased:
-        raise inbox.LeaseLost(str(item.command_id))
-    return answers
 
 
 class _LeftOut:

@@ -1,19 +1,21 @@
 """Writes of commands' drivers that are fenced by the leases: SQL constants over arrays, for asyncpg.
 
 A write of a group skips commands whose rows are locked; `libs.handling.group_commit` then writes each of those by the
-same statement, in a transaction that has waited for the lock (`lock_leased`).
+same statement, in a transaction that has waited for the lock (`fenced`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 from uuid import UUID
 
 import asyncpg
 
-from libs.persistence.inbox import Leased
+from libs.persistence.engine import Database
+from libs.persistence.inbox import Leased, LeaseLost
 
 ValueT = TypeVar("ValueT")
 
@@ -52,10 +54,19 @@ _LOCK_LEASED = """
     """
 
 
-async def lock_leased(connection: asyncpg.Connection, command: Leased) -> bool:
-    """Wait for the lock of the command's row, until the transaction ends. False when the lease has ended."""
-    locked = await connection.fetchval(_LOCK_LEASED, command.command_id, command.lease)
-    return locked is not None
+@asynccontextmanager
+async def fenced(database: Database, command: Leased) -> AsyncIterator[asyncpg.Connection]:
+    """As `inbox.fenced`, on a connection of asyncpg's.
+
+    Raises:
+        LeaseLost: after the transaction has ended, so that its connection stays in the pool.
+    """
+    async with database.driver_transaction() as connection:
+        locked = await connection.fetchval(_LOCK_LEASED, command.command_id, command.lease)
+        if locked is not None:
+            yield connection
+    if locked is None:
+        raise LeaseLost(str(command.command_id))
 
 
 async def finish(

@@ -15,6 +15,7 @@ import asyncpg
 from libs.contracts.customers import CustomerStatus
 from libs.contracts.events import Event
 from libs.handling.group_commit import Write
+from libs.persistence import leased_writes
 from libs.persistence.engine import Database
 from libs.persistence.leased_writes import LeasedValue
 from services.onboarding import events, states
@@ -25,7 +26,6 @@ from services.onboarding.repository.step_commits import (
     Advance,
     advance,
     commit_of,
-    fenced,
     in_transaction,
 )
 from services.onboarding.repository.steps import Begun
@@ -339,7 +339,7 @@ async def _record_application(database: Database, application: LeasedValue[Appli
     """
     name = application.value.advance.saga
     try:
-        async with fenced(database, application.command) as connection:
+        async with leased_writes.fenced(database, application.command) as connection:
             recorded = await _record_applications(connection, [application])
             known = {} if recorded else await customer_files.read(connection, [name.customer_id])
             is_ein_taken = await connection.fetchval(

@@ -6,8 +6,7 @@ command whose row is locked (SKIP LOCKED).
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 from uuid import UUID
@@ -15,9 +14,9 @@ from uuid import UUID
 import asyncpg
 
 from libs.contracts.exact_json import encode
-from libs.handling.group_commit import Write
+from libs.handling.group_commit import Write, fenced_write
+from libs.persistence import leased_writes
 from libs.persistence.engine import Database
-from libs.persistence.inbox import Leased, LeaseLost
 from libs.persistence.leased_writes import LeasedValue
 from services.onboarding.models import Verification
 from services.onboarding.repository import verifications
@@ -60,8 +59,6 @@ class Advance:
     business: Verification | None = None
     person: tuple[UUID, Verification] | None = None
 
-
-_FENCE = "SELECT FROM inbox WHERE command_id = $1 AND lease = $2 AND finished_at IS NULL FOR NO KEY UPDATE"
 
 # `LIMIT cardinality(…)` leaves the arrays whole; PostgreSQL then takes them for one row, and finds each row by its key.
 # Where the database may have gone back, the intent is as old as a send in the lost history may be.
@@ -179,15 +176,6 @@ Together = Callable[
 """See `group_commit.Write`."""
 
 
-@asynccontextmanager
-async def fenced(database: Database, command: Leased) -> AsyncIterator[asyncpg.Connection]:
-    """As `inbox.fenced`, on asyncpg's own connection."""
-    async with database.driver_transaction() as connection:
-        if await connection.fetchrow(_FENCE, command.command_id, command.lease) is None:
-            raise LeaseLost(str(command.command_id))
-        yield connection
-
-
 def in_transaction(together: Together[ItemT, AnswerT]) -> Together[ItemT, AnswerT]:
     async def write(
         connection: asyncpg.Connection, items: Sequence[LeasedValue[ItemT]]
@@ -204,7 +192,7 @@ def commit_of(
     """A write of several statements in one transaction; that of one command alone waits for the lock of its row."""
 
     async def alone(database: Database, item: LeasedValue[ItemT]) -> AnswerT:
-        async with fenced(database, item.command) as connection:
+        async with leased_writes.fenced(database, item.command) as connection:
             answers = await together(connection, [item])
         if records_events:
             database.events_recorded.set()
@@ -213,9 +201,4 @@ def commit_of(
     return Write(name, in_transaction(together), alone, records_events)
 
 
-async def _advance_alone(database: Database, held: LeasedValue[Advance]) -> Begun | None:
-    async with fenced(database, held.command) as connection:
-        return (await advance(connection, [held]))[held.command_id]
-
-
-ADVANCE = Write("advance", advance, _advance_alone)
+ADVANCE = fenced_write("advance", advance)
