@@ -78,6 +78,10 @@ class Opened:
     account_id: str
     account_number: str
 
+    @property
+    def customer_id(self) -> UUID:
+        return self.advance.saga.customer_id
+
 
 # An application is left out whose customer is there, or whose EIN or person another customer has. Rows are inserted in
 # the order of their keys, so that two groups wait for one another and never for each other.
@@ -128,10 +132,6 @@ _ANNOUNCE = """
         WHERE p.tenant = customer.tenant AND p.customer_id = customer.customer_id
     )
     SELECT customer_id FROM customer
-    """
-
-_LOCK = """
-    SELECT FROM customers WHERE customer_id = ANY($1::uuid[]) ORDER BY customer_id FOR NO KEY UPDATE
     """
 
 # Accounts are inserted in the order of `feeds.prepare_financial`, whose transaction writes many of them too.
@@ -246,7 +246,6 @@ async def _decide(
     ]
     led = await advance(connection, done)
     leading = [held for held in advances if held.command_id in led]
-    await connection.fetch(_LOCK, [held.value.saga.customer_id for held in leading])
     stored = await _stored(connection, leading, led)
     approved = [
         LeasedValue(held.command, Advance(saga=held.value.saga, intent=held.value.intent))

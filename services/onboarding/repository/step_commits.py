@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 from uuid import UUID
 
 import asyncpg
@@ -59,6 +59,17 @@ class Advance:
     business: Verification | None = None
     person: tuple[UUID, Verification] | None = None
 
+    @property
+    def customer_id(self) -> UUID:
+        return self.saga.customer_id
+
+
+_LOCK_FREE = """
+    SELECT customer_id FROM customers WHERE customer_id = ANY($1::uuid[])
+    ORDER BY customer_id FOR NO KEY UPDATE SKIP LOCKED
+    """
+
+_LOCK = "SELECT FROM customers WHERE customer_id = $1 FOR NO KEY UPDATE"
 
 # `LIMIT cardinality(…)` leaves the arrays whole; PostgreSQL then takes them for one row, and finds each row by its key.
 # Where the database may have gone back, the intent is as old as a send in the lost history may be.
@@ -168,7 +179,13 @@ def _begun(row: asyncpg.Record) -> Begun:
     return begun(None, None, lost, row["now"])
 
 
+class OfCustomer(Protocol):
+    @property
+    def customer_id(self) -> UUID: ...
+
+
 ItemT = TypeVar("ItemT")
+PartT = TypeVar("PartT", bound=OfCustomer)
 AnswerT = TypeVar("AnswerT")
 Together = Callable[
     [asyncpg.Connection, Sequence[LeasedValue[ItemT]]], Awaitable[Mapping[UUID, AnswerT]]
@@ -187,18 +204,29 @@ def in_transaction(together: Together[ItemT, AnswerT]) -> Together[ItemT, Answer
 
 
 def commit_of(
-    name: str, together: Together[ItemT, AnswerT], *, records_events: bool = False
-) -> Write[LeasedValue[ItemT], AnswerT]:
-    """A write of several statements in one transaction; that of one command alone waits for the lock of its row."""
+    name: str, together: Together[PartT, AnswerT], *, records_events: bool = False
+) -> Write[LeasedValue[PartT], AnswerT]:
+    """A write of several statements in one transaction, which has locked the customers.
 
-    async def alone(database: Database, item: LeasedValue[ItemT]) -> AnswerT:
+    A group leaves out those whose customers are locked; that of one command alone waits for the locks of its row and
+    of its customer.
+    """
+
+    async def of_free(
+        connection: asyncpg.Connection, items: Sequence[LeasedValue[PartT]]
+    ) -> Mapping[UUID, AnswerT]:
+        rows = await connection.fetch(_LOCK_FREE, [item.value.customer_id for item in items])
+        locked = {row["customer_id"] for row in rows}
+        free = [item for item in items if item.value.customer_id in locked]
+        return await together(connection, free) if free else {}
+
+    async def alone(database: Database, item: LeasedValue[PartT]) -> AnswerT:
         async with leased_writes.fenced(database, item.command) as connection:
+            await connection.execute(_LOCK, item.value.customer_id)
             answers = await together(connection, [item])
-        if records_events:
-            database.events_recorded.set()
         return answers[item.command_id]
 
-    return Write(name, in_transaction(together), alone, records_events)
+    return Write(name, in_transaction(of_free), alone, records_events)
 
 
 ADVANCE = fenced_write("advance", advance)
