@@ -149,6 +149,28 @@ async def test_a_wire_that_moved_on_amid_a_group_stays_as_it_is(bench: Bench) ->
     assert [await written(bench, send) for send in sends] == [(1, 2, 2), (1, 3, 3), (1, 2, 2)]
 
 
+async def test_an_acceptance_of_a_wire_recorded_as_rejected_is_stored_as_a_contradiction(
+    bench: Bench,
+) -> None:
+    send = await bench.wire(first_sent_seconds_ago=1)
+    wire = await bench.found(send)
+    async with bench.database.transaction() as connection:
+        rejected = states.advance(wire, WireState.REJECTED, at=datetime.now(UTC), reason="refused")
+        assert await wires.save(connection, rejected)
+
+    [standing] = await record(bench, [submitted(send, wire)])
+
+    assert standing.state is WireState.REJECTED
+    async with bench.database.transaction() as connection:
+        found = await connection.execute(
+            text("SELECT kind, ours, theirs FROM contradiction WHERE transaction_id = :id"),
+            {"id": str(send.command_id)},
+        )
+        assert [tuple(row) for row in found] == [
+            ("provider_contradicts_record", "rejected", "submitted")
+        ]
+
+
 async def test_a_locked_wire_delays_only_its_own_record(bench: Bench) -> None:
     sends = [await bench.wire(first_sent_seconds_ago=1) for _ in range(3)]
     versions = [submitted(send, await bench.found(send)) for send in sends]
