@@ -10,7 +10,8 @@ import pytest_asyncio
 from sqlalchemy import text
 
 from libs.persistence.engine import Database
-from services.onboarding.models import CustomerRecord
+from services.onboarding.handlers.feeds import prepare_financial
+from services.onboarding.models import AccountEntry, CustomerRecord
 from services.onboarding.ports import OpenedAccount
 from services.onboarding.repository import accounts
 from tests.integration.onboarding.desk import eventually, partner
@@ -99,3 +100,35 @@ async def test_an_owner_while_news_is_being_recorded_waits_for_that(shelf: Datab
     await owning
 
     assert await status_of(shelf, customer) == ["closed"]
+
+
+async def test_reports_are_applied_in_the_order_of_their_accounts(shelf: Database) -> None:
+    lower, higher = sorted(new_account().account_id for _ in range(2))
+    record = await prepare_financial(
+        [
+            AccountEntry(1, "account.status_changed", higher, data={"status": "frozen"}),
+            AccountEntry(2, "account.status_changed", lower, data={"status": "open"}),
+            AccountEntry(3, "account.status_changed", lower, data={"status": "closed"}),
+        ]
+    )
+
+    async def report() -> None:
+        async with shelf.transaction() as connection:
+            await record(connection)
+
+    async with shelf.transaction() as connection:
+        await accounts.set_status(connection, lower, "open")
+        reporting = asyncio.create_task(report())
+        await eventually(lambda: somebody_waits_for_a_lock(shelf))
+        # Were the higher one reported already, the two transactions would deadlock.
+        await accounts.set_status(connection, higher, "open")
+    await reporting
+
+    async with shelf.transaction() as connection:
+        found = await connection.execute(
+            text(
+                "SELECT status FROM accounts WHERE account_id IN (:lower, :higher) ORDER BY account_id"
+            ),
+            {"lower": lower, "higher": higher},
+        )
+        assert list(found.scalars()) == ["closed", "frozen"]
