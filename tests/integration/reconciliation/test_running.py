@@ -398,7 +398,9 @@ async def test_a_comparison_that_fails_keeps_no_other_from_its_end_and_the_run_f
 
     assert [one.subject for one in found] == ["b"]
     assert meanwhile.outcome is None
-    assert broken.scanned == [None, None]
+    # It begins anew at each retry, of which a slow machine makes more before the other comparison has ended.
+    assert len(broken.scanned) >= 2
+    assert set(broken.scanned) == {None}
 
 
 async def test_requests_before_a_run_begins_are_one_run_and_later_ones_another(
