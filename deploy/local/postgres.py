@@ -190,7 +190,7 @@ class Postgres:
         )
 
     async def create_database(self, name: str, template: str | None = None) -> None:
-        """Unless it exists; as a copy of `template`, which nobody may be connected to."""
+        """Unless it exists; as a copy of `template`, to which no session may be connected."""
         connection = await self.connect(SUPERUSER)
         try:
             copied = f' TEMPLATE "{template}"' if template else ""
@@ -201,7 +201,7 @@ class Postgres:
             await connection.close(timeout=PROBE_SECONDS)
 
     async def drop_database(self, name: str) -> None:
-        """With whoever is still connected to it."""
+        """Sessions that are connected to it are ended."""
         connection = await self.connect(SUPERUSER)
         try:
             await connection.execute(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')

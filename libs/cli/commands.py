@@ -246,7 +246,7 @@ def _still_open(command: OpenCommand | None, command_id: UUID) -> OpenCommand:
 def _agreed(service: str, command: OpenCommand) -> bool:
     require_terminal()
     _show(service, command)
-    return agrees("End it for good, whatever it has done?")
+    return agrees("End it for good, though it may have had its effect?")
 
 
 def _show(service: str, command: OpenCommand) -> None:

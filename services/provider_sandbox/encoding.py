@@ -67,7 +67,7 @@ def encode(value: object) -> bytes:
 
 
 def canonical(value: object) -> bytes:
-    """The same bytes for the same value, in whatever order its keys came."""
+    """The same bytes for the same value, in any order of its keys."""
     return _canonical.encode(value)
 
 
