@@ -19,6 +19,7 @@ from deploy.local.ports import LOOPBACK
 from libs.runtime.processes import ProcessIdentity, end_processes
 from libs.runtime.supervision_state import SupervisorStatus
 from tests.support.own_servers import until_settled
+from tests.support.pace import pace
 from tests.support.people import application
 from tests.support.ports import free_ports
 
@@ -72,7 +73,7 @@ class LocalStack:
         return {"supervisor": status.process, **children}
 
     def until_ready(self, timeout_seconds: float = 60) -> None:
-        deadline = time.monotonic() + timeout_seconds
+        deadline = time.monotonic() + timeout_seconds * pace()
         while (done := self.run("status")).returncode != 0:
             assert time.monotonic() < deadline, done.stdout
             time.sleep(0.1)
