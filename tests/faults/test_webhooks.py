@@ -88,8 +88,8 @@ async def test_a_kill_anywhere_loses_nothing_and_costs_at_most_one_more_attempt(
         for number, point in enumerate(RECORDING):
             await dies_at(live, point, bus, *others[len(SENDING) :] if not number else [])
         heard.append(1)
-        await live.stack.restart(SERVICE)
         leased = await tables.leases_end()
+        await live.stack.restart(SERVICE)
         await is_over(mine, events)
 
         assert leased == 4, "held, claimed, posted, finishing"

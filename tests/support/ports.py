@@ -10,13 +10,14 @@ import itertools
 import os
 import random
 
-from deploy.local.ports import is_free, lasting_ports
+from deploy.local.ports import drawn_ports, is_free, lasting_ports
 
 _SHARES = 16
 """Test processes at most; one more shares with the first."""
 
 _worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
-_own = lasting_ports()[_worker % _SHARES :: _SHARES]
+# The local stack that a test starts draws its own.
+_own = range(lasting_ports().start, drawn_ports().start)[_worker % _SHARES :: _SHARES]
 _in_turn = itertools.cycle(random.SystemRandom().sample(_own, len(_own)))
 
 
