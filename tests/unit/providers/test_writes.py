@@ -207,7 +207,7 @@ async def test_a_timeout_is_not_the_providers_fault_when_our_event_loop_was_late
 
     sending = asyncio.create_task(send(client))
     await eventually("the request arrives", arrived)
-    time.sleep(1)  # noqa: ASYNC251 - the loop is to be late
+    time.sleep(1)  # noqa: ASYNC251 - blocks the event loop for longer than the request may take
     outcome = await sending
 
     assert outcome == Unknown("timed_out")
