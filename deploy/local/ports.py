@@ -41,7 +41,7 @@ def drawn_ports() -> range:
 def free_ports(count: int) -> list[int]:
     """Different ports that are free now, and that no outgoing connection can be given in the meantime."""
     ports = drawn_ports()
-    candidates = random.SystemRandom().sample(ports, 1000)
+    candidates = random.SystemRandom().sample(ports, min(1000, len(ports)))
     found = [port for port in candidates[: 50 * count] if is_free(port)][:count]
     if len(found) < count:
         raise OSError(f"no {count} free TCP ports between {ports[0]} and {ports[-1]}")
