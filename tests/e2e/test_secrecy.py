@@ -18,7 +18,7 @@ import aio_pika
 import pytest_asyncio
 
 from tests.support.infrastructure import Environment
-from tests.support.live import ACCOUNTS, CUSTOMERS, SHORT_WAITS, Deployment, Live, hands_on
+from tests.support.live import ACCOUNTS, CUSTOMERS, Deployment, Live, hands_on, short_waits
 from tests.support.people import DENIED, application, bank_account, business, new_key, person
 from tests.support.recorded_events import RecordedEvents
 from tests.support.stack import running_stack
@@ -101,7 +101,7 @@ async def overheard(
     """A stack that logs all it can, with a listener on the wire to the broker."""
     events = RecordedEvents(fresh_environment.amqp_url)
     await events.begin()
-    settings = SHORT_WAITS | {
+    settings = short_waits() | {
         "BANKSIDE_LOG_LEVEL": "DEBUG",
         "BANKSIDE_AMQP_URL": tap.amqp_url,
     }

@@ -120,8 +120,7 @@ class Load:
         self.sender = sender
         self.subscriber = subscriber
         self.commands: list[Command] = []
-        deadline = float(live.stack.env["BANKSIDE_GATEWAY_DEADLINE_SECONDS"])
-        self._answer_seconds = deadline + MARGIN_SECONDS * pace()
+        self._answer_seconds = live.deadline_seconds + MARGIN_SECONDS * pace()
         self._customer_ids = customer_ids
         self._delivered: list[Any] = []
         self._numbers = itertools.count(1)

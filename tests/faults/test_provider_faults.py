@@ -24,9 +24,9 @@ ONBOARDING = [
 DECIDED = {"200", "outcome_pending", "unavailable"}
 
 
-def more_of(kind: str) -> dict[str, Any]:
-    """Latency beyond what the services wait for a provider (1 s)."""
-    return {"milliseconds": 1300} if kind == "latency" else {}
+def more_of(live: Live, kind: str, times: float = 1.3) -> dict[str, Any]:
+    """Of a latency: so many times what the services wait for a provider."""
+    return live.beyond_timeout(times) if kind == "latency" else {}
 
 
 def assert_decided(answer: Answer) -> None:
@@ -40,7 +40,7 @@ async def test_an_onboarding_passes_a_provider_that_fails_for_a_while(
     live: Live, api: str, operation: str, kind: str, idempotency_key: str
 ) -> None:
     body = application()
-    await live.bank.fault(api, operation, kind, times=2, **more_of(kind))
+    await live.bank.fault(api, operation, kind, times=2, **more_of(live, kind))
 
     answer = await live.partner.post(CUSTOMERS, body, idempotency_key)
     await live.bank.heal()
@@ -70,7 +70,7 @@ async def test_a_provider_that_is_down_keeps_nobody_waiting_and_loses_nothing(
     live: Live, api: str, kind: str
 ) -> None:
     bodies = {new_key(): application() for _ in range(3)}
-    await live.bank.fault(api, "*", kind, **({"milliseconds": 2500} if kind == "latency" else {}))
+    await live.bank.fault(api, "*", kind, **more_of(live, kind, 2.5))
 
     answers = await asyncio.gather(
         *(live.partner.post(CUSTOMERS, body, key) for key, body in bodies.items())
@@ -119,7 +119,7 @@ async def test_undoing_passes_a_provider_that_fails_too(
         ("core", "close_external_account"),
         ("identity", "cancel_customer"),
     ):
-        await live.bank.fault(api, operation, kind, times=1, **more_of(kind))
+        await live.bank.fault(api, operation, kind, times=1, **more_of(live, kind))
 
     answer = await live.partner.post(CUSTOMERS, body, idempotency_key)
     await live.bank.heal()
@@ -173,7 +173,7 @@ async def test_an_update_passes_a_provider_that_fails_for_a_while(
 ) -> None:
     data = await live.onboarded()
     customer_id, person_id = data["business"]["customer_id"], data["persons"][0]["customer_id"]
-    await live.bank.fault(api, "update_customer", kind, times=2, **more_of(kind))
+    await live.bank.fault(api, "update_customer", kind, times=2, **more_of(live, kind))
     calls = [
         (f"{CUSTOMERS}/business/{customer_id}", {"business": {"dba": "After"}}, new_key()),
         (f"{CUSTOMERS}/person/{person_id}", {"last_name": "After"}, new_key()),
@@ -248,7 +248,7 @@ async def test_adding_an_external_account_passes_or_leaves_nothing(live: Live, k
     old = data["external_bank_account"]["external_bank_account_id"]
     target = f"{CUSTOMERS}/external_bank_account/{old}"
     body, key = {"external_bank_account": bank_account()}, new_key()
-    await live.bank.fault("core", "create_external_account", kind, times=2, **more_of(kind))
+    await live.bank.fault("core", "create_external_account", kind, times=2, **more_of(live, kind))
 
     answer = await live.partner.post(target, body, key)
     await live.bank.heal()
@@ -279,9 +279,7 @@ async def test_adding_an_external_account_passes_or_leaves_nothing(live: Live, k
 async def test_a_read_of_a_provider_that_fails_is_told_as_such(live: Live, kind: str) -> None:
     account_id = (await live.onboarded())["business"]["account_id"]
     target = f"/partner/reseller/accounts/balance/{account_id}"
-    await live.bank.fault(
-        "financial", "get_balance", kind, **({"milliseconds": 2500} if kind == "latency" else {})
-    )
+    await live.bank.fault("financial", "get_balance", kind, **more_of(live, kind, 2.5))
 
     failed = await live.partner.get(target)
     await live.bank.heal()

@@ -20,7 +20,7 @@ import pytest_asyncio
 from tests.faults.test_crashes import KILLED, TAKEN_OVER_SECONDS
 from tests.support.api import Answer
 from tests.support.infrastructure import Environment, Infrastructure
-from tests.support.live import CUSTOMERS, SHORT_WAITS, Deployment, Live, hands_on
+from tests.support.live import CUSTOMERS, Deployment, Live, hands_on, short_waits
 from tests.support.people import application, bank_account, new_key
 from tests.support.recorded_events import RecordedEvents
 from tests.support.stack import running_stack
@@ -36,7 +36,7 @@ KNOWN_TO_FORGET = {"BANKSIDE_ONBOARDING_CORE_KEY_HOURS": "0.0006"}
 FINAL_SECONDS = 60.0
 
 SETTINGS = {
-    **SHORT_WAITS,
+    "BANKSIDE_PROVIDER_TIMEOUT_SECONDS": "1",
     "BANKSIDE_ONBOARDING_PROVIDER_TRANSIT_SECONDS": str(TRANSIT_SECONDS),
 }
 
@@ -48,7 +48,7 @@ async def deployment(infrastructure: Infrastructure) -> AsyncIterator[Deployment
     events = RecordedEvents(environment.amqp_url)
     await events.begin()
     with tempfile.TemporaryDirectory(prefix="bankside-test-") as folder:
-        async with running_stack(environment, Path(folder), **SETTINGS) as stack:
+        async with running_stack(environment, Path(folder), **short_waits() | SETTINGS) as stack:
             yield Deployment(stack, events)
     infrastructure.drop(environment)
 

@@ -15,8 +15,9 @@ import pytest_asyncio
 
 from tests.support.api import Answer, signed_headers
 from tests.support.infrastructure import Environment
-from tests.support.live import ACCOUNTS, CUSTOMERS, SHORT_WAITS, Deployment, Live, hands_on
+from tests.support.live import ACCOUNTS, CUSTOMERS, Deployment, Live, hands_on, short_waits
 from tests.support.own_servers import own_postgres, own_rabbitmq
+from tests.support.pace import pace
 from tests.support.people import application, new_key
 from tests.support.reconciling import assert_reconciled
 from tests.support.recorded_events import RecordedEvents
@@ -45,7 +46,7 @@ async def mortal(
         events = RecordedEvents(rabbitmq.amqp_url)
         await events.begin()
         async with (
-            running_stack(environment, tmp_path, **SHORT_WAITS) as stack,
+            running_stack(environment, tmp_path, **short_waits()) as stack,
             hands_on(Deployment(stack, events)) as live,
         ):
             await rabbitmq.settled()
@@ -65,9 +66,7 @@ async def test_broker_and_database_die_in_the_middle_of_onboardings(
         told = await told_while(live, sent, kills[name])
         for answer, seconds in told:
             assert answer.status in {200, 503, 504}, f"{name}: {answer.status} {answer.body}"
-            assert (
-                seconds < float(SHORT_WAITS["BANKSIDE_GATEWAY_DEADLINE_SECONDS"]) + MARGIN_SECONDS
-            )
+            assert seconds < live.deadline_seconds + MARGIN_SECONDS * pace()
         await eventually(f"{name} is back", lambda: works(live), BACK_SECONDS)
         everything.append(sent)
 

@@ -17,6 +17,7 @@ import pytest_asyncio
 from tests.support.api import Answer, Api, Interface, Key, fetch_interface
 from tests.support.bank import Bank
 from tests.support.infrastructure import Environment, Infrastructure
+from tests.support.pace import pace
 from tests.support.people import application, new_key
 from tests.support.recorded_events import RecordedEvents
 from tests.support.stack import Stack, running_stack
@@ -34,8 +35,17 @@ ONBOARDED = Counter(
     }
 )
 """The events of an onboarding of two persons that is approved at once."""
-SHORT_WAITS = {"BANKSIDE_GATEWAY_DEADLINE_SECONDS": "6", "BANKSIDE_PROVIDER_TIMEOUT_SECONDS": "1"}
-"""A caller is told `outcome_pending` after 3 s rather than 22."""
+SLOWEST_WAITS = 3.0
+"""Beyond that pace, the waits for a provider come near the product's defaults."""
+
+
+def short_waits() -> dict[str, str]:
+    """Settings with which a caller is told `outcome_pending` after 3 s rather than 22, on a quiet machine."""
+    slower = min(pace(), SLOWEST_WAITS)
+    return {
+        "BANKSIDE_GATEWAY_DEADLINE_SECONDS": str(6 * slower),
+        "BANKSIDE_PROVIDER_TIMEOUT_SECONDS": str(1 * slower),
+    }
 
 
 @dataclass
@@ -87,6 +97,16 @@ class Live:
     @property
     def events(self) -> RecordedEvents:
         return self.deployment.events
+
+    @property
+    def deadline_seconds(self) -> float:
+        """The gateway's: within it, every caller is answered."""
+        return float(self.stack.env["BANKSIDE_GATEWAY_DEADLINE_SECONDS"])
+
+    def beyond_timeout(self, factor: float = 1.3) -> dict[str, int]:
+        """The latency of a provider for which services wait no longer: so many times their timeout."""
+        timeout_seconds = float(self.stack.env["BANKSIDE_PROVIDER_TIMEOUT_SECONDS"])
+        return {"milliseconds": int(1000 * factor * timeout_seconds)}
 
     def api(self, key: Key | None) -> Api:
         logs = self.deployment.logs
@@ -209,7 +229,7 @@ async def deployment(own_environment: Environment) -> AsyncIterator[Deployment]:
     events = RecordedEvents(own_environment.amqp_url)
     await events.begin()
     with tempfile.TemporaryDirectory(prefix="bankside-test-") as folder:
-        async with running_stack(own_environment, Path(folder), **SHORT_WAITS) as stack:
+        async with running_stack(own_environment, Path(folder), **short_waits()) as stack:
             yield Deployment(stack, events)
 
 

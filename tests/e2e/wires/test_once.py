@@ -38,7 +38,9 @@ async def test_a_504_names_the_wire_and_replays_as_the_final_answer(
 ) -> None:
     await sender.sent("1.66")  # The bank is not being left alone, so the next send begins at once.
     bank, before = sender.live.bank, await sender.at_bank()
-    await bank.fault("core", "send_wire", "latency", milliseconds=8000)
+    await bank.fault(
+        "core", "send_wire", "latency", milliseconds=int(1300 * sender.live.deadline_seconds)
+    )
 
     pending = await sender.send(idempotency_key=idempotency_key)
     transaction_id = pending.body["transaction_id"]
