@@ -66,7 +66,7 @@ async def restorable(
 ) -> AsyncIterator[Restorable]:
     """A load on a stack whose PostgreSQL is its own; the bank's is another."""
     async with AsyncExitStack() as opened:
-        postgres = await opened.enter_async_context(own_postgres(fresh_environment.secrets))
+        postgres = await opened.enter_async_context(own_postgres(fresh_environment))
         bank = {"provider_sandbox": fresh_environment.database_urls["provider_sandbox"]}
         environment = fresh_environment.with_urls(database_urls={**postgres.database_urls, **bank})
         events = RecordedEvents(environment.amqp_url)

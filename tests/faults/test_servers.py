@@ -39,7 +39,7 @@ async def mortal(
 ) -> AsyncIterator[tuple[Live, dict[str, Kill]]]:
     """A stack on servers of its own, and how to kill them."""
     secrets = empty_environment.secrets
-    async with own_postgres(secrets) as postgres, own_rabbitmq(secrets) as rabbitmq:
+    async with own_postgres(empty_environment) as postgres, own_rabbitmq(secrets) as rabbitmq:
         environment = empty_environment.with_urls(
             database_urls=postgres.database_urls, amqp_url=rabbitmq.amqp_url
         )

@@ -44,7 +44,7 @@ class Mortal:
 async def mortal(empty_environment: Environment, tmp_path: Path) -> AsyncIterator[Mortal]:
     secrets = empty_environment.secrets
     async with AsyncExitStack() as opened:
-        postgres = await opened.enter_async_context(own_postgres(secrets))
+        postgres = await opened.enter_async_context(own_postgres(empty_environment))
         rabbitmq = await opened.enter_async_context(own_rabbitmq(secrets))
         environment = empty_environment.with_urls(
             database_urls=postgres.database_urls, amqp_url=rabbitmq.amqp_url

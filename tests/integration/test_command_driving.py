@@ -246,7 +246,7 @@ async def test_while_the_database_is_away_nothing_is_lost_and_consuming_goes_on_
     fresh_environment: Environment,
 ) -> None:
     service = Service()
-    async with own_postgres(fresh_environment.secrets) as postgres:
+    async with own_postgres(fresh_environment) as postgres:
         environment = fresh_environment.with_urls(database_urls=postgres.database_urls)
         async with replicas(environment, service) as caller:
             await caller.command(envelope_of(caller))

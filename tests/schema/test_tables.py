@@ -16,7 +16,7 @@ from sqlalchemy.ext.asyncio import create_async_engine
 
 from deploy.local.services import Secrets
 from libs.persistence.migrations import services_with_migrations
-from tests.support.own_servers import OwnPostgres, own_postgres
+from tests.support.own_servers import OwnPostgres, newly_migrated_postgres
 
 SERVICES = services_with_migrations()
 COMMENTS = ("modify_comment", "add_table_comment", "remove_table_comment")
@@ -25,7 +25,7 @@ COMMENTS = ("modify_comment", "add_table_comment", "remove_table_comment")
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def postgres() -> AsyncIterator[OwnPostgres]:
-    async with own_postgres(Secrets.generate()) as server:
+    async with newly_migrated_postgres(Secrets.generate()) as server:
         yield server
 
 

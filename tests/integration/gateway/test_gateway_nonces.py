@@ -59,7 +59,7 @@ async def test_different_requests_racing_with_one_key_all_pass(desk: Desk) -> No
 async def test_a_request_does_not_pass_again_after_the_database_was_killed(
     empty_environment: Environment, tmp_path: Path
 ) -> None:
-    async with own_postgres(empty_environment.secrets) as postgres:
+    async with own_postgres(empty_environment) as postgres:
         environment = empty_environment.with_urls(database_urls=postgres.database_urls)
         async with running_gateway(environment, tmp_path) as desk:
             key = await desk.key()
@@ -100,7 +100,7 @@ async def started_at(postgres: OwnPostgres) -> object:
 async def test_while_the_database_is_away_a_request_is_503(
     empty_environment: Environment, tmp_path: Path
 ) -> None:
-    async with own_postgres(empty_environment.secrets) as postgres:
+    async with own_postgres(empty_environment) as postgres:
         environment = empty_environment.with_urls(database_urls=postgres.database_urls)
         async with running_gateway(environment, tmp_path) as desk:
             key = await desk.key()

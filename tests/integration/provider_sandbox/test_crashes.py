@@ -110,7 +110,7 @@ async def test_the_database_killed_under_load_loses_and_doubles_nothing(
     environment: Environment, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     replies: dict[str, Reply] = {}
-    async with own_postgres(environment.secrets) as postgres, aiohttp.ClientSession() as session:
+    async with own_postgres(environment) as postgres, aiohttp.ClientSession() as session:
         own = Environment(
             "bankside", postgres.database_urls, environment.amqp_url, environment.secrets
         )

@@ -48,7 +48,7 @@ async def test_two_environments_share_neither_tables_nor_queues(
 async def test_a_killed_postgres_comes_back_with_what_was_committed(
     empty_environment: Environment,
 ) -> None:
-    async with own_postgres(empty_environment.secrets, migrated=False) as postgres:
+    async with own_postgres(empty_environment) as postgres:
         url = postgres.database_urls["gateway"]
         connection = await asyncpg.connect(url)
         await connection.execute("CREATE TABLE kept AS SELECT 42 AS answer")

@@ -28,7 +28,7 @@ async def test_what_is_published_while_the_database_is_away_is_delivered_when_it
     fresh_environment: Environment,
 ) -> None:
     secrets = fresh_environment.secrets
-    async with own_postgres(secrets) as postgres, receiving() as receiver:
+    async with own_postgres(fresh_environment) as postgres, receiving() as receiver:
         database = open_database(postgres.database_urls[SERVICE], SERVICE, pool_size=30)
         rig = Rig(database, fresh_environment.amqp_url, Keyring(secrets.sealing_keys), receiver)
         subscription = await rig.subscribe("/a")
