@@ -26,6 +26,17 @@ from tests.support.infrastructure import (
 )
 from tests.support.waiting import eventually
 
+_FIRST_LIFE = """
+DO $$ DECLARE life regclass; BEGIN
+    FOR life IN SELECT format('%I.%I', schemaname, tablename) FROM pg_tables WHERE tablename = 'database_life' LOOP
+        EXECUTE format('UPDATE %s SET started_at = pg_postmaster_start_time()', life);
+    END LOOP;
+END $$
+"""
+"""The server's present life becomes the one in which the tables were made. As in a later one, each service would look
+up every write before it sends it, until it has found that nothing was lost: see `libs.persistence.continuity`.
+"""
+
 
 @dataclass(frozen=True)
 class OwnPostgres:
@@ -92,11 +103,18 @@ class OwnRabbitMQ:
 
         A node that is started anew begins with the configured limit, and without the alarm.
         """
+        await self._limit_memory("absolute", "1")
+
+    async def unblock_publishers(self) -> None:
+        """End the alarm, as consumers do who drain the queues."""
+        await self._limit_memory("0.9")
+
+    async def _limit_memory(self, *limit: str) -> None:
         server, *_ = self.node.command
         tool = Path(server).with_name("rabbitmqctl")
         await asyncio.to_thread(
             subprocess.run,
-            [str(tool), "set_vm_memory_high_watermark", "absolute", "1"],
+            [str(tool), "set_vm_memory_high_watermark", *limit],
             env=dict(self.node.env),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
@@ -155,6 +173,11 @@ async def _running(postgres: Postgres, secrets: Secrets) -> AsyncIterator[OwnPos
     async with Supervisor() as supervisor:
         supervisor.start(postgres.child(log_path))
         await supervisor.until_ready(["postgres"], START_SECONDS)
+        connection = await postgres.connect(DATABASE)
+        try:
+            await connection.execute(_FIRST_LIFE)
+        finally:
+            await connection.close()
         urls = environment_urls(postgres, secrets, DATABASE)
         yield OwnPostgres(urls, postgres, supervisor, log_path)
 
