@@ -13,6 +13,8 @@ T = TypeVar("T")
 
 EVENTUALLY_SECONDS = 20.0
 POLL_SECONDS = 0.05
+POLLS_MORE_RARELY = 0.03
+"""As a part of the time waited so far: attempts of long waits cost the processor that others wait for."""
 
 
 async def eventually(
@@ -36,8 +38,7 @@ async def eventually(
             if result:
                 return result
             last = result
-        if time.monotonic() - began > seconds * pace():
-            raise AssertionError(
-                f"not within {time.monotonic() - began:.0f} s: {what}; last: {last}"
-            )
-        await asyncio.sleep(POLL_SECONDS)
+        waited = time.monotonic() - began
+        if waited > seconds * pace():
+            raise AssertionError(f"not within {waited:.0f} s: {what}; last: {last}")
+        await asyncio.sleep(max(POLL_SECONDS, POLLS_MORE_RARELY * waited))
