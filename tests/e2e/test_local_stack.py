@@ -10,14 +10,14 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
 
 from deploy.local.ports import LOOPBACK
 from libs.runtime.processes import ProcessIdentity, end_processes
-from libs.runtime.supervision_state import SupervisorStatus
+from libs.runtime.supervision_state import ChildState, SupervisorStatus
 from tests.support.own_servers import until_settled
 from tests.support.pace import pace
 from tests.support.people import application
@@ -25,6 +25,7 @@ from tests.support.ports import free_ports
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 COMMAND_SECONDS = 150
+READY_SECONDS = 60
 
 
 class LocalStack:
@@ -34,6 +35,11 @@ class LocalStack:
         self.folder = folder
         gateway, sandbox = free_ports(2)
         self.ports = {"BANKSIDE_GATEWAY_PORT": str(gateway), "BANKSIDE_SANDBOX_PORT": str(sandbox)}
+
+    @property
+    def state(self) -> Path:
+        """What the supervisor keeps up to date."""
+        return self.folder / ".local" / "supervisor.json"
 
     def run(self, command: str, **settings: str) -> subprocess.CompletedProcess[str]:
         inherited = {k: v for k, v in os.environ.items() if not k.startswith("BANKSIDE_")}
@@ -66,17 +72,31 @@ class LocalStack:
 
     def processes(self) -> Mapping[str, ProcessIdentity]:
         """What runs now, by name."""
-        status = SupervisorStatus.read(self.folder / ".local" / "supervisor.json")
+        status = SupervisorStatus.read(self.state)
         if status is None:
             return {}
         children = {child.name: child.process for child in status.children if child.process}
         return {"supervisor": status.process, **children}
 
-    def until_ready(self, timeout_seconds: float = 60) -> None:
-        deadline = time.monotonic() + timeout_seconds * pace()
+    def until_replaced(self, before: Mapping[str, ProcessIdentity], *names: str) -> None:
+        """Return when each of these is another process than before, and everything is ready."""
+        deadline = time.monotonic() + READY_SECONDS * pace()
+        # Of the state on disk, for each `status` takes a second of processor time.
+        while not self._are_replaced(before, names):
+            assert time.monotonic() < deadline, self.run("status").stdout
+            time.sleep(0.1)
         while (done := self.run("status")).returncode != 0:
             assert time.monotonic() < deadline, done.stdout
-            time.sleep(0.1)
+            time.sleep(1)
+
+    def _are_replaced(self, before: Mapping[str, ProcessIdentity], names: Iterable[str]) -> bool:
+        status = SupervisorStatus.read(self.state)
+        assert status is not None, "the supervisor runs"
+        now = {child.name: child for child in status.children}
+        return all(
+            now[name].process not in {None, before[name]} and now[name].state is ChildState.READY
+            for name in names
+        )
 
 
 @pytest.fixture
@@ -108,7 +128,7 @@ def test_up_is_idempotent_heals_what_is_killed_and_down_leaves_nothing(
     before = local_stack.processes()
     for name in ("postgres", "rabbitmq", "onboarding"):
         os.kill(before[name].pid, 9)
-    local_stack.until_ready()
+    local_stack.until_replaced(before, "postgres", "rabbitmq", "onboarding")
     after = local_stack.processes()
     assert {name for name in before if before[name] != after[name]} == {
         "postgres",
