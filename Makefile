@@ -44,11 +44,11 @@ format: environment ## Put the code into its format
 
 test: environment ## Run all tests, on servers of their own; choose with ARGS="-k nonce"
 	@$(RUN) -m deploy.local requirements
-	.venv/bin/pytest -n 3 --dist loadgroup $(ARGS)
+	.venv/bin/pytest -n 3 --dist loadgroup -m "not recovery" $(ARGS)
 
 faults: environment ## Run the fault tests of recovery in time, on a machine that does nothing else
 	@$(RUN) -m deploy.local requirements
-	BANKSIDE_TEST_STRICT=1 .venv/bin/pytest tests/faults/test_stalled_routes.py tests/faults/test_restored_database.py $(ARGS)
+	BANKSIDE_TEST_STRICT=1 .venv/bin/pytest tests/faults/test_stalled_routes.py tests/faults/test_restored_database.py tests/faults/test_servers.py $(ARGS)
 
 bench: environment ## Measure, beside the limits; one key with ONLY=read_path, more with ARGS
 	@$(RUN) -m deploy.local requirements

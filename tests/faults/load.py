@@ -12,7 +12,7 @@ import json
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Collection, Iterable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from enum import Enum
@@ -31,9 +31,9 @@ from tests.support.recorded_events import business_of
 from tests.support.subscribers import Subscriber, subscribed
 from tests.support.waiting import eventually
 
-WIRE_CALLERS, ONBOARDING_CALLERS, UPDATE_CALLERS = 4, 2, 2
-PAUSE_SECONDS = 0.2
-"""Between an answer and the caller's next command: a load that two cores carry beside everything else."""
+WIRE_CALLERS, ONBOARDING_CALLERS, UPDATE_CALLERS = 3, 2, 1
+PAUSE_SECONDS = 3.0
+"""Between an answer and the caller's next command, while nothing is about to fail; see `Load.in_flight`."""
 FUNDS = Decimal(100_000_000)
 DEADLINE_SECONDS = 8.0
 """Of the gateway, on a quiet machine: callers are told `outcome_pending` after 5 s."""
@@ -125,6 +125,7 @@ class Load:
         self._delivered: list[Any] = []
         self._numbers = itertools.count(1)
         self._is_on = False
+        self._without_pause = asyncio.Event()
 
     def of(self, kind: Kind) -> list[Command]:
         return [command for command in self.commands if command.kind is kind]
@@ -178,7 +179,25 @@ class Load:
             shown = f"{command.kind.value}: {command.answer.status} {command.answer.body}"
             assert command.answer.code in {"200", "unavailable", "outcome_pending"}, shown
             assert seconds < self._answer_seconds, f"{shown} after {seconds:.1f} s"
-            await asyncio.sleep(PAUSE_SECONDS)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(PAUSE_SECONDS):
+                    await self._without_pause.wait()
+
+    async def in_flight(self) -> None:
+        """Return while commands of each kind are under way. Until then callers send without a pause."""
+        since = time.monotonic()
+
+        async def is_in_flight() -> bool:
+            sent = [command for command in self.commands if command.sent_at > since]
+            answered = {command.kind for command in sent if command.answer is not None}
+            under_way = {command.kind for command in sent if command.answer is None}
+            return bool(answered) and under_way == set(Kind)
+
+        self._without_pause.set()
+        try:
+            await eventually("each kind is in flight", is_in_flight)
+        finally:
+            self._without_pause.clear()
 
     async def is_carried(self, since: float, kinds: Collection[Kind] = tuple(Kind)) -> bool:
         """Whether commands of each kind that were sent `since` then are done, and their events delivered."""

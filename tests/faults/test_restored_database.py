@@ -58,8 +58,10 @@ class Restorable:
 
 
 @pytest_asyncio.fixture(
-    params=[True, False],
-    ids=["keys remembered", "keys forgotten"],
+    params=[
+        pytest.param(True, id="keys remembered", marks=pytest.mark.recovery),
+        pytest.param(False, id="keys forgotten"),
+    ],
 )
 async def restorable(
     fresh_environment: Environment, tmp_path: Path, request: pytest.FixtureRequest

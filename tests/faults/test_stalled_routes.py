@@ -1,4 +1,7 @@
-"""Routes to PostgreSQL and RabbitMQ that stall without FIN or RST, under load: nothing is lost or doubled."""
+"""Routes to PostgreSQL and RabbitMQ that stall without FIN or RST, under load: nothing is lost or doubled.
+
+`make test` has all of it under one load, for every service. `make faults` has one fault at a time, too.
+"""
 
 from __future__ import annotations
 
@@ -27,6 +30,9 @@ from tests.support.waiting import eventually
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 SERVICES = tuple(role for role in ROLES if role != "provider_sandbox")
+NEAR_CALLERS = ("gateway", "ledger_read", "webhook_dispatcher")
+NEAR_THE_BANK = tuple(service for service in SERVICES if service not in NEAR_CALLERS)
+"""Two halves, to which different things happen at the same time: each command needs services of both."""
 SERVERS = ("database", "broker")
 GROUPS = {server: pytest.mark.xdist_group(f"stalled {server}") for server in SERVERS}
 """Workers that share the cases, each with one stack for its own."""
@@ -122,25 +128,30 @@ async def routed(routed_stack: Routed) -> AsyncIterator[Routed]:
 
 @asynccontextmanager
 async def loaded(routed: Routed, tenant: str) -> AsyncIterator[Load]:
-    """A load that is under way in the block; afterwards everything is carried out again, and all agree.
-
-    The block ends when new connections pass again.
-    """
+    """A load that is under way in the block; afterwards all agree."""
     async with new_load(routed.live, tenant) as load:
         async with load.running():
             await load.is_on()
             yield load
-            passing = time.monotonic()
-            await eventually(
-                "everything is carried out again", partial(load.is_carried, passing), BACK_SECONDS
-            )
-            for service in SERVICES:
-                left = BACK_SECONDS - (time.monotonic() - passing)
-                await eventually(
-                    f"{service} is ready", partial(routed.is_ready, service), max(0, left)
-                )
         await load.finish()
         await load.agrees()
+
+
+@asynccontextmanager
+async def disturbed(routed: Routed, load: Load) -> AsyncIterator[None]:
+    """Commands of each kind are under way as the block begins; afterwards everything is carried out again.
+
+    The block ends when new connections pass again.
+    """
+    await load.in_flight()
+    yield
+    passing = time.monotonic()
+    await eventually(
+        "everything is carried out again", partial(load.is_carried, passing), BACK_SECONDS
+    )
+    for service in SERVICES:
+        left = BACK_SECONDS - (time.monotonic() - passing)
+        await eventually(f"{service} is ready", partial(routed.is_ready, service), max(0, left))
 
 
 def for_each(*cases: tuple[str, ...]) -> list[Any]:
@@ -148,6 +159,34 @@ def for_each(*cases: tuple[str, ...]) -> list[Any]:
     return [pytest.param(*case, marks=GROUPS[case[-1]], id="-".join(case)) for case in cases]
 
 
+@pytest.mark.xdist_group("stalled")
+async def test_routes_of_all_services_that_stall_and_vanish_lose_and_double_nothing(
+    routed: Routed,
+) -> None:
+    async with loaded(routed, "stalled") as load:
+        for server, vanishing, stalling in (
+            ("database", NEAR_CALLERS, NEAR_THE_BANK),
+            ("broker", NEAR_THE_BANK, NEAR_CALLERS),
+        ):
+            async with disturbed(routed, load):
+                for service in vanishing:
+                    routed.routes[service, server].renew(KEEPALIVE_SECONDS[server])
+                for service in stalling:
+                    routed.routes[service, server].stall()
+                await routed.all_say_not_ready(*stalling)
+                for service in stalling:
+                    routed.routes[service, server].renew(KEEPALIVE_SECONDS[server])
+            async with disturbed(routed, load):
+                for service in SERVICES:
+                    from_server = server == "database" or service in NEAR_CALLERS
+                    direction = Direction.FROM_SERVER if from_server else Direction.TO_SERVER
+                    routed.routes[service, server].stall(frozenset({direction}))
+                await routed.all_say_not_ready(*SERVICES)
+                for route in routed.to(server):
+                    route.resume()
+
+
+@pytest.mark.recovery
 @pytest.mark.parametrize(
     ("service", "server"),
     for_each(
@@ -164,21 +203,23 @@ async def test_a_service_with_a_stalled_route_says_so_and_is_back_on_a_new_one(
 ) -> None:
     route = routed.routes[service, server]
 
-    async with loaded(routed, f"{service}-{server}"):
+    async with loaded(routed, f"{service}-{server}") as load, disturbed(routed, load):
         route.stall()
         await routed.all_say_not_ready(service)
         route.renew(KEEPALIVE_SECONDS[server])
 
 
+@pytest.mark.recovery
 @pytest.mark.parametrize("server", for_each(("database",), ("broker",)))
 async def test_connections_of_all_services_whose_peer_vanished_are_replaced(
     routed: Routed, server: str
 ) -> None:
-    async with loaded(routed, f"vanished-{server}"):
+    async with loaded(routed, f"vanished-{server}") as load, disturbed(routed, load):
         for route in routed.to(server):
             route.renew(KEEPALIVE_SECONDS[server])
 
 
+@pytest.mark.recovery
 @pytest.mark.parametrize(
     ("direction", "server"),
     for_each(("from_server", "database"), ("from_server", "broker"), ("to_server", "broker")),
@@ -186,7 +227,7 @@ async def test_connections_of_all_services_whose_peer_vanished_are_replaced(
 async def test_what_is_stalled_in_one_direction_and_arrives_late_does_no_harm(
     routed: Routed, direction: str, server: str
 ) -> None:
-    async with loaded(routed, f"{direction}-{server}"):
+    async with loaded(routed, f"{direction}-{server}") as load, disturbed(routed, load):
         for route in routed.to(server):
             route.stall(frozenset({Direction(direction)}))
         await routed.all_say_not_ready(*SERVICES)

@@ -9,13 +9,10 @@ from datetime import UTC, datetime
 
 import aio_pika
 from aio_pika.abc import AbstractChannel, AbstractIncomingMessage, AbstractQueue
-from aio_pika.exceptions import AMQPError
 
 from libs.contracts.customer_views import PersonEventData
 from libs.contracts.customers import CustomerStatus
 from libs.contracts.events import EVENT_TYPES, Event, new_event
-from libs.messaging.broker_errors import session_loss_as_error
-from tests.support.pace import pace
 from tests.support.people import new_key
 from tests.support.waiting import eventually
 
@@ -68,30 +65,6 @@ async def event_bus(amqp_url: str) -> AsyncIterator[EventBus]:
         queue = await channel.declare_queue(exclusive=True)
         await queue.bind(exchange, "#")
         yield EventBus(channel, queue)
-
-
-async def published_whatever_happens(
-    amqp_url: str, events: Sequence[Event], seconds: float = 60.0
-) -> None:
-    """Publish until it is confirmed, on a new connection whenever one breaks: as an outbox does."""
-
-    async def publish() -> bool:
-        try:
-            connection = await aio_pika.connect(amqp_url, timeout=5)
-            with session_loss_as_error():
-                async with (
-                    connection,
-                    asyncio.timeout(10 * pace()),
-                    connection.channel() as channel,
-                ):
-                    exchange = await channel.get_exchange(EXCHANGE)
-                    for event in events:
-                        await exchange.publish(_message(event), event.type, mandatory=False)
-        except (OSError, AMQPError, TimeoutError):
-            return False
-        return True
-
-    await eventually("events are published", publish, seconds)
 
 
 def _message(event: Event) -> aio_pika.Message:
