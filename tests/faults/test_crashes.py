@@ -1,7 +1,9 @@
-"""`kill -9` at every named point: whatever was begun is finished once, by whoever comes next.
+"""`kill -9` of onboarding in each phase of its commands: what was begun is finished once, by the next process.
 
-A killed process's commands are taken over when their leases run out. Nobody waits for that here before the next point:
-each point is hit by a new customer (or by an older one's second life), and all of them are looked at in the end.
+A command is killed at one point after the other: each process takes over what the one before it had begun, and dies at
+the next point. So one customer goes through all phases. The leases of the dead are ended rather than waited for; that
+they run out by themselves is in tests/integration/onboarding/test_outages.py. Every crash point is passed, within one
+process, in test_crashes.py beside it.
 """
 
 from __future__ import annotations
@@ -9,56 +11,17 @@ from __future__ import annotations
 import asyncio
 import signal
 from collections import Counter
-from collections.abc import AsyncIterator, Coroutine
-from functools import partial
+from collections.abc import Coroutine
 from typing import Any
-
-import pytest
-import pytest_asyncio
 
 from tests.support.live import CUSTOMERS, ONBOARDED, Live
 from tests.support.people import PENDING_REVIEW, application, bank_account, new_key
 from tests.support.waiting import eventually
+from tests.support.waits import leases_end
 
 KILLED = -signal.SIGKILL
 TAKEN_OVER_SECONDS = 40.0
 LINKING = f"{CUSTOMERS}/external_bank_account"
-
-
-def step(name: str) -> list[str]:
-    return [f"{name}.intended", f"{name}.called", f"{name}.recorded"]
-
-
-def commit(name: str) -> list[str]:
-    return [f"{name}.committing", f"{name}.committed"]
-
-
-ONBOARDING = {
-    "command": ["accepted", "driving", *commit("application"), "concluding", "concluded"],
-    "verification": [*step("verify_business"), *step("verify_person")],
-    "core customers": [*step("create_core_business"), *step("create_core_person")],
-    "account": [*step("link_external_account"), *step("open_account"), *commit("opened")],
-}
-REFUSAL = {
-    "account and persons": [*step("close_external_account"), *step("close_core_person")],
-    "business": [*step("close_core_business"), *step("cancel_identity_business")],
-    "persons and end": [*step("cancel_identity_person"), *commit("denied")],
-}
-
-
-@pytest_asyncio.fixture(autouse=True)
-async def unarmed(live: Live) -> AsyncIterator[None]:
-    """Whatever a test did, the next one gets processes that live, and providers that are called again."""
-    yield
-    for name, process in live.stack.services.items():
-        if not process.is_running:
-            await live.stack.restart(name)
-    await live.bank.heal()
-    await eventually("providers are called again", partial(onboards, live))
-
-
-async def onboards(live: Live) -> bool:
-    return (await live.partner.post(CUSTOMERS, application())).status == 200
 
 
 async def killed_at(
@@ -68,9 +31,22 @@ async def killed_at(
     try:
         await live.stack.restart(service, BANKSIDE_CRASH_AT=point)
     except AssertionError:
-        # An older customer's command, taken over, may have led it there before it was ready.
+        # An older command, taken over, may have led it there before it was ready.
         assert not live.stack.services[service].is_running
     provoked = asyncio.create_task(provoke)
+    await dies(live, point, service)
+    return provoked
+
+
+async def killed_again_at(live: Live, *points: str) -> None:
+    """At each point dies a process of onboarding that took over what the one before it had begun."""
+    for point in points:
+        await leases_end(live.stack.environment, "onboarding")
+        live.stack.services["onboarding"].spawn(BANKSIDE_CRASH_AT=point)
+        await dies(live, point, "onboarding")
+
+
+async def dies(live: Live, point: str, service: str) -> None:
     try:
         code = await live.stack.services[service].ended()
     except AssertionError:
@@ -78,257 +54,159 @@ async def killed_at(
         await live.stack.kill(service)
         raise AssertionError(f"{service} did not reach {point}\n{log}") from None
     assert code == KILLED, f"{service} at {point}: {code}"
-    return provoked
 
 
-async def all_finals(live: Live, sent: dict[str, Any]) -> list[Any]:
-    """The final answers of onboardings by their keys."""
-    return await asyncio.gather(
-        *(
-            live.final("POST", CUSTOMERS, body, key, TAKEN_OVER_SECONDS)
-            for key, body in sent.items()
-        )
+async def taken_over(live: Live) -> None:
+    """The next process of onboarding lives."""
+    await leases_end(live.stack.environment, "onboarding")
+    await live.stack.restart("onboarding")
+
+
+async def test_an_onboarding_survives_a_kill_in_each_phase(live: Live) -> None:
+    body, key = application(), new_key()
+    caller = await killed_at(live, "onboarding.driving", live.partner.post(CUSTOMERS, body, key))
+    await killed_again_at(
+        live,
+        "onboarding.application.committing",
+        "onboarding.verify_person.intended",
+        "onboarding.create_core_business.called",
+        "onboarding.link_external_account.recorded",
+        "onboarding.opened.committed",
+        "onboarding.concluding",
     )
+    await taken_over(live)
+
+    told = await caller
+    final = await live.final("POST", CUSTOMERS, body, key, TAKEN_OVER_SECONDS)
+
+    assert told.code in {"200", "outcome_pending", "unavailable"}
+    assert final.data["status"] == "approved"
+    await live.exists_once(final.data)
 
 
-@pytest.mark.parametrize("points", ONBOARDING.values(), ids=ONBOARDING.keys())
-async def test_an_onboarding_survives_a_kill_at_each_point(live: Live, points: list[str]) -> None:
-    sent = {new_key(): application() for _ in points}
-    callers = [
-        await killed_at(live, f"onboarding.{point}", live.partner.post(CUSTOMERS, body, key))
-        for point, (key, body) in zip(points, sent.items(), strict=True)
-    ]
-    await live.stack.restart("onboarding")
+async def test_a_decision_survives_a_kill_in_each_phase_and_of_each_feed(live: Live) -> None:
+    """The bank opens a reserve account meanwhile, which does not pass for the one being opened."""
+    body, key = application(PENDING_REVIEW), new_key()
+    caller = await killed_at(
+        live, "onboarding.verified.committed", live.partner.post(CUSTOMERS, body, key)
+    )
+    await taken_over(live)
+    undecided = (await live.final("POST", CUSTOMERS, body, key, TAKEN_OVER_SECONDS)).data
+    await caller
+    customer_id = undecided["business"]["customer_id"]
+    records = await live.bank.customers(customer_id)
+    born = Counter({"customer.created": 1, "customer.pending_review": 1, "person.created": 2})
+    await live.has_events(customer_id, born)
 
-    told = await asyncio.gather(*callers)
-    finals = await all_finals(live, sent)
-
-    for answer in told:
-        assert answer.code in {"200", "outcome_pending", "unavailable"}
-    for final in finals:
-        assert final.data["status"] == "approved"
-        await live.exists_once(final.data)
-
-
-async def test_an_undecided_one_survives_a_kill_at_each_point(live: Live) -> None:
-    points = commit("verified")
-    sent = {new_key(): application(PENDING_REVIEW) for _ in points}
-    callers = [
-        await killed_at(live, f"onboarding.{point}", live.partner.post(CUSTOMERS, body, key))
-        for point, (key, body) in zip(points, sent.items(), strict=True)
-    ]
-    await live.stack.restart("onboarding")
-
-    await asyncio.gather(*callers)
-    finals = await all_finals(live, sent)
-
-    for final in finals:
-        assert final.data["status"] == "pending_review"
-        customer_id = final.data["business"]["customer_id"]
-        assert len(await live.bank.customers(customer_id)) == 1
-        born = Counter({"customer.created": 1, "customer.pending_review": 1, "person.created": 2})
-        await live.has_events(customer_id, born)
-
-
-@pytest.mark.parametrize("feed", ["identity", "financial"])
-async def test_a_feed_has_its_effect_once_whoever_dies(live: Live, feed: str) -> None:
-    data = []
-    for point in ("before_commit", "after_commit"):
-        answer = (await live.partner.post(CUSTOMERS, application(PENDING_REVIEW))).data
-        customer_id = answer["business"]["customer_id"]
-        approval = live.bank.decide(customer_id, "approved")
-        await (await killed_at(live, f"feed.{feed}.{point}", approval))
-        await live.stack.restart("onboarding")
-        data.append(customer_id)
-
-    for customer_id in data:
-        await live.has_account(customer_id)
-        assert len(await live.bank.accounts(customer_id)) == 1
-        expected = ONBOARDED + Counter({"customer.pending_review": 1})
-        await live.has_events(customer_id, expected)
-
-
-async def test_a_decision_survives_a_kill_at_each_point(live: Live) -> None:
-    ids = []
-    for point in ("decision.committing", "decision.committed", *commit("opened")):
-        if not live.stack.services["onboarding"].is_running:
-            await live.stack.restart("onboarding")
-        answer = (await live.partner.post(CUSTOMERS, application(PENDING_REVIEW))).data
-        ids.append(answer["business"]["customer_id"])
-        await (await killed_at(live, f"onboarding.{point}", live.bank.decide(ids[-1], "approved")))
-    await live.stack.restart("onboarding")
-
-    for customer_id in ids:
-
-        async def opened(customer_id: str = customer_id) -> bool:
-            return bool((await live.customer(customer_id))["accounts"])
-
-        await eventually("the account is opened", opened, TAKEN_OVER_SECONDS)
-        assert len(await live.bank.accounts(customer_id)) == 1
-        assert len(await live.bank.external_accounts(customer_id)) == 1
-        expected = ONBOARDED + Counter({"customer.pending_review": 1})
-        await live.has_events(customer_id, expected)
-
-
-async def test_a_reserve_account_does_not_pass_for_the_one_being_opened(live: Live) -> None:
-    answer = (await live.partner.post(CUSTOMERS, application(PENDING_REVIEW))).data
-    customer_id = answer["business"]["customer_id"]
     decision = live.bank.decide(customer_id, "approved")
-    await (await killed_at(live, "onboarding.opened.committing", decision))
+    await (await killed_at(live, "feed.identity.before_commit", decision))
+    await killed_again_at(live, "onboarding.decision.committing", "onboarding.opened.committing")
     (deposit,) = await live.bank.accounts(customer_id)
     reserve = await live.bank.simulate(f"accounts/{deposit['account_id']}/reserve")
-    await live.stack.restart("onboarding")
+    await killed_again_at(live, "feed.financial.after_commit")
+    await taken_over(live)
 
     async def both() -> set[str]:
         found = (await live.customer(customer_id))["accounts"]
         return {account["id"] for account in found if len(found) == 2}
 
     owned = await eventually("both accounts are the customer's", both, TAKEN_OVER_SECONDS)
-
+    assert undecided["status"] == "pending_review"
+    assert len(records) == 1
     assert owned == {deposit["account_id"], reserve["account_id"]}
+    assert {row["account_id"] for row in await live.bank.accounts(customer_id)} == owned
+    assert len(await live.bank.external_accounts(customer_id)) == 1
     assert (await live.customer(customer_id))["status"] == "approved"
+    told_too = Counter({"customer.pending_review": 1, "account.opened": 1})
+    await live.has_events(customer_id, ONBOARDED + told_too)
 
 
-@pytest.mark.parametrize("points", REFUSAL.values(), ids=REFUSAL.keys())
-async def test_taking_back_survives_a_kill_at_each_point(live: Live, points: list[str]) -> None:
-    sent = {new_key(): application() for _ in points}
+async def test_taking_back_and_restoring_survive_a_kill_in_each_phase(live: Live) -> None:
+    before, refused, key = application(), application(), new_key()
+    data = await live.onboarded(before)
+    await live.bank.fault("core", "update_customer", "refuse")
     await live.bank.fault("core", "open_account", "refuse")
+    target = f"{CUSTOMERS}/business/{data['business']['customer_id']}"
+    update = (target, {"business": {"dba": "After"}}, new_key())
     callers = [
-        await killed_at(live, f"onboarding.{point}", live.partner.post(CUSTOMERS, body, key))
-        for point, (key, body) in zip(points, sent.items(), strict=True)
+        await killed_at(live, "onboarding.restore_identity.called", live.partner.patch(*update))
     ]
-    await live.stack.restart("onboarding")
+    await leases_end(live.stack.environment, "onboarding")
+    onboarding = live.partner.post(CUSTOMERS, refused, key)
+    callers.append(await killed_at(live, "onboarding.close_core_person.intended", onboarding))
+    await killed_again_at(
+        live, "onboarding.cancel_identity_business.called", "onboarding.denied.committing"
+    )
+    await taken_over(live)
 
     told = await asyncio.gather(*callers)
-    finals = await all_finals(live, sent)
+    finals = await asyncio.gather(
+        live.final("PATCH", *update, TAKEN_OVER_SECONDS),
+        live.final("POST", CUSTOMERS, refused, key, TAKEN_OVER_SECONDS),
+    )
 
     assert {answer.code for answer in told} <= {"provider_refused", "outcome_pending"}
     assert {final.code for final in finals} == {"provider_refused"}
+    restored = await live.bank.customers(data["business"]["customer_id"])
+    assert [row["fields"]["dba"] for row in restored] == [before["business"]["dba"]] * 2
+    await live.has_events(data["business"]["customer_id"], ONBOARDED)
     rows = await live.bank.customers()
-    eins = {body["business"]["ein"] for body in sent.values()}
-    owners = {row["customer_id"] for row in rows if row["fields"].get("ein") in eins}
-    assert len(owners) == len(points)
-    tins = {person["tin"] for body in sent.values() for person in body["persons"]}
-    persons = {row["customer_id"] for row in rows if row["fields"].get("tin") in tins}
-    left = [row for row in rows if row["customer_id"] in owners | persons]
+    numbers = {refused["business"]["ein"], *(person["tin"] for person in refused["persons"])}
+    left = [row for row in rows if numbers & {row["fields"].get(n) for n in ("ein", "tin")}]
+    owners = {row["customer_id"] for row in left}
+    assert len(owners) == 1 + len(refused["persons"])
     assert {row["status"] for row in left} == {"canceled", "closed"}
     assert await live.bank.accounts(*owners) == []
     assert await live.bank.external_accounts(*owners) == []
 
 
-async def test_an_update_survives_a_kill_at_each_point(live: Live) -> None:
-    points = [*step("update_identity"), *step("update_core")]
-    of_business = [*points, *commit("business_updated")]
-    of_person = [points[1], points[4], *commit("person_updated")]
-    customers = [await live.onboarded() for _ in range(len(of_business) + len(of_person))]
-    calls: list[tuple[str, Any, str]] = []
-    callers = []
-    for number, point in enumerate(of_business + of_person):
-        data = customers[number]
-        if number < len(of_business):
-            target = f"{CUSTOMERS}/business/{data['business']['customer_id']}"
-            call: tuple[str, Any, str] = (target, {"business": {"dba": "After"}}, new_key())
-        else:
-            target = f"{CUSTOMERS}/person/{data['persons'][0]['customer_id']}"
-            call = (target, {"last_name": "After"}, new_key())
-        calls.append(call)
-        callers.append(await killed_at(live, f"onboarding.{point}", live.partner.patch(*call)))
-    await live.stack.restart("onboarding")
+async def test_changes_of_a_customer_survive_a_kill_in_each_phase(live: Live) -> None:
+    data = await live.onboarded()
+    customer_id, person_id = data["business"]["customer_id"], data["persons"][0]["customer_id"]
+    old = data["external_bank_account"]["external_bank_account_id"]
+    updates = [
+        (f"{CUSTOMERS}/business/{customer_id}", {"business": {"dba": "After"}}, new_key()),
+        (f"{CUSTOMERS}/person/{person_id}", {"last_name": "After"}, new_key()),
+    ]
+    link = (f"{LINKING}/{old}", {"external_bank_account": bank_account()}, new_key())
+    of_business, of_person = (live.partner.patch(*update) for update in updates)
+    callers = [await killed_at(live, "onboarding.update_identity.called", of_business)]
+    await killed_again_at(live, "onboarding.business_updated.committed")
+    await leases_end(live.stack.environment, "onboarding")
+    callers.append(await killed_at(live, "onboarding.person_updated.committing", of_person))
+    await leases_end(live.stack.environment, "onboarding")
+    callers.append(
+        await killed_at(live, "onboarding.add_external_account.called", live.partner.post(*link))
+    )
+    await killed_again_at(live, "onboarding.external_account_added.committing")
+    await taken_over(live)
 
     told = await asyncio.gather(*callers)
-    finals = await asyncio.gather(
-        *(live.final("PATCH", *call, TAKEN_OVER_SECONDS) for call in calls)
+    *updated, linked = await asyncio.gather(
+        *(live.final("PATCH", *update, TAKEN_OVER_SECONDS) for update in updates),
+        live.final("POST", *link, TAKEN_OVER_SECONDS),
     )
 
     assert {answer.code for answer in told} <= {"200", "outcome_pending"}
-    assert {final.status for final in finals} == {200}
-    for number, data in enumerate(customers):
-        is_business = number < len(of_business)
-        owner = data["business" if is_business else "persons"]
-        subject = owner["customer_id"] if is_business else owner[0]["customer_id"]
-        rows = await live.bank.customers(subject)
-        name = "dba" if is_business else "last_name"
-        assert [row["fields"][name] for row in rows] == ["After"] * 2
-        told_once = "customer.updated" if is_business else "person.updated"
-        await live.has_events(data["business"]["customer_id"], ONBOARDED + Counter({told_once: 1}))
+    assert {final.status for final in updated} == {200}
+    rows = await live.bank.customers(customer_id, person_id)
+    names = [row["fields"]["dba" if row["kind"] == "business" else "last_name"] for row in rows]
+    assert names == ["After"] * 4
+    at_bank = {
+        row["external_account_id"]: row["primary"]
+        for row in await live.bank.external_accounts(customer_id)
+    }
+    assert at_bank == {old: False, linked.data["external_bank_account_id"]: True}
+    changes = {
+        "customer.updated": 1,
+        "person.updated": 1,
+        "external_account.created": 1,
+        "external_account.primary_changed": 1,
+    }
+    await live.has_events(customer_id, ONBOARDED + Counter(changes))
 
 
-async def test_restoring_survives_a_kill_at_each_point(live: Live) -> None:
-    points = step("restore_identity")
-    bodies = [application() for _ in points]
-    customers = [await live.onboarded(body) for body in bodies]
-    await live.bank.fault("core", "update_customer", "refuse")
-    calls = [
-        (
-            f"{CUSTOMERS}/business/{data['business']['customer_id']}",
-            {"business": {"dba": "After"}},
-            new_key(),
-        )
-        for data in customers
-    ]
-    callers = [
-        await killed_at(live, f"onboarding.{point}", live.partner.patch(*call))
-        for point, call in zip(points, calls, strict=True)
-    ]
-    await live.stack.restart("onboarding")
-
-    await asyncio.gather(*callers)
-    finals = await asyncio.gather(
-        *(live.final("PATCH", *call, TAKEN_OVER_SECONDS) for call in calls)
-    )
-
-    assert {final.code for final in finals} == {"provider_refused"}
-    for data, body in zip(customers, bodies, strict=True):
-        rows = await live.bank.customers(data["business"]["customer_id"])
-        assert {row["fields"]["dba"] for row in rows} == {body["business"]["dba"]}
-
-
-async def test_linking_survives_a_kill_at_each_point(live: Live) -> None:
-    points = [*step("add_external_account"), *commit("external_account_added")]
-    customers = [await live.onboarded() for _ in points]
-    calls = [
-        (
-            f"{LINKING}/{data['external_bank_account']['external_bank_account_id']}",
-            {"external_bank_account": bank_account()},
-            new_key(),
-        )
-        for data in customers
-    ]
-    callers = [
-        await killed_at(live, f"onboarding.{point}", live.partner.post(*call))
-        for point, call in zip(points, calls, strict=True)
-    ]
-    await live.stack.restart("onboarding")
-
-    await asyncio.gather(*callers)
-    finals = await asyncio.gather(
-        *(live.final("POST", *call, TAKEN_OVER_SECONDS) for call in calls)
-    )
-
-    for data, final in zip(customers, finals, strict=True):
-        new = final.data["external_bank_account_id"]
-        customer_id = data["business"]["customer_id"]
-        linked = await live.bank.external_accounts(customer_id)
-        assert len(linked) == 2
-        assert [row["external_account_id"] for row in linked if row["primary"]] == [new]
-        more = {"external_account.created": 1, "external_account.primary_changed": 1}
-        await live.has_events(customer_id, ONBOARDED + Counter(more))
-
-
-@pytest.mark.parametrize("point", ["before_commit", "after_commit"])
-async def test_an_opened_account_is_told_once_whoever_dies(live: Live, point: str) -> None:
-    onboarding = live.onboarded()
-
-    data = await (
-        await killed_at(live, f"feed.financial.{point}", onboarding, service="ledger_read")
-    )
-    await live.stack.restart("ledger_read")
-
-    await live.exists_once(data)
-
-
-@pytest.mark.parametrize("point", ["sandbox.uncommitted", "sandbox.committed"])
-async def test_a_provider_that_is_killed_within_a_call(live: Live, point: str) -> None:
+async def test_a_provider_that_is_killed_within_a_call(live: Live) -> None:
     body, key = application(), new_key()
 
     async def started() -> str | None:
@@ -337,9 +215,11 @@ async def test_a_provider_that_is_killed_within_a_call(live: Live, point: str) -
         return None if answer.status == 503 else answer.code
 
     provoke = eventually("the onboarding is started", started, TAKEN_OVER_SECONDS)
-    caller = await killed_at(live, point, provoke, service="provider_sandbox")
+    caller = await killed_at(live, "sandbox.uncommitted", provoke, service="provider_sandbox")
+    live.stack.services["provider_sandbox"].spawn(BANKSIDE_CRASH_AT="sandbox.committed")
+    await dies(live, "sandbox.committed", "provider_sandbox")
     await live.stack.restart("provider_sandbox")
 
     assert (await caller) in {"200", "outcome_pending", "idempotency_in_progress"}
-    final = await live.final("POST", CUSTOMERS, body, key)
+    final = await live.final("POST", CUSTOMERS, body, key, TAKEN_OVER_SECONDS)
     await live.exists_once(final.data)

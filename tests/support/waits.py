@@ -1,0 +1,36 @@
+"""Ending what a service waits for, so that no test has to: leases of processes that died, pauses between drives."""
+
+from __future__ import annotations
+
+import asyncpg
+
+from tests.support.infrastructure import Environment
+
+LEASES_END = {
+    "inbox": "UPDATE inbox SET lease_until = '-infinity' WHERE lease_until IS NOT NULL",
+    "leader_lease": "UPDATE leader_lease SET lease_until = '-infinity'",
+}
+"""By the table, which not every service has."""
+PAUSED = "SELECT command_id FROM inbox WHERE finished_at IS NULL AND due_at > clock_timestamp()"
+IS_DUE = "UPDATE inbox SET due_at = clock_timestamp() WHERE command_id = $1 AND finished_at IS NULL"
+
+
+async def leases_end(environment: Environment, service: str) -> None:
+    """As if the leases of this service had run out, on commands and on feeds. No process of it may run."""
+    connection = await asyncpg.connect(environment.database_urls[service])
+    try:
+        for table, ending in LEASES_END.items():
+            if await connection.fetchval("SELECT to_regclass($1)", table) is not None:
+                await connection.execute(ending)
+    finally:
+        await connection.close()
+
+
+async def pauses_end(environment: Environment, service: str) -> None:
+    """As if the pauses of its commands were over. One by one: a process that renews leases must not deadlock."""
+    connection = await asyncpg.connect(environment.database_urls[service])
+    try:
+        for row in await connection.fetch(PAUSED):
+            await connection.execute(IS_DUE, row["command_id"])
+    finally:
+        await connection.close()
