@@ -1,72 +1,47 @@
-"""`kill -9` of payments before a bank that remembers, with one and with two replicas: the counts are the same."""
+"""`kill -9` of the only replica of payments, in each phase, before a bank that remembers: the counts are the same.
+
+Every point, and each beside a second replica, is in tests/integration/payments/test_crashes.py.
+"""
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections import Counter
-from collections.abc import AsyncIterator
 from decimal import Decimal
-
-import pytest
 
 from tests.e2e.wires.hands import new_sender
 from tests.faults.test_crashes import TAKEN_OVER_SECONDS, killed_at
 from tests.support.api import Answer
 from tests.support.live import Live
 from tests.support.people import new_key
-from tests.support.ports import free_ports
-from tests.support.stack import ServiceProcess
+from tests.support.waits import leases_end
 
-FEED = ["feed.core.before_commit", "feed.core.after_commit"]
-COMMAND = ["payments.accepted", "payments.driving", "payments.concluding", "payments.concluded"]
-SEND = [
-    *("payments.intending", "payments.intended", "payments.called"),
-    *("payments.recording", "payments.recorded"),
-]
 FAILED_ONCE = "payments.resumed"
-POINTS = {
-    1: [*FEED, *SEND, FAILED_ONCE, *COMMAND],
-    2: [FEED[0], "payments.intended", "payments.called", "payments.concluding"],
-}
-"""By replicas. A second one follows the feed from the first death on, so that comes first."""
-WIRES_PER_POINT = 6
+POINTS = [
+    "feed.core.before_commit",
+    "payments.accepted",
+    "payments.intended",
+    "payments.called",
+    FAILED_ONCE,
+    "payments.concluding",
+]
+WIRES_PER_POINT = 4
 FUNDED_SHARE = Decimal("0.75")
 
 
-@contextlib.asynccontextmanager
-async def replicas(live: Live, count: int) -> AsyncIterator[ServiceProcess | None]:
-    """The second replica, where there is to be one; it is to be started."""
-    first = live.stack.services["payments"]
-    settings = {**first.settings, "BANKSIDE_PAYMENTS_ADMIN_PORT": str(free_ports(1)[0])}
-    second = ServiceProcess(first.module, settings, live.stack.folder / "payments-2.log")
-    try:
-        yield second if count == 2 else None
-    finally:
-        await live.stack.restart("payments")
-        if second.is_running:
-            await second.stop()
-
-
-@pytest.mark.parametrize("count", POINTS)
-async def test_wires_survive_a_kill_at_each_point(live: Live, count: int) -> None:
-    points = POINTS[count]
-    crowd = WIRES_PER_POINT * len(points)
+async def test_wires_survive_a_kill_in_each_phase(live: Live) -> None:
+    crowd = WIRES_PER_POINT * len(POINTS)
     funded = int(crowd * FUNDED_SHARE)
     sender = await new_sender(live, str(10 * funded))
     callers: list[asyncio.Task[dict[str, Answer]]] = []
 
-    async with replicas(live, count) as second:
-        for point in points:
-
-            async def provoke(point: str = point) -> dict[str, Answer]:
-                if second and not second.is_running:
-                    await second.start()
-                if point == FAILED_ONCE:
-                    await live.bank.fault("core", "send_wire", "error", times=1)
-                return await sender.sent_at_once(new_key() for _ in range(WIRES_PER_POINT))
-
-            callers.append(await killed_at(live, point, provoke(), service="payments"))
+    for point in POINTS:
+        if point == FAILED_ONCE:
+            await live.bank.fault("core", "send_wire", "error", times=1)
+        sending = sender.sent_at_once(new_key() for _ in range(WIRES_PER_POINT))
+        callers.append(await killed_at(live, point, sending, service="payments"))
+    await leases_end(live.stack.environment, "payments")
+    await live.stack.restart("payments")
     told = {key: answer for caller in callers for key, answer in (await caller).items()}
     finals = await sender.finals(told, TAKEN_OVER_SECONDS)
     states = await sender.completed_at_bank(funded)

@@ -10,6 +10,7 @@ from zoneinfo import ZoneInfo
 from tests.e2e.ledger.hands import Account, new_account
 from tests.support.live import ONBOARDED, Live
 from tests.support.recorded_events import resource_of
+from tests.support.waits import leases_end
 
 MARCH = datetime(2025, 3, 14, 12, tzinfo=ZoneInfo("America/New_York"))
 TOLD = Counter(
@@ -25,6 +26,8 @@ TOLD = Counter(
         "account.unrestricted": 1,
     }
 )
+
+PAGE_SIZE = 10
 
 
 async def happenings(account: Account) -> dict[str, str]:
@@ -125,11 +128,15 @@ async def test_killed_on_either_side_of_every_commit_it_repeats_and_loses_nothin
     expected = ONBOARDED + TOLD
     endings = []
 
-    pages = -(-TOLD.total() // 4)
+    pages = -(-TOLD.total() // PAGE_SIZE)
     for _ in range(pages):
         for point in ("before_commit", "after_commit"):
-            service.spawn(BANKSIDE_CRASH_AT=f"feed.financial.{point}", BANKSIDE_FEED_PAGE_SIZE="4")
+            await leases_end(live.stack.environment, "ledger_read")
+            service.spawn(
+                BANKSIDE_CRASH_AT=f"feed.financial.{point}", BANKSIDE_FEED_PAGE_SIZE=str(PAGE_SIZE)
+            )
             endings.append(await service.ended())
+    await leases_end(live.stack.environment, "ledger_read")
     await service.start()
     await live.has_events(account.customer_id, expected)
 
