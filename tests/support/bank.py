@@ -46,6 +46,11 @@ class Bank:
         rule = {"api": api, "operation": operation, "kind": kind, **more}
         await self._done("PUT", "/faults", rule)
 
+    async def faults(self) -> list[Row]:
+        """Those that were ordered and may still strike."""
+        rows: list[Row] = await self._done("GET", "/faults")
+        return rows
+
     async def heal(self) -> None:
         await self._done("DELETE", "/faults")
 

@@ -21,11 +21,13 @@ async def eventually(
     what: str,
     attempt: Callable[[], Awaitable[T | None]],
     seconds: float = EVENTUALLY_SECONDS,
+    poll_seconds: float = POLL_SECONDS,
 ) -> T:
     """The first result of `attempt` that is true. An AssertionError of it counts as not yet.
 
     Args:
         seconds: on a quiet machine; see `pace`.
+        poll_seconds: at least, between two attempts; longer where each starts a process.
     """
     began = time.monotonic()
     last: object = None
@@ -41,4 +43,4 @@ async def eventually(
         waited = time.monotonic() - began
         if waited > seconds * pace():
             raise AssertionError(f"not within {waited:.0f} s: {what}; last: {last}")
-        await asyncio.sleep(max(POLL_SECONDS, POLLS_MORE_RARELY * waited))
+        await asyncio.sleep(max(poll_seconds, POLLS_MORE_RARELY * waited))

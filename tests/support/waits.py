@@ -11,7 +11,7 @@ LEASES_END = {
     "leader_lease": "UPDATE leader_lease SET lease_until = '-infinity'",
 }
 """By the table, which not every service has."""
-PAUSED = "SELECT command_id FROM inbox WHERE finished_at IS NULL AND due_at > clock_timestamp()"
+OPEN = "SELECT command_id, due_at > clock_timestamp() AS is_paused FROM inbox WHERE finished_at IS NULL"
 IS_DUE = "UPDATE inbox SET due_at = clock_timestamp() WHERE command_id = $1 AND finished_at IS NULL"
 
 
@@ -26,11 +26,17 @@ async def leases_end(environment: Environment, service: str) -> None:
         await connection.close()
 
 
-async def pauses_end(environment: Environment, service: str) -> None:
-    """As if the pauses of its commands were over. One by one: a process that renews leases must not deadlock."""
+async def pauses_end(environment: Environment, service: str) -> int:
+    """As if the pauses of its commands were over; how many commands are open.
+
+    They end one by one, since a process that renews the leases of many must not deadlock with it.
+    """
     connection = await asyncpg.connect(environment.database_urls[service])
     try:
-        for row in await connection.fetch(PAUSED):
-            await connection.execute(IS_DUE, row["command_id"])
+        commands = await connection.fetch(OPEN)
+        for command in commands:
+            if command["is_paused"]:
+                await connection.execute(IS_DUE, command["command_id"])
     finally:
         await connection.close()
+    return len(commands)
