@@ -8,10 +8,8 @@ from __future__ import annotations
 import asyncio
 import json
 import random
-import tempfile
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,12 +17,10 @@ import pytest_asyncio
 
 from tests.faults.test_crashes import KILLED, TAKEN_OVER_SECONDS
 from tests.support.api import Answer
-from tests.support.infrastructure import Environment, Infrastructure
-from tests.support.live import CUSTOMERS, Deployment, Live, hands_on, short_waits
+from tests.support.live import CUSTOMERS, Deployment, Live
 from tests.support.people import application, bank_account, new_key
-from tests.support.recorded_events import RecordedEvents
-from tests.support.stack import running_stack
 from tests.support.waiting import eventually
+from tests.support.waits import pauses_end
 
 TRANSIT_SECONDS = 3
 SLOW = {"milliseconds": 1900}
@@ -32,35 +28,24 @@ SLOW = {"milliseconds": 1900}
 ARRIVED_SECONDS = 2.0
 FORGETFUL = {"BANKSIDE_SANDBOX_KEY_HOURS": "0.0006"}
 """Core banking knows a key for two seconds."""
-KNOWN_TO_FORGET = {"BANKSIDE_ONBOARDING_CORE_KEY_HOURS": "0.0006"}
+FORGOTTEN = {"open_account": "called", "create_core_business": "intended"}
+"""Steps, and where onboarding dies: the bank has carried out the first, and was never sent the second."""
 FINAL_SECONDS = 60.0
+COMMAND_POLL_SECONDS = 0.5
 
 SETTINGS = {
     "BANKSIDE_PROVIDER_TIMEOUT_SECONDS": "1",
     "BANKSIDE_ONBOARDING_PROVIDER_TRANSIT_SECONDS": str(TRANSIT_SECONDS),
 }
+KNOWN_TO_FORGET = {**SETTINGS, "BANKSIDE_ONBOARDING_CORE_KEY_HOURS": "0.0006"}
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def deployment(infrastructure: Infrastructure) -> AsyncIterator[Deployment]:
-    """A stack whose onboarding takes requests to arrive within seconds."""
-    environment: Environment = infrastructure.create()
-    events = RecordedEvents(environment.amqp_url)
-    await events.begin()
-    with tempfile.TemporaryDirectory(prefix="bankside-test-") as folder:
-        async with running_stack(environment, Path(folder), **short_waits() | SETTINGS) as stack:
-            yield Deployment(stack, events)
-    infrastructure.drop(environment)
-
-
-@pytest_asyncio.fixture
-async def live(deployment: Deployment) -> AsyncIterator[Live]:
-    async with hands_on(deployment) as hands:
-        await hands.bank.heal()
-        yield hands
-        await hands.bank.heal()
-        await hands.events.fetch()
-        hands.events.check()
+@pytest_asyncio.fixture(scope="module", loop_scope="session", autouse=True)
+async def short_transit(deployment: Deployment) -> AsyncIterator[None]:
+    """Onboarding takes requests to arrive within seconds."""
+    await deployment.stack.restart("onboarding", **SETTINGS)
+    yield
+    await deployment.stack.restart("onboarding")
 
 
 @pytest_asyncio.fixture
@@ -69,7 +54,7 @@ async def forgetful(live: Live) -> AsyncIterator[Live]:
     await live.stack.restart("provider_sandbox", **FORGETFUL)
     yield live
     await live.stack.restart("provider_sandbox")
-    await live.stack.restart("onboarding")
+    await live.stack.restart("onboarding", **SETTINGS)
 
 
 @dataclass(frozen=True)
@@ -137,23 +122,24 @@ async def onboarding_agrees(live: Live, body: Any, final: Answer) -> None:
         assert await live.bank.external_accounts(customer_id) == []
 
 
-@pytest.mark.parametrize(("api", "operation"), ONBOARDING)
-async def test_an_onboarding_is_not_refused_while_its_first_send_is_on_its_way(
-    live: Live, api: str, operation: str
-) -> None:
-    body = application()
-    write = Write("POST", CUSTOMERS, body, new_key())
-    await slow_then_refused(live, api, operation)
-    # Were it taken back, the slow send would arrive before the customer is closed.
-    await live.bank.fault("core", "close_external_account", "latency", times=1, milliseconds=900)
+async def test_an_onboarding_is_not_refused_while_its_first_send_is_on_its_way(live: Live) -> None:
+    for api, operation in ONBOARDING:
+        body = application()
+        write = Write("POST", CUSTOMERS, body, new_key())
+        await slow_then_refused(live, api, operation)
+        # Were it taken back, the slow send would arrive before the customer is closed.
+        await live.bank.fault(
+            "core", "close_external_account", "latency", times=1, milliseconds=900
+        )
 
-    told = await write.send(live)
-    final = await write.final(live)
+        told = await write.send(live)
+        final = await write.final(live)
+        await live.bank.heal()
 
-    is_settled(told)
-    if told.code != "outcome_pending":
-        assert told.code == final.code
-    await onboarding_agrees(live, body, final)
+        is_settled(told)
+        if told.code != "outcome_pending":
+            assert told.code == final.code
+        await onboarding_agrees(live, body, final)
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -182,86 +168,90 @@ async def test_refusals_and_slow_sends_in_any_order_end_in_agreement(live: Live,
 
 
 @pytest.mark.parametrize(("api", "refusals"), [("identity", 1), ("core", 3)])
-async def test_an_update_is_told_refused_only_where_neither_provider_has_it(
+async def test_a_change_is_told_refused_only_where_the_bank_does_not_have_it(
     live: Live, api: str, refusals: int
 ) -> None:
     body = application()
     body["business"]["dba"] = "Before"
-    customer_id = (await live.onboarded(body))["business"]["customer_id"]
-    target = f"{CUSTOMERS}/business/{customer_id}"
-    write = Write("PATCH", target, {"business": {"dba": "After"}}, new_key())
-    await slow_then_refused(live, api, "update_customer", refusals)
-
-    told = await write.send(live)
-    final = await write.final(live)
-
-    is_settled(told)
-    expected = "After" if final.status == 200 else "Before"
-    rows = await live.bank.customers(customer_id)
-    assert {row["fields"]["dba"] for row in rows} == {expected}
-    assert (await live.customer(customer_id))["business"]["dba"] == expected
-
-
-@pytest.mark.parametrize("refusals", [1, 3])
-async def test_an_external_account_is_told_refused_only_where_it_is_not_linked(
-    live: Live, refusals: int
-) -> None:
+    updated_id = (await live.onboarded(body))["business"]["customer_id"]
     data = await live.onboarded()
-    customer_id = data["business"]["customer_id"]
+    linked_id = data["business"]["customer_id"]
     old = data["external_bank_account"]["external_bank_account_id"]
-    target = f"{CUSTOMERS}/external_bank_account/{old}"
-    write = Write("POST", target, {"external_bank_account": bank_account()}, new_key())
+    change = {"business": {"dba": "After"}}
+    account = {"external_bank_account": bank_account()}
+    update = Write("PATCH", f"{CUSTOMERS}/business/{updated_id}", change, new_key())
+    link = Write("POST", f"{CUSTOMERS}/external_bank_account/{old}", account, new_key())
+    await slow_then_refused(live, api, "update_customer", refusals)
     await slow_then_refused(live, "core", "create_external_account", refusals)
 
-    told = await write.send(live)
-    final = await write.final(live)
+    told = await asyncio.gather(update.send(live), link.send(live))
+    updated, linked = await asyncio.gather(update.final(live), link.final(live))
 
-    is_settled(told)
+    for answer in told:
+        is_settled(answer)
+    expected = "After" if updated.status == 200 else "Before"
+    rows = await live.bank.customers(updated_id)
+    assert {row["fields"]["dba"] for row in rows} == {expected}
+    assert (await live.customer(updated_id))["business"]["dba"] == expected
     at_bank = {
         row["external_account_id"]: row["primary"]
-        for row in await live.bank.external_accounts(customer_id)
+        for row in await live.bank.external_accounts(linked_id)
     }
-    shown = (await live.customer(customer_id))["external_bank_accounts"]
+    shown = (await live.customer(linked_id))["external_bank_accounts"]
     assert at_bank == {row["external_bank_account_id"]: row["primary"] for row in shown}
-    assert (final.status == 200) == (len(at_bank) == 2)
+    assert (linked.status == 200) == (len(at_bank) == 2)
 
 
-@pytest.mark.parametrize(
-    ("step", "decision"), [("open_account", "done"), ("create_core_business", "absent")]
-)
-async def test_a_step_that_core_banking_forgot_is_sent_once_and_left_to_an_operator(
-    forgetful: Live, step: str, decision: str
+async def test_steps_that_core_banking_forgot_are_sent_once_and_left_to_an_operator(
+    forgetful: Live,
 ) -> None:
-    live = forgetful
-    service = live.stack.services["onboarding"]
-    moment = "called" if decision == "done" else "intended"
-    crash = {"BANKSIDE_CRASH_AT": f"onboarding.{step}.{moment}"}
-    await live.stack.restart("onboarding", **crash, **KNOWN_TO_FORGET)
-    body = application()
-    write = Write("POST", CUSTOMERS, body, new_key())
-    caller = asyncio.create_task(write.send(live))
-    assert await service.ended() == KILLED
+    live, service = forgetful, forgetful.stack.services["onboarding"]
+    writes = {step: Write("POST", CUSTOMERS, application(), new_key()) for step in FORGOTTEN}
+    callers = []
+    for step, moment in FORGOTTEN.items():
+        crash = {"BANKSIDE_CRASH_AT": f"onboarding.{step}.{moment}"}
+        await live.stack.restart("onboarding", **crash, **KNOWN_TO_FORGET)
+        callers.append(asyncio.create_task(writes[step].send(live)))
+        assert await service.ended() == KILLED
     await service.start(**KNOWN_TO_FORGET)
 
     async def listed() -> Any:
+        await pauses_end(live.stack.environment, "onboarding")
+        attempted = [x for x in service.log.splitlines() if "write_needs_an_operator" in x]
+        if not all(any(step in line for line in attempted) for step in FORGOTTEN):
+            return None
         shown = await live.stack.command("sagas", "list", "--unknown")
-        found = [row for row in shown["unknown_steps"] if row["step"] == step]
-        attempted = "write_needs_an_operator" in live.stack.log("onboarding")
-        return found[0] if found and attempted else None
+        found = {row["step"]: row for row in shown["unknown_steps"]}
+        return found if found.keys() >= FORGOTTEN.keys() else None
 
-    unknown = await eventually("the step is listed", listed, TAKEN_OVER_SECONDS)
-    await caller
-    accounts = await live.bank.accounts(unknown["customer_id"])
-    sent = len(accounts)
-    result: list[str] = []
-    if decision == "done":
-        (account,) = accounts
-        result = ["--result", json.dumps(await looked_up(live, account["account_id"]))]
+    unknown = await eventually(
+        "the steps are listed", listed, TAKEN_OVER_SECONDS, COMMAND_POLL_SECONDS
+    )
+    await asyncio.gather(*callers)
+    sent = {
+        step: await live.bank.accounts(row["customer_id"])
+        for step, row in unknown.items()
+        if step in FORGOTTEN
+    }
+    (account,) = sent["open_account"]
+    result = json.dumps(await looked_up(live, account["account_id"]))
+    await resolved(live, unknown["open_account"], "done", "--result", result)
+    await resolved(live, unknown["create_core_business"], "absent")
+    finals = await asyncio.gather(*(write.final(live) for write in writes.values()))
 
-    async def resolved() -> bool:
+    assert sent["create_core_business"] == []
+    for final in finals:
+        assert final.data["status"] == "approved"
+        await live.exists_once(final.data)
+
+
+async def resolved(live: Live, unknown: Any, decision: str, *result: str) -> None:
+    """By an operator, once no process drives it; the command goes on."""
+
+    async def recorded() -> bool:
         try:
             await live.stack.command(
-                *("sagas", "resolve", unknown["saga_id"], step, "--as", decision),
+                *("sagas", "resolve", unknown["saga_id"], unknown["step"], "--as", decision),
                 *("--reason", "looked up at the bank", "--by", "ann", *result),
             )
         except AssertionError as error:
@@ -270,13 +260,8 @@ async def test_a_step_that_core_banking_forgot_is_sent_once_and_left_to_an_opera
             return False
         return True
 
-    await eventually("no process drives it", resolved, TAKEN_OVER_SECONDS)
+    await eventually("no process drives it", recorded, TAKEN_OVER_SECONDS, COMMAND_POLL_SECONDS)
     await live.stack.command("commands", "retry", unknown["command_id"])
-    final = await write.final(live)
-
-    assert sent == (1 if decision == "done" else 0)
-    assert final.data["status"] == "approved"
-    await live.exists_once(final.data)
 
 
 async def looked_up(live: Live, account_id: str) -> dict[str, Any]:

@@ -42,13 +42,6 @@ async def tables(live: Live) -> AsyncIterator[DispatcherTables]:
         yield opened
 
 
-@pytest_asyncio.fixture(autouse=True)
-async def unarmed(live: Live) -> AsyncIterator[None]:
-    """Whatever a test did, the next one gets a dispatcher that lives."""
-    yield
-    await live.stack.restart(SERVICE)
-
-
 async def dies_at(live: Live, point: str, bus: EventBus, *events: Event) -> None:
     """Publish what leads the dispatcher there, and start it to die there."""
     process = live.stack.services[SERVICE]

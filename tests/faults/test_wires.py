@@ -10,16 +10,16 @@ from decimal import Decimal
 import asyncpg
 
 from tests.e2e.wires.hands import new_sender
-from tests.faults.test_provider_faults import PASSING
+from tests.faults.test_provider_faults import PASSING, driven
 from tests.support.live import Live
 from tests.support.people import new_key
 from tests.support.waiting import eventually
 
-CROWD, FUNDED = 100, 80
+CROWD, FUNDED = 40, 32
 DRAINED_SECONDS = 60.0
 
 
-async def test_a_hundred_wires_under_every_fault_exist_once_or_not_at_all(live: Live) -> None:
+async def test_each_wire_of_a_crowd_exists_once_or_not_at_all_under_every_fault(live: Live) -> None:
     sender = await new_sender(live, str(10 * FUNDED))
     keys = [new_key() for _ in range(CROWD)]
     owned = await sender.final(new_key(), "9999999999.99")
@@ -27,11 +27,13 @@ async def test_a_hundred_wires_under_every_fault_exist_once_or_not_at_all(live: 
     for operation in ("send_wire", "get_operation"):
         for kind in PASSING:
             more = slow if kind == "latency" else {}
-            await live.bank.fault("core", operation, kind, probability=0.2, **more)
+            await live.bank.fault("core", operation, kind, probability=0.25, **more)
 
     told = await sender.sent_at_once(keys)
+    struck = {rule["kind"] for rule in await live.bank.faults() if rule["applied"]}
     await live.bank.heal()
     healed = time.monotonic()
+    await driven(live, "payments")
     finals = await sender.finals(told, DRAINED_SECONDS)
 
     async def slow_ones_arrived() -> bool:
@@ -46,7 +48,7 @@ async def test_a_hundred_wires_under_every_fault_exist_once_or_not_at_all(live: 
     codes = Counter(answer.code for answer in told.values())
     assert codes.keys() <= {"200", "insufficient_funds", "outcome_pending"}
     assert codes["200"], "the faults did not strike all"
-    assert codes["outcome_pending"], "they struck some"
+    assert struck == set(PASSING)
     assert Counter(answer.code for answer in finals.values()) == {
         "200": FUNDED,
         "insufficient_funds": CROWD - FUNDED,
