@@ -9,7 +9,8 @@ import pytest_asyncio
 import structlog
 
 from libs.persistence.engine import Database, open_database
-from tests.support.infrastructure import Environment
+from tests.integration.recycling import RecycledDatabase
+from tests.support.infrastructure import Environment, Infrastructure
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -25,6 +26,29 @@ def plain_logs() -> Iterator[None]:
     )
     yield
     structlog.reset_defaults()
+
+
+@pytest.fixture(scope="session")
+def recycled(infrastructure: Infrastructure) -> RecycledDatabase:
+    return RecycledDatabase(infrastructure.create())
+
+
+@pytest_asyncio.fixture
+async def fresh_environment(
+    infrastructure: Infrastructure, recycled: RecycledDatabase
+) -> AsyncIterator[Environment]:
+    """A database as migrations leave it, and a virtual host, for one test; each is made when the test asks for it."""
+    database, with_vhost = recycled.environment, infrastructure.create()
+    environment = Environment(
+        database.database,
+        recycled.urls,
+        lambda: with_vhost.amqp_url,
+        database.secrets,
+        lambda: with_vhost.cluster,
+    )
+    yield environment
+    if "database_urls" in vars(environment):
+        await recycled.empty()
 
 
 @pytest_asyncio.fixture

@@ -34,8 +34,8 @@ from tests.support.ports import free_ports
 START_SECONDS = 90.0
 GRACE_SECONDS = 1.0
 TEMPLATE = "migrated"
-VHOSTS_AT_ONCE = 8
-"""Virtual hosts made by one call of `rabbitmqctl`, which takes a second of processor time."""
+MOST_VHOSTS_AT_ONCE = 32
+"""Virtual hosts made by one call of `rabbitmqctl`, which takes a second of processor time; the first makes few."""
 
 
 class Environment:
@@ -163,6 +163,7 @@ class _Keeper:
         self._changed = asyncio.Event()
         self._made = 0
         self._vhosts: list[str] = []
+        self._vhosts_at_once = MOST_VHOSTS_AT_ONCE // 8
         self._vhost_numbers = itertools.count(1)
         self._migrated = False
         self._cluster: Path | None = None
@@ -261,7 +262,8 @@ class _Keeper:
 
     async def _next_vhost(self) -> str:
         if not self._vhosts:
-            names = [f"test_{next(self._vhost_numbers)}" for _ in range(VHOSTS_AT_ONCE)]
+            names = [f"test_{next(self._vhost_numbers)}" for _ in range(self._vhosts_at_once)]
+            self._vhosts_at_once = min(MOST_VHOSTS_AT_ONCE, 2 * self._vhosts_at_once)
             await self._rabbitmq.create_vhosts(*names)
             self._vhosts.extend(names)
         return self._vhosts.pop()
