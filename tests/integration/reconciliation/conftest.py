@@ -36,8 +36,7 @@ async def deployment(
 
 @pytest_asyncio.fixture
 async def books(live: Live) -> AsyncIterator[Books]:
-    """Books that agree; the test ends with books that agree again."""
-    await assert_reconciled(live.stack)
+    """Books that agree, as every test leaves them."""
     async with open_books(live) as opened:
         yield opened
     await assert_reconciled(live.stack)

@@ -5,27 +5,86 @@ from __future__ import annotations
 import json
 import uuid
 from collections import Counter
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
-from tests.e2e.wires.hands import Sender
+import pytest_asyncio
+
+from services.reconciliation.repository.differences import RecordedDifference
+from tests.e2e.wires.hands import Sender, new_sender
 from tests.integration.reconciliation.books import Books
+from tests.support.live import Live
 from tests.support.people import bank_account
+from tests.support.reconciling import assert_reconciled
 from tests.support.waiting import eventually
 
-
-async def test_books_that_agree_have_no_difference(books: Books, sender: Sender) -> None:
-    transaction_id = await sender.sent()
-    await sender.has_state(transaction_id, "completed")
-
-    found = await books.differences()
-
-    assert found == []
+ANOTHER_EIN = "123456789"
+NEWS_OF_UNKNOWN_WIRE = "news_of_unknown_wire"
+"""What payments makes of the feed's entry of a wire that it lacks, if it has read that already."""
 
 
-async def test_a_wire_that_we_lack_is_a_difference_until_we_have_it(
-    books: Books, sender: Sender
+@dataclass(frozen=True)
+class Expected:
+    """A difference, and what a run is to tell of it: attributes of a RecordedDifference."""
+
+    kind: str
+    subject: str
+    told: Mapping[str, Any] = field(default_factory=dict)
+    parts: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """By attribute, some of what it holds."""
+
+    def is_told_by(self, found: RecordedDifference) -> None:
+        assert {name: getattr(found, name) for name in self.told} == dict(self.told)
+        for name, part in self.parts.items():
+            whole = getattr(found, name)
+            assert {key: whole[key] for key in part} == dict(part)
+
+
+Made = AbstractAsyncContextManager[list[Expected]]
+"""Makes differences, and mends them when it is left."""
+
+
+@pytest_asyncio.fixture
+async def forgotten(live: Live) -> Sender:
+    """Another customer, whose account is forgotten."""
+    return await new_sender(live, "1000.00")
+
+
+@pytest_asyncio.fixture
+async def wiring(live: Live) -> Sender:
+    """Another customer, whose wires differ."""
+    return await new_sender(live, "1000.00")
+
+
+async def test_every_difference_is_listed_within_one_run_and_gone_after_it_is_mended(
+    books: Books, sender: Sender, wiring: Sender, forgotten: Sender
 ) -> None:
+    ein = await _ein_at_identity(books, sender)
+    async with AsyncExitStack() as mending:
+        expected: dict[tuple[str, str], Expected] = {}
+        for make, owner in MADE.items():
+            made = make(books, {"sender": sender, "wiring": wiring, "forgotten": forgotten}[owner])
+            for difference in await mending.enter_async_context(made):
+                expected[difference.kind, difference.subject] = difference
+
+        found = [one for one in await books.differences() if one.kind != NEWS_OF_UNKNOWN_WIRE]
+        stored = await books.databases["reconciliation"].fetchval(
+            "SELECT string_agg(difference::text, ' ') FROM difference"
+        )
+
+    assert Counter((one.kind, one.subject) for one in found) == Counter(expected.keys())
+    for one in found:
+        expected[one.kind, one.subject].is_told_by(one)
+    assert ein not in stored, "a sensitive field is named and never shown"
+    assert ANOTHER_EIN not in stored
+    await assert_reconciled(books.live.stack)
+
+
+@asynccontextmanager
+async def _a_wire_that_we_lack(books: Books, sender: Sender) -> AsyncIterator[list[Expected]]:
     transaction_id = str(uuid.uuid4())
     await books.live.bank.simulate(
         "wires",
@@ -35,190 +94,156 @@ async def test_a_wire_that_we_lack_is_a_difference_until_we_have_it(
         amount="12.00",
         purpose="Nobody asked for it",
     )
-    await eventually("the bank has completed it", lambda: _is_completed(sender, transaction_id))
 
-    found = await books.differences()
+    async def is_completed() -> bool:
+        return (await sender.at_bank()).get(transaction_id) == "completed"
+
+    await eventually("the bank has completed it", is_completed)
+    ids = {"transaction_id": transaction_id, "account_id": sender.account_id}
+    theirs = {"state": "completed", "posted": Decimal("-12.00")}
+    told = {"ids": ids, "ours": None}
+    yield [Expected("wire_unknown_to_us", transaction_id, told, {"theirs": theirs})]
     await _record_wire(books, sender, transaction_id, Decimal("12.00"))
-    mended = await books.kinds()
-
-    [lacking] = [one for one in found if one.kind == "wire_unknown_to_us"]
-    assert lacking.subject == transaction_id
-    assert lacking.ids == {"transaction_id": transaction_id, "account_id": sender.account_id}
-    assert lacking.ours is None
-    assert lacking.theirs is not None
-    assert (lacking.theirs["state"], lacking.theirs["posted"]) == ("completed", Decimal("-12.00"))
-    assert "wire_unknown_to_us" not in mended
 
 
-async def test_an_account_without_an_owner_is_a_difference_until_it_is_closed(
+@asynccontextmanager
+async def _a_wire_in_another_state(books: Books, sender: Sender) -> AsyncIterator[list[Expected]]:
+    transaction_id = await sender.sent()
+    await sender.has_state(transaction_id, "completed")
+    change = "UPDATE wires SET state = $2 WHERE transaction_id = $1"
+    await books.execute("payments", change, uuid.UUID(transaction_id), "submitted")
+    yield [Expected("wire_state", transaction_id)]
+    await books.execute("payments", change, uuid.UUID(transaction_id), "completed")
+
+
+@asynccontextmanager
+async def _an_account_without_an_owner(
     books: Books, sender: Sender
-) -> None:
+) -> AsyncIterator[list[Expected]]:
     customer_id = sender.account.customer_id
     opened = await books.live.bank.simulate(
         "accounts", customer_id=customer_id, account_title="Nobody's"
     )
-
-    [found] = await books.differences()
+    owner = {"ids": {"customer_id": customer_id}}
+    yield [Expected("account_unknown_to_us", opened["account_id"], parts=owner)]
     await books.live.bank.change(opened["account_id"], "close")
-    mended = await books.differences()
-
-    assert (found.kind, found.subject) == ("account_unknown_to_us", opened["account_id"])
-    assert found.ids["customer_id"] == customer_id
-    assert mended == []
 
 
-async def test_a_field_that_was_changed_at_core_is_a_difference_that_shows_both_values(
-    books: Books, sender: Sender
-) -> None:
+@asynccontextmanager
+async def _a_field_at_core(books: Books, sender: Sender) -> AsyncIterator[list[Expected]]:
     core_id = await books.core_id(sender.account.customer_id)
-    original = await _field_at_core(books, core_id, "business_name")
-    await _change(books, f"core/customers/{core_id}", business_name="Another Name")
-
-    [found] = await books.differences()
-    await _change(books, f"core/customers/{core_id}", business_name=original)
-    mended = await books.differences()
-
-    assert (found.kind, found.subject) == ("core_fields", core_id)
-    assert found.ours == {"business_name": original}
-    assert found.theirs == {"business_name": "Another Name"}
-    assert mended == []
-
-
-async def test_a_sensitive_field_that_was_changed_at_identity_is_named_and_never_shown(
-    books: Books, sender: Sender
-) -> None:
-    identity_id = await books.identity_id(sender.account.customer_id)
+    path = f"core/customers/{core_id}"
     original = await books.databases["provider_sandbox"].fetchval(
-        "SELECT fields::jsonb->>'ein' FROM identity_record WHERE identity_id = $1", identity_id
+        "SELECT fields::jsonb->>'business_name' FROM core_customer WHERE core_id = $1", core_id
     )
-    await _change(books, f"identity/customers/{identity_id}", ein="123456789")
-
-    [found] = await books.differences()
-    stored = await books.databases["reconciliation"].fetchval(
-        "SELECT string_agg(difference::text, ' ') FROM difference"
-    )
-    await _change(books, f"identity/customers/{identity_id}", ein=original)
-    mended = await books.differences()
-
-    assert (found.kind, found.subject) == ("identity_fields", identity_id)
-    assert (found.ours, found.theirs) == ({"ein": "[differs]"}, {"ein": "[differs]"})
-    assert original not in stored
-    assert "123456789" not in stored
-    assert mended == []
+    await books.live.bank.patch(path, fields={"business_name": "Another Name"})
+    both = {"ours": {"business_name": original}, "theirs": {"business_name": "Another Name"}}
+    yield [Expected("core_fields", core_id, both)]
+    await books.live.bank.patch(path, fields={"business_name": original})
 
 
-async def test_a_primary_that_was_moved_is_a_difference_of_both_external_accounts(
+@asynccontextmanager
+async def _a_sensitive_field_at_identity(
     books: Books, sender: Sender
-) -> None:
+) -> AsyncIterator[list[Expected]]:
+    identity_id = await books.identity_id(sender.account.customer_id)
+    original = await _ein_at_identity(books, sender)
+    path = f"identity/customers/{identity_id}"
+    await books.live.bank.patch(path, fields={"ein": ANOTHER_EIN})
+    named = {"ein": "[differs]"}
+    yield [Expected("identity_fields", identity_id, {"ours": named, "theirs": named})]
+    await books.live.bank.patch(path, fields={"ein": original})
+
+
+@asynccontextmanager
+async def _a_primary_that_was_moved(books: Books, sender: Sender) -> AsyncIterator[list[Expected]]:
     first = sender.external_account_id
-    second = await _second_external_account(sender)
+    # Linked by the customer's partner, and primary from then on.
+    linked = await sender.live.partner.post(
+        f"/partner/reseller/customers/external_bank_account/{first}",
+        {"external_bank_account": bank_account()},
+    )
+    second = str(linked.data["external_bank_account_id"])
     await books.live.bank.simulate(f"external-accounts/{first}/primary")
-
-    found = await books.differences()
+    yield [Expected("external_account_primary", subject) for subject in (first, second)]
     await books.live.bank.simulate(f"external-accounts/{second}/primary")
-    mended = await books.differences()
-
-    assert {(one.kind, one.subject) for one in found} == {
-        ("external_account_primary", first),
-        ("external_account_primary", second),
-    }
-    assert mended == []
 
 
-async def test_a_balance_that_is_not_the_sum_of_its_postings_is_a_difference(
+@asynccontextmanager
+async def _locations_that_are_not_what_was_swept(
     books: Books, sender: Sender
-) -> None:
-    change = "UPDATE account SET total = total + $2 WHERE account_id = $1"
-    await books.execute("provider_sandbox", change, sender.account_id, Decimal("0.01"))
-
-    [found] = await books.differences()
-    await books.execute("provider_sandbox", change, sender.account_id, Decimal("-0.01"))
-    mended = await books.differences()
-
-    assert (found.kind, found.subject) == ("balance", sender.account_id)
-    assert found.ours is not None
-    assert found.theirs is not None
-    assert (found.ours["posted"], found.theirs["total"]) == (Decimal(1000), Decimal("1000.01"))
-    assert mended == []
-
-
-async def test_an_account_that_we_forgot_differs_from_the_bank_and_from_what_was_told(
-    books: Books, sender: Sender
-) -> None:
-    onboarding = books.databases["onboarding"]
-    forgotten = await onboarding.fetchrow(
-        "DELETE FROM accounts WHERE account_id = $1 RETURNING *", sender.account_id
-    )
-
-    found = await books.differences()
-    await onboarding.execute(
-        "INSERT INTO accounts SELECT * FROM jsonb_populate_record(NULL::accounts, $1::jsonb)"
-        # The feed may have told of the account since.
-        " ON CONFLICT (account_id) DO UPDATE SET tenant = excluded.tenant,"
-        " customer_id = excluded.customer_id, account_number = excluded.account_number",
-        _json(dict(forgotten)),
-    )
-    mended = await books.differences()
-
-    assert {(one.kind, one.subject) for one in found} == {
-        ("account_unknown_to_us", sender.account_id),
-        ("told_account", sender.account_id),
-    }
-    assert mended == []
-
-
-async def test_locations_that_are_not_what_was_swept_are_a_difference(
-    books: Books, sender: Sender
-) -> None:
+) -> AsyncIterator[list[Expected]]:
     loaded = await books.live.bank.simulate("deposit-locations", account_id=sender.account_id)
     change = (
         "UPDATE deposit_location SET balance = balance + $2 WHERE (account_id, location_id) ="
         " (SELECT account_id, min(location_id) FROM deposit_location WHERE account_id = $1 GROUP BY 1)"
     )
     await books.execute("provider_sandbox", change, sender.account_id, Decimal("1.00"))
-
-    [found] = await books.differences()
+    load = {"account_id": sender.account_id, "load_date": loaded["as_of_date"]}
+    subject = f"{sender.account_id}/{loaded['as_of_date']}"
+    yield [Expected("deposit_locations", subject, {"ids": load})]
     await books.execute("provider_sandbox", change, sender.account_id, Decimal("-1.00"))
-    mended = await books.differences()
-
-    assert found.kind == "deposit_locations"
-    assert found.ids == {"account_id": sender.account_id, "load_date": loaded["as_of_date"]}
-    assert mended == []
 
 
-async def test_a_feed_beyond_the_providers_newest_entry_is_a_difference(
+@asynccontextmanager
+async def _a_balance_beside_its_postings(
     books: Books, sender: Sender
-) -> None:
-    await sender.has_state(await sender.sent(), "completed")
+) -> AsyncIterator[list[Expected]]:
+    change = "UPDATE account SET total = total + $2 WHERE account_id = $1"
+    await books.execute("provider_sandbox", change, sender.account_id, Decimal("0.01"))
+    both = {"ours": {"posted": Decimal(1000)}, "theirs": {"total": Decimal("1000.01")}}
+    yield [Expected("balance", sender.account_id, parts=both)]
+    await books.execute("provider_sandbox", change, sender.account_id, Decimal("-0.01"))
+
+
+@asynccontextmanager
+async def _an_account_that_we_forgot(books: Books, sender: Sender) -> AsyncIterator[list[Expected]]:
+    onboarding = books.databases["onboarding"]
+    row = await onboarding.fetchrow(
+        "DELETE FROM accounts WHERE account_id = $1 RETURNING *", sender.account_id
+    )
+    kinds = ("account_unknown_to_us", "told_account")
+    yield [Expected(kind, sender.account_id) for kind in kinds]
+    await onboarding.execute(
+        "INSERT INTO accounts SELECT * FROM jsonb_populate_record(NULL::accounts, $1::jsonb)"
+        # The feed may have told of the account since.
+        " ON CONFLICT (account_id) DO UPDATE SET tenant = excluded.tenant,"
+        " customer_id = excluded.customer_id, account_number = excluded.account_number",
+        json.dumps(dict(row), default=str),
+    )
+
+
+@asynccontextmanager
+async def _a_feed_that_went_back(books: Books, _sender: Sender) -> AsyncIterator[list[Expected]]:
+    """Our position is beyond the provider's newest entry."""
     change = "UPDATE feed_cursor SET position = position + $1 WHERE feed = 'core'"
     await books.execute("payments", change, 1_000_000)
-
-    [found] = await books.differences()
+    yield [Expected("feed_went_back", "payments/core")]
     await books.execute("payments", change, -1_000_000)
-    mended = await books.differences()
-
-    assert (found.kind, found.subject) == ("feed_went_back", "payments/core")
-    assert mended == []
 
 
-async def test_a_wire_that_we_hold_in_another_state_differs_in_state_and_debit(
-    books: Books, sender: Sender
-) -> None:
-    transaction_id = await sender.sent()
-    await sender.has_state(transaction_id, "completed")
-    change = "UPDATE wires SET state = $2 WHERE transaction_id = $1"
-    await books.execute("payments", change, uuid.UUID(transaction_id), "submitted")
+MADE: Mapping[Callable[[Books, Sender], Made], str] = {
+    _a_wire_that_we_lack: "wiring",
+    _a_wire_in_another_state: "wiring",
+    _an_account_without_an_owner: "sender",
+    _a_field_at_core: "sender",
+    _a_sensitive_field_at_identity: "sender",
+    _a_primary_that_was_moved: "sender",
+    _locations_that_are_not_what_was_swept: "sender",
+    _a_balance_beside_its_postings: "sender",
+    _an_account_that_we_forgot: "forgotten",
+    _a_feed_that_went_back: "sender",
+}
+"""In this order, and mended in the opposite one: at whose customer each is made."""
 
-    kinds = await books.kinds()
-    await books.execute("payments", change, uuid.UUID(transaction_id), "completed")
-    mended = await books.differences()
 
-    assert kinds == Counter({"wire_state": 1})
-    assert mended == []
-
-
-async def _is_completed(sender: Sender, transaction_id: str) -> bool:
-    return (await sender.at_bank()).get(transaction_id) == "completed"
+async def _ein_at_identity(books: Books, sender: Sender) -> str:
+    return str(
+        await books.databases["provider_sandbox"].fetchval(
+            "SELECT fields::jsonb->>'ein' FROM identity_record WHERE identity_id = $1",
+            await books.identity_id(sender.account.customer_id),
+        )
+    )
 
 
 async def _record_wire(books: Books, sender: Sender, transaction_id: str, amount: Decimal) -> None:
@@ -241,28 +266,3 @@ async def _record_wire(books: Books, sender: Sender, transaction_id: str, amount
         " WITH ORDINALITY AS step (state, number)",
         uuid.UUID(transaction_id),
     )
-
-
-async def _change(books: Books, path: str, **fields: str) -> None:
-    await books.live.bank.patch(path, fields=fields)
-
-
-async def _field_at_core(books: Books, core_id: str, name: str) -> str:
-    return str(
-        await books.databases["provider_sandbox"].fetchval(
-            "SELECT fields::jsonb->>$2 FROM core_customer WHERE core_id = $1", core_id, name
-        )
-    )
-
-
-async def _second_external_account(sender: Sender) -> str:
-    """Linked by the customer's partner, and primary from then on."""
-    answer = await sender.live.partner.post(
-        f"/partner/reseller/customers/external_bank_account/{sender.external_account_id}",
-        {"external_bank_account": bank_account()},
-    )
-    return str(answer.data["external_bank_account_id"])
-
-
-def _json(row: dict[str, Any]) -> str:
-    return json.dumps(row, default=str)
