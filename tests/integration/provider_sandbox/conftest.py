@@ -48,4 +48,5 @@ async def books(sandbox: Stack) -> AsyncIterator[asyncpg.Connection]:
 @pytest.fixture
 def own_sandbox(fresh_environment: Environment, tmp_path: Path) -> Stack:
     """A sandbox of the test's own, not started: for tests that kill it."""
-    return Stack(fresh_environment, tmp_path, [SANDBOX])
+    without_broker = fresh_environment.with_urls(amqp_url="amqp://the-sandbox-uses-none")
+    return Stack(without_broker, tmp_path, [SANDBOX])

@@ -22,11 +22,11 @@ from tests.integration.provider_sandbox.wires import (
 from tests.support.pace import pace
 from tests.support.stack import Stack
 
-WIRES = 1_000
-AFFORDED = 600
+WIRES = 200
+AFFORDED = 120
 
 
-async def test_a_thousand_wires_at_once_with_funds_for_six_hundred(
+async def test_no_more_wires_at_once_are_taken_than_there_are_funds_for(
     bank: Bank, sandbox: Stack
 ) -> None:
     sender = await open_sender(bank, f"{AFFORDED * 7}.00")
@@ -47,7 +47,7 @@ async def test_a_thousand_wires_at_once_with_funds_for_six_hundred(
         all_sent.set()
 
     replies = [task.result() for task in tasks]
-    assert Counter(reply.status for reply in replies) == {200: 600, 409: 400}
+    assert Counter(reply.status for reply in replies) == {200: AFFORDED, 409: WIRES - AFFORDED}
     assert {r.code for r in replies if r.status == 409} == {"insufficient_funds"}
     assert len(await bank.truth("wires", account_id=sender.account_id)) == AFFORDED
     assert seen == sorted(seen, reverse=True)
@@ -57,7 +57,7 @@ async def test_a_thousand_wires_at_once_with_funds_for_six_hundred(
     assert Decimal(reply.body["available"]) == 0
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 async def test_any_order_of_steps_at_once_keeps_the_books_in_balance(
     bank: Bank, books: asyncpg.Connection, seed: int
 ) -> None:
@@ -85,7 +85,7 @@ async def test_accounts_are_sent_from_and_settled_at_once_without_a_deadlock(ban
     senders = [await open_sender(bank, "1000.00") for _ in range(8)]
 
     async def run(number: int) -> None:
-        for turn in range(10):
+        for turn in range(4):
             sender = senders[(number * 3 + turn * 5) % len(senders)]
             wire = await sent(bank, sender, "1.00")
             assert (await act(bank, wire, "complete")).status == 200
@@ -109,13 +109,13 @@ async def test_a_reader_of_the_feed_beside_the_senders_misses_nothing(bank: Bank
     written: set[str] = set()
 
     async def write() -> None:
-        for _ in range(10):
+        for _ in range(4):
             wire = await sent(bank, sender, "1.00")
             await act(bank, wire, "complete")
             written.add(wire)
 
     async def poll() -> None:
-        while len(read) < 2 * 20 * 10:
+        while len(read) < 2 * 20 * 4:
             after = read[-1][0] if read else before
             page = (await bank.get("/core/events", after=after, limit=7)).body["events"]
             read.extend((e["position"], e["type"], e["transaction_id"]) for e in page)
