@@ -190,12 +190,9 @@ async def test_a_body_that_is_not_exact_json_is_400(desk: Desk, body: bytes) -> 
 
 
 async def test_a_body_that_does_not_arrive_is_408(desk: Desk) -> None:
-    started = time.monotonic()
-
     answer = await desk.raw(raw_request("POST", CUSTOMERS, {"Content-Length": "10"}, b"{"))
 
     assert verdict(answer) == (408, "request_timeout")
-    assert 1 < time.monotonic() - started < 8
 
 
 @pytest.mark.parametrize(
