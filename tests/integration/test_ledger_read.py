@@ -14,7 +14,9 @@ from typing import Any
 import aio_pika
 import aiohttp
 import pytest
+import pytest_asyncio
 
+from deploy.local.services import SERVICES
 from libs.contracts import ledger_read_operations as operations
 from libs.contracts.errors import NotFound, ProviderError, Unavailable
 from libs.contracts.onboarding_operations import ONBOARD_CUSTOMER
@@ -24,10 +26,14 @@ from libs.messaging.broker import Broker
 from libs.messaging.caller import Caller
 from libs.messaging.topology import EVENTS
 from libs.persistence.sealing import Keyring
+from tests.support.infrastructure import Infrastructure
 from tests.support.pace import pace
-from tests.support.stack import Stack
+from tests.support.stack import Stack, running_stack
 from tests.support.waiting import eventually
 
+SERVICES_OF_READS = tuple(
+    one for one in SERVICES if one.name in {"onboarding", "ledger_read", "provider_sandbox"}
+)
 WAIT_SECONDS = 20.0
 ASK_SECONDS = 25.0
 EIN_SERIAL = itertools.count(100)
@@ -158,6 +164,17 @@ class World:
         await eventually("what happened is told", holds, WAIT_SECONDS)
 
 
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def stack(
+    infrastructure: Infrastructure, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[Stack]:
+    """The services of which reads are made, where no other test's consume."""
+    environment = infrastructure.create()
+    async with running_stack(environment, tmp_path_factory.mktemp("stack"), SERVICES_OF_READS) as s:
+        yield s
+    infrastructure.drop(environment)
+
+
 @pytest.fixture
 async def world(stack: Stack) -> AsyncIterator[World]:
     environment = stack.environment
@@ -258,27 +275,27 @@ async def test_what_happens_to_an_account_is_told_in_order(world: World) -> None
     assert closed["data"]["close_date"].endswith("Z")
 
 
-@pytest.mark.parametrize("point", ["before_commit", "after_commit"])
-async def test_a_crash_around_the_commit_loses_and_repeats_nothing(
-    world: World, point: str
-) -> None:
+async def test_crashes_around_the_commit_lose_and_repeat_nothing(world: World) -> None:
     account_id = (await world.onboard(new_partner()))["account_id"]
     await world.until(lambda: len(world.told(account_id)) == 1)
     service = world.stack.services["ledger_read"]
     await service.kill()
-    await world.simulate(f"accounts/{account_id}/restrict")
+    endings = []
 
-    service.spawn(BANKSIDE_CRASH_AT=f"feed.financial.{point}")
-    ending = await service.ended()
+    for what, point in (("restrict", "before_commit"), ("unrestrict", "after_commit")):
+        await world.simulate(f"accounts/{account_id}/{what}")
+        service.spawn(BANKSIDE_CRASH_AT=f"feed.financial.{point}")
+        endings.append(await service.ended())
     await service.start()
-    await world.simulate(f"accounts/{account_id}/unrestrict")
-    await world.until(lambda: len(world.told(account_id)) >= 3)
+    await world.simulate(f"accounts/{account_id}/close")
+    await world.until(lambda: len(world.told(account_id)) >= 4)
 
-    assert ending == -9
+    assert endings == [-9, -9]
     assert world.told(account_id) == [
         ("account.opened", 1),
         ("account.restricted", 2),
         ("account.unrestricted", 3),
+        ("account.closed", 4),
     ]
 
 

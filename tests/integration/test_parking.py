@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 import uuid
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -24,7 +25,7 @@ from libs.contracts.errors import (
 )
 from libs.contracts.onboarding_operations import UPDATE_PERSON
 from libs.contracts.result import Result
-from libs.handling.commands import Drive, NeedsOperator
+from libs.handling.commands import CommandHandler, Drive, NeedsOperator
 from libs.handling.parking import FAULTS_IN_A_ROW
 from libs.messaging.caller import Caller
 from libs.messaging.envelope import Envelope, Reply
@@ -153,7 +154,7 @@ class Service:
 
 
 @asynccontextmanager
-async def serving(environment: Environment, service: Service) -> AsyncIterator[Caller]:
+async def serving(environment: Environment, service: CommandHandler) -> AsyncIterator[Caller]:
     handlers = {UPDATE_PERSON.name: service}
     async with (
         carrying_out(environment, handlers, ordering=by_person),
@@ -184,16 +185,10 @@ def again(envelope: Envelope, seconds: float = PATIENCE_SECONDS) -> Envelope:
     return structs.replace(envelope, message_id=str(uuid.uuid4()), deadline=time.time() + seconds)
 
 
-@pytest.mark.parametrize(
-    ("error", "cause"), [(AssertionError, "AssertionError"), (InternalError, "InternalError")]
-)
 async def test_faults_in_a_row_park_a_command_and_the_next_of_its_key_is_carried_out(
-    fresh_environment: Environment,
-    database: Database,
-    error: Callable[[], Exception],
-    cause: str,
+    fresh_environment: Environment, database: Database
 ) -> None:
-    service = Service(error)
+    service = Service(*[AssertionError, InternalError] * (FAULTS_IN_A_ROW // 2))
     async with serving(fresh_environment, service) as caller:
         bad = envelope_of(caller, "p1", PATIENCE_SECONDS)
         first = await told(caller, bad)
@@ -204,7 +199,7 @@ async def test_faults_in_a_row_park_a_command_and_the_next_of_its_key_is_carried
 
     assert first == "outcome_pending"
     assert (str(command_id), attempts, service.drives) == (bad.id, FAULTS_IN_A_ROW, 11)
-    assert because == f"10 drives in a row failed, the last one by {cause}."
+    assert because == "10 drives in a row failed, the last one by InternalError."
     assert second == "ok"
     assert repeated == "idempotency_in_progress"
     assert bad.id not in service.done
@@ -234,57 +229,71 @@ async def final_answer(database: Database, caller: Caller, envelope: Envelope) -
     return None if reply.error and reply.error.code == "idempotency_in_progress" else reply
 
 
-@pytest.mark.parametrize("error", [OutcomePending, ProviderError, Unavailable])
 async def test_what_is_no_fault_of_ours_never_parks_and_ends_a_row_of_faults(
-    fresh_environment: Environment, database: Database, error: Callable[[], BanksideError]
+    fresh_environment: Environment, database: Database
 ) -> None:
+    errors: list[type[BanksideError]] = [OutcomePending, ProviderError, Unavailable]
+    endings = {error.__name__: [error(), AssertionError(), None] for error in errors}
     async with calling(fresh_environment) as caller:
-        body = bytes(envelope_of(caller, "p1").body)
-    command = replace(accepting(), body=body)
+        bodies = [bytes(envelope_of(caller, person).body) for person in endings]
     async with database.transaction() as connection:
-        await inbox_acceptance.accept(connection, command, None, lease=False)
+        for body in bodies:
+            command = replace(accepting(), body=body)
+            await inbox_acceptance.accept(connection, command, None, lease=False)
     await execute(database, f"UPDATE inbox SET faults = {FAULTS_IN_A_ROW - 1}")
-    service = Service(error, AssertionError, None)
 
-    async with serving(fresh_environment, service):
+    async def drive(_drive: Drive, command: UpdatePerson) -> Result:
+        ending = endings[command.person_id].pop(0)
+        if ending is not None:
+            raise ending
+        return Result()
 
-        async def is_done() -> bool:
+    async with serving(fresh_environment, drive):
+
+        async def are_done() -> bool:
             assert not await parked(database)
-            return bool(service.done)
+            return not any(endings.values())
 
-        await until(is_done)
-
-    assert service.drives == 3
+        assert await until(are_done)
 
 
-@pytest.mark.parametrize(
-    ("change", "cause"),
-    [
-        ("body = convert_to('{\"first_name\": 7}', 'UTF8')", "ValidationError"),
-        ("body = '{'", "NotExactJson"),
-        ("principal = '{}'", "ValidationError"),
-    ],
-)
 async def test_a_stored_command_that_cannot_be_read_is_parked_at_its_first_drive(
-    fresh_environment: Environment, database: Database, change: str, cause: str
+    fresh_environment: Environment, database: Database
 ) -> None:
-    service = Service(OutcomePending)
-    async with serving(fresh_environment, service) as caller:
-        envelope = envelope_of(caller, "p1", PATIENCE_SECONDS)
-        await told(caller, envelope)
-        drives = service.drives
-        await execute(
-            database,
-            "UPDATE inbox SET due_at = now() + interval '1 hour'",
-            f"UPDATE inbox SET {change}, due_at = now()",
-        )
+    changes = {
+        "body = convert_to('{\"first_name\": 7}', 'UTF8')": "ValidationError",
+        "body = '{'": "NotExactJson",
+        "principal = '{}'": "ValidationError",
+    }
+    drives: Counter[str] = Counter()
 
-        ((command_id, because, _),) = await until(lambda: parked(database))
-        later = await told(caller, envelope_of(caller, "p2"))
+    async def drive(_drive: Drive, command: UpdatePerson) -> Result:
+        drives[command.person_id] += 1
+        if command.person_id == "p9":
+            return Result()
+        raise OutcomePending
 
-    assert str(command_id) == envelope.id
-    assert because == f"This release cannot read the stored command ({cause})."
-    assert service.drives <= drives + 1
+    async with serving(fresh_environment, drive) as caller:
+        envelopes = [envelope_of(caller, f"p{n}", PATIENCE_SECONDS) for n in range(len(changes))]
+        await asyncio.gather(*(told(caller, envelope) for envelope in envelopes))
+        await execute(database, "UPDATE inbox SET due_at = now() + interval '1 hour'")
+        driven = drives.total()
+        for envelope, change in zip(envelopes, changes, strict=True):
+            where = f"WHERE command_id = '{envelope.id}'"
+            await execute(database, f"UPDATE inbox SET {change}, due_at = now() {where}")
+
+        async def all_parked() -> Sequence[Any]:
+            found = await parked(database)
+            return found if len(found) == len(changes) else ()
+
+        found = await until(all_parked)
+        later = await told(caller, envelope_of(caller, "p9"))
+
+    assert {str(row.command_id): row.parked_because for row in found} == {
+        envelope.id: f"This release cannot read the stored command ({cause})."
+        for envelope, cause in zip(envelopes, changes.values(), strict=True)
+    }
+    assert drives.total() <= driven + len(changes) + 1
     assert later == "ok"
 
 
@@ -301,26 +310,31 @@ async def test_a_handler_that_needs_an_operator_has_its_command_parked_at_once_b
     assert (because, attempts) == ("The bank must be asked by telephone.", 1)
 
 
-@pytest.mark.parametrize("point", ["concluding", "concluded"])
 @pytest.mark.parametrize("ending", ["needs_operator", "fault"])
-async def test_a_crash_around_parking_leaves_the_command_parked_and_without_effect(
-    fresh_environment: Environment, database: Database, tmp_path: Path, point: str, ending: str
+async def test_crashes_around_parking_leave_the_command_parked_and_without_effect(
+    fresh_environment: Environment, database: Database, tmp_path: Path, ending: str
 ) -> None:
     await execute(database, *TRACES, f"UPDATE ending SET error = '{ending}'")
+    as_if_later = f"UPDATE inbox SET lease_until = now(), faults = {FAULTS_IN_A_ROW - 1}"
     async with (
         processes(fresh_environment, tmp_path, 1) as (replica,),
         calling(fresh_environment) as caller,
     ):
-        await replica.start(BANKSIDE_CRASH_AT=f"onboarding.{point}")
+        await replica.start(BANKSIDE_CRASH_AT="onboarding.concluding")
         asking = asyncio.create_task(told(caller, envelope_of(caller, "p1", PATIENCE_SECONDS)))
-        assert await replica.ended() == -9
-        faults = FAULTS_IN_A_ROW - 1 if point == "concluding" else FAULTS_IN_A_ROW - 2
-        await execute(database, f"UPDATE inbox SET lease_until = now(), faults = {faults}")
+        endings = [await replica.ended()]
+        await execute(database, as_if_later)
+        before = await parked(database)
+        replica.spawn(BANKSIDE_CRASH_AT="onboarding.concluded")
+        endings.append(await replica.ended())
+        after = await parked(database)
         await replica.start()
 
-        (command,) = await until(lambda: parked(database))
         answer = await asking
+        (command,) = await parked(database)
 
+    assert endings == [-9, -9]
+    assert (len(before), len(after)) == (0, 1)
     assert answer == "outcome_pending"
     assert command.parked_because
     assert await rows(database, "SELECT 1 FROM effects") == []
