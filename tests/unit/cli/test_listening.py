@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import re
 import signal
-import subprocess
-import sys
 import time
+import uuid
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -20,11 +18,11 @@ from aiohttp import web
 
 from libs.contracts.exact_json import decode
 from libs.signing.webhook import key_of, sign
-from tests.support.pace import pace
+from tests.support.launching import Program, forked
 from tests.support.receivers import receiver, replies
+from tests.support.waiting import eventually
 from tests.unit.client.answering import KEY, Gateway, gateway, problem, success
 
-BANKSIDE = (sys.executable, "-c", "from libs.cli.cli import main; main()", "listen")
 SECRET = "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="
 ID = "0199f3a0-0000-7000-8000-000000000001"
 BODY = b'{"id":"evt_1","type":"wire.completed","data":{"object":"wire","transaction_id":"0199-w"}}'
@@ -44,59 +42,83 @@ DELETED = success(None)
 NOT_HERE = {"detail": [{"loc": ["body", "callback_url"], "msg": "No.", "type": "value_error"}]}
 
 
-@pytest.fixture(autouse=True)
-def _nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not in a checkout with a stack."""
-    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[3]))
-    monkeypatch.chdir(tmp_path)
+class Command:
+    """`bankside listen` in a process of its own, forked like the services (`launching`)."""
 
+    def __init__(self, folder: Path, base_url: str, *arguments: str) -> None:
+        self._out, self._err = (folder / f"{uuid.uuid4()}.{name}" for name in ("out", "err"))
+        for file in (self._out, self._err):
+            file.touch()
+        self._read = 0
+        self.url = ""
+        self._process = forked(
+            Program(
+                module="libs.cli",
+                arguments=("listen", *arguments),
+                environment={
+                    **os.environ,
+                    "BANKSIDE_BASE_URL": base_url,
+                    "BANKSIDE_SUBSCRIPTION_KEY": KEY.subscription_key,
+                    "BANKSIDE_SECRET": KEY.secret,
+                },
+                folder=str(folder),
+                output=str(self._out),
+                errors=str(self._err),
+            )
+        )
 
-class Listening:
-    """The command while it runs."""
+    async def listens(self) -> None:
+        """Return once it has said where, which `url` is from then on."""
 
-    def __init__(self, process: asyncio.subprocess.Process, url: str) -> None:
-        self._process = process
-        self.url = url
+        async def said() -> re.Match[str] | None:
+            assert self._process.poll() is None, self._err.read_text()
+            return re.search(r"http://127\.0\.0\.1:\d+/", self._err.read_text())
+
+        self.url = (await eventually("it says where it listens", said))[0]
+        self._err.write_text("")
 
     async def line(self) -> str:
-        assert self._process.stdout is not None
-        return (await asyncio.wait_for(self._process.stdout.readline(), 20 * pace())).decode()
+        """The next of its output."""
+
+        async def there() -> str | None:
+            lines = self._out.read_text().splitlines(keepends=True)
+            return lines[self._read] if len(lines) > self._read else None
+
+        line = await eventually("a line", there)
+        self._read += 1
+        return line
+
+    async def ended(self) -> tuple[int, str]:
+        """Exit status and the rest of standard error."""
+
+        async def has_ended() -> bool:
+            return self._process.poll() is not None
+
+        await eventually("it has ended", has_ended)
+        return self._process.poll() or 0, self._err.read_text()
 
     async def interrupt(self) -> tuple[int, str]:
-        """Exit status and the rest of standard error."""
-        self._process.send_signal(signal.SIGINT)
-        _, err = await asyncio.wait_for(self._process.communicate(), 20 * pace())
-        return self._process.returncode or 0, err.decode()
+        """As `ended`, by Ctrl-C."""
+        os.kill(self._process.pid, signal.SIGINT)
+        return await self.ended()
 
+    @property
+    def out(self) -> str:
+        return self._out.read_text()
 
-async def start(base_url: str, *arguments: str) -> asyncio.subprocess.Process:
-    return await asyncio.create_subprocess_exec(
-        *BANKSIDE,
-        *arguments,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env={
-            **os.environ,
-            "BANKSIDE_BASE_URL": base_url,
-            "BANKSIDE_SUBSCRIPTION_KEY": KEY.subscription_key,
-            "BANKSIDE_SECRET": KEY.secret,
-        },
-    )
+    def kill(self) -> None:
+        if self._process.poll() is None:
+            os.kill(self._process.pid, signal.SIGKILL)
 
 
 @asynccontextmanager
-async def listening(base_url: str, *arguments: str) -> AsyncIterator[Listening]:
-    process = await start(base_url, *arguments)
+async def listening(folder: Path, base_url: str, *arguments: str) -> AsyncIterator[Command]:
+    command = Command(folder, base_url, *arguments)
     try:
-        assert process.stderr is not None
-        said = (await asyncio.wait_for(process.stderr.readline(), 20 * pace())).decode()
-        found = re.search(r"http://127\.0\.0\.1:\d+/", said)
-        assert found, said + (await process.stderr.read()).decode()
-        yield Listening(process, found[0])
+        await command.listens()
+        yield command
     finally:
-        if process.returncode is None:
-            process.kill()
-            await process.communicate()
+        command.kill()
 
 
 async def deliver(url: str, body: bytes = BODY, *, signed: bytes = BODY) -> tuple[int, str]:
@@ -118,8 +140,13 @@ def requests(server: Gateway) -> list[tuple[str, str]]:
     return [(request.method, request.target) for request in server.received]
 
 
-async def test_it_subscribes_shows_what_comes_and_deletes_its_subscription_on_ctrl_c() -> None:
-    async with gateway(MADE, THE_SECRET, DELETED) as server, listening(server.base_url) as command:
+async def test_it_subscribes_shows_what_comes_and_deletes_its_subscription_on_ctrl_c(
+    tmp_path: Path,
+) -> None:
+    async with (
+        gateway(MADE, THE_SECRET, DELETED) as server,
+        listening(tmp_path, server.base_url) as command,
+    ):
         genuine = await deliver(command.url)
         shown = await command.line()
         forged = await deliver(command.url, b"{}")
@@ -146,11 +173,11 @@ async def test_it_subscribes_shows_what_comes_and_deletes_its_subscription_on_ct
     assert (status, err) == (0, "The subscription is deleted.\n")
 
 
-async def test_a_customers_key_subscribes_for_the_customer() -> None:
+async def test_a_customers_key_subscribes_for_the_customer(tmp_path: Path) -> None:
     wrong = problem(403, "wrong_route_family")
     async with (
         gateway(wrong, MADE, THE_SECRET, DELETED) as server,
-        listening(server.base_url, "--event-type", "wire") as command,
+        listening(tmp_path, server.base_url, "--event-type", "wire") as command,
     ):
         status, _ = await command.interrupt()
 
@@ -164,11 +191,15 @@ async def test_a_customers_key_subscribes_for_the_customer() -> None:
     assert decode(server.received[1].body)["event_types"] == "wire"
 
 
-async def test_genuine_deliveries_are_forwarded_unchanged_and_answered_alike() -> None:
+async def test_genuine_deliveries_are_forwarded_unchanged_and_answered_alike(
+    tmp_path: Path,
+) -> None:
     async with (
         receiver(replies(503, b"later", {"Retry-After": "7"})) as local,
         gateway(MADE, THE_SECRET, DELETED) as server,
-        listening(server.base_url, "--forward", local.url("/hook?a=%20b"), "--json") as command,
+        listening(
+            tmp_path, server.base_url, "--forward", local.url("/hook?a=%20b"), "--json"
+        ) as command,
     ):
         answered = await deliver(command.url)
         shown = json.loads(await command.line())
@@ -184,12 +215,12 @@ async def test_genuine_deliveries_are_forwarded_unchanged_and_answered_alike() -
     assert (shown["verified"], shown["status"], shown["type"]) == (True, 503, "wire.completed")
 
 
-async def test_a_forward_that_cannot_be_reached_is_502() -> None:
+async def test_a_forward_that_cannot_be_reached_is_502(tmp_path: Path) -> None:
     async with receiver() as gone:
         pass
     async with (
         gateway(MADE, THE_SECRET, DELETED) as server,
-        listening(server.base_url, "--forward", gone.url()) as command,
+        listening(tmp_path, server.base_url, "--forward", gone.url()) as command,
     ):
         answered = await deliver(command.url)
         shown = await command.line()
@@ -199,9 +230,12 @@ async def test_a_forward_that_cannot_be_reached_is_502() -> None:
     assert shown.endswith("ok  502 (no process listens there)\n")
 
 
-async def test_a_terminal_is_not_steered_by_what_comes() -> None:
+async def test_a_terminal_is_not_steered_by_what_comes(tmp_path: Path) -> None:
     body = b'{"type":"\\u001b[31mred","data":{"object":"x\\n","x_id":"[bold]"}}'
-    async with gateway(MADE, THE_SECRET, DELETED) as server, listening(server.base_url) as command:
+    async with (
+        gateway(MADE, THE_SECRET, DELETED) as server,
+        listening(tmp_path, server.base_url) as command,
+    ):
         await deliver(command.url, body)
         shown = await command.line()
         await command.interrupt()
@@ -225,24 +259,21 @@ async def test_a_terminal_is_not_steered_by_what_comes() -> None:
     ],
 )
 async def test_a_mistake_is_one_sentence(
-    arguments: tuple[str, ...], answer: object, said: str
+    tmp_path: Path, arguments: tuple[str, ...], answer: object, said: str
 ) -> None:
     async with gateway(answer) as server:  # type: ignore[arg-type]
-        process = await start(server.base_url, *arguments)
-        out, err = await asyncio.wait_for(process.communicate(), 20 * pace())
+        command = Command(tmp_path, server.base_url, *arguments)
+        status, err = await command.ended()
 
-    assert (process.returncode, out) == (2, b"")
-    assert said in err.decode()
-    assert len(err.decode().splitlines()) == 1
+    assert (status, command.out) == (2, "")
+    assert said in err
+    assert len(err.splitlines()) == 1
 
 
-async def test_a_port_that_is_taken_is_said_before_anything_is_subscribed() -> None:
+async def test_a_port_that_is_taken_is_said_before_anything_is_subscribed(tmp_path: Path) -> None:
     async with receiver() as taken, gateway(MADE) as server:
-        process = await start(server.base_url, "--port", str(taken.port))
-        _, err = await asyncio.wait_for(process.communicate(), 20 * pace())
+        status, err = await Command(tmp_path, server.base_url, "--port", str(taken.port)).ended()
 
-    assert process.returncode == 2
-    assert (
-        err.decode() == f"bankside: Cannot listen on port {taken.port}: Address already in use.\n"
-    )
+    assert status == 2
+    assert err == f"bankside: Cannot listen on port {taken.port}: Address already in use.\n"
     assert server.received == []
