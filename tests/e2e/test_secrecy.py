@@ -144,6 +144,7 @@ async def everything_that_takes_canaries(live: Live) -> list[bytes]:
     )
     wrong = body | {"persons": [persons[0] | {"tin": f"{TINS[0]}9", "date_of_birth": "2061-07-23"}]}
     answers.append((await live.partner.post(CUSTOMERS, wrong)).raw)
+    await live.bank.fault("core", "open_account", "fail_after_success", times=1)
     data = await live.onboarded(body)
     customer_id, account_id = data["business"]["customer_id"], data["business"]["account_id"]
     person_id = data["persons"][0]["customer_id"]
@@ -153,6 +154,7 @@ async def everything_that_takes_canaries(live: Live) -> list[bytes]:
         (f"{CUSTOMERS}/business/{customer_id}", {"business": {"ein": EINS[1]}}),
     ]
     for target, update in updates:
+        await live.bank.fault("core", "update_customer", "error", times=1)
         answers.append((await live.partner.patch(target, update)).raw)
         assert b'"message"' in answers[-1]
     added = await live.partner.post(
