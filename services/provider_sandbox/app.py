@@ -10,6 +10,7 @@ from aiohttp import web
 
 from libs.runtime.process import Misconfigured, Process
 from services.provider_sandbox import truth
+from services.provider_sandbox.browsers import for_programs
 from services.provider_sandbox.control import control_route, fault_routes
 from services.provider_sandbox.core import api as core
 from services.provider_sandbox.database import Database, open_database
@@ -54,8 +55,10 @@ def application(
         app.add_routes(provider.routes())
         write_batchers += provider.write_batchers
     controls = (*simulate.operations(links, sweep, wire_takes), *truth.OPERATIONS)
-    app.add_routes([control_route(row, database) for row in controls])
-    app.add_routes([*fault_routes(faults), download_route(database, links)])
+    for route in (*(control_route(row, database) for row in controls), *fault_routes(faults)):
+        handler = for_programs(route.handler, settings.public_url)
+        app.router.add_route(route.method, route.path, handler)
+    app.add_routes([download_route(database, links)])
     return app, write_batchers
 
 

@@ -62,3 +62,33 @@ async def test_what_is_not_there_or_makes_no_sense_is_said(
     reply = await bank.get(path)
 
     assert (reply.status, reply.code) == (status, code)
+
+
+@pytest.mark.parametrize(
+    ("headers", "status", "code"),
+    [
+        ({"Origin": "https://other.example"}, 403, "foreign_origin"),
+        ({"Origin": "null"}, 403, "foreign_origin"),
+        ({"Host": "rebound.example:8090"}, 403, "foreign_host"),
+        ({"Host": "[::1"}, 403, "foreign_host"),
+        ({"Content-Type": "text/plain"}, 415, "unsupported_media_type"),
+        ({"Content-Type": "application/json", "Host": "localhost"}, 422, "invalid"),
+        ({"Content-Type": "application/json", "Host": "[::1]:8090"}, 422, "invalid"),
+        ({"Content-Type": "application/json", "Host": "provider-sandbox:8090"}, 422, "invalid"),
+    ],
+)
+async def test_pages_of_other_sites_order_nothing(
+    bank: Bank, headers: dict[str, str], status: int, code: str
+) -> None:
+    for method, path in (("PUT", "/faults"), ("POST", "/simulate/deposits")):
+        reply = await bank.call(method, path, headers=headers, data=b"{}")
+
+        assert (reply.status, reply.code) == (status, code)
+
+
+async def test_pages_of_other_sites_read_nothing(bank: Bank) -> None:
+    foreign = {"Origin": "https://other.example"}
+
+    reply = await bank.call("GET", "/truth/customers", headers=foreign)
+
+    assert (reply.status, reply.code) == (403, "foreign_origin")
