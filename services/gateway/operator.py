@@ -38,7 +38,7 @@ ASK_SECONDS = 10.0
 
 Json = Annotated[bool, Parameter(name="--json", negative="")]
 
-app = App(name="keys", help="Subscription keys: create, list, revoke, rotate.")
+app = App(name="keys", help="Subscription keys: create, list, revoke, rotate, scopes.")
 
 
 @app.command
@@ -145,6 +145,46 @@ def revoke(key: str, *, json: Json = False) -> None:
         print_json({"subscription_key": key, "revoked": True})
     else:
         console().print(f"{key} is revoked.")
+
+
+@app.command(name="scopes")
+def change_scopes(
+    key: str,
+    *,
+    add: Annotated[list[str] | None, Parameter(negative="")] = None,
+    remove: Annotated[list[str] | None, Parameter(negative="")] = None,
+    json: Json = False,
+) -> None:
+    """Change what a key may do, or show it; within two seconds it is so everywhere.
+
+    Parameters
+    ----------
+    add
+        A scope, such as wires:write; repeat for several.
+    remove
+        A scope that it is to lose; repeat for several.
+    """
+
+    async def work(database: Database) -> frozenset[Scope]:
+        async with database.transaction() as connection:
+            found = await repository.lock_scopes(connection, key)
+            if found is None:
+                raise OperatorError(f"There is no active key {key}.")
+            family, scopes = found
+            added = _scopes(family, add) if add else frozenset()
+            removed = _scopes(family, remove) if remove else frozenset()
+            changed = (scopes | added) - removed
+            if not changed:
+                raise OperatorError(f"{key} would be left without a scope: revoke it instead.")
+            if changed != scopes:
+                await repository.set_scopes(connection, key, changed)
+            return changed
+
+    scopes = sorted(with_database(SERVICE, work))
+    if json:
+        print_json({"subscription_key": key, "scopes": scopes})
+    else:
+        console().print(f"{key}  {' '.join(scopes)}")
 
 
 @app.command

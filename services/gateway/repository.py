@@ -75,6 +75,17 @@ _ROTATE = (
     .returning(credentials.c.tenant, credentials.c.family)
 )
 
+_SCOPES = (
+    select(credentials.c.family, credentials.c.scopes)
+    .where(credentials.c.subscription_key == bindparam("key"), credentials.c.revoked_at.is_(None))
+    .with_for_update()
+)
+_SET_SCOPES = (
+    update(credentials)
+    .where(credentials.c.subscription_key == bindparam("key"))
+    .values(scopes=bindparam("new_scopes"))
+)
+
 
 async def ensure_tenant(connection: AsyncConnection, tenant: str, name: str) -> None:
     await connection.execute(_ADD_TENANT, {"tenant": tenant, "name": name})
@@ -102,6 +113,26 @@ async def revoke(connection: AsyncConnection, subscription_key: str) -> bool:
     """False when there is no such key. Revoking again changes nothing."""
     updated = await connection.execute(_REVOKE, {"key": subscription_key})
     return updated.rowcount == 1
+
+
+async def lock_scopes(
+    connection: AsyncConnection, subscription_key: str
+) -> tuple[Family, frozenset[Scope]] | None:
+    """The family and the scopes of a key, kept from others until the end of the transaction.
+
+    Returns:
+        None when there is no such key, or it is revoked.
+    """
+    row = (await connection.execute(_SCOPES, {"key": subscription_key})).first()
+    return (Family(row.family), frozenset(map(Scope, row.scopes))) if row else None
+
+
+async def set_scopes(
+    connection: AsyncConnection, subscription_key: str, scopes: frozenset[Scope]
+) -> None:
+    await connection.execute(
+        _SET_SCOPES, {"key": subscription_key, "new_scopes": sorted(scopes)}
+    )
 
 
 async def rotate(

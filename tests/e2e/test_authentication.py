@@ -189,6 +189,29 @@ async def test_a_revoked_key_stops_and_a_rotated_one_has_two_secrets(live: Live)
     await eventually("the key is unknown", lambda: is_unknown(live.api(new)), 2.5)
 
 
+async def test_scopes_of_a_key_are_added_and_removed(live: Live) -> None:
+    made = await live.stack.command(
+        *("keys", "create", "--family", "partner", "--tenant", "scoped"),
+        *("--scope", "accounts:read"),
+    )
+    api = live.api(Key(made["subscription_key"], made["secret"]))
+    assert (await api.get(ACCOUNTS)).status == 200
+    change = ("keys", "scopes", made["subscription_key"])
+
+    async def has(accounts: int, customers: int) -> bool:
+        answers = [(await api.get(target)).status for target in (ACCOUNTS, CUSTOMERS)]
+        return answers == [accounts, customers]
+
+    added = await live.stack.command(*change, "--add", "customers:read")
+    await eventually("both are allowed", lambda: has(200, 200))
+    await live.stack.command(*change, "--remove", "accounts:read")
+    await eventually("one is allowed", lambda: has(403, 200))
+    shown = await live.stack.command(*change)
+
+    assert added["scopes"] == ["accounts:read", "customers:read"]
+    assert shown["scopes"] == ["customers:read"]
+
+
 async def works(api: Api) -> bool:
     return (await api.get(ACCOUNTS)).status == 200
 
