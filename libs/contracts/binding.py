@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
@@ -9,7 +10,14 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from libs.contracts.errors import ErrorDetail, Invalid, MalformedJson, NotFound
+from libs.contracts.errors import (
+    MAX_ERRORS,
+    ErrorDetail,
+    Invalid,
+    MalformedJson,
+    NotFound,
+    too_many_errors,
+)
 from libs.contracts.exact_json import NotExactJson, decode_request
 from libs.contracts.model import Command, Model
 from libs.contracts.operation import Operation
@@ -122,10 +130,13 @@ def error_details(
     sources: Mapping[str, str],
     default_source: str,
 ) -> list[ErrorDetail]:
-    """Pydantic's errors as the interface shows them: inputs only where they are scalars and not sensitive."""
+    """Pydantic's errors as the interface shows them: inputs only where they are scalars and not sensitive.
+
+    At most `MAX_ERRORS`, and one that says how many there are besides.
+    """
     shape = SensitiveShape.of(model)
     details: list[ErrorDetail] = []
-    for item in error.errors(include_url=False):
+    for item in itertools.islice(error.errors(include_url=False), MAX_ERRORS):
         loc = list(item["loc"])
         source = sources.get(str(loc[0]), default_source) if loc else default_source
         detail: ErrorDetail = {
@@ -151,6 +162,8 @@ def error_details(
         if context:
             detail["ctx"] = context
         details.append(detail)
+    if error.error_count() > MAX_ERRORS:
+        details.append(too_many_errors(error.error_count() - MAX_ERRORS))
     return details
 
 

@@ -47,6 +47,8 @@ from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any, ClassVar
 
+MAX_ERRORS = 100
+"""Shown of a request that is not valid; one more entry says how many there are besides."""
 ErrorDetail = dict[str, Any]
 """One validation error: loc, msg, type, and perhaps input and ctx."""
 
@@ -234,6 +236,24 @@ class UnsupportedMediaType(BanksideError):
     status, code = 415, "unsupported_media_type"
 
 
+def too_many_errors(omitted: int) -> ErrorDetail:
+    """Stands at the end of a list of errors that is cut."""
+    return {
+        "loc": ["body"],
+        "msg": f"{omitted} more errors are not shown",
+        "type": "too_many_errors",
+        "ctx": {"omitted": omitted},
+    }
+
+
+def _bounded(errors: list[ErrorDetail]) -> list[ErrorDetail]:
+    """The first `MAX_ERRORS`, and how many more there are, also where parts of the list were cut before."""
+    shown = [error for error in errors if error["type"] != "too_many_errors"]
+    omitted = max(0, len(shown) - MAX_ERRORS)
+    omitted += sum(e["ctx"]["omitted"] for e in errors if e["type"] == "too_many_errors")
+    return [*shown[:MAX_ERRORS], too_many_errors(omitted)] if omitted else shown
+
+
 class Invalid(BanksideError):
     """The request has values that are not allowed."""
 
@@ -241,7 +261,7 @@ class Invalid(BanksideError):
 
     def __init__(self, errors: list[ErrorDetail]) -> None:
         super().__init__()
-        self.errors = errors
+        self.errors = _bounded(errors)
 
 
 class RateLimited(BanksideError):

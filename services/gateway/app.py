@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import resource
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -14,6 +16,7 @@ from libs.runtime.process import Process
 from services.gateway.admission import Admission
 from services.gateway.application import build_application
 from services.gateway.authentication import Authentication
+from services.gateway.connections import Connections
 from services.gateway.credentials import Credentials
 from services.gateway.endpoint import Endpoints
 from services.gateway.failures import Failures
@@ -23,6 +26,19 @@ from services.gateway.settings import Settings
 KEEPALIVE_SECONDS = 75.0
 BACKLOG = 1024
 BROKER_WAIT_SECONDS = 10.0
+MAX_HEADERS = 64
+"""Of a request; each of at most 8 KB."""
+LINGERING_SECONDS = 5.0
+"""What is left of a body after the answer to its request is read, and thrown away, for so long."""
+RESERVED_DESCRIPTORS = 256
+"""For the database, the broker and files."""
+
+
+def _descriptors() -> int:
+    """How many files this process may have open, after raising that to the system's bound."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    return most if most != resource.RLIM_INFINITY else 1_000_000
 
 
 @asynccontextmanager
@@ -46,15 +62,23 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
         caller,
         lookup,
     )
+    connections = Connections(
+        endpoints.counted_peer,
+        per_address=settings.connections_per_address,
+        in_all=min(settings.connections, _descriptors() - RESERVED_DESCRIPTORS),
+        stalled_seconds=settings.stalled_seconds,
+    )
     process.readiness.add("database", database.ping)
     process.readiness.add("broker", broker.ping)
     runner = web.AppRunner(
-        build_application(endpoints),
+        build_application(endpoints, connections),
         access_log=None,
         auto_decompress=False,
         handler_cancellation=False,
         keepalive_timeout=KEEPALIVE_SECONDS,
         shutdown_timeout=settings.shutdown_seconds,
+        max_headers=MAX_HEADERS,
+        lingering_time=LINGERING_SECONDS,
     )
     try:
         await maintain(database, settings.timestamp_window_seconds)
@@ -65,20 +89,23 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
                 maintain_for_ever(database, settings.timestamp_window_seconds),
             ),
             process.background("failures", failures.exchange_for_ever()),
+            process.background("connections", connections.close_slow_ones_for_ever()),
         ):
             await broker.start(wait_seconds=BROKER_WAIT_SECONDS)
             await runner.setup()
-            site = web.TCPSite(
-                runner,
+            handler = runner.server
+            assert handler is not None
+            server = await asyncio.get_running_loop().create_server(
+                connections.protocols(handler),
                 settings.host,
                 settings.port,
                 backlog=BACKLOG,
                 reuse_port=settings.processes > 1,
             )
-            await site.start()
             try:
                 yield
             finally:
+                server.close()
                 await runner.cleanup()
     finally:
         await database.close()

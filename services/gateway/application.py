@@ -13,6 +13,7 @@ from libs.contracts.errors import (
     NotFound,
 )
 from libs.contracts.table import OPERATIONS
+from services.gateway.connections import Connections
 from services.gateway.documents import add_documents
 from services.gateway.endpoint import Endpoints
 from services.gateway.requests import MAX_BODY_BYTES, request_id_of
@@ -21,9 +22,14 @@ from services.gateway.responses import failure
 SERVER = "bankside"
 
 
-def build_application(endpoints: Endpoints) -> web.Application:
+def build_application(endpoints: Endpoints, connections: Connections) -> web.Application:
+    @web.middleware
+    async def on_connection(request: web.Request, handler: Handler) -> web.StreamResponse:
+        with connections.serving(request):
+            return await handler(request)
+
     application = web.Application(
-        middlewares=[routing_problems], client_max_size=MAX_BODY_BYTES + 1
+        middlewares=[on_connection, routing_problems], client_max_size=MAX_BODY_BYTES + 1
     )
     for operation in OPERATIONS:
         if operation.method is not None and operation.path is not None:

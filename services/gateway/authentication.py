@@ -37,6 +37,16 @@ _UNKNOWN_KEY_SECRET = secrets.token_bytes(32)
 
 
 @dataclass(frozen=True, slots=True)
+class Claim:
+    """What the headers of a request say, of a key that is active and at a time within the window."""
+
+    credential: Credential
+    signature: str
+    timestamp: str
+    nonce: str
+
+
+@dataclass(frozen=True, slots=True)
 class Signed:
     """A request whose signature was verified."""
 
@@ -91,29 +101,42 @@ class Authentication:
         self._show_canonical = show_canonical
         self._clock = clock
 
-    async def verify(
-        self, method: str, target: str, headers: CIMultiDictProxy[str], body: bytes
-    ) -> Signed:
-        """Who signed the request.
+    async def claim(self, headers: CIMultiDictProxy[str]) -> Claim:
+        """Who the request says has signed it: all that can be judged without its body.
 
         Raises:
-            Unauthenticated: one of its kinds, the first that applies.
+            Unauthenticated: one of its kinds but `InvalidSignature`, the first that applies.
         """
         signature, timestamp, nonce, subscription_key = read_headers(headers)
         credential = await self._credentials.find(subscription_key)
-        canonical = canonical_string(
-            timestamp, nonce, subscription_key, method, target, body_digest(body)
-        )
         now = self._clock()
-        at = datetime.fromtimestamp(now, UTC)
-        if credential is None or not credential.is_active(at):
-            matches(_UNKNOWN_KEY_SECRET, canonical, signature)
+        if credential is None or not credential.is_active(datetime.fromtimestamp(now, UTC)):
+            matches(_UNKNOWN_KEY_SECRET, timestamp.encode(), signature)
             raise UnknownSubscriptionKey
         if abs(now - int(timestamp)) > self._window_seconds:
             raise TimestampOutOfWindow(extra={"server_time": int(now)})
+        return Claim(credential, signature, timestamp, nonce)
+
+    async def verify(
+        self, claim: Claim, method: str, target: str, body: bytes, *, anew: bool = True
+    ) -> Signed:
+        """The request that the claim's key has signed.
+
+        Args:
+            anew: of a signature that does not match, read the key again: its secret may have been rotated since it was
+                read. False for callers who may not have the database asked each time; they wait for a second.
+
+        Raises:
+            InvalidSignature.
+        """
+        credential, signature = claim.credential, claim.signature
+        subscription_key = credential.principal.subscription_key
+        canonical = canonical_string(
+            claim.timestamp, claim.nonce, subscription_key, method, target, body_digest(body)
+        )
+        at = datetime.fromtimestamp(self._clock(), UTC)
         signed: Credential | None = credential
-        if not _signed_with(credential, at, canonical, signature):
-            # Its secret may have been rotated since it was read: a new secret works at once.
+        if anew and not _signed_with(credential, at, canonical, signature):
             signed = await self._credentials.find(subscription_key, anew=True)
         if signed is None or not _signed_with(signed, at, canonical, signature):
             extra = (
@@ -122,7 +145,7 @@ class Authentication:
                 else {}
             )
             raise InvalidSignature(extra=extra)
-        return Signed(signed, int(timestamp), nonce)
+        return Signed(signed, int(claim.timestamp), claim.nonce)
 
 
 def _signed_with(credential: Credential, at: datetime, canonical: bytes, signature: str) -> bool:

@@ -38,15 +38,19 @@ from libs.persistence.sealing import LookupKey
 from libs.runtime.process import Misconfigured
 from services.gateway.admission import Admission
 from services.gateway.authentication import Authentication
+from services.gateway.bodies import Bodies
+from services.gateway.connections import CONNECTION
 from services.gateway.credentials import Credential
 from services.gateway.failures import Failures, counted_as
 from services.gateway.requests import (
     Network,
     address_of,
+    check_announced_size,
     check_media_type,
     command_id_of,
     idempotency_key_of,
-    read_body,
+    is_trusted,
+    normal_form,
     request_id_of,
 )
 from services.gateway.responses import failure, success
@@ -75,7 +79,12 @@ class Endpoints:
         self._failures = failures
         self._caller = caller
         self._lookup = lookup
+        self._bodies = Bodies(settings.body_seconds)
         self._trusted = trusted_networks(settings.trusted_proxies)
+
+    def counted_peer(self, peer: str) -> str | None:
+        """What connections from this address are counted under; None for those of a trusted proxy."""
+        return None if is_trusted(peer, self._trusted) else counted_as(normal_form(peer))
 
     def handler(self, operation: Operation) -> Handler:
         async def handle(request: web.Request) -> web.StreamResponse:
@@ -97,13 +106,13 @@ class Endpoints:
         self, operation: Operation, request: web.Request, request_id: str
     ) -> web.Response:
         deadline = time.time() + self._settings.deadline_seconds
-        body = await read_body(request, self._settings.body_seconds)
+        check_announced_size(request)
         rate_headers: dict[str, str] = {}
         try:
             async with asyncio.timeout(
                 deadline - time.time()
             ):  # then it is 503: nothing was started
-                credential = await self._admit(operation, request, body, rate_headers)
+                credential, body = await self._admit(operation, request, rate_headers)
             self._authorize(operation, credential)
             check_media_type(operation, request, body)
             response = await self._carry_out(
@@ -128,21 +137,28 @@ class Endpoints:
         self,
         operation: Operation,
         request: web.Request,
-        body: bytes,
         rate_headers: dict[str, str],
-    ) -> Credential:
+    ) -> tuple[Credential, bytes]:
+        """Who signed the request, and its body, which is read only for headers of an active key."""
         address = counted_as(address_of(request, self._trusted))
-        self._failures.check(address)
         try:
+            claim = await self._authentication.claim(request.headers)
+            body = await self._bodies.read(request, (address, claim.credential.id))
             signed = await self._authentication.verify(
-                request.method, request.raw_path, request.headers, body
+                claim,
+                request.method,
+                request.raw_path,
+                body,
+                anew=not self._failures.are_too_many(address),
             )
             rate = await self._admission.admit(signed, operation.rate_class)
+            if (connection := request.get(CONNECTION)) is not None:
+                connection.authenticated()
         except Unauthenticated:
             self._failures.count(address)
             raise
         rate_headers.update(rate.headers())
-        return signed.credential
+        return signed.credential, body
 
     @staticmethod
     def _authorize(operation: Operation, credential: Credential) -> None:

@@ -1,4 +1,7 @@
-"""Addresses that keep failing to authenticate: counted over all gateway processes, refused for the rest of the minute.
+"""Addresses that keep failing to authenticate: counted over all gateway processes.
+
+Beyond the limit, further failures of the address are answered 429 for the rest of the minute. What is signed correctly
+always passes: other callers may share the address.
 
 Counts are exchanged with the other processes once a second, so an address may get a second's worth more than its limit.
 """
@@ -42,20 +45,21 @@ class Failures:
         self._known: Counter[str] = Counter()
         self._new: Counter[str] = Counter()
 
-    def check(self, address: str) -> None:
-        """Raises RateLimited while the address has failed too often."""
+    def are_too_many(self, address: str) -> bool:
         self._turn()
-        if self._known[address] + self._new[address] > self._per_minute:
+        return self._known[address] + self._new[address] > self._per_minute
+
+    def count(self, address: str) -> None:
+        """Count a failure. Raises RateLimited when the address has failed too often."""
+        self._turn()
+        if address in self._new or len(self._new) < ADDRESSES:
+            self._new[address] += 1
+        if self.are_too_many(address):
             wait = 60 - int(time.time()) % 60
             raise RateLimited(
                 "Too many failed authentications from this address.",
                 headers={"Retry-After": str(wait)},
             )
-
-    def count(self, address: str) -> None:
-        self._turn()
-        if address in self._new or len(self._new) < ADDRESSES:
-            self._new[address] += 1
 
     def _turn(self) -> None:
         minute = int(time.time()) // 60

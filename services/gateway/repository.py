@@ -130,9 +130,7 @@ async def lock_scopes(
 async def set_scopes(
     connection: AsyncConnection, subscription_key: str, scopes: frozenset[Scope]
 ) -> None:
-    await connection.execute(
-        _SET_SCOPES, {"key": subscription_key, "new_scopes": sorted(scopes)}
-    )
+    await connection.execute(_SET_SCOPES, {"key": subscription_key, "new_scopes": sorted(scopes)})
 
 
 async def rotate(

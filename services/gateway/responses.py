@@ -12,6 +12,8 @@ from libs.contracts.operation import Operation
 
 JSON = "application/json"
 PROBLEM = "application/problem+json"
+NO_STORE = {"Cache-Control": "no-store"}
+"""For everything but the documents: answers hold what only their caller may see."""
 
 
 def success(operation: Operation, payload: Any) -> web.Response:
@@ -19,7 +21,7 @@ def success(operation: Operation, payload: Any) -> web.Response:
     encoded = payload if isinstance(payload, bytes) else encode(payload)
     # The payload is an object that is already encoded: the message is put in front of its members.
     body = b'{"message":' + encode(operation.message) + b"," + encoded[1:]
-    return web.Response(body=body, content_type=JSON)
+    return web.Response(body=body, content_type=JSON, headers=NO_STORE)
 
 
 def failure(error: BanksideError, request_id: str) -> web.Response:
@@ -37,5 +39,8 @@ def failure(error: BanksideError, request_id: str) -> web.Response:
         }
         body, content_type = encode(problem), PROBLEM
     return web.Response(
-        body=body, status=error.status, content_type=content_type, headers=error.headers
+        body=body,
+        status=error.status,
+        content_type=content_type,
+        headers=NO_STORE | error.headers,
     )

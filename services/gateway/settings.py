@@ -20,8 +20,14 @@ class Settings(MessagingSettings):
     """Every caller is answered within this time."""
     body_seconds: float = Field(default=10, gt=0, le=60)
     """A body that has not arrived after this time is a 408."""
+    stalled_seconds: float = Field(default=10, gt=0, le=60)
+    """A connection is closed whose headers take longer, or whose answer is not read for so long."""
+    connections: int = Field(default=8192, ge=16, le=1_000_000)
+    """In one process; beyond, one that waits for a request is closed for a new one."""
+    connections_per_address: int = Field(default=512, ge=1)
+    """The same for one address, unless it is a trusted proxy's."""
     timestamp_window_seconds: int = Field(default=300, ge=1, le=900)
     failures_per_minute: int = Field(default=300, ge=1)
-    """Failed authentications from one address; more, and the address is answered 429."""
+    """Failed authentications from one address; further ones are answered 429."""
     trusted_proxies: str = ""
     """Networks, separated by commas, whose X-Forwarded-For is believed."""

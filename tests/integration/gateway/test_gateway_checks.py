@@ -74,8 +74,10 @@ async def test_an_announced_size_is_refused_without_waiting_for_the_body(desk: D
 async def test_a_body_that_grows_too_large_in_chunks_is_refused(desk: Desk) -> None:
     chunks = b"".join(b"8000\r\n" + b"x" * 0x8000 + b"\r\n" for _ in range(9))
 
+    headers = signed_headers(await desk.key(), "POST", CUSTOMERS, b"")
+
     answer = await desk.raw(
-        raw_request("POST", CUSTOMERS, {"Transfer-Encoding": "chunked"}, chunks)
+        raw_request("POST", CUSTOMERS, headers | {"Transfer-Encoding": "chunked"}, chunks)
     )
 
     assert verdict(answer) == (413, "body_too_large")
@@ -190,7 +192,11 @@ async def test_a_body_that_is_not_exact_json_is_400(desk: Desk, body: bytes) -> 
 
 
 async def test_a_body_that_does_not_arrive_is_408(desk: Desk) -> None:
-    answer = await desk.raw(raw_request("POST", CUSTOMERS, {"Content-Length": "10"}, b"{"))
+    headers = signed_headers(await desk.key(), "POST", CUSTOMERS, b"")
+
+    answer = await desk.raw(
+        raw_request("POST", CUSTOMERS, headers | {"Content-Length": "10"}, b"{")
+    )
 
     assert verdict(answer) == (408, "request_timeout")
 

@@ -174,7 +174,8 @@ class Gateway:
     async def passes(self, headers: dict[str, str]) -> bool:
         """Raises the refusal."""
         sent = CIMultiDictProxy(CIMultiDict(headers))
-        signed = await self._authentication.verify("GET", TARGET, sent, b"")
+        claim = await self._authentication.claim(sent)
+        signed = await self._authentication.verify(claim, "GET", TARGET, b"")
         await self._admission.admit(signed, RateClass.READ)
         return True
 

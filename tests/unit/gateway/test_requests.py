@@ -13,7 +13,7 @@ from libs.contracts.principal import Family, Principal
 from libs.runtime.process import Misconfigured
 from services.gateway.endpoint import trusted_networks
 from services.gateway.failures import counted_as
-from services.gateway.requests import address_of, command_id_of, request_id_of
+from services.gateway.requests import MAX_HOPS, address_of, command_id_of, request_id_of
 
 PROXIES = trusted_networks("10.0.0.0/8, 2001:db8::/32")
 PARTNER = Principal("tenant", "Tenant", Family.PARTNER, "sub_1")
@@ -46,6 +46,21 @@ def test_the_address_is_the_last_hop_that_is_no_proxy_of_ours(
     headers = [("X-Forwarded-For", value) for value in forwarded]
 
     assert address_of(request(*headers, remote=remote), PROXIES) == address
+
+
+def test_of_more_proxies_than_are_followed_the_hop_at_the_bound_counts() -> None:
+    hops = [f"10.1.0.{number}" for number in range(1, 2 * MAX_HOPS + 1)]
+
+    address = address_of(request(("X-Forwarded-For", ", ".join(hops))), PROXIES)
+
+    assert address == hops[-MAX_HOPS]
+
+
+@pytest.mark.parametrize(
+    "forged", ["1" * 4000, "1," * 4000, "10.0.0.1" + " " * 4000, "," * 4000], ids=lambda f: f[:2]
+)
+def test_what_is_no_list_of_addresses_ends_where_it_begins(forged: str) -> None:
+    assert address_of(request(("X-Forwarded-For", forged)), PROXIES) == "10.0.0.1"
 
 
 def test_without_trusted_proxies_nothing_forwarded_is_believed() -> None:

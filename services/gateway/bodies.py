@@ -1,0 +1,90 @@
+"""Bodies of requests, read within bounds of size, time and number.
+
+A body that has arrived as a whole is taken at once. One that is still on its way holds memory: there are so many for
+each key at each address, and so many in all. For a further one the oldest is given up, of the key and address that have
+the most: half bodies of one caller leave room for those of others.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from aiohttp import web
+
+from libs.contracts.errors import BodyTooLarge, MalformedJson, RequestTimeout
+from services.gateway.requests import MAX_BODY_BYTES
+
+PER_CALLER = 64
+IN_ALL = 256
+"""Bodies on their way in one process."""
+
+Caller = tuple[str, int]
+"""The address under which it is counted, and the id of its key's credential."""
+
+
+class Bodies:
+    """Reads bodies.
+
+    Args:
+        seconds: a body that is not there by then is given up.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._on_their_way: dict[Caller, dict[asyncio.Timeout, None]] = {}
+
+    async def read(self, request: web.Request, caller: Caller) -> bytes:
+        """The whole body.
+
+        Raises:
+            BodyTooLarge: more than 256 KiB.
+            RequestTimeout: not there in time, or given up for another one.
+            MalformedJson: not sent as HTTP has it.
+        """
+        if not request.body_exists:
+            return b""
+        try:
+            if request.content.is_eof():
+                return await self._rest(request)
+            return await self._arriving(request, caller)
+        except ConnectionError:  # the caller is gone
+            raise RequestTimeout from None
+        except web.RequestPayloadError:
+            raise MalformedJson("The body is not sent as HTTP has it.") from None
+
+    async def _arriving(self, request: web.Request, caller: Caller) -> bytes:
+        try:
+            async with asyncio.timeout(self._seconds) as patience:
+                self._make_room(caller)
+                own = self._on_their_way.setdefault(caller, {})
+                own[patience] = None
+                try:
+                    return await self._rest(request)
+                finally:
+                    own.pop(patience, None)
+                    if not own:
+                        self._on_their_way.pop(caller, None)
+        except TimeoutError:
+            raise RequestTimeout from None
+
+    @staticmethod
+    async def _rest(request: web.Request) -> bytes:
+        body = bytearray()
+        while chunk := await request.content.readany():
+            body += chunk
+            if len(body) > MAX_BODY_BYTES:
+                raise BodyTooLarge
+        return bytes(body)
+
+    def _make_room(self, caller: Caller) -> None:
+        own = self._on_their_way.get(caller, {})
+        if len(own) >= PER_CALLER:
+            _give_up_the_oldest(own)
+        elif sum(map(len, self._on_their_way.values())) >= IN_ALL:
+            _give_up_the_oldest(max(self._on_their_way.values(), key=len))
+
+
+def _give_up_the_oldest(bodies: dict[asyncio.Timeout, None]) -> None:
+    oldest = next(iter(bodies))
+    del bodies[oldest]
+    oldest.reschedule(asyncio.get_running_loop().time())

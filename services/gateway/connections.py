@@ -1,0 +1,240 @@
+"""Connections of callers, bounded in number and in the time that headers, and the reading of answers, may take.
+
+aiohttp closes a connection that stays idle. But it lets one address hold any number, headers arrive as slowly as they
+like, and answers wait for a caller who does not read. Where an address or the process has too many, one without a
+verified request is closed for the new one: the oldest on which nobody has authenticated, else the one that has been
+idle the longest. So neither idle connections nor half requests keep other callers out, not even others
+at the same address.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Final, cast
+
+from aiohttp import web
+from prometheus_client import Counter, Gauge
+
+SWEEP_SECONDS = 1.0
+MOST_AHEAD_BYTES = 1024 * 1024
+"""Of a request's body, and of requests that are sent before the answer to it."""
+
+OPEN = Gauge("bankside_gateway_connections", "Connections of callers.")
+CLOSED = Counter(
+    "bankside_gateway_connections_closed_total",
+    "Connections of callers that were closed for a bound.",
+    ["bound"],
+)
+
+
+class _Waiting:
+    """Connections without a verified request under way, each kind in the order in which they came to be so."""
+
+    def __init__(self) -> None:
+        self._strangers: dict[_Connection, None] = {}
+        self._authenticated: dict[_Connection, None] = {}
+
+    def add(self, connection: _Connection) -> None:
+        (self._authenticated if connection.is_authenticated else self._strangers)[connection] = None
+
+    def remove(self, connection: _Connection) -> None:
+        self._strangers.pop(connection, None)
+        self._authenticated.pop(connection, None)
+
+    def missed_least(self) -> _Connection | None:
+        return next(iter(self._strangers), None) or next(iter(self._authenticated), None)
+
+
+class _Connection(asyncio.Protocol):
+    """aiohttp's protocol for one connection, and what is known of its requests."""
+
+    def __init__(self, owner: Connections, handler: asyncio.Protocol) -> None:
+        self._owner = owner
+        self._handler = handler
+        self.transport: asyncio.Transport | None = None
+        self.address: str | None = None
+        self.is_authenticated = False
+        """A signed request was admitted on it."""
+        self._headers_began: float | None = None
+        """Monotonic; None while no headers are arriving."""
+        self._requests = 0
+        """Under way, the bodies of answered ones included."""
+        self._ahead_bytes = 0
+        self._unread = 0
+        self._unread_since: float | None = None
+        """Monotonic; None while the caller takes what is written."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast(asyncio.Transport, transport)
+        self._handler.connection_made(transport)
+        self._owner.add(self)
+
+    def data_received(self, data: bytes) -> None:
+        if self._requests:
+            self._ahead_bytes += len(data)
+            if self._ahead_bytes > MOST_AHEAD_BYTES:
+                self.abort("sent_ahead")
+                return
+        elif self._headers_began is None:
+            self._headers_began = time.monotonic()
+        self._handler.data_received(data)
+
+    def begin_request(self) -> None:
+        self._requests += 1
+        self._headers_began = None
+
+    def end_request(self) -> None:
+        """Also the body has been read, or thrown away."""
+        self._requests -= 1
+        if not self._requests:
+            self._ahead_bytes = 0
+
+    def authenticated(self) -> None:
+        """The request that is under way was admitted: the connection stays until its answer."""
+        self.is_authenticated = True
+        self._owner.leave(self)
+
+    def eof_received(self) -> bool | None:
+        return self._handler.eof_received()
+
+    def pause_writing(self) -> None:
+        self._unread_since, self._unread = time.monotonic(), self._buffered()
+        self._handler.pause_writing()
+
+    def resume_writing(self) -> None:
+        self._unread_since = None
+        self._handler.resume_writing()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._owner.remove(self)
+        self._handler.connection_lost(error)
+
+    def abort(self, bound: str) -> None:
+        CLOSED.labels(bound).inc()
+        if self.transport is not None:
+            self.transport.abort()
+
+    def check(self, stalled_seconds: float) -> None:
+        """Abort when headers, or the reading of an answer, take too long."""
+        now = time.monotonic()
+        if self._headers_began is not None and self._headers_began < now - stalled_seconds:
+            self.abort("slow_headers")
+        elif self._unread_since is not None:
+            left = self._buffered()
+            if left < self._unread:
+                self._unread_since, self._unread = now, left
+            elif self._unread_since < now - stalled_seconds:
+                self.abort("unread_answer")
+
+    def _buffered(self) -> int:
+        return self.transport.get_write_buffer_size() if self.transport is not None else 0
+
+
+CONNECTION: Final = web.RequestKey("connection", _Connection)
+
+
+class Connections:
+    """The connections of one process.
+
+    Args:
+        count_as: the name under which connections from a peer's address are counted, None where they are not: those
+            of a trusted proxy are many callers'.
+        per_address, in_all: at most so many.
+        stalled_seconds: from the first byte of a request to the end of its headers, and while a caller takes nothing of
+            an answer.
+    """
+
+    def __init__(
+        self,
+        count_as: Callable[[str], str | None],
+        *,
+        per_address: int,
+        in_all: int,
+        stalled_seconds: float,
+    ) -> None:
+        self._count_as = count_as
+        self._per_address = per_address
+        self._in_all = in_all
+        self._stalled_seconds = stalled_seconds
+        self._open: dict[asyncio.BaseTransport, _Connection] = {}
+        self._count: dict[str, int] = {}
+        self._waiting = _Waiting()
+        self._waiting_from: dict[str, _Waiting] = {}
+
+    def protocols(self, handler: Callable[[], asyncio.Protocol]) -> Callable[[], asyncio.Protocol]:
+        """What makes the protocol of each new connection, around aiohttp's."""
+        return lambda: _Connection(self, handler())
+
+    @contextmanager
+    def serving(self, request: web.Request) -> Iterator[None]:
+        """While a request is under way, from the end of its headers to its answer."""
+        connection = self._open.get(request.transport) if request.transport is not None else None
+        if connection is None:  # lost in the meantime
+            yield
+            return
+        request[CONNECTION] = connection
+        connection.begin_request()
+        try:
+            yield
+        finally:
+            request.content.on_eof(connection.end_request)  # at once, when it is there already
+            self.leave(connection)
+            if connection.transport in self._open:
+                self._wait(connection)
+
+    async def close_slow_ones_for_ever(self) -> None:
+        """Close those whose headers take too long, or whose callers do not read."""
+        while True:
+            await asyncio.sleep(SWEEP_SECONDS)
+            for connection in list(self._open.values()):
+                connection.check(self._stalled_seconds)
+
+    def add(self, connection: _Connection) -> None:
+        """Called by a connection that was made; another one, or itself, is closed where there are too many."""
+        transport = connection.transport
+        assert transport is not None
+        peer = transport.get_extra_info("peername")
+        address = connection.address = self._count_as(peer[0]) if peer else None
+        self._open[transport] = connection
+        OPEN.inc()
+        if address is not None:
+            self._count[address] = self._count.get(address, 0) + 1
+            if self._count[address] > self._per_address:
+                self._close_one(self._waiting_from.get(address), connection, "per_address")
+        if len(self._open) > self._in_all:
+            self._close_one(self._waiting, connection, "in_all")
+        if transport in self._open:
+            self._wait(connection)
+
+    def remove(self, connection: _Connection) -> None:
+        """Called by a connection that was lost."""
+        if connection.transport is None or self._open.pop(connection.transport, None) is None:
+            return
+        OPEN.dec()
+        self.leave(connection)
+        address = connection.address
+        if address is not None:
+            self._count[address] -= 1
+            if not self._count[address]:
+                del self._count[address]
+                self._waiting_from.pop(address, None)
+
+    def _close_one(self, waiting: _Waiting | None, new: _Connection, bound: str) -> None:
+        """The one that is missed the least; the new one when all the others have verified requests under way."""
+        missed_least = (waiting.missed_least() if waiting is not None else None) or new
+        self.remove(missed_least)  # at once: many may come before its loss is reported
+        missed_least.abort(bound)
+
+    def _wait(self, connection: _Connection) -> None:
+        self._waiting.add(connection)
+        if connection.address is not None:
+            self._waiting_from.setdefault(connection.address, _Waiting()).add(connection)
+
+    def leave(self, connection: _Connection) -> None:
+        """Called by a connection with a verified request: it is not closed for another one."""
+        self._waiting.remove(connection)
+        if connection.address is not None and connection.address in self._waiting_from:
+            self._waiting_from[connection.address].remove(connection)
