@@ -28,6 +28,7 @@ class Partner:
     key: Key
     customer_key: Key
     account_id: str
+    account_number: str
     external_account_id: str
 
 
@@ -44,6 +45,7 @@ async def onboarded_partner(stack: Stack) -> Partner:
         key,
         await new_key(stack, "--family", "customer", "--customer", customer_id),
         account_id,
+        onboarded["business"]["account_number"],
         onboarded["external_bank_account"]["external_bank_account_id"],
     )
 

@@ -43,7 +43,7 @@ async def _page_of(bench: Bench, stack: Stack, *, transactions: int, page: int) 
     return Load(
         stack.base_url,
         signed(Target(stack.base_url, "GET", path), partner.customer_key),
-        f'"account_id":"{partner.account_id}"',
+        f'"account_number":"{partner.account_number}"',
         1,
         ProcessorTime(parts_of(stack, bench.servers)),
         first_rate=FIRST_RATE,
