@@ -1,8 +1,8 @@
 """Starting the project's programs: each as a process of its own, that may be killed.
 
-`launched` is how anybody starts one: a new interpreter. `forked` gets the same in a fifth of the time, on which most
-of a test run would be spent otherwise: a process that has loaded what all programs use forks, and the child becomes
-the program.
+`launched` is how anybody starts one: a new interpreter. `forked` gets the same in a tenth of the time, on which most
+of a test run would be spent otherwise: a process that has loaded what all programs use forks for each program one that
+loads the rest of it, and this one forks, and the child becomes the program.
 """
 
 from __future__ import annotations
@@ -93,8 +93,8 @@ def launched(program: Program) -> Running:
 
 
 def forked(program: Program) -> Running:
-    """A child of this process' nursery."""
-    nursery = _nursery()
+    """A child of the program's nursery."""
+    nursery = _nursery(program.module)
     return _Forked(nursery, nursery.ask(asdict(program)))
 
 
@@ -111,25 +111,15 @@ class _Forked:
 
 
 class _Nursery:
-    """The process that forks. It ends with the one that asks, and its children with it."""
+    """A process that forks. It ends with the one that asks, and its children with it."""
 
-    def __init__(self) -> None:
-        ours, theirs = socket.socketpair()
-        with theirs:
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", __name__, str(theirs.fileno())],
-                pass_fds=[theirs.fileno()],
-                stdin=subprocess.DEVNULL,
-                start_new_session=True,
-            )
-        with ours:
-            self._connection = ours.makefile("rwb")
+    def __init__(self, connection: socket.socket) -> None:
+        with connection:
+            self._connection = connection.makefile("rwb")
         self._one_at_a_time = threading.Lock()
-        atexit.register(self._end)
 
-    def _end(self) -> None:
+    def close(self) -> None:
         self._connection.close()
-        self._process.wait(timeout=5)
 
     def ask(self, request: Any) -> Any:
         with self._one_at_a_time:
@@ -139,14 +129,47 @@ class _Nursery:
 
 
 @functools.cache
-def _nursery() -> _Nursery:
-    return _Nursery()
+def _first_nursery() -> _Nursery:
+    """The one that has loaded what all programs use."""
+    ours, theirs = socket.socketpair()
+    with theirs:
+        process = subprocess.Popen(
+            [sys.executable, "-m", __name__, str(theirs.fileno())],
+            pass_fds=[theirs.fileno()],
+            stdin=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+    nursery = _Nursery(ours)
+
+    def end() -> None:
+        nursery.close()
+        process.wait(timeout=5)
+
+    atexit.register(end)
+    return nursery
 
 
-def _serve(connection: socket.socket) -> Program | None:
-    """Answer until nobody asks any more: a program with the pid of what became it, a pid with its exit code.
+@functools.cache
+def _nursery(module: str) -> _Nursery:
+    """The one that has loaded this program."""
+    connection = socket.socket(socket.AF_UNIX)
+    connection.connect(_first_nursery().ask(module))
+    return _Nursery(connection)
 
-    Returns the program, in the child that is to become it.
+
+@dataclass(frozen=True)
+class _Branch:
+    """What a child is to become that is a program's nursery."""
+
+    module: str
+    listener: socket.socket
+
+
+def _serve(connection: socket.socket) -> Program | _Branch | None:
+    """Answer until nobody asks any more: a program with the pid of what became it, a pid with its exit code, a module
+    with the address of its nursery.
+
+    Returns the program or the nursery, in the child that is to become it.
     """
     codes: dict[int, int] = {}
     dies_with_us = die_with_parent(signal.SIGKILL)
@@ -159,11 +182,30 @@ def _serve(connection: socket.socket) -> Program | None:
                     return Program(**request)
                 codes.pop(pid, None)  # of an earlier child with this number
                 answer = json.dumps(pid)
+            elif isinstance(request, str):
+                listener = socket.socket(socket.AF_UNIX)
+                listener.bind(f"\0bankside-nursery-{os.getpid()}-{request}")
+                listener.listen(1)
+                if os.fork() == 0:
+                    dies_with_us()
+                    return _Branch(request, listener)
+                answer = json.dumps(listener.getsockname().decode())
+                listener.close()
             else:
                 answer = json.dumps(_exit_code(request, codes))
             lines.write(answer.encode() + b"\n")
             lines.flush()
     return None
+
+
+def _grow(branch: _Branch) -> Program | _Branch | None:
+    """Load the program, and serve those who ask for it."""
+    if branch.module.startswith("services."):
+        importlib.import_module(f"{branch.module}.app")
+        gc.freeze()
+    with branch.listener:
+        connection, _ = branch.listener.accept()
+    return _serve(connection)
 
 
 def _exit_code(pid: int, codes: dict[int, int]) -> int | None:
@@ -209,5 +251,8 @@ if __name__ == "__main__":
         importlib.import_module(module)
     gc.freeze()  # a collection in a child would copy all of it
     with contextlib.suppress(KeyboardInterrupt):
-        if (program := _serve(socket.socket(fileno=int(sys.argv[1])))) is not None:
-            _become(program)
+        child = _serve(socket.socket(fileno=int(sys.argv[1])))
+        if isinstance(child, _Branch):
+            child = _grow(child)
+        if isinstance(child, Program):
+            _become(child)

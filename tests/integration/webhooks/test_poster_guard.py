@@ -63,12 +63,14 @@ async def test_a_public_address_is_dialled_as_it_was_resolved(dialled: list[obje
 async def test_no_refused_address_behind_a_name_is_dialled(
     dialled: list[object], others: list[str]
 ) -> None:
-    for address in REFUSED_ADDRESSES:
-        names = Names({NAME: [[*others, address]]})
-        async with poster(allow="", names=names) as sender:
-            attempt = await sender.post(to(f"https://{NAME}/"))
+    led = {f"n{number}.{NAME}": address for number, address in enumerate(REFUSED_ADDRESSES)}
+    names = Names({name: [[*others, address]] for name, address in led.items()})
+    async with poster(allow="", names=names) as sender:
+        for name, address in led.items():
+            attempt = await sender.post(to(f"https://{name}/"))
 
-        assert (attempt.verdict, attempt.error) == (Verdict.FORBIDDEN, FORBIDDEN), address
+            assert (attempt.verdict, attempt.error) == (Verdict.FORBIDDEN, FORBIDDEN), address
+    assert names.asked == list(led)
     assert dialled == []
 
 
