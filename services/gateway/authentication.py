@@ -136,9 +136,11 @@ class Authentication:
         )
         at = datetime.fromtimestamp(self._clock(), UTC)
         signed: Credential | None = credential
-        if anew and not _signed_with(credential, at, canonical, signature):
+        is_signed = _signed_with(credential, at, canonical, signature)
+        if anew and not is_signed:
             signed = await self._credentials.find(subscription_key, anew=True)
-        if signed is None or not _signed_with(signed, at, canonical, signature):
+            is_signed = signed is not None and _signed_with(signed, at, canonical, signature)
+        if signed is None or not is_signed:
             extra = (
                 {"canonical_string": canonical.decode("utf-8", "replace")}
                 if self._show_canonical
