@@ -12,7 +12,7 @@ from aiohttp import web
 from libs.messaging.broker import Broker
 from libs.messaging.caller import Caller
 from libs.persistence.engine import open_database
-from libs.runtime.process import Process
+from libs.runtime.process import Misconfigured, Process
 from services.gateway.admission import Admission
 from services.gateway.application import build_application
 from services.gateway.authentication import Authentication
@@ -34,11 +34,22 @@ RESERVED_DESCRIPTORS = 256
 """For the database, the broker and files."""
 
 
-def _descriptors() -> int:
-    """How many files this process may have open, after raising that to the system's bound."""
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-    return most if most != resource.RLIM_INFINITY else 1_000_000
+def possible_connections(wanted: int) -> int:
+    """As many of them as this process may have files open for, once that is raised as far as is needed and allowed.
+
+    Raises:
+        Misconfigured: the system allows too few files.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    needed = wanted + RESERVED_DESCRIPTORS
+    allowed = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
+    if soft != resource.RLIM_INFINITY and soft < allowed:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
+    if allowed <= RESERVED_DESCRIPTORS:
+        raise Misconfigured(
+            f"let the gateway open more than {RESERVED_DESCRIPTORS} files: `ulimit -Hn` is {hard}."
+        )
+    return allowed - RESERVED_DESCRIPTORS
 
 
 @asynccontextmanager
@@ -65,7 +76,7 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
     connections = Connections(
         endpoints.counted_peer,
         per_address=settings.connections_per_address,
-        in_all=min(settings.connections, _descriptors() - RESERVED_DESCRIPTORS),
+        in_all=possible_connections(settings.connections),
         stalled_seconds=settings.stalled_seconds,
     )
     process.readiness.add("database", database.ping)

@@ -79,12 +79,13 @@ class Bodies:
     def _make_room(self, caller: Caller) -> None:
         own = self._on_their_way.get(caller, {})
         if len(own) >= PER_CALLER:
-            _give_up_the_oldest(own)
+            give_up_the_oldest(own)
         elif sum(map(len, self._on_their_way.values())) >= IN_ALL:
-            _give_up_the_oldest(max(self._on_their_way.values(), key=len))
+            give_up_the_oldest(max(self._on_their_way.values(), key=len))
 
 
-def _give_up_the_oldest(bodies: dict[asyncio.Timeout, None]) -> None:
+def give_up_the_oldest(bodies: dict[asyncio.Timeout, None]) -> None:
     oldest = next(iter(bodies))
     del bodies[oldest]
-    oldest.reschedule(asyncio.get_running_loop().time())
+    if not oldest.expired():  # else its own time has just run out
+        oldest.reschedule(asyncio.get_running_loop().time())

@@ -2,7 +2,7 @@
 
 aiohttp closes a connection that stays idle. But it lets one address hold any number, headers arrive as slowly as they
 like, and answers wait for a caller who does not read. Where an address or the process has too many, one without a
-verified request is closed for the new one: the oldest on which nobody has authenticated, else the one that has been
+verified request is closed for the new one: the oldest on which no request was admitted yet, else the one that has been
 idle the longest. So neither idle connections nor half requests keep other callers out, not even others
 at the same address.
 """
