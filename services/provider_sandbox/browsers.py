@@ -27,7 +27,7 @@ def for_programs(handler: Handler, public_url: str) -> Handler:
 
     async def handle(request: web.Request) -> web.StreamResponse:
         origin = request.headers.get("Origin")
-        if origin is not None and urlsplit(origin).netloc != request.host:
+        if origin is not None and origin.partition("://")[2] != request.host:
             raise Refusal(403, "foreign_origin", "Pages of other sites are not served.")
         if not _is_ours(request.host, own_name):
             raise Refusal(403, "foreign_host", "The sandbox has no such name.")

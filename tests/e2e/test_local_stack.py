@@ -87,7 +87,7 @@ class LocalStack:
             time.sleep(0.1)
         while (done := self.run("status")).returncode != 0:
             assert time.monotonic() < deadline, done.stdout
-            time.sleep(1)
+            time.sleep(1)  # more often, the question itself would slow what it waits for
 
     def _are_replaced(self, before: Mapping[str, ProcessIdentity], names: Iterable[str]) -> bool:
         status = SupervisorStatus.read(self.state)

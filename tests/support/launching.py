@@ -166,7 +166,7 @@ class _Branch:
 
 
 def _serve(connection: socket.socket) -> Program | _Branch | None:
-    """Answer until nobody asks any more: a program with the pid of what became it, a pid with its exit code, a module
+    """Answer until the connection ends: a program with the pid of what became it, a pid with its exit code, a module
     with the address of its nursery.
 
     Returns the program or the nursery, in the child that is to become it.

@@ -69,6 +69,7 @@ async def test_what_is_not_there_or_makes_no_sense_is_said(
     [
         ({"Origin": "https://other.example"}, 403, "foreign_origin"),
         ({"Origin": "null"}, 403, "foreign_origin"),
+        ({"Origin": "http://[::1"}, 403, "foreign_origin"),
         ({"Host": "rebound.example:8090"}, 403, "foreign_host"),
         ({"Host": "[::1"}, 403, "foreign_host"),
         ({"Content-Type": "text/plain"}, 415, "unsupported_media_type"),
