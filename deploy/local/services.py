@@ -9,8 +9,8 @@ from __future__ import annotations
 import base64
 import secrets
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
-from typing import Self
+from dataclasses import asdict, dataclass, field
+from typing import Any, Self
 
 from deploy.local.ports import LOOPBACK
 
@@ -53,9 +53,18 @@ ROLES = {
 """Every role that deploy/postgres/schemas.sql makes, and the prefix of its settings."""
 
 
+PROVIDER_APIS = {
+    "onboarding": ("identity", "core", "financial"),
+    "payments": ("core",),
+    "ledger_read": ("financial",),
+    "reconciliation": ("identity", "core", "financial"),
+}
+"""The providers that a service calls, with a token of its own for each."""
+
+
 @dataclass(frozen=True)
 class Secrets:
-    """Made once for a stack and kept as long as its data. A role that is new since then gets its password later."""
+    """Made once for a stack and kept as long as its data; see `from_json` for what a later release adds."""
 
     superuser_password: str = field(repr=False)
     role_passwords: Mapping[str, str] = field(repr=False)
@@ -63,7 +72,9 @@ class Secrets:
     erlang_cookie: str = field(repr=False)
     sealing_keys: str = field(repr=False)
     lookup_key: str = field(repr=False)
-    provider_token: str = field(repr=False)
+    provider_tokens: Mapping[str, Mapping[str, str]] = field(repr=False)
+    """By service, then by API."""
+    link_key: str = field(repr=False)
 
     @classmethod
     def generate(cls) -> Self:
@@ -74,15 +85,21 @@ class Secrets:
             erlang_cookie=secrets.token_hex(16),
             sealing_keys=f"k1:{_key()}",
             lookup_key=_key(),
-            provider_token=secrets.token_hex(24),
+            provider_tokens={
+                service: {api: secrets.token_hex(24) for api in apis}
+                for service, apis in PROVIDER_APIS.items()
+            },
+            link_key=secrets.token_hex(24),
         )
 
-    def with_missing_passwords(self) -> Self:
-        """Passwords that are there stay: the database knows them."""
-        fresh = {role: secrets.token_hex(16) for role in ROLES if role not in self.role_passwords}
-        return replace(self, role_passwords={**self.role_passwords, **fresh})
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> Self:
+        """What `to_json` of this or an earlier release made. What is there stays: the data needs it; what is missing is
+        made, and what no release needs any more is dropped.
+        """
+        return cls(**_completed(cls.generate().to_json(), stored))
 
-    def to_json(self) -> dict[str, object]:
+    def to_json(self) -> dict[str, Any]:
         return asdict(self)
 
     def schema_passwords(self) -> dict[str, str]:
@@ -91,6 +108,15 @@ class Secrets:
             f"BANKSIDE_{ROLES[role]}_DATABASE_PASSWORD": password
             for role, password in self.role_passwords.items()
         }
+
+
+def _completed(fresh: Mapping[str, Any], stored: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        name: _completed(value, stored.get(name, {}))
+        if isinstance(value, Mapping)
+        else stored.get(name, value)
+        for name, value in fresh.items()
+    }
 
 
 def _key() -> str:
@@ -112,11 +138,11 @@ def stack_settings(
         "BANKSIDE_AMQP_URL": amqp_url,
         "BANKSIDE_SEALING_KEYS": secrets.sealing_keys,
         "BANKSIDE_LOOKUP_KEY": secrets.lookup_key,
-        "BANKSIDE_PROVIDER_TOKEN": secrets.provider_token,
         "BANKSIDE_IDENTITY_URL": f"{sandbox}/identity",
         "BANKSIDE_CORE_URL": f"{sandbox}/core",
         "BANKSIDE_FINANCIAL_URL": f"{sandbox}/financial",
         "BANKSIDE_SANDBOX_PUBLIC_URL": sandbox,
+        "BANKSIDE_SANDBOX_LINK_KEY": secrets.link_key,
         "BANKSIDE_CALLBACK_ALLOW": f"{LOOPBACK}:*,localhost:*",
         "BANKSIDE_ADMIN_HOST": LOOPBACK,
     }
@@ -126,6 +152,11 @@ def stack_settings(
         if service.public_port is not None:
             settings[f"BANKSIDE_{service.prefix}_HOST"] = LOOPBACK
             settings[service.port_setting] = str(public_ports[service.name])
+    for caller, tokens in secrets.provider_tokens.items():
+        for api, token in tokens.items():
+            name = f"{ROLES[caller]}_{api.upper()}_TOKEN"
+            settings[f"BANKSIDE_{name}"] = token
+            settings[f"BANKSIDE_SANDBOX_{name}"] = token
     return settings
 
 

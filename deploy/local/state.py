@@ -10,7 +10,7 @@ import secrets as random
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
@@ -37,11 +37,6 @@ class Remembered:
     @classmethod
     def new(cls) -> Self:
         return cls(random.token_hex(4), Secrets.generate(), {}).with_usable_ports()
-
-    def completed(self) -> Self:
-        """With the passwords and ports of services that are new since the first start."""
-        secrets = self.secrets.with_missing_passwords()
-        return replace(self, secrets=secrets).with_usable_ports()
 
     def with_usable_ports(self) -> Self:
         """Ports that are busy, or missing since a service is new, are chosen anew."""
@@ -111,11 +106,14 @@ class LocalState:
         return _SYSTEM_STATE / remembered.name if os.geteuid() == 0 else self.folder / "postgres"
 
     def remembered(self) -> Remembered | None:
-        """None when there was no start yet."""
+        """None when there was no start yet. Secrets that an earlier release lacks are made at each call, until they are
+        remembered.
+        """
         stored = self.read_json(self.folder / "stack.json")
         if stored is None:
             return None
-        return Remembered(stored["name"], Secrets(**stored["secrets"]), stored["ports"])
+        secrets = Secrets.from_json(stored["secrets"])
+        return Remembered(stored["name"], secrets, stored["ports"])
 
     def remember(self, remembered: Remembered) -> None:
         self.write_private(self.folder / "stack.json", json.dumps(asdict(remembered)))

@@ -55,7 +55,7 @@ def _start(state: LocalState) -> None:
         print(f"Ended what a stack that was killed had left running: {', '.join(left)}.")
     chosen = {k: v for k, v in os.environ.items() if k.startswith("BANKSIDE_")}
     public_ports = {s.name: _public_port(s, chosen) for s in SERVICES if s.public_port is not None}
-    remembered = (state.remembered() or Remembered.new()).completed()
+    remembered = (state.remembered() or Remembered.new()).with_usable_ports()
     settings = _settings(state, remembered, public_ports, chosen)
     state.remember(remembered)
     state.write_environment(settings)

@@ -32,7 +32,9 @@ class Failure(StrEnum):
     CIRCUIT_OPEN = "circuit_open"
     NOT_CONNECTED = "not_connected"
     TURNED_AWAY = "turned_away"
-    """401 or 429: it is not the caller's fault. A proxy may answer so to a repetition of what it had passed on."""
+    """401, 403 or 429: our credentials or our rate are not the caller's fault. A proxy may answer so to a repetition
+    of what it had passed on.
+    """
     TIMED_OUT = "timed_out"
     BROKEN = "broken"
     SERVER_ERROR = "server_error"

@@ -35,7 +35,8 @@ CIRCUIT_OPEN = Gauge(
     ("provider",),
 )
 
-TURNS_AWAY = frozenset({401, 429})
+TURNS_AWAY = frozenset({401, 403, 429})
+CREDENTIALS_REFUSED = frozenset({401, 403})
 FAIR_SECONDS = 1.0
 """A timeout counts as a failure of the provider only after this time, of which a late event loop of ours is no part: a
 caller's near deadline is not the provider's fault.
@@ -125,7 +126,11 @@ class ProviderTransport:
             else:
                 self._circuit.succeeded()
             self._count(operation, error.failure.value)
-            if method != "GET" or error.failure is Failure.UNREADABLE:
+            if (
+                method != "GET"
+                or error.failure is Failure.UNREADABLE
+                or error.status in CREDENTIALS_REFUSED
+            ):
                 self._log.warning(
                     "attempt_failed",
                     operation=operation,

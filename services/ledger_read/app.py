@@ -51,7 +51,7 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
         client = ProviderClient(
             "financial",
             settings.financial_url,
-            settings.provider_token.get_secret_value(),
+            settings.financial_token.get_secret_value(),
             await opened.enter_async_context(open_session(settings.provider_connections)),
             timeout_seconds=settings.provider_timeout_seconds,
         )

@@ -15,7 +15,7 @@ class Settings(MessagingSettings):
     model_config = settings_of("LEDGER_READ")
 
     financial_url: str
-    provider_token: SecretStr
+    financial_token: SecretStr
     provider_timeout_seconds: float = Field(default=5.0, gt=0, le=60)
     provider_connections: int = Field(default=128, ge=1, le=1000)
     database_connections: int = Field(default=5, ge=3, le=200)

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 
 import aiohttp
+from pydantic import SecretStr
 
 from libs.contracts import onboarding_operations as table
 from libs.handling.commands import CommandHandler, run_commands
@@ -69,9 +70,13 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
     async with AsyncExitStack() as opened:
         opened.push_async_callback(database.close)
         session = await opened.enter_async_context(open_session(settings.provider_connections))
-        identity = _client("identity", settings.identity_url, settings, session)
-        core = _client("core", settings.core_url, settings, session)
-        financial = _client("financial", settings.financial_url, settings, session)
+        identity = _client(
+            "identity", settings.identity_url, settings.identity_token, settings, session
+        )
+        core = _client("core", settings.core_url, settings.core_token, settings, session)
+        financial = _client(
+            "financial", settings.financial_url, settings.financial_token, settings, session
+        )
         parts = Parts(
             HttpIdentityProvider(identity, settings.identity_capabilities()),
             HttpCoreBanking(core, settings.core_capabilities()),
@@ -188,12 +193,12 @@ def continuity_of(
 
 
 def _client(
-    name: str, url: str, settings: Settings, session: aiohttp.ClientSession
+    name: str, url: str, token: SecretStr, settings: Settings, session: aiohttp.ClientSession
 ) -> ProviderClient:
     return ProviderClient(
         name,
         url,
-        settings.provider_token.get_secret_value(),
+        token.get_secret_value(),
         session,
         timeout_seconds=settings.provider_timeout_seconds,
     )

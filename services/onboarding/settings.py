@@ -20,7 +20,9 @@ class Settings(CommandSettings):
     identity_url: str
     core_url: str
     financial_url: str
-    provider_token: SecretStr
+    identity_token: SecretStr
+    core_token: SecretStr
+    financial_token: SecretStr
     provider_timeout_seconds: float = Field(default=5.0, gt=0, le=60)
     provider_connections: int = Field(default=64, ge=1, le=1000)
     """Over all providers; a command uses one at a time."""

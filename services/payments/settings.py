@@ -15,7 +15,7 @@ class Settings(CommandSettings):
     model_config = settings_of("PAYMENTS")
 
     core_url: str
-    provider_token: SecretStr
+    core_token: SecretStr
     provider_timeout_seconds: float = Field(default=5.0, gt=0, le=60)
     provider_connections: int = Field(default=128, ge=1, le=1000)
     """At most; a command that is driven uses one, and so does the feed."""

@@ -11,6 +11,7 @@ from aiohttp import web
 from libs.runtime.process import Misconfigured, Process
 from services.provider_sandbox import truth
 from services.provider_sandbox.browsers import for_programs
+from services.provider_sandbox.callers import Callers
 from services.provider_sandbox.control import control_route, fault_routes
 from services.provider_sandbox.core import api as core
 from services.provider_sandbox.database import Database, open_database
@@ -36,8 +37,8 @@ def application(
     database: Database, settings: Settings
 ) -> tuple[web.Application, Sequence[WriteBatcher]]:
     """What answers, and what has to run beside it."""
-    token = settings.provider_token.get_secret_value()
-    links = Links(settings.public_url, token, settings.statement_url_seconds)
+    link_key = settings.link_key.get_secret_value()
+    links = Links(settings.public_url, link_key, settings.statement_url_seconds)
     sweep = SweepTerms(settings.sweep_floor, settings.sweep_bank_limit)
     remembered = timedelta(hours=settings.key_hours)
     wire_takes = timedelta(seconds=settings.wire_seconds)
@@ -48,10 +49,11 @@ def application(
     }
     faults = Faults({api: frozenset(o.name for o in rows) for api, rows in providers.items()})
     app = web.Application(middlewares=[errors_as_json], client_max_size=BODY_BYTES)
+    callers = Callers(settings.tokens())
     write_batchers: list[WriteBatcher] = []
     for api, operations in providers.items():
         keys = remembered if api == "core" else None
-        provider = Provider(api, operations, database, faults, token, keys)
+        provider = Provider(api, operations, database, faults, callers, keys)
         app.add_routes(provider.routes())
         write_batchers += provider.write_batchers
     controls = (*simulate.operations(links, sweep, wire_takes), *truth.OPERATIONS)

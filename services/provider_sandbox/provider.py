@@ -7,7 +7,6 @@ that there is no effect.
 from __future__ import annotations
 
 import asyncio
-import hmac
 import re
 import time
 from collections.abc import Awaitable, Callable
@@ -16,6 +15,7 @@ from datetime import timedelta
 from aiohttp import web
 from prometheus_client import Counter, Histogram
 
+from services.provider_sandbox.callers import Callers
 from services.provider_sandbox.database import Database
 from services.provider_sandbox.encoding import encode
 from services.provider_sandbox.faults import Faults
@@ -65,7 +65,7 @@ class Provider:
         operations: Operations,
         database: Database,
         faults: Faults,
-        token: str,
+        callers: Callers,
         remembered: timedelta | None,
     ) -> None:
         """`remembered`: how long it knows an Idempotency-Key; None: for ever."""
@@ -73,7 +73,7 @@ class Provider:
         self._operations = operations
         self._database = database
         self._faults = faults
-        self._authorization = f"Bearer {token}".encode()
+        self._callers = callers
         self._remembered = remembered
         self.write_batchers = [
             WriteBatcher(database, operation)
@@ -91,7 +91,7 @@ class Provider:
         return [self._route(operation) for operation in self._operations]
 
     def _route(self, operation: Operation) -> web.RouteDef:
-        method = _method(operation)
+        method = method_of(operation)
         duration = SECONDS.labels(self._api, operation.name)
 
         async def handle(request: web.Request) -> web.Response:
@@ -116,7 +116,8 @@ class Provider:
         return web.route(method, f"/{self._api}{operation.path}", handle)
 
     async def _respond(self, operation: Operation, request: web.Request) -> web.Response:
-        self._authenticate(request)
+        sent = request.headers.get("Authorization", "")
+        self._callers.authorise(sent, self._api, operation.name)
         perform = (
             self._reading(operation, request)
             if isinstance(operation, Read)
@@ -129,11 +130,6 @@ class Provider:
         if answer.replayed:
             response.headers["Idempotent-Replayed"] = "true"
         return response
-
-    def _authenticate(self, request: web.Request) -> None:
-        sent = request.headers.get("Authorization", "").encode()
-        if not hmac.compare_digest(sent, self._authorization):
-            raise Refusal(401, "unauthorized", "The bearer token is missing or wrong.")
 
     def _reading(self, operation: Read[Query], request: web.Request) -> Perform:
         target = request.match_info.get("id", "")
@@ -207,7 +203,7 @@ class Provider:
         return answer
 
 
-def _method(operation: Operation) -> str:
+def method_of(operation: Operation) -> str:
     match operation:
         case Read() | BatchedRead():
             return "GET"

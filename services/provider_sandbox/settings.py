@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import ipaddress
+from collections.abc import Mapping
 from decimal import Decimal
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from pydantic import Field, SecretStr, field_validator
 
+from libs.runtime.process import Misconfigured
 from libs.runtime.settings import ServiceSettings, settings_of
+from services.provider_sandbox.callers import MAY
+from services.provider_sandbox.operations import Api
+
+Token = Annotated[SecretStr, Field(min_length=16)]
 
 
 class Settings(ServiceSettings):
@@ -19,8 +25,16 @@ class Settings(ServiceSettings):
     port: int = Field(default=8090, ge=0, le=65535)
     public_url: str = "http://127.0.0.1:8090"
     """Where the outside reaches the sandbox: the base of the links that it hands out."""
-    provider_token: SecretStr = Field(min_length=16)
-    """The bearer token of the three provider APIs."""
+    onboarding_identity_token: Token
+    onboarding_core_token: Token
+    onboarding_financial_token: Token
+    payments_core_token: Token
+    ledger_read_financial_token: Token
+    reconciliation_identity_token: Token
+    reconciliation_core_token: Token
+    reconciliation_financial_token: Token
+    link_key: Token
+    """Signs the links to statements."""
     database_connections: int = Field(default=16, ge=2, le=100)
 
     wire_seconds: float = Field(default=2, ge=0, le=315_360_000)
@@ -47,3 +61,18 @@ class Settings(ServiceSettings):
         if not (address.is_private or address.is_loopback or address.is_unspecified):
             raise ValueError("the sandbox listens on loopback or a private network only")
         return host
+
+    def tokens(self) -> Mapping[tuple[str, Api], str]:
+        """The bearer token of each caller at each API. Raises Misconfigured when two are the same."""
+        known: dict[str, tuple[str, Api]] = {}
+        for caller, api in MAY:
+            secret: SecretStr = getattr(self, f"{caller}_{api}_token")
+            token = secret.get_secret_value()
+            if token in known:
+                names = (
+                    f"BANKSIDE_{'_'.join(name).upper()}_TOKEN"
+                    for name in (known[token], (caller, api))
+                )
+                raise Misconfigured(f"set {' and '.join(names)}: they must differ.")
+            known[token] = (caller, api)
+        return {name: token for token, name in known.items()}

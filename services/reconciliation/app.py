@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 
 import aiohttp
+from pydantic import SecretStr
 
 from libs.contracts import reconciliation_operations as table
 from libs.handling.queries import run_queries
@@ -63,11 +64,11 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
         opened.push_async_callback(database.close)
         session = await opened.enter_async_context(open_session(settings.provider_connections))
         clients = {
-            name: _client(name, url, settings, session)
-            for name, url in (
-                ("identity", settings.identity_url),
-                ("core", settings.core_url),
-                ("financial", settings.financial_url),
+            name: _client(name, url, token, settings, session)
+            for name, url, token in (
+                ("identity", settings.identity_url, settings.identity_token),
+                ("core", settings.core_url, settings.core_token),
+                ("financial", settings.financial_url, settings.financial_token),
             )
         }
         query_client = QueryClient(caller, patience_seconds=ASK_SECONDS)
@@ -132,12 +133,12 @@ def comparisons(
 
 
 def _client(
-    name: str, url: str, settings: Settings, session: aiohttp.ClientSession
+    name: str, url: str, token: SecretStr, settings: Settings, session: aiohttp.ClientSession
 ) -> ProviderClient:
     return ProviderClient(
         name,
         url,
-        settings.provider_token.get_secret_value(),
+        token.get_secret_value(),
         session,
         timeout_seconds=settings.provider_timeout_seconds,
     )

@@ -17,7 +17,9 @@ class Settings(MessagingSettings):
     identity_url: str
     core_url: str
     financial_url: str
-    provider_token: SecretStr
+    identity_token: SecretStr
+    core_token: SecretStr
+    financial_token: SecretStr
     provider_timeout_seconds: float = Field(default=5.0, gt=0, le=60)
     provider_connections: int = Field(default=4, ge=1, le=100)
     """A run asks for one page after another, and for a few chunks of ids at once."""

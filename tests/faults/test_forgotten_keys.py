@@ -26,6 +26,7 @@ from tests.support.api import Answer, Api
 from tests.support.infrastructure import Environment, Infrastructure
 from tests.support.live import CUSTOMERS, Deployment, Live, hands_on
 from tests.support.people import application, bank_account, new_key
+from tests.support.provider_calls import bearer
 from tests.support.recorded_events import RecordedEvents
 from tests.support.stack import running_stack
 from tests.support.waiting import eventually
@@ -103,7 +104,7 @@ async def keys_are_forgotten(live: Live) -> None:
     """Return when core banking has forgotten a key that it is given now, and so every earlier one."""
     core = f"{live.stack.sandbox_url}/core"
     key = new_key()
-    headers = {"Authorization": f"Bearer {live.stack.environment.secrets.provider_token}"}
+    headers = bearer(live.stack.environment.secrets.provider_tokens["onboarding"]["core"])
 
     async def is_forgotten() -> bool:
         async with live.session.get(f"{core}/operations/{key}", headers=headers) as answer:

@@ -19,6 +19,7 @@ from tests.faults.test_crashes import KILLED, TAKEN_OVER_SECONDS
 from tests.support.api import Answer
 from tests.support.live import CUSTOMERS, Deployment, Live
 from tests.support.people import application, bank_account, new_key
+from tests.support.provider_calls import bearer
 from tests.support.waiting import eventually
 from tests.support.waits import pauses_end
 
@@ -267,7 +268,7 @@ async def resolved(live: Live, unknown: Any, decision: str, *result: str) -> Non
 async def looked_up(live: Live, account_id: str) -> dict[str, Any]:
     """What the bank answers to the opening of an account, as an operator finds it."""
     url = f"{live.stack.sandbox_url}/financial/accounts/{account_id}"
-    token = live.stack.environment.secrets.provider_token
-    async with live.session.get(url, headers={"Authorization": f"Bearer {token}"}) as response:
+    token = live.stack.environment.secrets.provider_tokens["ledger_read"]["financial"]
+    async with live.session.get(url, headers=bearer(token)) as response:
         account = await response.json()
     return {"account_id": account_id, "account_number": account["account_number"]}

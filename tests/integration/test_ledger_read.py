@@ -123,7 +123,7 @@ class World:
 
         async def core(path: str, body: dict[str, Any]) -> Any:
             url = f"{self.stack.sandbox_url}/core/{path}"
-            token = self.stack.environment.secrets.provider_token
+            token = self.stack.environment.secrets.provider_tokens["onboarding"]["core"]
             headers = {
                 "Authorization": f"Bearer {token}",
                 "Idempotency-Key": uuid.uuid4().hex,

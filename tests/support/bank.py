@@ -66,9 +66,9 @@ class Bank:
         """restrict, unrestrict or close."""
         await self._done("POST", f"/simulate/accounts/{account_id}/{what}")
 
-    async def unlink(self, external_account_id: str, provider_token: str) -> None:
+    async def unlink(self, external_account_id: str, token: str) -> None:
         """At core banking, of which nobody else is told."""
-        headers = {"Authorization": f"Bearer {provider_token}", "Idempotency-Key": uuid4().hex}
+        headers = {"Authorization": f"Bearer {token}", "Idempotency-Key": uuid4().hex}
         path = f"/core/external-accounts/{external_account_id}/close"
         status, answer = await self._call("POST", path, {}, headers=headers)
         assert status == 200, answer

@@ -319,7 +319,7 @@ class Infrastructure:
         def make_cluster() -> Path:
             return Path(self._ask({"do": "make cluster"})["cluster"])
 
-        secrets = Secrets(**named["secrets"])
+        secrets = Secrets.from_json(named["secrets"])
         return Environment(name, make_database, make_vhost, secrets, make_cluster)
 
     def drop(self, environment: Environment) -> None:

@@ -1,6 +1,6 @@
 """Links to statements that need no token: signed, good until a moment that they carry.
 
-The key is derived from the provider token, so that links hold across restarts and every process makes the same ones.
+The key is a setting, so that links hold across restarts and every process makes the same ones.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ class Link:
 
 
 class Links:
-    def __init__(self, public_url: str, token: str, seconds: int) -> None:
+    def __init__(self, public_url: str, key: str, seconds: int) -> None:
         self._base = public_url.rstrip("/")
-        self._key = hmac.digest(token.encode(), PURPOSE, "sha256")
+        self._key = hmac.digest(key.encode(), PURPOSE, "sha256")
         self._seconds = seconds
 
     def to_statement(self, statement_id: str) -> Link:

@@ -20,7 +20,7 @@ async def run(bench: Bench) -> list[Figure]:
         target = Target(
             stack.sandbox_url, "GET", f"/financial/accounts/{partner.account_id}/balance"
         )
-        token = stack.environment.secrets.provider_token
+        token = stack.environment.secrets.provider_tokens["ledger_read"]["financial"]
         provider = Load(
             stack.sandbox_url,
             plain(target, Authorization=f"Bearer {token}"),

@@ -57,7 +57,9 @@ async def _peer(bench: Bench, stack: Stack, partner: Partner, python: Path) -> A
         "PEER_DATABASE_URL": database,
         "PEER_AMQP_URL": bench.servers.rabbitmq.url(),
         "PEER_PROVIDER_URL": stack.env["BANKSIDE_FINANCIAL_URL"],
-        "PEER_PROVIDER_TOKEN": stack.environment.secrets.provider_token,
+        "PEER_PROVIDER_TOKEN": stack.environment.secrets.provider_tokens["ledger_read"][
+            "financial"
+        ],
     }
     port = free_ports(1)[0]
     name = peers.__name__

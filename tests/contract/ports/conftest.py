@@ -106,7 +106,7 @@ async def sandbox(
 @pytest_asyncio.fixture
 async def bank(sandbox: Stack, session: aiohttp.ClientSession) -> AsyncIterator[Bank]:
     """The sandbox as a test orders it about, without faults before and after."""
-    bank = Bank(session, sandbox.sandbox_url, sandbox.environment.secrets.provider_token)
+    bank = Bank(session, sandbox.sandbox_url, sandbox.environment.secrets.provider_tokens)
     await bank.call("DELETE", "/faults", headers={})
     yield bank
     await bank.call("DELETE", "/faults", headers={})

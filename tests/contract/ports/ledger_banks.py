@@ -72,7 +72,7 @@ class LedgerBank(Protocol):
 
 class SandboxLedgerBank:
     def __init__(self, stack: Stack, bank: SandboxBank, session: aiohttp.ClientSession) -> None:
-        token = stack.environment.secrets.provider_token
+        token = stack.environment.secrets.provider_tokens["ledger_read"]["financial"]
         client = ProviderClient("financial", f"{stack.sandbox_url}/financial", token, session)
         self.financial: Financial = FinancialProvider(client)
         self.ledger: Ledger = FinancialLedger(client)

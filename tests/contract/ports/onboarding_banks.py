@@ -71,12 +71,12 @@ class FakeOnboardingBank:
 
 class SandboxOnboardingBank:
     def __init__(self, stack: Stack, bank: Bank, session: aiohttp.ClientSession) -> None:
-        token, url = stack.environment.secrets.provider_token, stack.sandbox_url
+        tokens, url = stack.environment.secrets.provider_tokens["onboarding"], stack.sandbox_url
         self.identity: IdentityProvider = HttpIdentityProvider(
-            ProviderClient("identity", f"{url}/identity", token, session), FOR_EVER
+            ProviderClient("identity", f"{url}/identity", tokens["identity"], session), FOR_EVER
         )
         self.core: CoreBanking = HttpCoreBanking(
-            ProviderClient("core", f"{url}/core", token, session), FOR_EVER
+            ProviderClient("core", f"{url}/core", tokens["core"], session), FOR_EVER
         )
         self._bank = bank
 

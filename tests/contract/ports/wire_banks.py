@@ -122,7 +122,7 @@ class FakeWireBank:
 
 class SandboxWireBank:
     def __init__(self, stack: Stack, bank: Bank, session: aiohttp.ClientSession) -> None:
-        token = stack.environment.secrets.provider_token
+        token = stack.environment.secrets.provider_tokens["payments"]["core"]
         client = ProviderClient("core", f"{stack.sandbox_url}/core", token, session)
         self.core: CoreBanking = HttpCoreBanking(client, CAPABILITIES)
         self.feed: Feed = CoreFeed(client)

@@ -102,7 +102,8 @@ async def test_an_external_account_that_the_bank_has_unlinked_since_is_not_linke
     target = f"{CUSTOMERS}/external_bank_account/{settled.external_account_id}"
     linked = (await live.partner.post(target, body)).data["external_bank_account_id"]
     assert (await settled.send("1.66", external_account_id=linked)).status == 200
-    await live.bank.unlink(linked, live.stack.environment.secrets.provider_token)
+    tokens = live.stack.environment.secrets.provider_tokens
+    await live.bank.unlink(linked, tokens["onboarding"]["core"])
 
     async with nothing_happens(settled):
         answer = await settled.send(external_account_id=linked)

@@ -168,11 +168,12 @@ async def bench(bank: Stack, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[B
 
     monkeypatch.setattr(crash, "os", SimpleNamespace(kill=stop, getpid=os.getpid))
     secrets = bank.environment.secrets
+    tokens = secrets.provider_tokens["onboarding"]
     store = Store(Vault(Keyring(secrets.sealing_keys), LookupKey(secrets.lookup_key)))
     database = open_database(bank.environment.database_urls["onboarding"], "bench", pool_size=3)
     async with aiohttp.ClientSession() as http:
         identity, core = (
-            ProviderClient(api, f"{bank.sandbox_url}/{api}", secrets.provider_token, http)
+            ProviderClient(api, f"{bank.sandbox_url}/{api}", tokens[api], http)
             for api in ("identity", "core")
         )
         parts = Parts(

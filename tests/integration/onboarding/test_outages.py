@@ -164,7 +164,7 @@ async def news_is_read(desk: Desk) -> bool:
     """Whether the financial provider's feed holds nothing beyond our position."""
     (cursor,) = await desk.rows("SELECT position FROM feed_cursor WHERE feed = 'financial'")
     url = f"{desk.stack.sandbox_url}/financial/events?after={cursor['position']}&limit=1"
-    token = desk.stack.environment.secrets.provider_token
+    token = desk.stack.environment.secrets.provider_tokens["onboarding"]["financial"]
     async with desk.http.get(url, headers={"Authorization": f"Bearer {token}"}) as response:
         assert response.status == 200
         return not (await response.json())["events"]
@@ -265,7 +265,7 @@ async def test_an_identity_provider_that_refuses_an_application_denies_it(desk: 
 async def test_a_wrong_provider_token_denies_nobody(desk: Desk) -> None:
     service, tenant = desk.stack.services["onboarding"], f"t{uuid4().hex[:8]}"
     await service.stop()
-    await service.start(BANKSIDE_PROVIDER_TOKEN="x" * 32)
+    await service.start(BANKSIDE_ONBOARDING_IDENTITY_TOKEN="x" * 32)
 
     told = await answer(desk, application(), tenant)
     await service.stop()

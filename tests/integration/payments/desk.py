@@ -313,7 +313,7 @@ async def open_desk(office: Office) -> AsyncIterator[Desk]:
         await broker.start(wait_seconds=10)
         database = await asyncpg.connect(environment.database_urls["payments"])
         opened.push_async_callback(database.close)
-        core = FakeCore(environment.secrets.provider_token, linked={"ext_1"})
+        core = FakeCore(environment.secrets.provider_tokens["payments"]["core"], linked={"ext_1"})
         http = await opened.enter_async_context(aiohttp.ClientSession())
         began = await database.fetchval("SELECT clock_timestamp()")
         desk = Desk(office, caller, core, database, owned, http, began)

@@ -9,6 +9,7 @@ from typing import Any
 import aiohttp
 
 from tests.support.pace import pace
+from tests.support.provider_calls import Tokens, authorization
 
 TIMEOUT_SECONDS = 30.0
 
@@ -43,10 +44,14 @@ def new_key() -> str:
 class Bank:
     """The session is bound to one event loop; the sandbox is not."""
 
-    def __init__(self, session: aiohttp.ClientSession, url: str, token: str) -> None:
+    def __init__(self, session: aiohttp.ClientSession, url: str, tokens: Tokens) -> None:
         self._session = session
         self._url = url
-        self.authorization = {"Authorization": f"Bearer {token}"}
+        self._tokens = tokens
+
+    def authorization(self, method: str, path: str) -> dict[str, str]:
+        """Of a caller who may do this."""
+        return authorization(self._tokens, method, path)
 
     async def call(
         self, method: str, path: str, *, headers: dict[str, str] | None = None, **options: Any
@@ -55,7 +60,7 @@ class Bank:
         async with self._session.request(
             method,
             self._url + path,
-            headers=self.authorization if headers is None else headers,
+            headers=self.authorization(method, path) if headers is None else headers,
             timeout=aiohttp.ClientTimeout(TIMEOUT_SECONDS * pace()),
             **options,
         ) as response:
@@ -68,7 +73,7 @@ class Bank:
     async def write(
         self, path: str, body: object, *, key: str | None = None, method: str = "POST"
     ) -> Reply:
-        headers = self.authorization | {"Idempotency-Key": key or new_key()}
+        headers = self.authorization(method, path) | {"Idempotency-Key": key or new_key()}
         return await self.call(method, path, headers=headers, json=body)
 
     async def done(self, path: str, body: object, *, method: str = "POST") -> Any:

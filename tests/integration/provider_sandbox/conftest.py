@@ -31,7 +31,7 @@ async def sandbox(
 async def bank(sandbox: Stack) -> AsyncIterator[Bank]:
     """The shared sandbox, without faults before and after."""
     async with aiohttp.ClientSession() as session:
-        bank = Bank(session, sandbox.sandbox_url, sandbox.environment.secrets.provider_token)
+        bank = Bank(session, sandbox.sandbox_url, sandbox.environment.secrets.provider_tokens)
         await bank.call("DELETE", "/faults", headers={})
         yield bank
         await bank.call("DELETE", "/faults", headers={})

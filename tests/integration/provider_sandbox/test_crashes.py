@@ -22,7 +22,7 @@ RETRY_SECONDS = 30.0
 
 
 def bank_of(stack: Stack, session: aiohttp.ClientSession) -> Bank:
-    return Bank(session, stack.sandbox_url, stack.environment.secrets.provider_token)
+    return Bank(session, stack.sandbox_url, stack.environment.secrets.provider_tokens)
 
 
 async def create_until_known(bank: Bank, customer_id: str, key: str) -> Reply:
@@ -151,9 +151,16 @@ async def test_the_database_killed_under_load_loses_and_doubles_nothing(
     [
         ({"BANKSIDE_PROFILE": "production"}, "refused in production"),
         ({"BANKSIDE_SANDBOX_HOST": "8.8.8.8"}, "loopback or a private network"),
-        ({"BANKSIDE_PROVIDER_TOKEN": "short"}, "BANKSIDE_SANDBOX_PROVIDER_TOKEN"),
+        ({"BANKSIDE_SANDBOX_PAYMENTS_CORE_TOKEN": "short"}, "BANKSIDE_SANDBOX_PAYMENTS_CORE_TOKEN"),
+        (
+            {
+                "BANKSIDE_SANDBOX_PAYMENTS_CORE_TOKEN": "the same for both",
+                "BANKSIDE_SANDBOX_LEDGER_READ_FINANCIAL_TOKEN": "the same for both",
+            },
+            "BANKSIDE_PAYMENTS_CORE_TOKEN and BANKSIDE_LEDGER_READ_FINANCIAL_TOKEN: they must differ",
+        ),
     ],
-    ids=["production", "public", "token"],
+    ids=["production", "public", "token", "shared token"],
 )
 async def test_it_does_not_start_where_it_must_not(
     environment: Environment, tmp_path: Path, settings: dict[str, str], sentence: str

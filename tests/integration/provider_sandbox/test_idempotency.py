@@ -71,7 +71,7 @@ async def test_a_write_without_a_proper_key_is_not_carried_out(bank: Bank, key: 
     reply = await bank.call(
         "POST",
         "/core/customers",
-        headers=bank.authorization | headers,
+        headers=bank.authorization("POST", "/core/customers") | headers,
         json=business(customer_id),
     )
 

@@ -34,7 +34,9 @@ async def test_without_the_token_nothing_is_told(
     ids=str,
 )
 async def test_what_the_bank_cannot_read_is_malformed(bank: Bank, body: bytes) -> None:
-    headers = bank.authorization | {"Idempotency-Key": str(uuid.uuid4())}
+    headers = bank.authorization("POST", "/identity/customers") | {
+        "Idempotency-Key": str(uuid.uuid4())
+    }
 
     reply = await bank.call("POST", "/identity/customers", headers=headers, data=body)
 

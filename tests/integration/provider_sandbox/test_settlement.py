@@ -86,7 +86,7 @@ async def test_a_source_gets_its_own_and_those_that_are_for_all(bank: Bank) -> N
     path = f"/financial/accounts/{opened.account_id}/settlement-calculations"
 
     async def amounts(**headers: str) -> list[str]:
-        reply = await bank.call("GET", path, headers=bank.authorization | headers)
+        reply = await bank.call("GET", path, headers=bank.authorization("GET", path) | headers)
         return [calculation["amount"] for calculation in reply.body["calculations"]]
 
     assert await amounts() == ["3.00", "2.00", "1.00"]

@@ -132,7 +132,7 @@ async def test_a_link_downloads_until_it_expires(
         running_stack(fresh_environment, tmp_path, [SANDBOX], **settings) as running,
         aiohttp.ClientSession() as session,
     ):
-        bank = Bank(session, running.sandbox_url, running.environment.secrets.provider_token)
+        bank = Bank(session, running.sandbox_url, running.environment.secrets.provider_tokens)
         opened = await bank.open_account()
         await transacted(bank, opened.account_id, "1", settled_at=MARCH)
         statement = await generated(bank, opened.account_id)

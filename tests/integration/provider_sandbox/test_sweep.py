@@ -95,7 +95,7 @@ async def test_floor_and_limit_are_settings(fresh_environment: Environment, tmp_
         running_stack(fresh_environment, tmp_path, [SANDBOX], **settings) as running,
         aiohttp.ClientSession() as session,
     ):
-        bank = Bank(session, running.sandbox_url, running.environment.secrets.provider_token)
+        bank = Bank(session, running.sandbox_url, running.environment.secrets.provider_tokens)
         opened = await bank.open_account()
         await transacted(bank, opened.account_id, "100")
         below = await load(bank, opened.account_id, "2025-07-02")

@@ -261,8 +261,8 @@ async def test_a_smaller_page_than_asked_for_is_answered_with_its_own_limit(
         ) as running,
         aiohttp.ClientSession() as session,
     ):
-        token = running.environment.secrets.provider_token
-        bank = Bank(session, running.sandbox_url, token)
+        tokens = running.environment.secrets.provider_tokens
+        bank = Bank(session, running.sandbox_url, tokens)
         opened = await bank.open_account()
         for _ in range(3):
             await transacted(bank, opened.account_id, "1")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import subprocess
-from dataclasses import replace
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,18 +19,27 @@ ROOT = Path(__file__).resolve().parents[3]
 NEW = "reconciliation"
 NEW_PASSWORD = "BANKSIDE_RECONCILIATION_DATABASE_PASSWORD"
 
+Stored = dict[str, Any]
+
 
 @pytest.fixture
-def earlier(tmp_path: Path) -> Remembered:
+def earlier() -> Stored:
     """What a release without the service remembered."""
-    state = LocalState(tmp_path)
     first = Remembered.new()
-    known = {r: pw for r, pw in first.secrets.role_passwords.items() if r != NEW}
-    ports = {name: port for name, port in first.ports.items() if name != NEW}
-    state.remember(Remembered(first.name, replace(first.secrets, role_passwords=known), ports))
-    remembered = state.remembered()
+    stored = json.loads(json.dumps(asdict(first)))
+    del stored["secrets"]["role_passwords"][NEW], stored["secrets"]["provider_tokens"][NEW]
+    del stored["secrets"]["link_key"], stored["ports"][NEW]
+    stored["secrets"]["provider_token"] = "one for all of them"
+    return dict(stored)
+
+
+@pytest.fixture
+def upgraded(earlier: Stored, tmp_path: Path) -> Remembered:
+    """What this release makes of it."""
+    (tmp_path / "stack.json").write_text(json.dumps(earlier))
+    remembered = LocalState(tmp_path).remembered()
     assert remembered is not None
-    return remembered
+    return remembered.with_usable_ports()
 
 
 @pytest.fixture
@@ -45,37 +56,40 @@ def make_env(checkout: Path) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=True, timeout=30).stdout
 
 
-def test_a_role_that_is_new_gets_a_password_and_the_others_keep_theirs(earlier: Remembered) -> None:
-    after = earlier.completed()
+def test_secrets_that_are_new_are_made_and_the_others_stay(
+    earlier: Stored, upgraded: Remembered
+) -> None:
+    now = upgraded.secrets.to_json()
 
-    passwords = after.secrets.role_passwords
-    assert passwords.keys() == ROLES.keys()
-    assert len(passwords[NEW]) >= 16
-    assert {**earlier.secrets.role_passwords, NEW: passwords[NEW]} == passwords
-    assert replace(after.secrets, role_passwords={}) == replace(earlier.secrets, role_passwords={})
-    assert NEW_PASSWORD in after.secrets.schema_passwords()
+    made = now["role_passwords"].pop(NEW), now["provider_tokens"].pop(NEW), now.pop("link_key")
+    del earlier["secrets"]["provider_token"]
+    assert now == earlier["secrets"]
+    assert made[1].keys() == {"identity", "core", "financial"}
+    assert all(len(secret) >= 16 for secret in (made[0], *made[1].values(), made[2]))
+    assert upgraded.secrets.role_passwords.keys() == ROLES.keys()
+    assert NEW_PASSWORD in upgraded.secrets.schema_passwords()
 
 
-def test_every_service_of_a_completed_stack_has_its_settings(earlier: Remembered) -> None:
-    after = earlier.completed()
-
+def test_every_service_of_an_upgraded_stack_has_its_settings(upgraded: Remembered) -> None:
     settings = stack_settings(
-        secrets=after.secrets,
-        database_urls=after.secrets.role_passwords,
+        secrets=upgraded.secrets,
+        database_urls=upgraded.secrets.role_passwords,
         amqp_url="amqp://broker",
         public_ports={service.name: 1 for service in SERVICES},
-        admin_ports=after.ports,
+        admin_ports=upgraded.ports,
     )
 
     assert settings["BANKSIDE_RECONCILIATION_DATABASE_URL"]
+    assert settings["BANKSIDE_RECONCILIATION_CORE_TOKEN"]
 
 
-def test_a_stack_that_lacks_nothing_keeps_its_secrets() -> None:
+def test_a_stack_that_lacks_nothing_keeps_its_secrets(tmp_path: Path) -> None:
     remembered = Remembered.new()
+    state = LocalState(tmp_path)
 
-    completed = remembered.completed()
+    state.remember(remembered)
 
-    assert completed.secrets == remembered.secrets
+    assert state.remembered() == remembered
 
 
 def test_make_env_writes_every_secret_that_the_containers_need(checkout: Path) -> None:

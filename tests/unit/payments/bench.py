@@ -230,7 +230,7 @@ class Bench:
 
 @asynccontextmanager
 async def open_bench(environment: Environment) -> AsyncIterator[Bench]:
-    token = environment.secrets.provider_token
+    token = environment.secrets.provider_tokens["payments"]["core"]
     core = FakeCore(token, {"acc_1": Account(Decimal("1000000.00"))}, {"ext_1"})
     (port,) = free_ports(1)
     database = open_database(environment.database_urls["payments"], "bench")

@@ -57,6 +57,7 @@ async def test_a_read_is_repeated_after_a_server_error(
         (says(404, "<html>"), ProviderError),
         (hangs, ProviderTimeout),
         (refuses(401, "unauthorized"), Unavailable),
+        (refuses(403, "forbidden"), Unavailable),
         (refuses(429, "slow_down"), Unavailable),
     ],
 )
