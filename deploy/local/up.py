@@ -24,6 +24,7 @@ from deploy.local.services import DATABASE, SERVICES, Service, stack_settings
 from deploy.local.stack import expected_children, own_postgres, own_rabbitmq
 from deploy.local.state import LocalState, Remembered, running
 from libs.runtime.supervision_state import ChildState, SupervisorStatus, end_leftovers
+from libs.secret_files import file_variable
 
 READY_SECONDS = 120.0
 HOPELESS_RESTARTS = 3
@@ -125,7 +126,7 @@ def _settings(
         public_ports=public_ports,
         admin_ports=remembered.ports,
     )
-    return {**generated, **chosen}
+    return {k: v for k, v in generated.items() if file_variable(k) not in chosen} | dict(chosen)
 
 
 def _check_reachable(broker: str) -> None:

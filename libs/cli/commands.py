@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
 from importlib import import_module
@@ -35,6 +34,7 @@ from libs.messaging.envelope import Reply, WireError
 from libs.persistence import parking
 from libs.persistence.engine import Database
 from libs.persistence.parking import OpenCommand
+from libs.secret_files import is_set
 
 MAX_SHOWN = 1000
 WHY_NOT_ABANDONED = "why_not_abandoned"
@@ -218,7 +218,7 @@ def _services(wanted: str | None) -> Sequence[str]:
                 f"There is no service {wanted!r} with commands; there are: {', '.join(SERVICES)}."
             )
         return (wanted,)
-    known = [name for name in SERVICES if os.environ.get(database_variable(name))]
+    known = [name for name in SERVICES if is_set(database_variable(name))]
     if not known:
         variables = " or ".join(database_variable(name) for name in SERVICES)
         raise OperatorError(f"Set {variables}, or start the stack (make up).")

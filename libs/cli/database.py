@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
@@ -12,6 +11,7 @@ from sqlalchemy.exc import ArgumentError
 from libs.client.errors import OperatorError
 from libs.persistence.availability import is_away
 from libs.persistence.engine import Database, open_database
+from libs.secret_files import BadSecret, read_secret
 
 T = TypeVar("T")
 
@@ -28,8 +28,11 @@ def with_database(service: str, work: Callable[[Database], Awaitable[T]]) -> T:
         OperatorError: the database is not known or cannot be reached.
     """
     variable = database_variable(service)
-    url = os.environ.get(variable)
-    if not url:
+    try:
+        url = read_secret(variable)
+    except BadSecret as error:
+        raise OperatorError(str(error)) from None
+    if url is None:
         raise OperatorError(f"Set {variable}, or start the stack (make up).")
     try:
         database = open_database(url, "operator", pool_size=1)

@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 
 from libs.client.credentials import local_folder, stack
 from libs.client.errors import OperatorError
+from libs.secret_files import BadSecret, file_variable, read_secret
 
 PREFIX = "BANKSIDE_"
 
@@ -26,7 +27,7 @@ def load_stack_environment() -> None:
     except (OSError, UnicodeDecodeError):
         raise OperatorError(f"{path} cannot be read.") from None
     for name, value in values.items():
-        if name.startswith(PREFIX) and value is not None:
+        if name.startswith(PREFIX) and value is not None and file_variable(name) not in os.environ:
             os.environ.setdefault(name, value)
 
 
@@ -43,7 +44,10 @@ def sandbox_url() -> str:
 
 
 def amqp_url() -> str:
-    return _url(os.environ.get("BANKSIDE_AMQP_URL"), "broker", "BANKSIDE_AMQP_URL")
+    try:
+        return _url(read_secret("BANKSIDE_AMQP_URL"), "broker", "BANKSIDE_AMQP_URL")
+    except BadSecret as error:
+        raise OperatorError(str(error)) from None
 
 
 def _url(found: str | None, what: str, variable: str) -> str:

@@ -7,7 +7,6 @@ next one.
 from __future__ import annotations
 
 import asyncio
-import os
 import sys
 from importlib.resources import files
 from pathlib import Path
@@ -20,6 +19,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import create_async_engine
 
 from libs.persistence.keepalive import KEEPALIVE
+from libs.secret_files import BadSecret, is_set, read_secret
 
 LOCK = 0x62616E6B
 """The advisory lock of a run on one service's history, so that two runs cannot interleave."""
@@ -68,13 +68,16 @@ async def migrate(service: str, url: str) -> None:
 
 async def _migrate_all() -> int:
     services = services_with_migrations()
-    missing = [database_variable(s) for s in services if not os.environ.get(database_variable(s))]
+    missing = [database_variable(s) for s in services if not is_set(database_variable(s))]
     if missing:
         print(f"migrate: set {', '.join(missing)}.", file=sys.stderr)
         return 78
     for service in services:
         try:
-            await migrate(service, os.environ[database_variable(service)])
+            await migrate(service, read_secret(database_variable(service)) or "")
+        except BadSecret as error:
+            print(f"migrate: {error}", file=sys.stderr)
+            return 78
         except (OSError, TimeoutError, DBAPIError) as error:
             reason = getattr(error, "orig", error)
             print(f"migrate: {service}: {type(reason).__name__}: {reason}", file=sys.stderr)

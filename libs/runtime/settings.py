@@ -1,16 +1,19 @@
 """Settings out of the environment: one rule for every service.
 
 A field `admin_port` of the service with prefix `GATEWAY` is read from `BANKSIDE_GATEWAY_ADMIN_PORT`, else from
-`BANKSIDE_ADMIN_PORT`. So each setting can be given for all services or for one.
+`BANKSIDE_ADMIN_PORT`. So each setting can be given for all services or for one. A secret can be given as a file, too:
+`BANKSIDE_GATEWAY_LOOKUP_KEY_FILE`, else `BANKSIDE_LOOKUP_KEY_FILE`, names it.
 """
 
 from __future__ import annotations
 
 import sys
-from typing import ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self, get_args
 
 from pydantic import AliasChoices, AliasGenerator, Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from libs.secret_files import BadSecret, is_set, read_secret, require_private
 
 EXIT_MISCONFIGURED = 78
 
@@ -51,10 +54,33 @@ class ServiceSettings(BaseSettings):
     def load(cls) -> Self:
         """Read the environment. A mistake ends the process with a sentence that says what to set."""
         try:
-            return cls(**{})
+            secrets = cls._secrets()
+            settings = cls(**secrets)
+            if settings.is_production:
+                for name in secrets:
+                    require_private(name)
+        except BadSecret as error:
+            print(f"{cls.service}: {error}", file=sys.stderr)
+            raise SystemExit(EXIT_MISCONFIGURED) from None
         except ValidationError as error:
             items = error.errors(include_input=False)
+        else:
+            return settings
         missing = [str(item["loc"][0]) for item in items if item["type"] == "missing"]
         wrong = [f"{item['loc'][0]} ({item['msg']})" for item in items if item["type"] != "missing"]
         print(f"{cls.service}: set {', '.join([*missing, *wrong])}.", file=sys.stderr)
         raise SystemExit(EXIT_MISCONFIGURED)
+
+    @classmethod
+    def _secrets(cls) -> dict[str, Any]:
+        """The secrets that are given, by the variable that counts. Raises BadSecret."""
+        found: dict[str, Any] = {}
+        for field in cls.model_fields.values():
+            if SecretStr not in (field.annotation, *get_args(field.annotation)):
+                continue
+            assert isinstance(field.validation_alias, AliasChoices)
+            names = [str(name) for name in field.validation_alias.choices]
+            name = next((name for name in names if is_set(name)), None)
+            if name is not None:
+                found[name] = read_secret(name)
+        return found

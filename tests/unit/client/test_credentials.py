@@ -127,6 +127,20 @@ def test_the_environment_wins_over_the_settings_of_the_stack(
     assert amqp_url() == "amqp://stack:p$w@127.0.0.1:5672/%2F"
 
 
+def test_a_file_that_the_environment_names_wins_over_the_settings_of_the_stack(
+    local: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (local / "stack.env").write_text("BANKSIDE_AMQP_URL='amqp://stack'\n")
+    (local / "url").write_text("amqp://file\n")
+    monkeypatch.setenv("BANKSIDE_AMQP_URL_FILE", str(local / "url"))
+    monkeypatch.setenv("BANKSIDE_AMQP_URL", "")  # so that it is put back afterwards
+    monkeypatch.delenv("BANKSIDE_AMQP_URL")
+
+    load_stack_environment()
+
+    assert amqp_url() == "amqp://file"
+
+
 @pytest.mark.parametrize("url", ["localhost", "http://", "http://host:99999", "ftp://host"])
 def test_an_address_that_is_no_url_is_a_mistake_that_does_not_show_it(
     checkout: Path, monkeypatch: pytest.MonkeyPatch, url: str

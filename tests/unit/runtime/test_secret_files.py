@@ -1,0 +1,139 @@
+"""Secrets as files: read like variables, never shown, and private in production."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from pydantic import SecretStr
+
+from services.payments.settings import Settings
+
+NEEDED = {
+    "BANKSIDE_DATABASE_URL": "postgresql://payments@localhost/bankside",
+    "BANKSIDE_AMQP_URL": "amqp://u@localhost/",
+    "BANKSIDE_SEALING_KEYS": "k1:key",
+    "BANKSIDE_LOOKUP_KEY": "key",
+    "BANKSIDE_CORE_URL": "http://localhost/core",
+}
+TOKEN, FILE = "BANKSIDE_PAYMENTS_CORE_TOKEN", "BANKSIDE_PAYMENTS_CORE_TOKEN_FILE"
+CANARY = "canary"
+
+
+@pytest.fixture(autouse=True)
+def environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in os.environ if name.startswith("BANKSIDE_")]:
+        monkeypatch.delenv(name)
+    for name, value in NEEDED.items():
+        monkeypatch.setenv(name, value)
+
+
+@pytest.fixture
+def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A file with a secret, that the settings name."""
+    path = tmp_path / "token"
+    path.write_text(f"{CANARY}\n")
+    path.chmod(0o600)
+    monkeypatch.setenv(FILE, str(path))
+    return path
+
+
+def refusal(capsys: pytest.CaptureFixture[str]) -> str:
+    """The sentence with which the settings are refused."""
+    with pytest.raises(SystemExit) as ended:
+        Settings.load()
+    told = capsys.readouterr().err
+    assert ended.value.code == 78
+    assert len(told.splitlines()) == 1
+    assert CANARY not in told
+    return told
+
+
+@pytest.mark.usefixtures("file")
+def test_a_secret_is_read_from_its_file_without_the_line_break() -> None:
+    assert Settings.load().core_token.get_secret_value() == CANARY
+
+
+def test_a_file_for_the_service_wins_over_a_value_for_all(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BANKSIDE_CORE_TOKEN", "of all")
+
+    of_its_own = Settings.load().core_token.get_secret_value()
+    monkeypatch.delenv(FILE)
+    monkeypatch.setenv(TOKEN, "its own")
+    monkeypatch.delenv("BANKSIDE_CORE_TOKEN")
+    monkeypatch.setenv("BANKSIDE_CORE_TOKEN_FILE", str(file))
+
+    assert of_its_own == CANARY
+    assert Settings.load().core_token.get_secret_value() == "its own"
+
+
+@pytest.mark.usefixtures("file")
+def test_a_secret_that_is_given_in_both_ways_is_refused(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv(TOKEN, "a value")
+
+    told = refusal(capsys)
+
+    assert f"{TOKEN} and {FILE} are both set" in told
+
+
+@pytest.mark.parametrize(
+    ("contents", "problem"),
+    [
+        (b"", "is empty"),
+        (b"\n", "is empty"),
+        (b"\xff\xfe", "is not text in UTF-8"),
+        (b"c" * 65_537, "is larger than 65536 bytes"),
+        (None, "cannot be read: No such file or directory"),
+    ],
+)
+def test_a_file_without_a_usable_secret_is_refused(
+    file: Path, capsys: pytest.CaptureFixture[str], contents: bytes | None, problem: str
+) -> None:
+    if contents is None:
+        file.unlink()
+    else:
+        file.write_bytes(contents)
+
+    assert refusal(capsys) == f"payments: {FILE}: {file} {problem}.\n"
+
+
+def test_what_is_not_a_file_is_refused(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file.unlink()
+    os.mkfifo(file)
+
+    assert "is not a file" in refusal(capsys)
+
+
+@pytest.mark.parametrize("mode", [0o640, 0o604, 0o644])
+def test_production_refuses_a_secret_file_that_others_can_read(
+    file: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    mode: int,
+) -> None:
+    file.chmod(mode)
+    anywhere_else = Settings.load()
+    monkeypatch.setenv("BANKSIDE_PROFILE", "production")
+
+    told = refusal(capsys)
+
+    assert anywhere_else.core_token.get_secret_value() == CANARY
+    assert "can be read by other users: chmod 600 it" in told
+
+
+def test_production_takes_a_file_of_another_user_that_a_group_of_ours_reads(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BANKSIDE_PROFILE", "production")
+    private = Settings.load()
+    file.chmod(0o440)
+    monkeypatch.setattr(os, "geteuid", lambda: file.stat().st_uid + 1)
+
+    mounted = Settings.load()
+
+    assert {private.core_token, mounted.core_token} == {SecretStr(CANARY)}
