@@ -9,6 +9,7 @@
     │   ├── TimestampOutOfWindow          timestamp_out_of_window
     │   ├── InvalidSignature              invalid_signature
     │   └── NonceReused                   nonce_reused
+    ├── AddressNotAllowed            403  address_not_allowed
     ├── WrongRouteFamily             403  wrong_route_family
     ├── InsufficientScope            403  insufficient_scope
     ├── NotFound                     404  not_found
@@ -122,6 +123,12 @@ class NonceReused(Unauthenticated):
     """This nonce was used before."""
 
     code = "nonce_reused"
+
+
+class AddressNotAllowed(BanksideError):
+    """This subscription key may not be used from this address."""
+
+    status, code = 403, "address_not_allowed"
 
 
 class WrongRouteFamily(BanksideError):

@@ -21,6 +21,7 @@ UNAUTHENTICATED = (
 )
 ALWAYS = (
     *UNAUTHENTICATED,
+    e.AddressNotAllowed,
     e.WrongRouteFamily,
     e.InsufficientScope,
     e.RequestTimeout,
@@ -44,6 +45,9 @@ EXTRA_MEMBERS: dict[str, dict[str, Schema]] = {
     e.MalformedCredentials.code: {"headers": _NAMED_HEADERS},
     e.TimestampOutOfWindow.code: {
         "server_time": {"type": "integer", "description": "The server's Unix time in seconds"}
+    },
+    e.AddressNotAllowed.code: {
+        "address": {**_TEXT, "description": "Where the request came from, as the server sees it"}
     },
     e.InvalidSignature.code: {
         "canonical_string": {

@@ -19,7 +19,9 @@ from services.gateway.authentication import Authentication
 from services.gateway.connections import Connections
 from services.gateway.credentials import Credentials
 from services.gateway.endpoint import Endpoints
+from services.gateway.expiry import measure_for_ever
 from services.gateway.failures import Failures
+from services.gateway.last_use import LastUse
 from services.gateway.nonce_partitions import maintain, maintain_for_ever
 from services.gateway.settings import Settings
 
@@ -61,6 +63,7 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
     caller = Caller(keyring)
     broker.add(caller)
     failures = Failures(database, settings.failures_per_minute)
+    last_use = LastUse(database)
     endpoints = Endpoints(
         settings,
         Authentication(
@@ -70,6 +73,7 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
         ),
         Admission(database),
         failures,
+        last_use,
         caller,
         lookup,
     )
@@ -100,6 +104,8 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
                 maintain_for_ever(database, settings.timestamp_window_seconds),
             ),
             process.background("failures", failures.exchange_for_ever()),
+            process.background("last-use", last_use.write_for_ever()),
+            process.background("key-expiry", measure_for_ever(database)),
             process.background("connections", connections.close_slow_ones_for_ever()),
         ):
             await broker.start(wait_seconds=BROKER_WAIT_SECONDS)
@@ -118,5 +124,6 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
             finally:
                 server.close()
                 await runner.cleanup()
+                await last_use.write()
     finally:
         await database.close()

@@ -6,8 +6,10 @@ every gateway process.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from ipaddress import ip_network
 
 from cachetools import TTLCache
 from sqlalchemy import Text, any_, bindparam, select
@@ -17,6 +19,7 @@ from libs.contracts.principal import Family, Principal, Scope
 from libs.messaging.batching import Batcher
 from libs.persistence.engine import Database
 from libs.persistence.sealing import CannotOpen, Keyring
+from services.gateway.requests import Network
 from services.gateway.tables import credentials, tenants
 
 FRESH_SECONDS = 1.0
@@ -42,6 +45,8 @@ class Credential:
     id: int
     principal: Principal
     scopes: frozenset[Scope]
+    allowed_networks: Sequence[Network]
+    """Where its requests may come from; empty: from everywhere."""
     secret: bytes = field(repr=False)
     previous_secret: bytes | None = field(repr=False)
     previous_secret_expires_at: datetime | None
@@ -112,6 +117,7 @@ class Credentials:
                 customer_id=str(row.customer_id) if row.customer_id else None,
             ),
             scopes=frozenset(Scope(scope) for scope in row.scopes),
+            allowed_networks=tuple(map(ip_network, row.allowed_networks)),
             secret=self._keyring.open(row.secret, context).encode(),
             previous_secret=self._keyring.open(previous, context).encode() if previous else None,
             previous_secret_expires_at=row.previous_secret_expires_at,

@@ -17,6 +17,7 @@ from uuid_utils import uuid7
 
 from libs.contracts.binding import bind
 from libs.contracts.errors import (
+    AddressNotAllowed,
     BanksideError,
     ErrorDetail,
     InsufficientScope,
@@ -42,6 +43,7 @@ from services.gateway.bodies import Bodies
 from services.gateway.connections import CONNECTION
 from services.gateway.credentials import Credential
 from services.gateway.failures import Failures, counted_as
+from services.gateway.last_use import LastUse
 from services.gateway.requests import (
     Network,
     address_of,
@@ -49,7 +51,7 @@ from services.gateway.requests import (
     check_media_type,
     command_id_of,
     idempotency_key_of,
-    is_trusted,
+    is_within,
     normal_form,
     request_id_of,
 )
@@ -70,6 +72,7 @@ class Endpoints:
         authentication: Authentication,
         admission: Admission,
         failures: Failures,
+        last_use: LastUse,
         caller: Caller,
         lookup: LookupKey,
     ) -> None:
@@ -77,6 +80,7 @@ class Endpoints:
         self._authentication = authentication
         self._admission = admission
         self._failures = failures
+        self._last_use = last_use
         self._caller = caller
         self._lookup = lookup
         self._bodies = Bodies(settings.body_seconds)
@@ -84,7 +88,7 @@ class Endpoints:
 
     def counted_peer(self, peer: str) -> str | None:
         """What connections from this address are counted under; None for those of a trusted proxy."""
-        return None if is_trusted(peer, self._trusted) else counted_as(normal_form(peer))
+        return None if is_within(peer, self._trusted) else counted_as(normal_form(peer))
 
     def handler(self, operation: Operation) -> Handler:
         async def handle(request: web.Request) -> web.StreamResponse:
@@ -140,7 +144,8 @@ class Endpoints:
         rate_headers: dict[str, str],
     ) -> tuple[Credential, bytes]:
         """Who signed the request, and its body, which is read only for headers of an active key."""
-        address = counted_as(address_of(request, self._trusted))
+        caller_address = address_of(request, self._trusted)
+        address = counted_as(caller_address)
         try:
             claim = await self._authentication.claim(request.headers)
             body = await self._bodies.read(request, (address, claim.credential.id))
@@ -151,10 +156,12 @@ class Endpoints:
                 body,
                 anew=not self._failures.are_too_many(address),
             )
+            _require_allowed(signed.credential, caller_address)
             rate = await self._admission.admit(signed, operation.rate_class)
+            self._last_use.note(signed.credential.id)
             if (connection := request.get(CONNECTION)) is not None:
                 connection.authenticated()
-        except Unauthenticated:
+        except (Unauthenticated, AddressNotAllowed):
             self._failures.count(address)
             raise
         rate_headers.update(rate.headers())
@@ -243,6 +250,15 @@ class Endpoints:
         if reply.replayed:
             response.headers["Idempotent-Replayed"] = "true"
         return response
+
+
+def _require_allowed(credential: Credential, address: str) -> None:
+    """Called once the signature is verified: a caller who cannot sign learns nothing. Raises AddressNotAllowed."""
+    networks = credential.allowed_networks
+    if networks and not is_within(address, networks):
+        key = credential.principal.subscription_key
+        _log.warning("address_not_allowed", subscription_key=key, address=address)
+        raise AddressNotAllowed(extra={"address": address})
 
 
 def _bind(

@@ -21,11 +21,10 @@ from libs.contracts.errors import BanksideError, NotFound
 from libs.contracts.onboarding_operations import FIND_CUSTOMER
 from libs.contracts.ownership import CustomerOwner, FindCustomer
 from libs.contracts.principal import Family, Principal, Scope
-from libs.contracts.table import FAMILY_SCOPES
 from libs.messaging.broker import Broker
 from libs.messaging.caller import Caller
 from libs.persistence.engine import Database
-from services.gateway import repository
+from services.gateway import key_limits, repository
 from services.gateway.credentials import secret_context
 from services.gateway.settings import Settings
 
@@ -38,7 +37,7 @@ ASK_SECONDS = 10.0
 
 Json = Annotated[bool, Parameter(name="--json", negative="")]
 
-app = App(name="keys", help="Subscription keys: create, list, revoke, rotate, scopes.")
+app = App(name="keys", help="Subscription keys: create, list, revoke, rotate, scopes, allow.")
 
 
 @app.command
@@ -52,6 +51,7 @@ def create(
     writes_per_minute: int = WRITES_PER_MINUTE,
     wires_per_minute: int = WIRES_PER_MINUTE,
     scope: Annotated[list[str] | None, Parameter(negative="")] = None,
+    allow: Annotated[list[str] | None, Parameter(negative="")] = None,
     expires: str | None = None,
     save_as: Annotated[str | None, Parameter(name="--save")] = None,
     json: Json = False,
@@ -70,6 +70,9 @@ def create(
         The name of a new partner; its id when not given.
     scope
         What it may do, such as accounts:read; repeat for several. All of its family when not given.
+    allow
+        A network or address that its requests may come from, such as 203.0.113.0/24; repeat for several. From
+        everywhere when not given.
     expires
         When it stops: an ISO 8601 date-time with an offset, or a number of days such as 30d.
     save_as
@@ -79,7 +82,8 @@ def create(
         raise OperatorError("A rate is at least 1 a minute.")
     if save_as:
         check_can_save(save_as)
-    scopes = _scopes(family, scope)
+    scopes = key_limits.scopes_of(family, scope)
+    networks = key_limits.networks_of(allow)
     expires_at = _expiry(expires)
     settings = Settings.load()
 
@@ -96,6 +100,7 @@ def create(
                     family=family,
                     customer_id=customer,
                     scopes=scopes,
+                    allowed_networks=sorted(networks),
                     secret=settings.keyring().seal(secret, secret_context(subscription_key)),
                     reads_per_minute=reads_per_minute,
                     writes_per_minute=writes_per_minute,
@@ -126,8 +131,12 @@ def list_keys(*, tenant: str | None = None, json: Json = False) -> None:
     for row in rows:
         state = _state(row, datetime.now(UTC))
         customer = f" {row.customer_id}" if row.customer_id else ""
+        used = f"used {_minute(row.last_used_at)}" if row.last_used_at else "never used"
+        expires = f"  expires {_minute(row.expires_at)}" if row.expires_at else ""
+        networks = f"  from {' '.join(row.allowed_networks)}" if row.allowed_networks else ""
         console().print(
-            f"{row.subscription_key}  {row.tenant}  {row.family}{customer}  {state}  {' '.join(row.scopes)}"
+            f"{row.subscription_key}  {row.tenant}  {row.family}{customer}  {state}  {used}{expires}{networks}"
+            f"  {' '.join(row.scopes)}"
         )
 
 
@@ -171,8 +180,8 @@ def change_scopes(
             if found is None:
                 raise OperatorError(f"There is no active key {key}.")
             family, scopes = found
-            added = _scopes(family, add) if add else frozenset()
-            removed = _scopes(family, remove) if remove else frozenset()
+            added = key_limits.scopes_of(family, add) if add else frozenset()
+            removed = key_limits.scopes_of(family, remove) if remove else frozenset()
             changed = (scopes | added) - removed
             if not changed:
                 raise OperatorError(f"{key} would be left without a scope: revoke it instead.")
@@ -185,6 +194,52 @@ def change_scopes(
         print_json({"subscription_key": key, "scopes": scopes})
     else:
         console().print(f"{key}  {' '.join(scopes)}")
+
+
+@app.command(name="allow")
+def change_addresses(
+    key: str,
+    *,
+    add: Annotated[list[str] | None, Parameter(negative="")] = None,
+    remove: Annotated[list[str] | None, Parameter(negative="")] = None,
+    anywhere: Annotated[bool, Parameter(negative="")] = False,
+    json: Json = False,
+) -> None:
+    """Change where requests of a key may come from, or show it; within two seconds it is so everywhere.
+
+    Parameters
+    ----------
+    add
+        A network or address, such as 203.0.113.0/24; repeat for several.
+    remove
+        One that it is to lose; repeat for several.
+    anywhere
+        Allow all addresses again.
+    """
+    added, removed = key_limits.networks_of(add), key_limits.networks_of(remove)
+    if anywhere and (added or removed):
+        raise OperatorError("--anywhere stands alone: without --add and --remove.")
+
+    async def work(database: Database) -> frozenset[str]:
+        async with database.transaction() as connection:
+            networks = await repository.lock_networks(connection, key)
+            if networks is None:
+                raise OperatorError(f"There is no active key {key}.")
+            changed = frozenset() if anywhere else (networks | added) - removed
+            if networks and not changed and not anywhere:
+                raise OperatorError(
+                    f"{key} would be allowed from everywhere: say so with --anywhere."
+                )
+            key_limits.require_few(changed)
+            if changed != networks:
+                await repository.set_networks(connection, key, changed)
+            return changed
+
+    networks = sorted(with_database(SERVICE, work))
+    if json:
+        print_json({"subscription_key": key, "allowed_networks": networks})
+    else:
+        console().print(f"{key}  {' '.join(networks) or 'from everywhere'}")
 
 
 @app.command
@@ -245,16 +300,8 @@ def _new_subscription_key() -> str:
     return "sub_" + "".join(secrets.choice(alphabet) for _ in range(24))
 
 
-def _scopes(family: Family, wanted: list[str] | None) -> frozenset[Scope]:
-    allowed = FAMILY_SCOPES[family]
-    if not wanted:
-        return allowed
-    foreign = sorted({*wanted} - {*allowed})
-    if foreign:
-        raise OperatorError(
-            f"A {family.value}'s key cannot have {', '.join(foreign)}; it can have {', '.join(sorted(allowed))}."
-        )
-    return frozenset(map(Scope, wanted))
+def _minute(at: datetime) -> str:
+    return f"{at.astimezone(UTC):%Y-%m-%d %H:%MZ}"
 
 
 def _expiry(text: str | None) -> datetime | None:

@@ -24,6 +24,8 @@ class NewCredential:
     family: Family
     customer_id: UUID | None
     scopes: frozenset[Scope]
+    allowed_networks: Sequence[str]
+    """Where its requests may come from; empty: from everywhere."""
     secret: str
     reads_per_minute: int
     writes_per_minute: int
@@ -40,9 +42,12 @@ class CredentialRow:
     family: str
     customer_id: UUID | None
     scopes: Sequence[str]
+    allowed_networks: Sequence[str]
     created_at: datetime
     expires_at: datetime | None
     revoked_at: datetime | None
+    last_used_at: datetime | None
+    """To the minute."""
 
 
 _ADD_TENANT = insert(tenants).on_conflict_do_nothing()
@@ -54,9 +59,11 @@ _CREDENTIALS = select(
     credentials.c.family,
     credentials.c.customer_id,
     credentials.c.scopes,
+    credentials.c.allowed_networks,
     credentials.c.created_at,
     credentials.c.expires_at,
     credentials.c.revoked_at,
+    credentials.c.last_used_at,
 ).order_by(credentials.c.id)
 _CREDENTIALS_OF_TENANT = _CREDENTIALS.where(credentials.c.tenant == bindparam("tenant"))
 _REVOKE = (
@@ -85,6 +92,16 @@ _SET_SCOPES = (
     .where(credentials.c.subscription_key == bindparam("key"))
     .values(scopes=bindparam("new_scopes"))
 )
+_NETWORKS = (
+    select(credentials.c.allowed_networks)
+    .where(credentials.c.subscription_key == bindparam("key"), credentials.c.revoked_at.is_(None))
+    .with_for_update()
+)
+_SET_NETWORKS = (
+    update(credentials)
+    .where(credentials.c.subscription_key == bindparam("key"))
+    .values(allowed_networks=bindparam("new_networks"))
+)
 
 
 async def ensure_tenant(connection: AsyncConnection, tenant: str, name: str) -> None:
@@ -106,7 +123,7 @@ async def list_credentials(connection: AsyncConnection, tenant: str | None) -> l
         rows = await connection.execute(_CREDENTIALS)
     else:
         rows = await connection.execute(_CREDENTIALS_OF_TENANT, {"tenant": tenant})
-    return [CredentialRow(*row) for row in rows]
+    return [CredentialRow(**row) for row in rows.mappings()]
 
 
 async def revoke(connection: AsyncConnection, subscription_key: str) -> bool:
@@ -131,6 +148,26 @@ async def set_scopes(
     connection: AsyncConnection, subscription_key: str, scopes: frozenset[Scope]
 ) -> None:
     await connection.execute(_SET_SCOPES, {"key": subscription_key, "new_scopes": sorted(scopes)})
+
+
+async def lock_networks(
+    connection: AsyncConnection, subscription_key: str
+) -> frozenset[str] | None:
+    """Where a key may be used, empty for everywhere; kept from others until the end of the transaction.
+
+    Returns:
+        None when there is no such key, or it is revoked.
+    """
+    row = (await connection.execute(_NETWORKS, {"key": subscription_key})).first()
+    return frozenset(row.allowed_networks) if row else None
+
+
+async def set_networks(
+    connection: AsyncConnection, subscription_key: str, networks: frozenset[str]
+) -> None:
+    await connection.execute(
+        _SET_NETWORKS, {"key": subscription_key, "new_networks": sorted(networks)}
+    )
 
 
 async def rotate(

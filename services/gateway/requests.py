@@ -59,9 +59,9 @@ def address_of(request: web.Request, trusted: Sequence[Network]) -> str:
     return str(address)
 
 
-def is_trusted(address: str, trusted: Sequence[Network]) -> bool:
+def is_within(address: str, networks: Sequence[Network]) -> bool:
     parsed = _address(address)
-    return parsed is not None and _is_among(parsed, trusted)
+    return parsed is not None and _is_among(parsed, networks)
 
 
 def normal_form(address: str) -> str:

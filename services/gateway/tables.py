@@ -44,6 +44,7 @@ credentials = Table(
         CheckConstraint("(customer_id IS NOT NULL) = (family = 'customer')"),
     ),
     Column("scopes", ARRAY(Text), nullable=False),
+    Column("allowed_networks", ARRAY(Text), nullable=False, server_default="{}"),
     Column("secret", Text, nullable=False),
     Column("previous_secret", Text),
     Column("previous_secret_expires_at", INSTANT),
@@ -53,6 +54,7 @@ credentials = Table(
     Column("created_at", INSTANT, nullable=False, server_default=func.now()),
     Column("expires_at", INSTANT),
     Column("revoked_at", INSTANT),
+    Column("last_used_at", INSTANT),
 )
 
 # Partitioned by signed timestamp: see `nonce_partitions`. Logged: what was accepted before a crash of the database must

@@ -212,6 +212,34 @@ async def test_scopes_of_a_key_are_added_and_removed(live: Live) -> None:
     assert shown["scopes"] == ["customers:read"]
 
 
+async def test_addresses_of_a_key_are_added_and_removed(live: Live) -> None:
+    made = await live.stack.command(
+        *("keys", "create", "--family", "partner", "--tenant", "located"),
+        *("--allow", "203.0.113.7", "--expires", "30d"),
+    )
+    api = live.api(Key(made["subscription_key"], made["secret"]))
+    change = ("keys", "allow", made["subscription_key"])
+    assert (await api.get(ACCOUNTS)).code == "address_not_allowed"
+
+    added = await live.stack.command(*change, "--add", "127.0.0.0/8")
+    await eventually("it is allowed from here", lambda: works(api))
+    await live.stack.command(*change, "--remove", "127.0.0.0/8")
+    await eventually("it is not allowed from here", lambda: is_elsewhere(api))
+    with pytest.raises(AssertionError, match="say so with --anywhere"):
+        await live.stack.command(*change, "--remove", "203.0.113.7/32")
+    await live.stack.command(*change, "--anywhere")
+    await eventually("it is allowed from everywhere", lambda: works(api))
+
+    assert added["allowed_networks"] == ["127.0.0.0/8", "203.0.113.7/32"]
+    [row] = await live.stack.command("keys", "list", "--tenant", "located")
+    assert row["allowed_networks"] == []
+    assert row["expires_at"] is not None
+
+
+async def is_elsewhere(api: Api) -> bool:
+    return (await api.get(ACCOUNTS)).code == "address_not_allowed"
+
+
 async def works(api: Api) -> bool:
     return (await api.get(ACCOUNTS)).status == 200
 

@@ -61,6 +61,7 @@ async def make_key(
     per_minute: int = 1_000_000,
     writes_per_minute: int | None = None,
     expires_at: datetime | None = None,
+    allowed_networks: Sequence[str] = (),
 ) -> Key:
     """A new key, of a tenant of its own unless told otherwise."""
     tenant = tenant or f"tenant-{secrets.token_hex(4)}"
@@ -77,6 +78,7 @@ async def make_key(
                 family=family,
                 customer_id=customer_id,
                 scopes=FAMILY_SCOPES[family] if scopes is None else scopes,
+                allowed_networks=allowed_networks,
                 secret=keyring.seal(key.secret, secret_context(key.subscription_key)),
                 reads_per_minute=per_minute,
                 writes_per_minute=writes_per_minute or per_minute,

@@ -1,0 +1,49 @@
+"""How many keys expire soon, as metrics: a key that runs out unnoticed stops its caller."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+
+import structlog
+from prometheus_client import Gauge
+
+from libs.persistence.availability import is_away
+from libs.persistence.engine import Database
+
+LOOK_SECONDS = 60.0
+SOON_DAYS = 14
+
+EXPIRING_SOON = Gauge(
+    "bankside_gateway_keys_expiring_soon", f"Active keys that expire within {SOON_DAYS} days."
+)
+NEXT_SECONDS = Gauge(
+    "bankside_gateway_next_key_expires_seconds",
+    "Until the next of the active keys expires; +Inf when none ever does.",
+)
+
+_EXPIRING = """
+    SELECT count(*) FILTER (WHERE expires_at <= now() + make_interval(days => $1)) AS soon,
+        extract(epoch FROM min(expires_at) - now())::float8 AS next
+    FROM credentials WHERE revoked_at IS NULL AND expires_at > now()
+    """
+
+
+async def measure(database: Database) -> None:
+    async with database.driver() as connection:
+        row = await connection.fetchrow(_EXPIRING, SOON_DAYS)
+    assert row is not None
+    EXPIRING_SOON.set(row["soon"])
+    NEXT_SECONDS.set(math.inf if row["next"] is None else row["next"])
+
+
+async def measure_for_ever(database: Database) -> None:
+    log = structlog.get_logger("expiry")
+    while True:
+        try:
+            await measure(database)
+        except Exception as error:
+            if not is_away(error):
+                raise
+            log.warning("database_away")
+        await asyncio.sleep(LOOK_SECONDS)
