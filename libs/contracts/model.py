@@ -16,7 +16,10 @@ BrokenRule = tuple[tuple[str | int, ...], str]
 class Model(BaseModel):
     """A value on the wire: strict JSON types, unknown fields refused, never changed once made."""
 
-    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, hide_input_in_errors=True)
+    # Validators are built when first used: a service that uses a fifth of the models need not hold the others'.
+    model_config = ConfigDict(
+        strict=True, extra="forbid", frozen=True, hide_input_in_errors=True, defer_build=True
+    )
 
     def __repr_args__(self) -> Iterator[tuple[str | None, Any]]:
         """Without the values of sensitive fields, so that none reaches a log or a trace."""
