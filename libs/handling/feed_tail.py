@@ -150,8 +150,8 @@ class FeedTail(Generic[EntryT]):
 
     async def _position(self) -> int:
         try:
-            async with self._database.autocommit() as connection:
-                return await cursor.read(connection, self._feed)
+            async with self._database.driver() as connection:
+                return await cursor.poll(connection, self._feed)
         except Exception as error:
             if is_away(error):
                 raise NotLeading(self._feed) from error
