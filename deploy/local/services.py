@@ -50,7 +50,11 @@ ROLES = {
     "reconciliation": "RECONCILIATION",
     "provider_sandbox": "SANDBOX",
 }
-"""Every role that deploy/postgres/schemas.sql makes, and the prefix of its settings."""
+"""The role and schema of every service, and the prefix of its settings."""
+OWNERS = {f"{role}_owner": f"{prefix}_OWNER" for role, prefix in ROLES.items()}
+"""The owners of the schemas, by which migrations run. No service has their settings."""
+LOGINS = {**ROLES, **OWNERS}
+"""Every role that deploy/postgres/schemas.sql makes."""
 
 
 PROVIDER_APIS = {
@@ -80,7 +84,7 @@ class Secrets:
     def generate(cls) -> Self:
         return cls(
             superuser_password=secrets.token_hex(16),
-            role_passwords={role: secrets.token_hex(16) for role in ROLES},
+            role_passwords={role: secrets.token_hex(16) for role in LOGINS},
             rabbitmq_password=secrets.token_hex(16),
             erlang_cookie=secrets.token_hex(16),
             sealing_keys=f"k1:{_key()}",
@@ -105,7 +109,7 @@ class Secrets:
     def schema_passwords(self) -> dict[str, str]:
         """The environment of deploy/postgres/schemas.sql."""
         return {
-            f"BANKSIDE_{ROLES[role]}_DATABASE_PASSWORD": password
+            f"BANKSIDE_{LOGINS[role]}_DATABASE_PASSWORD": password
             for role, password in self.role_passwords.items()
         }
 
@@ -146,8 +150,9 @@ def stack_settings(
         "BANKSIDE_CALLBACK_ALLOW": f"{LOOPBACK}:*,localhost:*",
         "BANKSIDE_ADMIN_HOST": LOOPBACK,
     }
+    for role, prefix in LOGINS.items():
+        settings[f"BANKSIDE_{prefix}_DATABASE_URL"] = database_urls[role]
     for service in SERVICES:
-        settings[f"BANKSIDE_{service.prefix}_DATABASE_URL"] = database_urls[service.name]
         settings[f"BANKSIDE_{service.prefix}_ADMIN_PORT"] = str(admin_ports[service.name])
         if service.public_port is not None:
             settings[f"BANKSIDE_{service.prefix}_HOST"] = LOOPBACK
@@ -162,5 +167,12 @@ def stack_settings(
 
 def settings_of(service: Service, settings: Mapping[str, str]) -> dict[str, str]:
     """What this service may know of `settings`: what is meant for all and for itself, nothing of the others."""
-    others = tuple(f"BANKSIDE_{other.prefix}_" for other in SERVICES if other is not service)
-    return {name: value for name, value in settings.items() if not name.startswith(others)}
+    others = {other.prefix for other in SERVICES if other is not service} | {*OWNERS.values()}
+    hidden = tuple(f"BANKSIDE_{prefix}_" for prefix in others)
+    return {name: value for name, value in settings.items() if not name.startswith(hidden)}
+
+
+def migration_settings(settings: Mapping[str, str]) -> dict[str, str]:
+    """What migrations may know of `settings`."""
+    names = {f"BANKSIDE_{prefix}_DATABASE_URL" for prefix in OWNERS.values()}
+    return {n: value for n, value in settings.items() if n.removesuffix("_FILE") in names}

@@ -19,7 +19,7 @@ from deploy.local.mistakes import Mistake
 from deploy.local.ports import LOOPBACK
 from deploy.local.postgres import Postgres, PostgresError
 from deploy.local.rabbitmq import RabbitMQ, RabbitMQError, find_server
-from deploy.local.services import DATABASE, SERVICES, Service, settings_of
+from deploy.local.services import DATABASE, SERVICES, Service, migration_settings, settings_of
 from deploy.local.state import LocalState, Remembered
 from libs.runtime.probes import http_ready
 from libs.runtime.processes import die_with_parent
@@ -156,7 +156,7 @@ async def migrate(state: LocalState, settings: Mapping[str, str]) -> None:
     with log.open("ab") as output:
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "libs.persistence.migrations"),
-            env={**_inherited(), **settings},
+            env={**_inherited(), **migration_settings(settings)},
             cwd=state.root,
             stdin=asyncio.subprocess.DEVNULL,
             stdout=output,

@@ -1,4 +1,4 @@
-"""Runs every service's Alembic history, each as the service's own login: `python -m libs.persistence.migrations`.
+"""Runs every service's Alembic history, each as the owner of its schema: `python -m libs.persistence.migrations`.
 
 A history is the folder `services/<name>/migrations/versions`. Revisions only go forward: a mistake is mended by the
 next one.
@@ -11,6 +11,7 @@ import sys
 from importlib.resources import files
 from pathlib import Path
 
+import asyncpg
 from alembic import command
 from alembic.config import Config
 from sqlalchemy import Connection, pool, text
@@ -30,14 +31,18 @@ def services_with_migrations() -> list[str]:
     return sorted(path.parent.parent.name for path in root.glob("*/migrations/versions"))
 
 
-def database_variable(service: str) -> str:
-    """Name of the environment variable that holds the service's database URL."""
+def owner_variable(service: str) -> str:
+    """The environment variable with the database URL of the owner of the service's schema."""
     prefix = "SANDBOX" if service == "provider_sandbox" else service.upper()
-    return f"BANKSIDE_{prefix}_DATABASE_URL"
+    return f"BANKSIDE_{prefix}_OWNER_DATABASE_URL"
 
 
-async def migrate(service: str, url: str) -> None:
-    """Bring the service's schema to its newest revision."""
+async def migrate(service: str, url: str, revision: str = "head") -> None:
+    """Bring the service's schema to a revision, the newest by default.
+
+    Args:
+        url: of the schema's owner.
+    """
     config = Config()
     config.set_main_option("script_location", str(Path(__file__).parent / "alembic"))
     config.set_main_option(
@@ -52,7 +57,7 @@ async def migrate(service: str, url: str) -> None:
 
     def upgrade(connection: Connection) -> None:
         config.attributes["connection"] = connection
-        command.upgrade(config, "head")
+        command.upgrade(config, revision)
 
     try:
         async with engine.connect() as guard, engine.connect() as connection:
@@ -66,25 +71,37 @@ async def migrate(service: str, url: str) -> None:
         await engine.dispose()
 
 
-async def _migrate_all() -> int:
+async def migrate_all() -> int:
+    """The exit code."""
     services = services_with_migrations()
-    missing = [database_variable(s) for s in services if not is_set(database_variable(s))]
+    missing = [owner_variable(s) for s in services if not is_set(owner_variable(s))]
     if missing:
         print(f"migrate: set {', '.join(missing)}.", file=sys.stderr)
         return 78
     for service in services:
         try:
-            await migrate(service, read_secret(database_variable(service)) or "")
+            await migrate(service, read_secret(owner_variable(service)) or "")
         except BadSecret as error:
             print(f"migrate: {error}", file=sys.stderr)
             return 78
         except (OSError, TimeoutError, DBAPIError) as error:
-            reason = getattr(error, "orig", error)
-            print(f"migrate: {service}: {type(reason).__name__}: {reason}", file=sys.stderr)
+            print(f"migrate: {service}: {_reason(service, error)}", file=sys.stderr)
             return 1
         print(f"migrate: {service} is up to date")
     return 0
 
 
+def _reason(service: str, error: Exception) -> str:
+    if isinstance(error, DBAPIError) and isinstance(
+        error.driver_exception, asyncpg.InvalidAuthorizationSpecificationError
+    ):
+        return (
+            f"PostgreSQL refuses the login of {owner_variable(service)}: run deploy/postgres/schemas.sql, which makes"
+            ' the owners and sets their passwords ("Upgrading" in deploy/README.md).'
+        )
+    reason = getattr(error, "orig", error)
+    return f"{type(reason).__name__}: {reason}"
+
+
 if __name__ == "__main__":
-    sys.exit(asyncio.run(_migrate_all()))
+    sys.exit(asyncio.run(migrate_all()))

@@ -19,6 +19,8 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import ARRAY, TIMESTAMP, UUID
 
+from libs.persistence.grants import APPEND_ONLY, READ_ONLY
+
 metadata = MetaData()
 
 INSTANT = TIMESTAMP(timezone=True)
@@ -99,3 +101,5 @@ failures = Table(
     Column("count", BigInteger, nullable=False),
     prefixes=["UNLOGGED"],
 )
+
+LIMITED = {nonces: APPEND_ONLY, nonce_bounds: READ_ONLY}

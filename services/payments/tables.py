@@ -22,6 +22,7 @@ from sqlalchemy import (
     text,
 )
 
+from libs.persistence.grants import APPEND_ONLY
 from libs.persistence.tables import (
     FEEDS,
     INSTANT,
@@ -92,3 +93,5 @@ contradiction = Table(
     Column("theirs", Text),
     Column("recorded_at", INSTANT, nullable=False, server_default=func.clock_timestamp()),
 )
+
+LIMITED = {wire_history: APPEND_ONLY, contradiction: APPEND_ONLY}

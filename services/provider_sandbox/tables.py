@@ -34,6 +34,8 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import JSONB, TIMESTAMP, UUID
 
+from libs.persistence.grants import APPEND_ONLY
+
 metadata = MetaData()
 
 INSTANT = TIMESTAMP(timezone=True)
@@ -407,3 +409,10 @@ settlement_calculation = Table(
         "calculation_id",
     ),
 )
+
+LIMITED = {
+    journal_entry: APPEND_ONLY,
+    posting: APPEND_ONLY,
+    feed_event: APPEND_ONLY,
+    settlement_calculation: APPEND_ONLY,
+}

@@ -44,8 +44,10 @@ class Settings(CommandSettings):
         Field(min_length=1, max_length=30),
     ] = RETRY_SECONDS
     """The pauses between the attempts of a delivery, separated by commas; each is varied by a fifth."""
-    retention_days: int = Field(default=30, ge=1, le=365, validate_default=True)
-    """How long events, deliveries and attempts are kept: longer than a delivery is tried."""
+    retention_days: int = Field(default=30, ge=30, le=365, validate_default=True)
+    """How long events, deliveries and attempts are kept: longer than a delivery is tried. The database lets the service
+    drop none that is younger than the interface says (§8).
+    """
     slots: int = Field(default=256, ge=1, le=4096)
     """Attempts that one process has under way at most."""
     delivery_lease_seconds: float = Field(default=30.0, gt=POST_SECONDS, le=300)

@@ -26,6 +26,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import BYTEA
 
+from libs.persistence.grants import APPEND_ONLY
 from libs.persistence.tables import INSTANT, UUID_TYPE, leader_lease
 from libs.persistence.tables import inbox as shared_inbox
 
@@ -216,3 +217,5 @@ outcome = Table(
     ),
     Column("data", BYTEA, nullable=False),
 )
+
+LIMITED = {event: APPEND_ONLY, attempt: APPEND_ONLY}

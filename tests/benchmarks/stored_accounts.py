@@ -46,14 +46,14 @@ async def fill_accounts(
         first_number: account numbers go up from here; those of the bank's own sequence are not in the way.
     """
     urls = environment.database_urls
-    async with connected(urls["provider_sandbox"]) as bank:
+    async with connected(urls["provider_sandbox_owner"]) as bank:
         await bank.execute(_CORE_CUSTOMERS, tenant, count)
         await bank.execute(_LEDGER_ACCOUNTS, tenant, count)
         await bank.execute(_ACCOUNTS, tenant, count, first_number)
         await bank.execute(
             "VACUUM ANALYZE core_customer, ledger_account, account", timeout=FILL_SECONDS
         )
-    async with connected(urls["onboarding"]) as onboarding:
+    async with connected(urls["onboarding_owner"]) as onboarding:
         await onboarding.execute(_CUSTOMERS, tenant, count)
         await onboarding.execute(_OWNED, tenant, count, first_number)
         await onboarding.execute("VACUUM ANALYZE customers, accounts", timeout=FILL_SECONDS)

@@ -40,7 +40,11 @@ _DELIVERIES = """
 async def fill_events(
     database: Database, url: str, *, tenant: str, customers: int, count: int, over: timedelta
 ) -> None:
-    """Events of one partner's customers, in turn, evenly over the time until now."""
+    """Events of one partner's customers, in turn, evenly over the time until now.
+
+    Args:
+        url: of the owner of the tables.
+    """
     today = datetime.now(UTC).date()
     await Partitions(database).ensure("event", (today - timedelta(n) for n in range(over.days + 2)))
     async with connected(url) as connection:
@@ -55,6 +59,9 @@ async def fill_deliveries(
     """Deliveries of the first so many events, which have been due for up to `over`.
 
     As in life, a few of the subscribers have most of them: each has as many as its place says by Zipf's law.
+
+    Args:
+        url: of the owner of the tables.
     """
     async with connected(url) as connection:
         ids = [subscriber.subscription_id for subscriber in subscribers]

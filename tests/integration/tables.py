@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import asyncpg
 from sqlalchemy import text
 
 from libs.persistence import leased_writes
 from libs.persistence.engine import Database
 from libs.persistence.inbox import Leased
 from libs.persistence.leased_writes import LeasedValue
+from tests.support.infrastructure import Environment
 
 
 async def rows(database: Database, query: str, **values: Any) -> Sequence[Any]:
@@ -22,6 +24,16 @@ async def execute(database: Database, *statements: str) -> None:
     async with database.transaction() as connection:
         for statement in statements:
             await connection.execute(text(statement))
+
+
+async def define(environment: Environment, service: str, *statements: str) -> None:
+    """As the owner of the service's schema, as migrations do."""
+    connection = await asyncpg.connect(environment.database_urls[f"{service}_owner"])
+    try:
+        for statement in statements:
+            await connection.execute(statement)
+    finally:
+        await connection.close()
 
 
 async def finish(database: Database, command: Leased, reply: bytes = b"{}") -> None:

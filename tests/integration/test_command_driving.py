@@ -30,7 +30,7 @@ from libs.messaging.topology import COMMANDS, dead_queue, declare_service
 from libs.persistence.engine import Database
 from tests.integration.gateway.desk import calling, carrying_out, until
 from tests.integration.replica import LEASE_SECONDS, TRACES, by_person
-from tests.integration.tables import execute, rows
+from tests.integration.tables import define, execute, rows
 from tests.support.infrastructure import Environment
 from tests.support.own_servers import own_postgres
 from tests.support.pace import pace
@@ -294,7 +294,7 @@ async def processes(
 async def test_what_a_killed_replica_was_driving_is_resumed_by_another(
     fresh_environment: Environment, database: Database, tmp_path: Path
 ) -> None:
-    await execute(database, *TRACES, "UPDATE gate SET open = false")
+    await define(fresh_environment, "onboarding", *TRACES, "UPDATE gate SET open = false")
     async with processes(fresh_environment, tmp_path, 2) as (first, second):
         await first.start()
         async with calling(fresh_environment) as caller:
@@ -318,7 +318,7 @@ async def test_what_a_killed_replica_was_driving_is_resumed_by_another(
 async def test_what_takes_longer_than_a_lease_stays_with_whoever_drives_it(
     fresh_environment: Environment, database: Database, tmp_path: Path
 ) -> None:
-    await execute(database, *TRACES, "UPDATE gate SET open = false")
+    await define(fresh_environment, "onboarding", *TRACES, "UPDATE gate SET open = false")
     async with processes(fresh_environment, tmp_path, 2) as replicas_of_it:
         for replica in replicas_of_it:
             await replica.start()
@@ -343,7 +343,7 @@ async def test_what_takes_longer_than_a_lease_stays_with_whoever_drives_it(
 async def test_a_crash_at_each_point_leaves_one_effect_and_no_open_command(
     fresh_environment: Environment, database: Database, tmp_path: Path
 ) -> None:
-    await execute(database, *TRACES)
+    await define(fresh_environment, "onboarding", *TRACES)
 
     async def is_final() -> bool:
         return not await rows(database, "SELECT 1 FROM inbox WHERE finished_at IS NULL")

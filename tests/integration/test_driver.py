@@ -16,6 +16,7 @@ from sqlalchemy.exc import DBAPIError
 
 from libs.persistence.availability import is_away
 from libs.persistence.engine import CONNECT_SECONDS, Database, open_database
+from tests.integration.tables import define
 from tests.support.infrastructure import Environment
 from tests.support.pace import pace
 from tests.support.waiting import eventually
@@ -32,12 +33,10 @@ async def database(
     environment: Environment, request: pytest.FixtureRequest
 ) -> AsyncIterator[Database]:
     opened = open_database(environment.database_urls["onboarding"], "test", pool_size=request.param)
-    async with opened.driver() as connection:
-        await connection.execute("CREATE TABLE note (text text)")
+    await define(environment, "onboarding", "CREATE TABLE note (text text)")
     yield opened
-    async with opened.driver() as connection:
-        await connection.execute("DROP TABLE note")
     await opened.close()
+    await define(environment, "onboarding", "DROP TABLE note")
 
 
 async def pid_and_notes(database: Database) -> tuple[int, list[str]]:

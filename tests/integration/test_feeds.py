@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 import pytest
+import pytest_asyncio
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -22,6 +23,7 @@ from libs.persistence.engine import Database
 from libs.persistence.feed_stops import Standing
 from libs.providers.feed_entries import decode_entries
 from libs.runtime.process import Process
+from tests.integration.tables import define
 from tests.support.infrastructure import Environment
 from tests.support.metrics import value_of
 from tests.support.waiting import eventually
@@ -78,12 +80,17 @@ def items(*names: object) -> list[dict[str, Any]]:
     ]
 
 
+@pytest_asyncio.fixture
+async def database(fresh_environment: Environment, database: Database) -> Database:
+    """With the table `names`."""
+    await define(fresh_environment, "onboarding", "CREATE TABLE names (n serial, name text)")
+    return database
+
+
 @asynccontextmanager
 async def followed(
     database: Database, provider: Provider, page_size: int = 100
 ) -> AsyncIterator[Process]:
-    async with database.transaction() as connection:
-        await connection.execute(text("CREATE TABLE IF NOT EXISTS names (n serial, name text)"))
     process = Process("onboarding")
     process.readiness.switch(True)
     async with run_feed(

@@ -29,7 +29,7 @@ from libs.persistence.inbox_acceptance import KnownCommand
 from tests.integration.amqp_wire import Wire, wire_to
 from tests.integration.gateway.desk import calling, carrying_out, until
 from tests.integration.replica import TRACES
-from tests.integration.tables import execute, rows
+from tests.integration.tables import define, execute, rows
 from tests.integration.test_command_driving import envelope_of, processes
 from tests.integration.test_inbox import accepting, claimed, leased
 from tests.support.infrastructure import Environment
@@ -277,8 +277,8 @@ async def test_a_crash_while_a_command_is_forgotten_neither_loses_nor_starts_wha
     is_gone: bool,
     outcome: str,
 ) -> None:
-    await execute(
-        database,
+    await define(
+        *(fresh_environment, "onboarding"),
         *TRACES,
         "UPDATE ending SET error = 'unavailable'",
         "UPDATE gate SET open = false",

@@ -34,7 +34,7 @@ from libs.persistence.engine import Database
 from libs.persistence.inbox_acceptance import KnownCommand, NewCommand
 from tests.integration.gateway.desk import calling, carrying_out, until
 from tests.integration.replica import TRACES, by_person
-from tests.integration.tables import execute, rows
+from tests.integration.tables import define, execute, rows
 from tests.integration.test_command_driving import envelope_of, processes
 from tests.integration.test_inbox import accepting, claimed, leased
 from tests.support.infrastructure import Environment
@@ -314,7 +314,8 @@ async def test_a_handler_that_needs_an_operator_has_its_command_parked_at_once_b
 async def test_crashes_around_parking_leave_the_command_parked_and_without_effect(
     fresh_environment: Environment, database: Database, tmp_path: Path, ending: str
 ) -> None:
-    await execute(database, *TRACES, f"UPDATE ending SET error = '{ending}'")
+    ends = f"UPDATE ending SET error = '{ending}'"
+    await define(fresh_environment, "onboarding", *TRACES, ends)
     as_if_later = f"UPDATE inbox SET lease_until = now(), faults = {FAULTS_IN_A_ROW - 1}"
     async with (
         processes(fresh_environment, tmp_path, 1) as (replica,),

@@ -2,31 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from importlib import import_module
 from typing import Any
 
 import pytest
-import pytest_asyncio
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 from sqlalchemy import Connection, MetaData, Table
 from sqlalchemy.engine import make_url
 from sqlalchemy.ext.asyncio import create_async_engine
 
-from deploy.local.services import Secrets
 from libs.persistence.migrations import services_with_migrations
-from tests.support.own_servers import OwnPostgres, newly_migrated_postgres
+from tests.support.own_servers import OwnPostgres
 
 SERVICES = services_with_migrations()
 COMMENTS = ("modify_comment", "add_table_comment", "remove_table_comment")
 """They stand in the migrations alone."""
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def postgres() -> AsyncIterator[OwnPostgres]:
-    async with newly_migrated_postgres(Secrets.generate()) as server:
-        yield server
 
 
 async def differences(url: str, metadata: MetaData) -> list[Any]:
@@ -64,18 +55,18 @@ def is_table_of_ours(thing: Any, name: str | None, kind: str, *_: object) -> boo
     return name != "alembic_version" and not name.startswith("nonces_")
 
 
-@pytest.mark.asyncio(loop_scope="module")
+@pytest.mark.asyncio(loop_scope="session")
 @pytest.mark.parametrize("service", SERVICES)
 async def test_tables_are_what_the_migrations_make(postgres: OwnPostgres, service: str) -> None:
     metadata: MetaData = import_module(f"services.{service}.tables").metadata
 
-    assert await differences(postgres.database_urls[service], metadata) == []
+    assert await differences(postgres.database_urls[f"{service}_owner"], metadata) == []
 
 
-@pytest.mark.asyncio(loop_scope="module")
+@pytest.mark.asyncio(loop_scope="session")
 async def test_a_table_that_is_not_declared_is_a_difference(postgres: OwnPostgres) -> None:
     [(change, table)] = await differences(
-        postgres.database_urls["gateway"], without("rates", "gateway")
+        postgres.database_urls["gateway_owner"], without("rates", "gateway")
     )
 
     assert isinstance(table, Table)

@@ -27,7 +27,7 @@ from typing import Any, Self
 
 from deploy.local.postgres import SUPERUSER, Postgres
 from deploy.local.rabbitmq import RabbitMQ, find_server
-from deploy.local.services import DATABASE, ROLES, Secrets
+from deploy.local.services import DATABASE, OWNERS, Secrets
 from libs.runtime.supervision import Supervisor
 from tests.support.ports import free_ports
 
@@ -96,7 +96,7 @@ def environment_urls(postgres: Postgres, secrets: Secrets, database: str) -> dic
 def migrate(database_urls: Mapping[str, str]) -> None:
     """Run every service's migrations, as `make migrate` does."""
     urls = {
-        f"BANKSIDE_{prefix}_DATABASE_URL": database_urls[role] for role, prefix in ROLES.items()
+        f"BANKSIDE_{prefix}_DATABASE_URL": database_urls[role] for role, prefix in OWNERS.items()
     }
     done = subprocess.run(
         [sys.executable, "-m", "libs.persistence.migrations"],

@@ -98,9 +98,8 @@ class Retention:
         try:
             async with self._database.transaction() as connection:
                 await fence(connection, term)
-                if table == "event" and await retention.has_deliveries(connection, day):
+                if not await partitions.drop(connection, table, day):
                     return False
-                await partitions.drop(connection, table, day)
         except DBAPIError as error:
             if not isinstance(
                 error.driver_exception, asyncpg.LockNotAvailableError | asyncpg.QueryCanceledError

@@ -1,6 +1,7 @@
 """Partitions of `event` and `attempt`, one for each UTC day: `event_20260131`.
 
-Names of tables and bounds of partitions cannot be parameters: PostgreSQL composes the statements that define them.
+The dispatcher may not define tables: it calls functions of the schema's owner that make and drop partitions, and drop
+none of the last 30 days (`migrations/versions/0007_grants.py`).
 """
 
 from __future__ import annotations
@@ -9,42 +10,30 @@ from collections.abc import Iterable
 from datetime import date
 from typing import Literal
 
-from sqlalchemy import ARRAY, Date, bindparam, cast, func, select, text
+from sqlalchemy import ARRAY, Date, Text, bindparam, cast, func, select, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.persistence.engine import Database
 
 Partitioned = Literal["event", "attempt"]
 
-LOCK_TIMEOUT = text("SET LOCAL lock_timeout = '2s'")
-
 _TODAY = select(cast(func.timezone("UTC", func.clock_timestamp()), Date))
-_ALONE = select(
-    func.pg_advisory_xact_lock(func.hashtext(func.current_schema()), func.hashtext("partitions"))
-)
-# These read PostgreSQL's catalogue and compose statements, for which SQLAlchemy has no expressions.
+# Reads PostgreSQL's catalogue, for which SQLAlchemy has no expressions.
 _DAYS = text(
     """
     SELECT to_date(right(c.relname, 8), 'YYYYMMDD') FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
     WHERE i.inhparent = CAST(:table AS regclass)
     """
 )
-# Attaching an existing table, unlike creating one in place, lets inserts go on.
-_COMPOSE_MAKING = text(
-    """
-    SELECT format('CREATE TABLE %I (LIKE %I INCLUDING CONSTRAINTS)', name, parent),
-        format('ALTER TABLE %I ATTACH PARTITION %I FOR VALUES FROM (%L) TO (%L)', parent, name, day, day + 1)
-    FROM (
-        SELECT parent, day, parent || '_' || to_char(day, 'YYYYMMDD') AS name
-        FROM (VALUES (CAST(:table AS text))) AS partitioned (parent), unnest(:days) AS day
-    ) AS missing ORDER BY day
-    """
-).bindparams(bindparam("days", type_=ARRAY(Date)))
-_COMPOSE_DROPPING = text(
-    """
-    SELECT format('DROP TABLE IF EXISTS %I', CAST(:table AS text) || '_' || to_char(CAST(:day AS date), 'YYYYMMDD'))
-    """
+_MAKE = select(
+    func.make_day_partition(
+        bindparam("table", type_=Text), func.unnest(bindparam("days", type_=ARRAY(Date)))
+    )
 )
+_DROP = select(
+    func.drop_day_partition(bindparam("table", type_=Text), bindparam("day", type_=Date))
+)
+_STATEMENT_TIMEOUT = text("SET LOCAL statement_timeout = '2s'")
 
 
 class Partitions:
@@ -82,17 +71,14 @@ async def days(connection: AsyncConnection, table: Partitioned) -> set[date]:
 
 async def make(connection: AsyncConnection, table: Partitioned, wanted: Iterable[date]) -> None:
     """Make those that are missing, in a transaction of its own. Inserts into the table go on meanwhile."""
-    await connection.execute(LOCK_TIMEOUT)
-    await connection.execute(_ALONE)
-    missing = set(wanted) - await days(connection, table)
-    composed = await connection.execute(_COMPOSE_MAKING, {"table": table, "days": sorted(missing)})
-    for create, attach in composed.all():
-        await connection.exec_driver_sql(create)
-        await connection.exec_driver_sql(attach)
+    await connection.execute(_MAKE, {"table": table, "days": sorted(set(wanted))})
 
 
-async def drop(connection: AsyncConnection, table: Partitioned, day: date) -> None:
-    """Drop one, in a transaction of its own: it waits for every reader of the table, two seconds at most."""
-    await connection.execute(LOCK_TIMEOUT)
-    composed = await connection.execute(_COMPOSE_DROPPING, {"table": table, "day": day})
-    await connection.exec_driver_sql(composed.scalar_one())
+async def drop(connection: AsyncConnection, table: Partitioned, day: date) -> bool:
+    """Drop one, in a transaction of its own. False: there are deliveries of events of the day.
+
+    It waits for every reader of the table, and holds up all that come after: two seconds at most.
+    """
+    await connection.execute(_STATEMENT_TIMEOUT)
+    dropped = await connection.execute(_DROP, {"table": table, "day": day})
+    return bool(dropped.scalar_one())

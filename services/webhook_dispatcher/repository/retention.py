@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from uuid import UUID
 
-from sqlalchemy import Interval, bindparam, delete, exists, func, select, text, tuple_
+from sqlalchemy import Interval, bindparam, delete, func, select, text, tuple_
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from services.webhook_dispatcher.repository.partitions import LOCK_TIMEOUT
-from services.webhook_dispatcher.tables import delivery, redelivery
+from services.webhook_dispatcher.tables import redelivery
 
 # A set-based statement: read as SQL, it is one thought.
 _DROP_HELD = text(
@@ -32,10 +31,6 @@ _DROP_HELD = text(
         (SELECT id FROM looked_at ORDER BY id DESC LIMIT 1) AS last
     """
 )
-_HAS_DELIVERIES = select(exists().where(delivery.c.event_day == bindparam("day")))
-# SQLAlchemy has no expressions for these two.
-_LOCK_EVENTS = text("LOCK TABLE ONLY event IN ACCESS EXCLUSIVE MODE")
-_STATEMENT_TIMEOUT = text("SET LOCAL statement_timeout = '2s'")
 _KEY = (redelivery.c.subscription_id, redelivery.c.event_id, redelivery.c.delivery_id)
 _FORGET_REDELIVERIES = delete(redelivery).where(
     tuple_(*_KEY).in_(
@@ -75,18 +70,6 @@ async def drop_held_deliveries(
     found = await connection.execute(_DROP_HELD, {"before": before, "after": after, "most": most})
     dropped, days_left, last = found.one()
     return HeldDropped(int(dropped), frozenset(days_left), last)
-
-
-async def has_deliveries(connection: AsyncConnection, day: date) -> bool:
-    """Whether any delivery is left of events of the day.
-
-    None is added until the transaction ends: adding one reads its event, and `event` is locked. Reading the deliveries
-    ends after two seconds, so that the lock is short.
-    """
-    await connection.execute(LOCK_TIMEOUT)
-    await connection.execute(_STATEMENT_TIMEOUT)
-    await connection.execute(_LOCK_EVENTS)
-    return bool((await connection.execute(_HAS_DELIVERIES, {"day": day})).scalar_one())
 
 
 async def forget_redeliveries(connection: AsyncConnection, retention: timedelta, most: int) -> int:

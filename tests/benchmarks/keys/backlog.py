@@ -131,22 +131,22 @@ class _Backlog:
 @contextlib.asynccontextmanager
 async def _backlog(bench: Bench, count: int) -> AsyncIterator[_Backlog]:
     environment = await bench.servers.environment()
-    url = environment.database_urls[DISPATCHER]
+    owner = environment.database_urls[f"{DISPATCHER}_owner"]
     keyring = Keyring(environment.secrets.sealing_keys)
-    database = open_database(url, "bench")
+    database = open_database(environment.database_urls[DISPATCHER], "bench")
     try:
         today = datetime.now(UTC).date()
         await Partitions(database).ensure("attempt", [today, today + timedelta(days=1)])
         endpoints = [("https://example.com/", new_secret())] * SUBSCRIPTIONS
         subscribers = await subscribe(database, keyring, endpoints)
         await fill_events(
-            *(database, url),
+            *(database, owner),
             tenant="partner",
             customers=SUBSCRIPTIONS,
             count=EVENTS,
             over=DUE_FOR,
         )
-        await fill_deliveries(url, subscribers, count=count, events=EVENTS, over=DUE_FOR)
+        await fill_deliveries(owner, subscribers, count=count, events=EVENTS, over=DUE_FOR)
         yield _Backlog(database, ProcessorTime(bench.servers.pids()))
     finally:
         await database.close()

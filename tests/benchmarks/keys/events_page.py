@@ -54,11 +54,15 @@ async def run(bench: Bench) -> list[Figure]:
 
 
 async def _fill(stack: Stack) -> None:
-    url = stack.environment.database_urls[DISPATCHER]
-    database = open_database(url, "bench")
+    urls = stack.environment.database_urls
+    database = open_database(urls[DISPATCHER], "bench")
     try:
         await fill_events(
-            *(database, url), tenant=TENANT, customers=CUSTOMERS, count=EVENTS, over=OVER
+            *(database, urls[f"{DISPATCHER}_owner"]),
+            tenant=TENANT,
+            customers=CUSTOMERS,
+            count=EVENTS,
+            over=OVER,
         )
     finally:
         await database.close()

@@ -117,7 +117,7 @@ async def test_a_stuck_database_delays_an_answer_no_longer_than_the_deadline(
         gateway_environment, tmp_path, BANKSIDE_GATEWAY_DEADLINE_SECONDS="4.1"
     ) as desk:
         key = await desk.key()
-        holder = await asyncpg.connect(desk.environment.database_urls["gateway"])
+        holder = await asyncpg.connect(desk.environment.database_urls["gateway_owner"])
         async with holder.transaction():
             await holder.execute("LOCK TABLE nonces IN ACCESS EXCLUSIVE MODE")
 

@@ -311,7 +311,7 @@ async def open_desk(office: Office) -> AsyncIterator[Desk]:
         broker.add(caller)
         await opened.enter_async_context(broker.open())
         await broker.start(wait_seconds=10)
-        database = await asyncpg.connect(environment.database_urls["payments"])
+        database = await asyncpg.connect(environment.database_urls["payments_owner"])
         opened.push_async_callback(database.close)
         core = FakeCore(environment.secrets.provider_tokens["payments"]["core"], linked={"ext_1"})
         http = await opened.enter_async_context(aiohttp.ClientSession())

@@ -39,8 +39,8 @@ async def bank(sandbox: Stack) -> AsyncIterator[Bank]:
 
 @pytest_asyncio.fixture
 async def books(sandbox: Stack) -> AsyncIterator[asyncpg.Connection]:
-    """The bank's own database, past its door."""
-    connection = await asyncpg.connect(sandbox.environment.database_urls["provider_sandbox"])
+    """The bank's own database, past its door and as the owner of its tables."""
+    connection = await asyncpg.connect(sandbox.environment.database_urls["provider_sandbox_owner"])
     yield connection
     await connection.close()
 

@@ -12,7 +12,7 @@ FOLDER = "services.provider_sandbox.migrations.versions"
 async def test_a_ledger_of_the_first_revision_becomes_one_of_the_second(
     empty_environment: Environment,
 ) -> None:
-    connection = await asyncpg.connect(empty_environment.database_urls["provider_sandbox"])
+    connection = await asyncpg.connect(empty_environment.database_urls["provider_sandbox_owner"])
     try:
         for statement in importlib.import_module(f"{FOLDER}.0001_bank").STATEMENTS:
             await connection.execute(statement)
@@ -50,7 +50,7 @@ async def test_a_ledger_of_the_first_revision_becomes_one_of_the_second(
 async def test_rows_from_before_the_lists_are_numbered_by_age(
     empty_environment: Environment,
 ) -> None:
-    connection = await asyncpg.connect(empty_environment.database_urls["provider_sandbox"])
+    connection = await asyncpg.connect(empty_environment.database_urls["provider_sandbox_owner"])
     try:
         for name in ("0001_bank", "0002_books", "0003_wires"):
             for statement in importlib.import_module(f"{FOLDER}.{name}").STATEMENTS:

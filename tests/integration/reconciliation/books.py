@@ -56,7 +56,7 @@ async def open_books(live: Live) -> AsyncIterator[Books]:
     async with AsyncExitStack() as opened:
         databases = {}
         for service in SIDES:
-            url = live.stack.environment.database_urls[service]
+            url = live.stack.environment.database_urls[f"{service}_owner"]
             databases[service] = await asyncpg.connect(url)
             opened.push_async_callback(databases[service].close)
         yield Books(live, databases)

@@ -14,7 +14,7 @@ from tests.support.pace import pace
 
 
 async def test_a_service_cannot_read_the_schema_of_another(empty_environment: Environment) -> None:
-    owner = await asyncpg.connect(empty_environment.database_urls["onboarding"])
+    owner = await asyncpg.connect(empty_environment.database_urls["onboarding_owner"])
     stranger = await asyncpg.connect(empty_environment.database_urls["ledger_read"])
     try:
         await owner.execute("CREATE TABLE person (tin text)")
@@ -49,7 +49,7 @@ async def test_a_killed_postgres_comes_back_with_what_was_committed(
     empty_environment: Environment,
 ) -> None:
     async with own_postgres(empty_environment) as postgres:
-        url = postgres.database_urls["gateway"]
+        url = postgres.database_urls["gateway_owner"]
         connection = await asyncpg.connect(url)
         await connection.execute("CREATE TABLE kept AS SELECT 42 AS answer")
 

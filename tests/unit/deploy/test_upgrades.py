@@ -12,11 +12,12 @@ from typing import Any
 
 import pytest
 
-from deploy.local.services import ROLES, SERVICES, stack_settings
+from deploy.local.services import LOGINS, SERVICES, migration_settings, settings_of, stack_settings
 from deploy.local.state import LocalState, Remembered
 
 ROOT = Path(__file__).resolve().parents[3]
 NEW = "reconciliation"
+NEW_ROLES = ("reconciliation", "reconciliation_owner")
 NEW_PASSWORD = "BANKSIDE_RECONCILIATION_DATABASE_PASSWORD"
 
 Stored = dict[str, Any]
@@ -27,7 +28,9 @@ def earlier() -> Stored:
     """What a release without the service remembered."""
     first = Remembered.new()
     stored = json.loads(json.dumps(asdict(first)))
-    del stored["secrets"]["role_passwords"][NEW], stored["secrets"]["provider_tokens"][NEW]
+    for role in NEW_ROLES:
+        del stored["secrets"]["role_passwords"][role]
+    del stored["secrets"]["provider_tokens"][NEW]
     del stored["secrets"]["link_key"], stored["ports"][NEW]
     stored["secrets"]["provider_token"] = "one for all of them"
     return dict(stored)
@@ -61,12 +64,13 @@ def test_secrets_that_are_new_are_made_and_the_others_stay(
 ) -> None:
     now = upgraded.secrets.to_json()
 
-    made = now["role_passwords"].pop(NEW), now["provider_tokens"].pop(NEW), now.pop("link_key")
+    tokens, link_key = now["provider_tokens"].pop(NEW), now.pop("link_key")
+    passwords = [now["role_passwords"].pop(role) for role in NEW_ROLES]
     del earlier["secrets"]["provider_token"]
     assert now == earlier["secrets"]
-    assert made[1].keys() == {"identity", "core", "financial"}
-    assert all(len(secret) >= 16 for secret in (made[0], *made[1].values(), made[2]))
-    assert upgraded.secrets.role_passwords.keys() == ROLES.keys()
+    assert tokens.keys() == {"identity", "core", "financial"}
+    assert all(len(secret) >= 16 for secret in (*passwords, *tokens.values(), link_key))
+    assert upgraded.secrets.role_passwords.keys() == LOGINS.keys()
     assert NEW_PASSWORD in upgraded.secrets.schema_passwords()
 
 
@@ -81,6 +85,10 @@ def test_every_service_of_an_upgraded_stack_has_its_settings(upgraded: Remembere
 
     assert settings["BANKSIDE_RECONCILIATION_DATABASE_URL"]
     assert settings["BANKSIDE_RECONCILIATION_CORE_TOKEN"]
+    owners = {name for name in settings if name.endswith("_OWNER_DATABASE_URL")}
+    assert migration_settings(settings).keys() == owners
+    assert len(owners) == len(SERVICES)
+    assert not any(owners & settings_of(service, settings).keys() for service in SERVICES)
 
 
 def test_a_stack_that_lacks_nothing_keeps_its_secrets(tmp_path: Path) -> None:

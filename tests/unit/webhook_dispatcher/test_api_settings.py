@@ -13,6 +13,9 @@ from services.webhook_dispatcher.engine.rules import POST_SECONDS, RETRY_SECONDS
 from services.webhook_dispatcher.settings import Settings
 from tests.unit.persistence.keys import a_key
 
+FOUR_WEEKS = ",".join(["604800"] * 4)
+"""Pauses of a schedule that may last 34 days, as each is varied by a fifth."""
+
 
 @pytest.fixture(autouse=True)
 def _needed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -66,7 +69,7 @@ def test_a_schedule_is_pauses_separated_by_commas(monkeypatch: pytest.MonkeyPatc
         ("RETRY_SECONDS", "-1"),
         ("DELIVERY_LEASE_SECONDS", "15"),
         ("SECRET_OVERLAP_HOURS", "169"),
-        ("RETENTION_DAYS", "0"),
+        ("RETENTION_DAYS", "29"),
     ],
 )
 def test_what_cannot_work_ends_the_start_with_what_to_set(
@@ -83,7 +86,8 @@ def test_what_cannot_work_ends_the_start_with_what_to_set(
 def test_a_retention_shorter_than_the_retry_schedule_ends_the_start(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setenv("BANKSIDE_WEBHOOK_DISPATCHER_RETENTION_DAYS", "5")
+    monkeypatch.setenv("BANKSIDE_WEBHOOK_DISPATCHER_RETRY_SECONDS", FOUR_WEEKS)
+    monkeypatch.setenv("BANKSIDE_WEBHOOK_DISPATCHER_RETENTION_DAYS", "33")
 
     with pytest.raises(SystemExit) as ended:
         Settings.load()
@@ -91,14 +95,14 @@ def test_a_retention_shorter_than_the_retry_schedule_ends_the_start(
     assert ended.value.code == 78
     told = capsys.readouterr().err
     assert told.startswith("webhook_dispatcher: set BANKSIDE_WEBHOOK_DISPATCHER_RETENTION_DAYS")
-    assert "BANKSIDE_WEBHOOK_DISPATCHER_RETENTION_DAYS has to be at least 6" in told
+    assert "BANKSIDE_WEBHOOK_DISPATCHER_RETENTION_DAYS has to be at least 34" in told
     assert told.count("\n") == 1
 
 
 def test_a_retry_schedule_longer_than_the_retention_ends_the_start(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setenv("BANKSIDE_WEBHOOK_DISPATCHER_RETRY_SECONDS", ",".join(["604800"] * 4))
+    monkeypatch.setenv("BANKSIDE_WEBHOOK_DISPATCHER_RETRY_SECONDS", FOUR_WEEKS)
 
     with pytest.raises(SystemExit) as ended:
         Settings.load()
@@ -111,9 +115,10 @@ def test_a_retry_schedule_longer_than_the_retention_ends_the_start(
 def test_the_shortest_retention_that_the_schedule_allows_starts(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setenv("BANKSIDE_WEBHOOK_DISPATCHER_RETENTION_DAYS", "6")
+    monkeypatch.setenv("BANKSIDE_WEBHOOK_DISPATCHER_RETRY_SECONDS", FOUR_WEEKS)
+    monkeypatch.setenv("BANKSIDE_WEBHOOK_DISPATCHER_RETENTION_DAYS", "34")
 
-    assert Settings.load().retention_days == 6
+    assert Settings.load().retention_days == 34
 
 
 def test_a_post_may_take_its_whole_time_when_the_process_stops() -> None:

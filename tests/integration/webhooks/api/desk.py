@@ -191,7 +191,7 @@ async def open_desk(stack: Stack) -> AsyncIterator[Desk]:
     broker.add(caller)
     async with broker.open():
         await broker.start(wait_seconds=10)
-        database = await asyncpg.connect(environment.database_urls["webhook_dispatcher"])
+        database = await asyncpg.connect(environment.database_urls["webhook_dispatcher_owner"])
         recorder = open_database(
             environment.database_urls["webhook_dispatcher"], "desk", pool_size=4
         )

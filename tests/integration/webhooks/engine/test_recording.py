@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from uuid import UUID
 
@@ -125,9 +126,21 @@ async def test_a_status_that_changed_under_the_position_lock_is_the_one_that_cou
     assert delivery.state == "held"
 
 
-async def record_one(rig: Rig) -> None:
+async def record_one(rig: Rig, day: date | None = None) -> None:
+    """Of today, or of a day that has a partition."""
+    [arrival] = arrivals(1)
     async with rig.database.transaction() as connection:
-        await recording.record_batch(connection, arrivals(1), rig.clock())
+        await recording.record_batch(
+            connection, [replace(arrival, day=day or arrival.day)], rig.clock()
+        )
+
+
+async def have_old_days(rig: Rig) -> date:
+    """Partitions of a day beyond the retention, which is returned, and of the day after."""
+    old = datetime.now(UTC).date() - timedelta(days=40)
+    for table in TABLES:
+        await Partitions(rig.database).ensure(table, [old, old + timedelta(days=1)])
+    return old
 
 
 async def eventually_waiting(rig: Rig) -> None:
@@ -161,17 +174,17 @@ async def test_days_beyond_retention_are_dropped_with_the_deliveries_that_are_he
 ) -> None:
     await rig.subscribe("/held", status="disabled")
     await upkeep(rig).keep()
-    today = datetime.now(UTC).date()
-    await record_one(rig)
+    today, old = datetime.now(UTC).date(), await have_old_days(rig)
+    await record_one(rig, old)
 
-    await drop_before(rig, today)
+    await drop_before(rig, old)
     kept = await days_of(rig)
-    await drop_before(rig, today + timedelta(days=1))
+    await drop_before(rig, old + timedelta(days=1))
     dropped = await days_of(rig)
 
-    assert min(kept) == today
+    assert min(kept) == old
     assert max(kept) == today + timedelta(days=2)
-    assert min(dropped) == today + timedelta(days=1)
+    assert min(dropped) == old + timedelta(days=1)
     assert await rig.query("SELECT 1 FROM event UNION ALL SELECT 1 FROM delivery") == []
 
 
@@ -210,28 +223,26 @@ async def test_a_process_whose_clock_is_wrong_drops_what_is_old_by_the_databases
 async def test_a_day_of_events_with_a_pending_delivery_is_kept_until_that_is_over(rig: Rig) -> None:
     pending = await rig.subscribe("/pending")
     await rig.subscribe("/held", status="disabled")
-    await upkeep(rig).keep()
-    today = datetime.now(UTC).date()
-    await record_one(rig)
+    old = await have_old_days(rig)
+    await record_one(rig, old)
     counted = REGISTRY.get_sample_value("bankside_webhook_event_days_kept_total") or 0
 
     with capture_logs() as logs:
-        await drop_before(rig, today + timedelta(days=1))
+        await drop_before(rig, old + timedelta(days=1))
 
     kept = await rig.query("SELECT subscription_id FROM delivery JOIN event ON event.id = event_id")
     assert [row.subscription_id for row in kept] == [pending]
     assert REGISTRY.get_sample_value("bankside_webhook_event_days_kept_total") == counted + 1
     [warning] = [entry for entry in logs if entry["event"] == "event_days_kept"]
-    assert warning["days"] == [today.isoformat()]
+    assert warning["days"] == [old.isoformat()]
     await rig.change("DELETE FROM delivery")
-    await drop_before(rig, today + timedelta(days=1))
+    await drop_before(rig, old + timedelta(days=1))
     assert await rig.query("SELECT 1 FROM event") == []
 
 
 async def test_a_resend_that_comes_as_the_day_is_dropped_keeps_its_event(rig: Rig) -> None:
     subscription = await rig.subscribe("/a")
-    await have_today(rig)
-    await record_one(rig)
+    await record_one(rig, await have_old_days(rig))
     await rig.change("DELETE FROM delivery")
     [event] = await rig.query("SELECT day, id FROM event")
     resent = UUID(bytes=uuid7().bytes)
