@@ -21,7 +21,7 @@ class Verdict(StrEnum):
     UNREACHABLE = "unreachable"
     """No connection, no TLS session, a reset, or no name."""
     FORBIDDEN = "forbidden"
-    """Deliveries may not go to the address. Nothing was sent."""
+    """Deliveries may not go to the address. Nothing was sent. Subscribers see a name without an address."""
     NOT_TRIED = "not_tried"
     """Nothing was sent, for a reason of our own."""
 
@@ -41,6 +41,7 @@ class Attempt:
 
     Args:
         response_status: also of an answer that broke off or was not whole in time; `verdict` decides, not this.
+        duration_ms: 0 when the name has no address that deliveries may go to.
         error: a short sentence without addresses of ours; None when the answer speaks for itself.
         response_body: at most 16 KiB, as text; what is not UTF-8 is replaced, NUL too.
         retry_after: when the answer (429, 503) asks to be tried again, at most 10 h later; None when it does not, or

@@ -20,7 +20,7 @@ import aiohttp
 import structlog
 
 from services.webhook_dispatcher.adapters.callback_targets import Unfit, target_of
-from services.webhook_dispatcher.adapters.callback_urls import Rules
+from services.webhook_dispatcher.adapters.callback_urls import NOT_PUBLIC, Rules
 from services.webhook_dispatcher.adapters.dialing import Connections, ForbiddenAddress
 from services.webhook_dispatcher.adapters.lookups import (
     Lookups,
@@ -89,9 +89,10 @@ class AiohttpPoster:
             verdict, error = _verdict(answer.status)
         except (aiohttp.ClientError, TimeoutError, OSError, NotResolved) as failure:
             verdict, error = self._failed(failure)
-        except (Unfit, ForbiddenAddress):
-            verdict = Verdict.FORBIDDEN
-            error = "The callback URL leads to where deliveries may not go."
+        except Unfit as unfit:
+            verdict, error = Verdict.FORBIDDEN, str(unfit)
+        except ForbiddenAddress:
+            verdict, error = Verdict.FORBIDDEN, NOT_PUBLIC
         except Exception as unforeseen:
             # Any error is of this one endpoint, and must not end the deliveries to all others.
             self._log.error("post_failed", error=type(unforeseen).__name__)
@@ -99,7 +100,8 @@ class AiohttpPoster:
         return Attempt(
             verdict=verdict,
             attempted_at=attempted_at,
-            duration_ms=round((time.perf_counter() - started) * 1000),
+            # The time of a lookup, too, would show which names the internal network has.
+            duration_ms=0 if error == NOT_PUBLIC else round((time.perf_counter() - started) * 1000),
             response_status=answer.status,
             error=error,
             response_body=None if answer.status is None else _text(b"".join(answer.parts)),
@@ -137,7 +139,7 @@ class AiohttpPoster:
             case NotResolvedInTime():
                 return Verdict.TIMED_OUT, "The host name was not resolved in time."
             case NotResolved():
-                return Verdict.UNREACHABLE, "The host name does not resolve."
+                return Verdict.UNREACHABLE, NOT_PUBLIC
             case aiohttp.ConnectionTimeoutError():
                 seconds = self._timeouts.connect
                 return Verdict.TIMED_OUT, f"There was no connection within {seconds:g} s."

@@ -8,7 +8,9 @@
 - *Dead* is an endpoint without a success for 5 days, and with at least 10 failed events over at least 24 hours. While
   the circuit breaker is open few attempts are made, and events seldom fail for good: an event that has been due for as
   long as a whole schedule counts as failed too.
-- An attempt that was not made, since the address is forbidden or for a reason of our own, changes nothing.
+- An address that is forbidden counts as one that was not reached: a subscriber must not see by the pauses, or by the
+  end of the subscription, which names the internal network has.
+- An attempt that was not made for a reason of our own changes nothing.
 """
 
 from __future__ import annotations
@@ -40,9 +42,9 @@ def after_attempt(health: Health, attempt: Attempt, *, failed_for_good: bool) ->
             known = _timed(_succeeded(_answered(health), attempt), attempt)
         case Verdict.REFUSED | Verdict.GONE:
             known = _timed(_answered(health), attempt)
-        case Verdict.TIMED_OUT | Verdict.UNREACHABLE:
+        case Verdict.TIMED_OUT | Verdict.UNREACHABLE | Verdict.FORBIDDEN:
             known = _timed(_not_reached(health, attempt), attempt)
-        case Verdict.FORBIDDEN | Verdict.NOT_TRIED:
+        case Verdict.NOT_TRIED:
             known = health
     if failed_for_good:
         known = replace(

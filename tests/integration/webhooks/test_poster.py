@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from services.webhook_dispatcher.adapters.callback_urls import NOT_PUBLIC
 from services.webhook_dispatcher.adapters.poster import MAX_ANSWER_BYTES
 from services.webhook_dispatcher.ports import Verdict
 from tests.integration.webhooks.sending import BODY, NAME, SHORT, poster, to
@@ -262,7 +263,7 @@ async def test_a_name_that_does_not_resolve_is_unreachable() -> None:
         attempt = await sender.post(to("https://nowhere.example.com/"))
 
     assert attempt.verdict is Verdict.UNREACHABLE
-    assert attempt.error == "The host name does not resolve."
+    assert attempt.error == NOT_PUBLIC
 
 
 async def test_a_certificate_for_the_name_is_accepted_and_the_name_is_told() -> None:

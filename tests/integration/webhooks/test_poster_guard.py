@@ -12,19 +12,24 @@ import pytest
 
 from services.webhook_dispatcher.adapters.allowance import Allowance
 from services.webhook_dispatcher.adapters.callback_urls import (
+    NOT_PUBLIC,
     ResolvingCallbackUrls,
     Rules,
     Standing,
 )
 from services.webhook_dispatcher.adapters.dialing import Connections, ForbiddenAddress
 from services.webhook_dispatcher.adapters.lookups import Lookups
+from services.webhook_dispatcher.engine.health import (
+    BREAKER_ATTEMPTS,
+    PROBE_SECONDS,
+    after_attempt,
+)
 from services.webhook_dispatcher.ports import Verdict
+from services.webhook_dispatcher.repository.endpoints import Health
 from tests.integration.webhooks.sending import NAME, poster, to
 from tests.support.names import Names
 from tests.support.receivers import Authority, receiver, replies
 from tests.unit.webhook_dispatcher.addresses import LITERAL_FORMS, PUBLIC, REFUSED_ADDRESSES
-
-FORBIDDEN = "The callback URL leads to where deliveries may not go."
 
 
 @pytest.fixture
@@ -69,9 +74,25 @@ async def test_no_refused_address_behind_a_name_is_dialled(
         for name, address in led.items():
             attempt = await sender.post(to(f"https://{name}/"))
 
-            assert (attempt.verdict, attempt.error) == (Verdict.FORBIDDEN, FORBIDDEN), address
+            assert (attempt.verdict, attempt.error) == (Verdict.FORBIDDEN, NOT_PUBLIC), address
     assert names.asked == list(led)
     assert dialled == []
+
+
+async def test_a_subscriber_cannot_tell_an_inside_name_from_one_that_does_not_resolve() -> None:
+    names = Names({"inside.example.com": [["10.0.0.1"]]})
+    shown, healths = [], []
+    async with poster(allow="", names=names) as sender:
+        for host in ("inside.example.com", "nowhere.example.com"):
+            health = Health()
+            for _ in range(BREAKER_ATTEMPTS):
+                attempt = await sender.post(to(f"https://{host}/"))
+                health = after_attempt(health, attempt, failed_for_good=False)
+            shown.append((attempt.error, attempt.duration_ms, attempt.response_status))
+            healths.append((health.unreachable_in_a_row, health.probe_seconds, health.is_slow))
+
+    assert shown == [(NOT_PUBLIC, 0, None)] * 2
+    assert healths == [(BREAKER_ATTEMPTS, PROBE_SECONDS, False)] * 2
 
 
 async def test_no_literal_address_is_dialled_in_whatever_form(dialled: list[object]) -> None:

@@ -66,10 +66,16 @@ def test_probes_that_miss_double_the_pause_up_to_ten_minutes() -> None:
     assert pauses == [60, 120, 240, 480, 600, 600, 600]
 
 
-def test_a_forbidden_address_says_nothing_about_the_endpoint() -> None:
+def test_an_attempt_that_was_not_made_says_nothing_about_the_endpoint() -> None:
     four = after(Health(is_slow=True), *(attempt(Verdict.TIMED_OUT) for _ in range(4)))
 
-    assert after(four, attempt(Verdict.FORBIDDEN)) == four
+    assert after(four, attempt(Verdict.NOT_TRIED)) == four
+
+
+def test_a_forbidden_address_counts_as_one_that_was_not_reached() -> None:
+    four = after(Health(), *(attempt(Verdict.UNREACHABLE) for _ in range(4)))
+
+    assert after(four, attempt(Verdict.FORBIDDEN)) == after(four, attempt(Verdict.UNREACHABLE))
 
 
 def test_an_endpoint_is_slow_from_five_seconds_on_until_it_answers_within_two() -> None:
