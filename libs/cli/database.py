@@ -6,12 +6,12 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from sqlalchemy.exc import ArgumentError
-
 from libs.client.errors import OperatorError
+from libs.persistence.addressing import BadDatabaseUrl
 from libs.persistence.availability import is_away
 from libs.persistence.engine import Database, open_database
 from libs.secret_files import BadSecret, read_secret
+from libs.tls import BadCertificates, ca_file_setting
 
 T = TypeVar("T")
 
@@ -35,9 +35,16 @@ def with_database(service: str, work: Callable[[Database], Awaitable[T]]) -> T:
     if url is None:
         raise OperatorError(f"Set {variable}, or start the stack (make up).")
     try:
-        database = open_database(url, "operator", pool_size=1)
-    except ArgumentError:
-        raise OperatorError(f"{variable} is not the URL of a database.") from None
+        database = open_database(
+            url,
+            "operator",
+            ca_file=ca_file_setting("DATABASE", service.upper()),
+            pool_size=1,
+        )
+    except BadDatabaseUrl as error:
+        raise OperatorError(f"{variable} is not the URL of a database: {error}.") from None
+    except BadCertificates as error:
+        raise OperatorError(f"Set BANKSIDE_DATABASE_CA_FILE: {error}.") from None
 
     async def run() -> T:
         try:

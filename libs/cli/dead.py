@@ -25,6 +25,7 @@ from libs.messaging.dead_letters import (
     open_dead_letters,
 )
 from libs.messaging.topology import dead_queue
+from libs.tls import ca_file_setting
 
 app = App(name="dead", help="Look at dead letters and send them again.")
 
@@ -200,7 +201,7 @@ def _with_broker(work: Callable[[DeadLetters], Awaitable[T]]) -> T:
     url = settings.amqp_url()
 
     async def run() -> T:
-        async with open_dead_letters(url) as letters:
+        async with open_dead_letters(url, ca_file_setting("AMQP", "OPERATOR")) as letters:
             return await work(letters)
 
     try:

@@ -40,10 +40,16 @@ class Part(Protocol):
 
 
 class Broker:
-    """Keeps a connection with its parts. `url` is `amqp://user:password@host:port/vhost`."""
+    """Keeps a connection with its parts.
 
-    def __init__(self, url: str, name: str) -> None:
+    Args:
+        url: `amqp://user:password@host:port/vhost`, or `amqps:` for TLS.
+        ca_file: the CA of the broker's certificate, instead of those that the system trusts.
+    """
+
+    def __init__(self, url: str, name: str, *, ca_file: str | None = None) -> None:
         self._url = url
+        self._ca_file = ca_file
         self._name = name
         self._parts: list[Part] = []
         self._started = asyncio.Event()
@@ -117,7 +123,12 @@ class Broker:
         """Connect, attach the parts, and wait until the session is lost; false when the broker did not answer."""
         connection = await within(
             CONNECT_SECONDS,
-            connect(self._url, self._name, heartbeat_seconds=HEARTBEAT_SECONDS),
+            connect(
+                self._url,
+                self._name,
+                heartbeat_seconds=HEARTBEAT_SECONDS,
+                ca_file=self._ca_file,
+            ),
             name="broker-connect",
         )
         session = Session(connection)

@@ -15,12 +15,15 @@ read after 15 s. `tests/integration/test_connection.py` fails when either no lon
 from __future__ import annotations
 
 import asyncio
+import ssl
 from typing import Any
 
 import aio_pika
 import aiormq
 import structlog
 from yarl import URL
+
+from libs.tls import client_context
 
 CLOSE_SECONDS = 3.0
 
@@ -79,15 +82,23 @@ class Connection(aio_pika.Connection):
             structlog.get_logger("broker").debug("closed", error=type(error).__name__)
 
 
-async def connect(url: str, name: str, *, heartbeat_seconds: int) -> Connection:
-    """A connection that `Connection.end` ends.
+def encryption_of(url: str, ca_file: str | None) -> ssl.SSLContext | None:
+    """Raises BadCertificates. Arguments in the URL, such as `no_verify_ssl`, change nothing of it."""
+    return client_context(ca_file) if URL(url).scheme == "amqps" else None
+
+
+async def connect(
+    url: str, name: str, *, heartbeat_seconds: int, ca_file: str | None = None
+) -> Connection:
+    """A connection that `Connection.end` ends; by TLS (`libs.tls`) when the URL begins with `amqps:`.
 
     Raises:
-        AMQPError, OSError: the broker is not reached or refuses.
+        AMQPError, OSError: the broker is not reached, or refuses, or is not the one of its certificate.
     """
     return await aio_pika.connect(
         url,
         connection_class=Connection,
+        ssl_context=encryption_of(url, ca_file),
         heartbeat=heartbeat_seconds,
         client_properties={"connection_name": f"bankside-{name}"},
     )

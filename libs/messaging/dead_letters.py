@@ -23,6 +23,7 @@ from aio_pika.exceptions import ChannelNotFoundEntity, DeliveryError, PublishErr
 
 from libs.contracts.table import SERVICES, operations_of
 from libs.messaging.broker_errors import session_loss_as_error
+from libs.messaging.connection import encryption_of
 from libs.messaging.envelope import Envelope, NotAnEnvelope, decode_command
 from libs.messaging.topology import (
     EVENT_CONSUMERS,
@@ -146,11 +147,15 @@ class DeadLetters:
 
 
 @asynccontextmanager
-async def open_dead_letters(amqp_url: str) -> AsyncIterator[DeadLetters]:
+async def open_dead_letters(
+    amqp_url: str, ca_file: str | None = None
+) -> AsyncIterator[DeadLetters]:
     """A connection for looking and replaying. Raises BROKER_ERRORS when the broker is not reached in time or lost."""
     async with asyncio.timeout(CONNECT_SECONDS):
         connection = await aio_pika.connect(
-            amqp_url, client_properties={"connection_name": "bankside-dead-letters"}
+            amqp_url,
+            ssl_context=encryption_of(amqp_url, ca_file),
+            client_properties={"connection_name": "bankside-dead-letters"},
         )
     async with connection:
         with session_loss_as_error():

@@ -21,11 +21,12 @@ from functools import partial
 
 import asyncpg
 from sqlalchemy import event, text
-from sqlalchemy.engine import ExceptionContext, make_url
+from sqlalchemy.engine import ExceptionContext
 from sqlalchemy.exc import DisconnectionError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 from sqlalchemy.pool import ConnectionPoolEntry
 
+from libs.persistence.addressing import connect_arguments
 from libs.persistence.driver_pool import DriverPool
 from libs.persistence.keepalive import KEEPALIVE
 from libs.persistence.vanished_server import ConnectionDoubt
@@ -119,12 +120,15 @@ class Database:
             raise DisconnectionError
 
 
-def open_database(url: str, service: str, *, pool_size: int = 10) -> Database:
+def open_database(
+    url: str, service: str, *, ca_file: str | None = None, pool_size: int = 10
+) -> Database:
     """A database that is connected to at first use.
 
     Args:
-        url: `postgresql://login:password@host:port/database`; `?ssl=require` and other arguments of `asyncpg.connect`
-            apply to both pools.
+        url: `postgresql://login:password@host:port/database`; `?sslmode=verify-full` (see `addressing`) and arguments
+            of `asyncpg.connect` apply to both pools.
+        ca_file: the CA of the server's certificate, instead of those that the system trusts.
         pool_size: connections of each of the two pools at most; a wait for one ends after `CONNECT_SECONDS` with an
             error.
     """
@@ -136,26 +140,21 @@ def open_database(url: str, service: str, *, pool_size: int = 10) -> Database:
         "TimeZone": "UTC",
         **KEEPALIVE,
     }
-    connect_arguments = {
+    arguments = {
+        **connect_arguments(url, ca_file),
         "timeout": CONNECT_SECONDS,
         "command_timeout": STATEMENT_SECONDS,
         "server_settings": server_settings,
     }
-    parsed = make_url(url)
     doubt = ConnectionDoubt()
     drivers = DriverPool(
-        partial(
-            asyncpg.connect,
-            **parsed.translate_connect_args(username="user"),
-            **parsed.query,
-            **connect_arguments,
-        ),
+        partial(asyncpg.connect, **arguments),
         size=pool_size,
         doubt=doubt,
         connect_seconds=CONNECT_SECONDS,
     )
     engine = create_async_engine(
-        parsed.set(drivername="postgresql+asyncpg"),
+        "postgresql+asyncpg://",
         pool_size=pool_size,
         max_overflow=0,
         pool_timeout=CONNECT_SECONDS,
@@ -163,7 +162,7 @@ def open_database(url: str, service: str, *, pool_size: int = 10) -> Database:
         pool_use_lifo=True,
         pool_pre_ping=False,
         pool_recycle=RECYCLE_SECONDS,
-        connect_args=connect_arguments,
+        connect_args=arguments,
     )
     return Database(engine, drivers, doubt)
 

@@ -15,12 +15,13 @@ import asyncpg
 from alembic import command
 from alembic.config import Config
 from sqlalchemy import Connection, pool, text
-from sqlalchemy.engine import make_url
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import create_async_engine
 
+from libs.persistence.addressing import BadDatabaseUrl, connect_arguments
 from libs.persistence.keepalive import KEEPALIVE
 from libs.secret_files import BadSecret, is_set, read_secret
+from libs.tls import BadCertificates, ca_file_setting
 
 LOCK = 0x62616E6B
 """The advisory lock of a run on one service's history, so that two runs cannot interleave."""
@@ -33,15 +34,21 @@ def services_with_migrations() -> list[str]:
 
 def owner_variable(service: str) -> str:
     """The environment variable with the database URL of the owner of the service's schema."""
-    prefix = "SANDBOX" if service == "provider_sandbox" else service.upper()
-    return f"BANKSIDE_{prefix}_OWNER_DATABASE_URL"
+    return f"BANKSIDE_{_prefix(service)}_OWNER_DATABASE_URL"
 
 
-async def migrate(service: str, url: str, revision: str = "head") -> None:
+def _prefix(service: str) -> str:
+    return "SANDBOX" if service == "provider_sandbox" else service.upper()
+
+
+async def migrate(
+    service: str, url: str, revision: str = "head", *, ca_file: str | None = None
+) -> None:
     """Bring the service's schema to a revision, the newest by default.
 
     Args:
         url: of the schema's owner.
+        ca_file: as in `open_database`.
     """
     config = Config()
     config.set_main_option("script_location", str(Path(__file__).parent / "alembic"))
@@ -50,9 +57,13 @@ async def migrate(service: str, url: str, revision: str = "head") -> None:
     )
     config.set_main_option("path_separator", "newline")
     engine = create_async_engine(
-        make_url(url).set(drivername="postgresql+asyncpg"),
+        "postgresql+asyncpg://",
         poolclass=pool.NullPool,
-        connect_args={"timeout": 10, "server_settings": KEEPALIVE},
+        connect_args={
+            **connect_arguments(url, ca_file),
+            "timeout": 10,
+            "server_settings": KEEPALIVE,
+        },
     )
 
     def upgrade(connection: Connection) -> None:
@@ -80,9 +91,16 @@ async def migrate_all() -> int:
         return 78
     for service in services:
         try:
-            await migrate(service, read_secret(owner_variable(service)) or "")
+            url = read_secret(owner_variable(service)) or ""
+            await migrate(service, url, ca_file=ca_file_setting("DATABASE", _prefix(service)))
         except BadSecret as error:
             print(f"migrate: {error}", file=sys.stderr)
+            return 78
+        except BadDatabaseUrl as error:
+            print(f"migrate: set {owner_variable(service)}: {error}.", file=sys.stderr)
+            return 78
+        except BadCertificates as error:
+            print(f"migrate: set BANKSIDE_DATABASE_CA_FILE: {error}.", file=sys.stderr)
             return 78
         except (OSError, TimeoutError, DBAPIError) as error:
             print(f"migrate: {service}: {_reason(service, error)}", file=sys.stderr)

@@ -15,6 +15,7 @@ from libs.contracts.exact_json import NotExactJson, decode
 from libs.providers.circuit import Circuit
 from libs.providers.errors import AttemptFailed, Failure, ProviderRefusal
 from libs.providers.loop_lag import LoopLag
+from libs.tls import client_context
 
 MAX_ANSWER_BYTES = 8 * 1024 * 1024
 CONNECT_SECONDS = 2.0
@@ -43,13 +44,20 @@ caller's near deadline is not the provider's fault.
 """
 
 
-def open_session(connections: int) -> aiohttp.ClientSession:
+def open_session(connections: int, *, ca_file: str | None = None) -> aiohttp.ClientSession:
     """The HTTP session of one process: at most `connections`, kept alive; no cookies, no proxy of the environment.
 
     Called within a running event loop. The caller closes the session.
+
+    Args:
+        ca_file: the CAs of the providers' certificates, instead of those that the system trusts.
     """
     return aiohttp.ClientSession(
-        connector=aiohttp.TCPConnector(limit=connections, keepalive_timeout=KEEP_ALIVE_SECONDS),
+        connector=aiohttp.TCPConnector(
+            limit=connections,
+            keepalive_timeout=KEEP_ALIVE_SECONDS,
+            ssl=client_context(ca_file) if ca_file else True,
+        ),
         cookie_jar=aiohttp.DummyCookieJar(),
         auto_decompress=False,
         trust_env=False,

@@ -1,4 +1,4 @@
-"""Settings that several services share: the broker, and the keys that seal."""
+"""Settings that several services share: the broker, the keys that seal, and providers."""
 
 from __future__ import annotations
 
@@ -7,13 +7,15 @@ from pydantic import Field, SecretStr
 from libs.persistence.inbox import LEASE_SECONDS
 from libs.persistence.sealing import BadKey, Keyring, LookupKey
 from libs.runtime.process import Misconfigured
-from libs.runtime.settings import ServiceSettings
+from libs.runtime.settings import CaFile, ServiceSettings
 
 
 class MessagingSettings(ServiceSettings):
     """A service that takes part in messaging."""
 
     amqp_url: SecretStr
+    amqp_ca_file: CaFile = None
+    """The CA of the broker's certificate; None: those that the system trusts."""
     sealing_keys: SecretStr
     lookup_key: SecretStr
 
@@ -37,3 +39,10 @@ class CommandSettings(MessagingSettings):
 
     lease_seconds: float = Field(default=LEASE_SECONDS, ge=1, le=300)
     """After a crash, another process goes on with a command when so long has passed."""
+
+
+class ProviderSettings(ServiceSettings):
+    """A service that calls providers."""
+
+    provider_ca_file: CaFile = None
+    """The CAs of the providers' certificates; None: those that the system trusts."""

@@ -8,12 +8,14 @@ A field `admin_port` of the service with prefix `GATEWAY` is read from `BANKSIDE
 from __future__ import annotations
 
 import sys
-from typing import Any, ClassVar, Literal, Self, get_args
+from typing import Annotated, Any, ClassVar, Literal, Self, get_args
 
-from pydantic import AliasChoices, AliasGenerator, Field, SecretStr, ValidationError
+from pydantic import AfterValidator, AliasChoices, AliasGenerator, Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from libs.persistence.addressing import parse_database_url
 from libs.secret_files import BadSecret, is_set, read_secret, require_private
+from libs.tls import client_context
 
 EXIT_MISCONFIGURED = 78
 
@@ -33,13 +35,32 @@ def settings_of(prefix: str) -> SettingsConfigDict:
     )
 
 
+def _has_certificates(path: str | None) -> str | None:
+    """An empty setting is not set. Raises BadCertificates, a ValueError as Pydantic wants it."""
+    if path:
+        client_context(path)
+    return path or None
+
+
+CaFile = Annotated[str | None, AfterValidator(_has_certificates)]
+"""A file of CA certificates in PEM."""
+
+
+def _is_database_url(url: SecretStr) -> SecretStr:
+    """Raises BadDatabaseUrl, a ValueError as Pydantic wants it."""
+    parse_database_url(url.get_secret_value())
+    return url
+
+
 class ServiceSettings(BaseSettings):
     """What every service has. Subclasses set `service` and `model_config = settings_of(...)`."""
 
     service: ClassVar[str]
 
     profile: Literal["development", "production"] = "development"
-    database_url: SecretStr
+    database_url: Annotated[SecretStr, AfterValidator(_is_database_url)]
+    database_ca_file: CaFile = None
+    """The CA of the database server's certificate; None: those that the system trusts."""
     admin_host: str = "127.0.0.1"
     admin_port: int = Field(default=0, ge=0, le=65535)
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"

@@ -58,8 +58,14 @@ def possible_connections(wanted: int) -> int:
 async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
     """Listen and answer until left; then let requests under way finish."""
     keyring, lookup = settings.keyring(), settings.lookup()
-    database = open_database(settings.database_url.get_secret_value(), settings.service)
-    broker = Broker(settings.amqp_url.get_secret_value(), settings.service)
+    database = open_database(
+        settings.database_url.get_secret_value(),
+        settings.service,
+        ca_file=settings.database_ca_file,
+    )
+    broker = Broker(
+        settings.amqp_url.get_secret_value(), settings.service, ca_file=settings.amqp_ca_file
+    )
     caller = Caller(keyring)
     broker.add(caller)
     failures = Failures(database, settings.failures_per_minute)

@@ -350,7 +350,7 @@ async def _owner(
 
 async def _find_customer(settings: Settings, customer: UUID) -> CustomerOwner:
     """Ask onboarding, which owns customers."""
-    broker = Broker(settings.amqp_url.get_secret_value(), "operator")
+    broker = Broker(settings.amqp_url.get_secret_value(), "operator", ca_file=settings.amqp_ca_file)
     caller = Caller(settings.keyring())
     broker.add(caller)
     operator = Principal(

@@ -31,7 +31,9 @@ BROKER_WAIT_SECONDS = 5.0
 @asynccontextmanager
 async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
     keyring = settings.keyring()
-    broker = Broker(settings.amqp_url.get_secret_value(), process.service)
+    broker = Broker(
+        settings.amqp_url.get_secret_value(), process.service, ca_file=settings.amqp_ca_file
+    )
     caller = Caller(keyring)
     broker.add(caller)
     process.readiness.add("broker", broker.ping)
@@ -43,6 +45,7 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
     database = open_database(
         settings.database_url.get_secret_value(),
         process.service,
+        ca_file=settings.database_ca_file,
         pool_size=settings.database_connections,
     )
     process.readiness.add("database", database.ping)
@@ -52,7 +55,9 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
             "financial",
             settings.financial_url,
             settings.financial_token.get_secret_value(),
-            await opened.enter_async_context(open_session(settings.provider_connections)),
+            await opened.enter_async_context(
+                open_session(settings.provider_connections, ca_file=settings.provider_ca_file)
+            ),
             timeout_seconds=settings.provider_timeout_seconds,
         )
         queries = {

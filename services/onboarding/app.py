@@ -57,19 +57,24 @@ BROKER_WAIT_SECONDS = 5.0
 async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
     keyring = settings.keyring()
     store = Store(Vault(keyring, settings.lookup()))
-    broker = Broker(settings.amqp_url.get_secret_value(), process.service)
+    broker = Broker(
+        settings.amqp_url.get_secret_value(), process.service, ca_file=settings.amqp_ca_file
+    )
     caller = Caller(keyring)
     broker.add(caller)
     process.readiness.add("broker", broker.ping)
     database = open_database(
         settings.database_url.get_secret_value(),
         process.service,
+        ca_file=settings.database_ca_file,
         pool_size=settings.database_connections,
     )
     process.readiness.add("database", database.ping)
     async with AsyncExitStack() as opened:
         opened.push_async_callback(database.close)
-        session = await opened.enter_async_context(open_session(settings.provider_connections))
+        session = await opened.enter_async_context(
+            open_session(settings.provider_connections, ca_file=settings.provider_ca_file)
+        )
         identity = _client(
             "identity", settings.identity_url, settings.identity_token, settings, session
         )

@@ -7,13 +7,13 @@ from typing import ClassVar
 from pydantic import Field, SecretStr
 
 from libs.providers.writing import Capabilities
-from libs.runtime.service_settings import CommandSettings
+from libs.runtime.service_settings import CommandSettings, ProviderSettings
 from libs.runtime.settings import settings_of
 
 SECONDS_OF_AN_HOUR = 3600
 
 
-class Settings(CommandSettings):
+class Settings(CommandSettings, ProviderSettings):
     service: ClassVar[str] = "onboarding"
     model_config = settings_of("ONBOARDING")
 

@@ -40,7 +40,9 @@ KEPT_FOR_EVER = frozenset({table.SEND_WIRE.name})
 @asynccontextmanager
 async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
     keyring = settings.keyring()
-    broker = Broker(settings.amqp_url.get_secret_value(), process.service)
+    broker = Broker(
+        settings.amqp_url.get_secret_value(), process.service, ca_file=settings.amqp_ca_file
+    )
     caller = Caller(keyring)
     broker.add(caller)
     process.readiness.add("broker", broker.ping)
@@ -51,6 +53,7 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
     database = open_database(
         settings.database_url.get_secret_value(),
         process.service,
+        ca_file=settings.database_ca_file,
         pool_size=settings.database_connections,
     )
     process.readiness.add("database", database.ping)
@@ -60,7 +63,9 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
             "core",
             settings.core_url,
             settings.core_token.get_secret_value(),
-            await opened.enter_async_context(open_session(settings.provider_connections)),
+            await opened.enter_async_context(
+                open_session(settings.provider_connections, ca_file=settings.provider_ca_file)
+            ),
             timeout_seconds=settings.provider_timeout_seconds,
         )
         core = HttpCoreBanking(

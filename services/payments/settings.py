@@ -6,11 +6,11 @@ from typing import ClassVar
 
 from pydantic import Field, SecretStr
 
-from libs.runtime.service_settings import CommandSettings
+from libs.runtime.service_settings import CommandSettings, ProviderSettings
 from libs.runtime.settings import settings_of
 
 
-class Settings(CommandSettings):
+class Settings(CommandSettings, ProviderSettings):
     service: ClassVar[str] = "payments"
     model_config = settings_of("PAYMENTS")
 

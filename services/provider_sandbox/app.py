@@ -70,7 +70,9 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
         raise Misconfigured("the sandbox simulates a bank and is refused in production.")
     url = settings.database_url.get_secret_value()
     async with (
-        open_database(url, connections=settings.database_connections) as database,
+        open_database(
+            url, connections=settings.database_connections, ca_file=settings.database_ca_file
+        ) as database,
         AsyncExitStack() as beside,
     ):
         process.readiness.add("database", database.ping)

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 import asyncpg
 
+from libs.persistence.addressing import connect_arguments
 from libs.persistence.keepalive import KEEPALIVE
 
 CONNECT_SECONDS = 5
@@ -81,10 +82,12 @@ class Database:
 
 
 @asynccontextmanager
-async def open_database(url: str, *, connections: int) -> AsyncIterator[Database]:
-    """A pool that connects on first use. `url` is `postgresql://login:password@host:port/database`."""
+async def open_database(
+    url: str, *, connections: int, ca_file: str | None = None
+) -> AsyncIterator[Database]:
+    """A pool that connects on first use. `url` and `ca_file` are as in `libs.persistence.engine.open_database`."""
     pool = asyncpg.create_pool(
-        url,
+        **connect_arguments(url, ca_file),
         min_size=0,
         max_size=connections,
         connection_class=_PooledConnection,

@@ -50,19 +50,24 @@ ASK_SECONDS = 15.0
 @asynccontextmanager
 async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
     keyring = settings.keyring()
-    broker = Broker(settings.amqp_url.get_secret_value(), process.service)
+    broker = Broker(
+        settings.amqp_url.get_secret_value(), process.service, ca_file=settings.amqp_ca_file
+    )
     caller = Caller(keyring)
     broker.add(caller)
     process.readiness.add("broker", broker.ping)
     database = open_database(
         settings.database_url.get_secret_value(),
         process.service,
+        ca_file=settings.database_ca_file,
         pool_size=settings.database_connections,
     )
     process.readiness.add("database", database.ping)
     async with AsyncExitStack() as opened:
         opened.push_async_callback(database.close)
-        session = await opened.enter_async_context(open_session(settings.provider_connections))
+        session = await opened.enter_async_context(
+            open_session(settings.provider_connections, ca_file=settings.provider_ca_file)
+        )
         clients = {
             name: _client(name, url, token, settings, session)
             for name, url, token in (

@@ -6,11 +6,11 @@ from typing import ClassVar
 
 from pydantic import Field, SecretStr
 
-from libs.runtime.service_settings import MessagingSettings
+from libs.runtime.service_settings import MessagingSettings, ProviderSettings
 from libs.runtime.settings import settings_of
 
 
-class Settings(MessagingSettings):
+class Settings(MessagingSettings, ProviderSettings):
     service: ClassVar[str] = "reconciliation"
     model_config = settings_of("RECONCILIATION")
 

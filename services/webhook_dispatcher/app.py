@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -54,13 +55,18 @@ rather than 115 microseconds of processor time.
 async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
     callback_rules = rules_of(settings)
     keyring = settings.keyring()
-    broker = Broker(settings.amqp_url.get_secret_value(), process.service)
-    process.readiness.add("broker", broker.ping)
-    url = settings.database_url.get_secret_value()
-    engine_database = open_database(url, process.service, pool_size=CONNECTIONS)
-    database = open_database(
-        url, process.service, pool_size=settings.database_connections - CONNECTIONS
+    broker = Broker(
+        settings.amqp_url.get_secret_value(), process.service, ca_file=settings.amqp_ca_file
     )
+    process.readiness.add("broker", broker.ping)
+    connect = partial(
+        open_database,
+        settings.database_url.get_secret_value(),
+        process.service,
+        ca_file=settings.database_ca_file,
+    )
+    engine_database = connect(pool_size=CONNECTIONS)
+    database = connect(pool_size=settings.database_connections - CONNECTIONS)
     process.readiness.add("database", database.ping)
     retention = timedelta(days=settings.retention_days)
     rules = Rules(

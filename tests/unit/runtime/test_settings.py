@@ -77,3 +77,25 @@ def test_the_keys_are_what_was_set() -> None:
     token = Keyring(f"k1:{KEY}").seal("text", "context")
 
     assert Settings.load().keyring().open(token, "context") == "text"
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("BANKSIDE_DATABASE_URL", "postgresql://gateway:canary@localhost/bankside?sslmode=prefer"),
+        ("BANKSIDE_GATEWAY_DATABASE_CA_FILE", "/none.pem"),
+        ("BANKSIDE_AMQP_CA_FILE", "/none.pem"),
+    ],
+)
+def test_what_tls_cannot_use_is_told_before_anything_is_connected_to(
+    name: str, value: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv(name, value)
+
+    with pytest.raises(SystemExit):
+        Settings.load()
+
+    told = capsys.readouterr().err
+    assert len(told.splitlines()) == 1
+    assert name.rpartition("GATEWAY_")[2].removeprefix("BANKSIDE_") in told
+    assert "canary" not in told

@@ -1,0 +1,68 @@
+"""TLS of every connection: version 1.2 or later, and a server's certificate and host name are always verified."""
+
+from __future__ import annotations
+
+import os
+import ssl
+from pathlib import Path
+
+
+class BadCertificates(ValueError):
+    """A file of certificates or of a key cannot be used. The message is half a sentence that begins with its path."""
+
+
+def ca_file_setting(what: str, prefix: str) -> str | None:
+    """The file with the CA of the servers, for commands that do not load the settings of a service.
+
+    Args:
+        what: `AMQP` or `DATABASE`.
+        prefix: of the service's own variables.
+    """
+    own = os.environ.get(f"BANKSIDE_{prefix}_{what}_CA_FILE")
+    return own or os.environ.get(f"BANKSIDE_{what}_CA_FILE") or None
+
+
+def client_context(ca_file: str | None = None) -> ssl.SSLContext:
+    """For connections to servers.
+
+    Args:
+        ca_file: the CAs (PEM) that the servers' certificates must lead to; None: those that the system trusts.
+
+    Raises:
+        BadCertificates: the file cannot be read or has no certificate.
+    """
+    try:
+        context = ssl.create_default_context(cafile=ca_file)
+    except ssl.SSLError:
+        raise BadCertificates(f"{ca_file} has no certificate in PEM") from None
+    except OSError as error:
+        raise BadCertificates(f"{ca_file} cannot be read: {error.strerror}") from None
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    return context
+
+
+def server_context(certificate_file: str, key_file: str) -> ssl.SSLContext:
+    """For a server.
+
+    Args:
+        certificate_file: its certificate, followed by those between it and its CA (PEM).
+        key_file: the certificate's key, without a passphrase (PEM).
+
+    Raises:
+        BadCertificates: a file cannot be read, or the key is not the certificate's.
+    """
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    for path in (certificate_file, key_file):
+        try:
+            Path(path).read_bytes()
+        except OSError as error:
+            raise BadCertificates(f"{path} cannot be read: {error.strerror}") from None
+    try:
+        # Without a password, OpenSSL would ask for one at the terminal.
+        context.load_cert_chain(certificate_file, key_file, password="")
+    except (ssl.SSLError, ValueError):
+        raise BadCertificates(
+            f"{certificate_file} has no certificate that goes with the key in {key_file}, or the key has a passphrase"
+        ) from None
+    return context
