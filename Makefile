@@ -10,7 +10,7 @@ SERVICE ?=
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help up down status logs demo check format test faults bench migrate clean lock environment
+.PHONY: help up down status logs demo check format test faults bench migrate clean lock sbom environment
 
 help: ## Show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -30,13 +30,14 @@ logs: environment ## Follow the logs; of one part with SERVICE=gateway
 demo: environment ## Play a business's story on the running stack
 	@$(RUN) -m libs.demo.story
 
-check: environment ## Lint, format, types, import rules, tables against migrations
+check: environment ## Lint, format, types, import rules, tables against migrations, advisories
 	.venv/bin/ruff check
 	.venv/bin/ruff check --preview --select PLC2701
 	.venv/bin/ruff format --check
 	.venv/bin/mypy
 	.venv/bin/lint-imports
 	.venv/bin/pytest -q tests/schema
+	@$(RUN) -m deploy.local.audit
 
 format: environment ## Put the code into its format
 	.venv/bin/ruff check --fix
@@ -62,6 +63,9 @@ clean: environment ## Stop everything and throw its data away
 
 lock: environment ## Write uv.lock anew after a change of the dependencies
 	.tools/uv/bin/uv lock
+
+sbom: environment ## Write sbom.cdx.json: what the images carry of the lock, as CycloneDX
+	.tools/uv/bin/uv export --quiet --frozen --no-default-groups --format cyclonedx1.5 --output-file sbom.cdx.json
 
 environment:
 	@$(PYTHON) deploy/local/bootstrap.py
