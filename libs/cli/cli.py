@@ -47,6 +47,11 @@ def make_app(arguments: list[str]) -> App:
         help="Provider feeds: where they stand, entries that stop them.",
     )
     app.command(
+        "libs.cli.audit:app",
+        name="audit",
+        help="What was done, by whom: verify that the record is whole, export it.",
+    )
+    app.command(
         "libs.cli.listening:listen",
         name="listen",
         help="Receive the webhooks of the running stack here, verify and show them.",

@@ -14,6 +14,7 @@ from cyclopts import App
 from rich.markup import escape
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from libs.cli.audit import record
 from libs.cli.database import database_variable, with_database
 from libs.cli.decisions import (
     Flag,
@@ -103,6 +104,7 @@ def retry(command_id: UUID, /, *, service: str | None = None, json: Flag = False
         async with database.transaction() as connection:
             if await parking.retry(connection, command_id) is None:
                 return None
+            await record(connection, "commands.retry", command_id=str(command_id))
             return await parking.find(connection, command_id)
 
     command = _still_open(with_database(name, work), command_id)
@@ -162,6 +164,13 @@ def abandon(
                 raise OperatorError(objection)
             await parking.abandon(
                 connection, command, reply=_reply(command), by=operator, because=reason
+            )
+            await record(
+                connection,
+                "commands.abandon",
+                by=operator,
+                command_id=str(command_id),
+                reason=reason,
             )
             return command
 

@@ -10,6 +10,7 @@ import msgspec
 from cyclopts import App
 from rich.markup import escape
 
+from libs.cli.audit import record
 from libs.cli.database import with_database
 from libs.cli.decisions import (
     Flag,
@@ -129,9 +130,19 @@ def skip(
 
     async def work(database: Database) -> bool:
         async with database.transaction() as connection:
-            return await feed_stops.request_skip(
+            requested = await feed_stops.request_skip(
                 connection, name, position, reason=reason, asked_by=asked_by
             )
+            if requested:
+                await record(
+                    connection,
+                    "feeds.skip",
+                    by=asked_by,
+                    feed=name,
+                    position=position,
+                    reason=reason,
+                )
+            return requested
 
     if not with_database(service, work):
         raise OperatorError(

@@ -6,6 +6,7 @@ from typing import Literal
 
 from cyclopts import App
 
+from libs.cli.audit import record
 from libs.cli.database import with_database
 from libs.cli.decisions import Flag, operator_of, reason_of
 from libs.cli.output import console, print_json
@@ -47,8 +48,8 @@ def list_restores(*, json: Flag = False) -> int:
         out.print(f"[bold]{service}[/]: {'went back' if cases else 'nothing is missing'}")
         for case in cases:
             out.print(f"  since {case.first_seen_at:%Y-%m-%d %H:%M:%S}Z")
-            for record in case.missing_records:
-                out.print(f"    {record}", markup=False)
+            for missing in case.missing_records:
+                out.print(f"    {missing}", markup=False)
     return 0
 
 
@@ -62,11 +63,13 @@ def declare(service: Service, /, *, reason: str, by: str | None = None, json: Fl
         by: Who says so; without, the name of the user of this terminal.
         json: Print one JSON document.
     """
-    why = f"{operator_of(by)}: {reason_of(reason)}"
+    operator, given = operator_of(by), reason_of(reason)
+    why = f"{operator}: {given}"
 
     async def work(database: Database) -> None:
         async with database.transaction() as connection:
             await continuity.declare(connection, why)
+            await record(connection, "restores.declare", by=operator, reason=given)
 
     with_database(service, work)
     if json:
@@ -90,7 +93,10 @@ def close(service: Service, /, *, reason: str, by: str | None = None, json: Flag
 
     async def work(database: Database) -> int:
         async with database.transaction() as connection:
-            return await continuity.close(connection, by=operator, reason=found)
+            closed = await continuity.close(connection, by=operator, reason=found)
+            if closed:
+                await record(connection, "restores.close", by=operator, reason=found)
+            return closed
 
     if not with_database(service, work):
         raise OperatorError(f"Nothing is missing from the database of {service}.")

@@ -31,7 +31,8 @@ class Principal(msgspec.Struct, frozen=True):
     Fields that this release does not know are ignored. One that narrows what a message may do must not be: it comes
     with a later version of the envelope (`libs.messaging.envelope`).
 
-    Every query of every service is scoped by `tenant`, and by `customer_id` where it is set.
+    Every query of every service is scoped by `tenant`, and by `customer_id` where it is set. `address` is where the
+    request of a write came from, for the audit alone; services set none for what they start by themselves.
     """
 
     tenant: str
@@ -39,6 +40,7 @@ class Principal(msgspec.Struct, frozen=True):
     family: Family
     subscription_key: str
     customer_id: str | None = None
+    address: str | None = None
 
 
 SERVICE = Principal(tenant="", tenant_name="", family=Family.PARTNER, subscription_key="")

@@ -20,6 +20,7 @@ from libs.contracts.result import Result
 from libs.contracts.sensitive import Sealer
 from libs.handling.acceptance import Acceptance, Ordering
 from libs.handling.answers import CommandAnswers
+from libs.handling.auditing import audit_commands_for_ever
 from libs.handling.driving import Driver, keep_house
 from libs.handling.group_commit import GroupCommit, Write
 from libs.handling.parking import NeedsOperator
@@ -155,6 +156,7 @@ async def run_commands(
         process.background("command-sweeper", driver.sweep()),
         process.background("command-heartbeat", driver.renew_leases()),
         process.background("command-housekeeping", keep_house(database)),
+        process.background("audit", audit_commands_for_ever(database)),
     ):
         yield driver
         await consumer.stop(STOP_SECONDS)

@@ -8,6 +8,7 @@ from datetime import timedelta
 from sqlalchemy import Interval, bindparam, delete, extract, func, not_, or_, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from libs.persistence.tables import audit
 from libs.persistence.tables import inbox as table
 
 RETENTION_HOURS = 24
@@ -19,6 +20,7 @@ _PURGE = delete(table).where(
         .where(
             table.c.finished_at < func.clock_timestamp() - bindparam("age", type_=Interval),
             or_(table.c.forgotten, not_(table.c.keep_for_ever)),
+            select(audit.c.number).where(audit.c.message_id == table.c.message_id).exists(),
         )
         .limit(bindparam("batch"))
         .with_for_update(skip_locked=True)
@@ -55,7 +57,7 @@ class Backlog:
 
 
 async def purge(connection: AsyncConnection) -> int:
-    """Delete up to `PURGE_BATCH` finished commands whose retention is over; how many."""
+    """Delete up to `PURGE_BATCH` commands whose retention is over and which are in the audit; how many."""
     deleted = await connection.execute(
         _PURGE, {"age": timedelta(hours=RETENTION_HOURS), "batch": PURGE_BATCH}
     )

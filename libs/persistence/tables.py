@@ -8,6 +8,7 @@ from sqlalchemy import (
     BigInteger,
     Boolean,
     Column,
+    Date,
     Double,
     Identity,
     Index,
@@ -68,6 +69,7 @@ inbox = Table(
         postgresql_where=text("finished_at IS NULL AND ordering_key IS NOT NULL"),
     ),
     Index("inbox_due", "due_at", postgresql_where=text("finished_at IS NULL")),
+    Index("inbox_finished", "finished_at", postgresql_where=text("finished_at IS NOT NULL")),
     Index(
         "inbox_kept",
         "finished_at",
@@ -166,6 +168,19 @@ database_life = Table(
         "started_at",
         postgresql_where=text("missing_records <> '{}'::text[] AND closed_at IS NULL"),
     ),
+)
+
+audit = Table(
+    "audit",
+    shared,
+    Column("day", Date, primary_key=True),
+    Column("number", BigInteger, primary_key=True, autoincrement=False),
+    Column("entry", Text, nullable=False),
+    Column("previous", BYTEA, nullable=False),
+    Column("hash", BYTEA, nullable=False),
+    Column("message_id", Text, unique=True),
+    Column("finished_at", INSTANT),
+    Index("audit_finished", "finished_at", postgresql_where=text("finished_at IS NOT NULL")),
 )
 
 OUTBOX = (outbox, outbox_unroutable)

@@ -23,6 +23,7 @@ from services.gateway.expiry import measure_for_ever
 from services.gateway.failures import Failures
 from services.gateway.last_use import LastUse
 from services.gateway.nonce_partitions import maintain, maintain_for_ever
+from services.gateway.refusals import Refusals
 from services.gateway.settings import Settings
 
 KEEPALIVE_SECONDS = 75.0
@@ -69,6 +70,7 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
     caller = Caller(keyring)
     broker.add(caller)
     failures = Failures(database, settings.failures_per_minute)
+    refusals = Refusals(database)
     last_use = LastUse(database)
     endpoints = Endpoints(
         settings,
@@ -79,6 +81,7 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
         ),
         Admission(database),
         failures,
+        refusals,
         last_use,
         caller,
         lookup,
@@ -110,6 +113,7 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
                 maintain_for_ever(database, settings.timestamp_window_seconds),
             ),
             process.background("failures", failures.exchange_for_ever()),
+            process.background("refusals", refusals.write_for_ever()),
             process.background("last-use", last_use.write_for_ever()),
             process.background("key-expiry", measure_for_ever(database)),
             process.background("connections", connections.close_slow_ones_for_ever()),
@@ -131,5 +135,6 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
                 server.close()
                 await runner.cleanup()
                 await last_use.write()
+                await refusals.write()
     finally:
         await database.close()

@@ -80,6 +80,13 @@ def read_headers(headers: CIMultiDictProxy[str]) -> tuple[str, str, str, str]:
     return sent[0][0], sent[1][0], sent[2][0], sent[3][0]
 
 
+def claimed_key(headers: CIMultiDictProxy[str]) -> str | None:
+    """The subscription key as sent, if there is one of that form."""
+    name = HEADERS[-1]
+    key = headers.get(name)
+    return key if key is not None and _FORMS[name].fullmatch(key) else None
+
+
 class Authentication:
     """Verifies signatures.
 

@@ -11,6 +11,7 @@ import time
 from collections.abc import Awaitable, Callable
 from uuid import UUID
 
+import msgspec
 import structlog
 from aiohttp import web
 from uuid_utils import uuid7
@@ -30,6 +31,7 @@ from libs.contracts.errors import (
 )
 from libs.contracts.model import Command
 from libs.contracts.operation import Operation
+from libs.contracts.principal import Principal
 from libs.handling.metrics import HANDLED_SECONDS
 from libs.messaging.batching import TooManyWaiting
 from libs.messaging.caller import Caller
@@ -38,12 +40,13 @@ from libs.persistence.availability import is_away
 from libs.persistence.sealing import LookupKey
 from libs.runtime.process import Misconfigured
 from services.gateway.admission import Admission
-from services.gateway.authentication import Authentication
+from services.gateway.authentication import Authentication, claimed_key
 from services.gateway.bodies import Bodies
 from services.gateway.connections import CONNECTION
 from services.gateway.credentials import Credential
 from services.gateway.failures import Failures, counted_as
 from services.gateway.last_use import LastUse
+from services.gateway.refusals import Refusals
 from services.gateway.requests import (
     Network,
     address_of,
@@ -72,6 +75,7 @@ class Endpoints:
         authentication: Authentication,
         admission: Admission,
         failures: Failures,
+        refusals: Refusals,
         last_use: LastUse,
         caller: Caller,
         lookup: LookupKey,
@@ -80,6 +84,7 @@ class Endpoints:
         self._authentication = authentication
         self._admission = admission
         self._failures = failures
+        self._refusals = refusals
         self._last_use = last_use
         self._caller = caller
         self._lookup = lookup
@@ -116,11 +121,10 @@ class Endpoints:
             async with asyncio.timeout(
                 deadline - time.time()
             ):  # then it is 503: nothing was started
-                credential, body = await self._admit(operation, request, rate_headers)
-            self._authorize(operation, credential)
+                principal, body = await self._admit(operation, request, rate_headers)
             check_media_type(operation, request, body)
             response = await self._carry_out(
-                operation, request, request_id, body, credential, deadline
+                operation, request, request_id, body, principal, deadline
             )
         except BanksideError as error:
             error.headers = {**rate_headers, **error.headers}
@@ -142,8 +146,10 @@ class Endpoints:
         operation: Operation,
         request: web.Request,
         rate_headers: dict[str, str],
-    ) -> tuple[Credential, bytes]:
-        """Who signed the request, and its body, which is read only for headers of an active key."""
+    ) -> tuple[Principal, bytes]:
+        """Who signed the request and may do what it asks, and its body, which is read only for headers of an active
+        key.
+        """
         caller_address = address_of(request, self._trusted)
         address = counted_as(caller_address)
         try:
@@ -161,21 +167,22 @@ class Endpoints:
             self._last_use.note(signed.credential.id)
             if (connection := request.get(CONNECTION)) is not None:
                 connection.authenticated()
-        except (Unauthenticated, AddressNotAllowed):
+        except (Unauthenticated, AddressNotAllowed) as error:
+            key = claimed_key(request.headers)
+            self._refusals.note(error, operation.name, caller_address, key)
             self._failures.count(address)
             raise
         rate_headers.update(rate.headers())
-        return signed.credential, body
-
-    @staticmethod
-    def _authorize(operation: Operation, credential: Credential) -> None:
-        if credential.principal.family is not operation.family:
-            raise WrongRouteFamily
-        if operation.scope is not None and operation.scope not in credential.scopes:
-            raise InsufficientScope(
-                f"This operation needs the scope {operation.scope}.",
-                extra={"scope": operation.scope},
-            )
+        principal = signed.credential.principal
+        try:
+            _authorize(operation, signed.credential)
+        except BanksideError as error:
+            key = principal.subscription_key
+            self._refusals.note(error, operation.name, caller_address, key)
+            raise
+        if not operation.is_query:
+            principal = msgspec.structs.replace(principal, address=caller_address)
+        return principal, body
 
     async def _carry_out(
         self,
@@ -183,21 +190,21 @@ class Endpoints:
         request: web.Request,
         request_id: str,
         body: bytes,
-        credential: Credential,
+        principal: Principal,
         deadline: float,
     ) -> web.Response:
         idempotency_key, errors = idempotency_key_of(operation, request)
         command = _bind(operation, request, body, errors)
-        command_id = command_id_of(credential.principal, request, idempotency_key)
+        command_id = command_id_of(principal, request, idempotency_key)
         envelope = self._caller.envelope(
             operation,
-            credential.principal,
+            principal,
             command,
             command_id=str(command_id),
             message_id=str(uuid7()),
             request_id=request_id,
             deadline=deadline,
-            body_hash=self._body_hash(command_id, body) if idempotency_key else None,
+            body_hash=None if operation.is_query else self._body_hash(command_id, body),
         )
         if operation.is_query:
             return self._response(operation, await self._caller.ask(envelope))
@@ -250,6 +257,16 @@ class Endpoints:
         if reply.replayed:
             response.headers["Idempotent-Replayed"] = "true"
         return response
+
+
+def _authorize(operation: Operation, credential: Credential) -> None:
+    if credential.principal.family is not operation.family:
+        raise WrongRouteFamily
+    if operation.scope is not None and operation.scope not in credential.scopes:
+        raise InsufficientScope(
+            f"This operation needs the scope {operation.scope}.",
+            extra={"scope": operation.scope},
+        )
 
 
 def _require_allowed(credential: Credential, address: str) -> None:

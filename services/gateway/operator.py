@@ -13,6 +13,7 @@ from uuid import UUID
 
 from cyclopts import App, Parameter
 
+from libs.cli.audit import record
 from libs.cli.database import with_database
 from libs.cli.output import console, print_json
 from libs.client.credentials import Credentials, check_can_save, save
@@ -108,6 +109,15 @@ def create(
                     expires_at=expires_at,
                 ),
             )
+            await record(
+                connection,
+                "keys.create",
+                subscription_key=subscription_key,
+                tenant=owner,
+                customer_id=str(customer) if customer else None,
+                scopes=" ".join(sorted(scopes)),
+                allowed_networks=" ".join(sorted(networks)),
+            )
         return _made(subscription_key, secret, owner, family.value)
 
     made = with_database(SERVICE, work)
@@ -146,7 +156,10 @@ def revoke(key: str, *, json: Json = False) -> None:
 
     async def work(database: Database) -> bool:
         async with database.transaction() as connection:
-            return await repository.revoke(connection, key)
+            revoked = await repository.revoke(connection, key)
+            if revoked:
+                await record(connection, "keys.revoke", subscription_key=key)
+            return revoked
 
     if not with_database(SERVICE, work):
         raise OperatorError(f"There is no key {key}.")
@@ -187,6 +200,8 @@ def change_scopes(
                 raise OperatorError(f"{key} would be left without a scope: revoke it instead.")
             if changed != scopes:
                 await repository.set_scopes(connection, key, changed)
+                scopes_now = " ".join(sorted(changed))
+                await record(connection, "keys.scopes", subscription_key=key, scopes=scopes_now)
             return changed
 
     scopes = sorted(with_database(SERVICE, work))
@@ -233,6 +248,10 @@ def change_addresses(
             key_limits.require_few(changed)
             if changed != networks:
                 await repository.set_networks(connection, key, changed)
+                networks_now = " ".join(sorted(changed))
+                await record(
+                    connection, "keys.allow", subscription_key=key, allowed_networks=networks_now
+                )
             return changed
 
     networks = sorted(with_database(SERVICE, work))
@@ -267,7 +286,10 @@ def rotate(
     async def work(database: Database) -> tuple[str, str] | None:
         sealed = settings.keyring().seal(secret, secret_context(key))
         async with database.transaction() as connection:
-            return await repository.rotate(connection, key, sealed, overlap_hours)
+            rotated = await repository.rotate(connection, key, sealed, overlap_hours)
+            if rotated is not None:
+                await record(connection, "keys.rotate", subscription_key=key)
+            return rotated
 
     rotated = with_database(SERVICE, work)
     if rotated is None:

@@ -20,6 +20,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import ARRAY, TIMESTAMP, UUID
 
 from libs.persistence.grants import APPEND_ONLY, READ_ONLY
+from libs.persistence.tables import audit as shared_audit
 
 metadata = MetaData()
 
@@ -102,4 +103,6 @@ failures = Table(
     prefixes=["UNLOGGED"],
 )
 
-LIMITED = {nonces: APPEND_ONLY, nonce_bounds: READ_ONLY}
+audit = shared_audit.to_metadata(metadata)
+
+LIMITED = {audit: APPEND_ONLY, nonces: APPEND_ONLY, nonce_bounds: READ_ONLY}

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from sqlalchemy import BigInteger, CheckConstraint, Column, MetaData, Table, Text
 
+from libs.persistence.grants import APPEND_ONLY
 from libs.persistence.tables import FEEDS, OUTBOX, leader_lease
+from libs.persistence.tables import audit as shared_audit
 
 metadata = MetaData()
+
+audit = shared_audit.to_metadata(metadata)
 
 for _table in (*OUTBOX, *FEEDS, leader_lease):
     _table.to_metadata(metadata)
@@ -18,3 +22,5 @@ resource_sequences = Table(
     Column("resource_id", Text, primary_key=True),
     Column("sequence", BigInteger, CheckConstraint("sequence > 0"), nullable=False),
 )
+
+LIMITED = {audit: APPEND_ONLY}

@@ -12,6 +12,7 @@ from cyclopts import App, Parameter
 from rich.markup import escape
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from libs.cli.audit import record
 from libs.cli.database import with_database
 from libs.cli.decisions import Flag, operator_of, reason_of
 from libs.cli.output import age, console, print_json
@@ -135,7 +136,10 @@ def settle(saga_id: UUID, step: str, *, json: Flag = False) -> int:
 
     async def work(database: Database) -> bool:
         async with database.transaction() as connection:
-            return await step_cases.settle(connection, saga_id, step)
+            settled = await step_cases.settle(connection, saga_id, step)
+            if settled:
+                await record(connection, "sagas.settle", saga_id=str(saga_id), step=step)
+            return settled
 
     if not with_database(SERVICE, work):
         raise OperatorError(f"There is no refused compensation {saga_id} {step} to see to.")

@@ -12,6 +12,7 @@ from uuid import UUID
 
 import msgspec
 
+from libs.persistence import audit
 from libs.persistence.engine import Database
 from services.onboarding.repository import open_commands, step_cases
 from services.onboarding.repository.step_cases import Resolution, UnknownStep
@@ -71,6 +72,19 @@ async def resolve_step(
             connection, step, resolution, answer, is_final=not is_open, by=by, reason=reason
         )
         await open_commands.hasten(connection, command_id)
+        await audit.append(
+            connection,
+            [
+                audit.by_operator(
+                    by,
+                    "sagas.resolve",
+                    saga_id=str(saga_id),
+                    step=name,
+                    resolution=resolution,
+                    reason=reason,
+                )
+            ],
+        )
     return Resolved(step, is_open)
 
 

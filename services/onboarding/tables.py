@@ -27,6 +27,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import BYTEA, JSONB
 
+from libs.persistence.grants import APPEND_ONLY
 from libs.persistence.tables import (
     FEEDS,
     INSTANT,
@@ -35,6 +36,7 @@ from libs.persistence.tables import (
     database_life,
     leader_lease,
 )
+from libs.persistence.tables import audit as shared_audit
 from libs.persistence.tables import inbox as shared_inbox
 
 metadata = MetaData()
@@ -42,6 +44,7 @@ metadata = MetaData()
 _NOW = func.clock_timestamp()
 
 inbox = shared_inbox.to_metadata(metadata)
+audit = shared_audit.to_metadata(metadata)
 for _table in (*OUTBOX, *FEEDS, leader_lease, database_life):
     _table.to_metadata(metadata)
 
@@ -185,3 +188,5 @@ saga_origin = Table(
     Column("command_id", UUID_TYPE, primary_key=True),
     Column("message_id", Text, nullable=False),
 )
+
+LIMITED = {audit: APPEND_ONLY}

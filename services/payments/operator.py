@@ -10,6 +10,7 @@ from cyclopts import App, Parameter
 from rich.markup import escape
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from libs.cli.audit import operator_name
 from libs.cli.database import with_database
 from libs.cli.decisions import (
     Flag,
@@ -132,7 +133,7 @@ def resolve(
 
     async def work(database: Database) -> WireRecord:
         state = WireState(decision) if decision else None
-        return await resolve_wire(database, transaction_id, state, reason or "")
+        return await resolve_wire(database, transaction_id, state, reason or "", by=operator_name())
 
     try:
         resolved = with_database(SERVICE, work)

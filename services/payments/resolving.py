@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from uuid import UUID
 
 from libs.contracts.wires import WireState
-from libs.persistence import parking
+from libs.persistence import audit, parking
 from libs.persistence.engine import Database
 from services.payments import states
 from services.payments.models import WireRecord
@@ -18,13 +18,14 @@ class CannotResolve(Exception):
 
 
 async def resolve_wire(
-    database: Database, transaction_id: UUID, decision: WireState | None, reason: str
+    database: Database, transaction_id: UUID, decision: WireState | None, reason: str, *, by: str
 ) -> WireRecord:
     """Record the decision, if any, and have the wire's send driven now. Returns the wire as it then is.
 
     Args:
         decision: submitted or rejected; None has the provider asked again.
         reason: stands in the wire's history beside the decision.
+        by: the operator, for the audit.
 
     Raises:
         CannotResolve: there is no such wire, its outcome is known, or its send is under way.
@@ -45,4 +46,16 @@ async def resolve_wire(
             saved = await wires.save(connection, wire)
             assert saved, "its row is locked"
         await sends.make_due(connection, transaction_id)
+        await audit.append(
+            connection,
+            [
+                audit.by_operator(
+                    by,
+                    "wires.resolve",
+                    transaction_id=str(transaction_id),
+                    decision=decision.value if decision else None,
+                    reason=reason or None,
+                )
+            ],
+        )
     return wire

@@ -31,11 +31,13 @@ from libs.persistence.tables import (
     database_life,
     leader_lease,
 )
+from libs.persistence.tables import audit as shared_audit
 from libs.persistence.tables import inbox as shared_inbox
 
 metadata = MetaData()
 
 inbox = shared_inbox.to_metadata(metadata)
+audit = shared_audit.to_metadata(metadata)
 for _table in (*OUTBOX, *FEEDS, leader_lease, database_life):
     _table.to_metadata(metadata)
 
@@ -94,4 +96,4 @@ contradiction = Table(
     Column("recorded_at", INSTANT, nullable=False, server_default=func.clock_timestamp()),
 )
 
-LIMITED = {wire_history: APPEND_ONLY, contradiction: APPEND_ONLY}
+LIMITED = {audit: APPEND_ONLY, wire_history: APPEND_ONLY, contradiction: APPEND_ONLY}

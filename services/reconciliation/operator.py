@@ -12,6 +12,7 @@ from uuid import UUID
 from cyclopts import App
 from rich.markup import escape
 
+from libs.cli.audit import record
 from libs.cli.database import with_database
 from libs.cli.decisions import Flag, operator_of, reason_of
 from libs.cli.output import age, console, print_json
@@ -57,6 +58,12 @@ def start(
                 await postings.forget(connection)
                 await cursor.forget(connection, deposit_locations.STREAM)
             run_id = await runs.request_run(connection, "operator")
+            await record(
+                connection,
+                "reconcile",
+                run_id=str(run_id),
+                read_postings_again=str(read_postings_again).lower(),
+            )
         run = await _ended(database, run_id, seconds) if wait else await _found(database, run_id)
         async with database.transaction() as connection:
             return run, await differences.oldest(connection, limit=MAX_SHOWN) if wait else []
@@ -146,7 +153,16 @@ def explain(
 
     async def work(database: Database) -> bool:
         async with database.transaction() as connection:
-            return await differences.explain(connection, difference_id, given, operator)
+            explained = await differences.explain(connection, difference_id, given, operator)
+            if explained:
+                await record(
+                    connection,
+                    "differences.explain",
+                    by=operator,
+                    difference_id=str(difference_id),
+                    reason=given,
+                )
+            return explained
 
     if not with_database(SERVICE, work):
         raise OperatorError(f"There is no open difference {difference_id}.")

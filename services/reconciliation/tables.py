@@ -25,7 +25,9 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 
+from libs.persistence.grants import APPEND_ONLY
 from libs.persistence.tables import INSTANT, UUID_TYPE, feed_cursor, leader_lease
+from libs.persistence.tables import audit as shared_audit
 
 metadata = MetaData()
 
@@ -36,6 +38,7 @@ _AMOUNT = Numeric(20, 2)
 _SINGLE_ROW = text("(true)")
 """Indexed with a condition: at most one row fulfils it."""
 
+audit = shared_audit.to_metadata(metadata)
 for _table in (feed_cursor, leader_lease):
     _table.to_metadata(metadata)
 
@@ -155,3 +158,5 @@ feed_watch = Table(
     Column("is_behind", Boolean, nullable=False),
     Column("since", INSTANT, nullable=False, server_default=_NOW),
 )
+
+LIMITED = {audit: APPEND_ONLY}

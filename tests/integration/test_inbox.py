@@ -12,7 +12,8 @@ from sqlalchemy.exc import DBAPIError
 from libs.contracts.onboarding_operations import UPDATE_PERSON
 from libs.contracts.principal import Family, Principal
 from libs.messaging.envelope import encode
-from libs.persistence import forgetting, inbox, inbox_acceptance, inbox_housekeeping, parking
+from libs.persistence import audit, forgetting, inbox, inbox_acceptance, inbox_housekeeping, parking
+from libs.persistence.audit import Entry
 from libs.persistence.availability import is_away
 from libs.persistence.engine import Database
 from libs.persistence.inbox_acceptance import InternalCommand, KnownCommand, NewCommand
@@ -189,6 +190,10 @@ async def test_what_was_finished_is_kept_a_day_unless_for_ever(database: Databas
     )
 
     async with database.transaction() as connection:
+        await audit.append(
+            connection,
+            [Entry(actor="", action="", outcome="ok", message_id=c.message_id) for c in commands],
+        )
         assert await inbox_housekeeping.purge(connection) == 1
         assert await inbox_housekeeping.purge(connection) == 0
 

@@ -34,7 +34,7 @@ from libs.persistence.engine import Database
 from libs.persistence.inbox_acceptance import KnownCommand, NewCommand
 from tests.integration.gateway.desk import calling, carrying_out, until
 from tests.integration.replica import TRACES, by_person
-from tests.integration.tables import define, execute, rows
+from tests.integration.tables import audit_finished, define, execute, rows
 from tests.integration.test_command_driving import envelope_of, processes
 from tests.integration.test_inbox import accepting, claimed, leased
 from tests.support.infrastructure import Environment
@@ -388,6 +388,7 @@ async def test_an_abandoned_command_is_final_for_good_with_who_and_why(
         )
         reply = await caller.command(again(envelope))
 
+    await audit_finished(database)
     await execute(database, "UPDATE inbox SET finished_at = now() - interval '90 days'")
     async with database.transaction() as connection:
         assert await inbox_housekeeping.purge(connection) == 0

@@ -13,6 +13,7 @@ import pytest
 from libs.persistence import inbox_housekeeping
 from libs.persistence.engine import open_database
 from tests.integration.payments.desk import A_FAULT, C_1, C_2, Desk
+from tests.integration.tables import audit_finished
 from tests.support.api import Answer, Api, fetch_interface
 from tests.support.people import new_key
 
@@ -269,10 +270,11 @@ async def test_in_a_year_a_key_is_still_answered_as_it_was(
 
 async def _a_year_later(desk: Desk) -> None:
     """What was done so far was done a year ago, and what is not kept for ever was cleared away."""
-    for moment in ("accepted_at", "finished_at", "due_at"):
-        await desk.database.execute(f"UPDATE inbox SET {moment} = {moment} - interval '1 year'")
     database = open_database(desk.office.environment.database_urls["payments"], "housekeeping")
     try:
+        await audit_finished(database)
+        for moment in ("accepted_at", "finished_at", "due_at"):
+            await desk.database.execute(f"UPDATE inbox SET {moment} = {moment} - interval '1 year'")
         async with database.transaction() as connection:
             assert await inbox_housekeeping.purge(connection) >= 1
     finally:

@@ -18,7 +18,7 @@ async def test_a_wire_is_not_decided_on_while_its_send_is_driven(
     send = await bench.wire(first_sent_seconds_ago=1)
 
     with pytest.raises(CannotResolve, match="right now"):
-        await resolve_wire(bench.database, send.command_id, decision, "By phone.")
+        await resolve_wire(bench.database, send.command_id, decision, "By phone.", by="Ada")
 
     assert (await bench.found(send)).is_unknown
 
@@ -28,7 +28,7 @@ async def test_a_wire_whose_send_rests_is_decided_on(bench: Bench, decision: Wir
     send = await bench.wire(first_sent_seconds_ago=1)
     await bench.let_go(send)
 
-    await resolve_wire(bench.database, send.command_id, decision, "By phone.")
+    await resolve_wire(bench.database, send.command_id, decision, "By phone.", by="Ada")
 
     wire = await bench.found(send)
     assert (wire.state, wire.reason) == (decision, "By phone.")
@@ -39,4 +39,6 @@ async def test_a_wire_of_which_nothing_was_sent_is_not_decided_on(bench: Bench) 
     await bench.let_go(send)
 
     with pytest.raises(CannotResolve, match="outcome is unknown"):
-        await resolve_wire(bench.database, send.command_id, WireState.REJECTED, "By phone.")
+        await resolve_wire(
+            bench.database, send.command_id, WireState.REJECTED, "By phone.", by="Ada"
+        )
