@@ -3,13 +3,18 @@
 The statement is one transaction over all gateway processes' table, so of two equal requests that race on two
 processes exactly one passes, and rates are exact. GCRA with a burst of one minute's amount. A timestamp that has no
 partition of nonces (`nonce_partitions.py`) is refused, since a replay would look like the first request.
+
+The nonce of a request over its rate is recorded, too: what was refused must not be carried out later. A key that goes
+on beyond its rate, by as much as a minute's amount again, is closed for the class until the minute ends: what it signed
+for a time up to `closed_to` never passes and is not recorded, so that it cannot fill the table.
 """
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -25,6 +30,8 @@ from libs.persistence.engine import Database
 from services.gateway.authentication import Signed
 
 ADMITTED_TOGETHER = 128
+FEWEST_BEYOND = 100
+"""A key with a small rate is closed after so many requests beyond it, within a minute and at one process."""
 
 # Rows are written in a fixed order, so that two batches cannot wait for each other.
 _ADMIT = """
@@ -33,13 +40,16 @@ _ADMIT = """
                 AND a.timestamp < (SELECT ceiling FROM nonce_bounds) AS in_bounds,
             c.revoked_at IS NULL AND (c.expires_at IS NULL OR c.expires_at > clock_timestamp()) AS active,
             CASE a.class WHEN 'read' THEN c.reads_per_minute WHEN 'write' THEN c.writes_per_minute
-                ELSE c.wires_per_minute END AS quota
+                ELSE c.wires_per_minute END AS quota,
+            CASE WHEN a.timestamp <= known.closed_to THEN known.closed_to END AS closed_to
         FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::text[])
             WITH ORDINALITY AS a (id, timestamp, nonce, class, n)
         JOIN credentials c ON c.id = a.id
+        LEFT JOIN rates known ON known.credential_id = a.id AND known.class = a.class
     ), recorded AS (
         INSERT INTO nonces (credential_id, timestamp, nonce)
-        SELECT id, timestamp, nonce FROM asked WHERE active AND in_bounds ORDER BY id, timestamp, nonce
+        SELECT id, timestamp, nonce FROM asked
+        WHERE active AND in_bounds AND closed_to IS NULL ORDER BY id, timestamp, nonce
         ON CONFLICT DO NOTHING RETURNING credential_id, timestamp, nonce
     ), fresh AS (
         SELECT asked.*, row_number() OVER (PARTITION BY id, class ORDER BY n) AS place
@@ -59,11 +69,22 @@ _ADMIT = """
             WHERE w.id = r.credential_id AND w.class = r.class)
         RETURNING credential_id, class, due, granted
     )
-    SELECT asked.n, asked.active, asked.in_bounds, asked.quota, f.place, g.granted, g.due - w.at AS ahead
+    SELECT asked.n, asked.active, asked.in_bounds, asked.quota, asked.closed_to, f.place, g.granted,
+        g.due - w.at AS ahead
     FROM asked
     LEFT JOIN fresh f ON f.n = asked.n
     LEFT JOIN granted g ON g.credential_id = asked.id AND g.class = asked.class
     LEFT JOIN wanted w ON w.id = asked.id AND w.class = asked.class
+    """
+
+_CLOSE = """
+    WITH closed AS (
+        SELECT credential_id, class, a.closed_to FROM rates
+        JOIN unnest($1::bigint[], $2::text[], $3::bigint[]) AS a (id, class, closed_to) USING (class)
+        WHERE credential_id = a.id ORDER BY credential_id, class FOR NO KEY UPDATE OF rates
+    )
+    UPDATE rates r SET closed_to = greatest(r.closed_to, c.closed_to)
+    FROM closed c WHERE r.credential_id = c.credential_id AND r.class = c.class
     """
 
 
@@ -109,6 +130,9 @@ class Admission:
         self._database = database
         # One at a time: two would wait for each other at the row of a busy key's rate, and be half as large.
         self._batcher = Batcher(self._admit, name="admission", limit=ADMITTED_TOGETHER)
+        self._minute = 0
+        self._beyond: Counter[tuple[int, RateClass]] = Counter()
+        """Requests of this minute that were over their rate, at this process."""
 
     async def admit(self, signed: Signed, rate_class: RateClass) -> Rate:
         """Record the nonce and count the request.
@@ -146,12 +170,41 @@ class Admission:
                 [ask.nonce for ask in sent],
                 [ask.rate_class.value for ask in sent],
             )
-        answers = {id(sent[row["n"] - 1]): _answer(row) for row in rows}
+            answers = {id(sent[row["n"] - 1]): _answer(row) for row in rows}
+            if closing := self._closing((sent[row["n"] - 1], row) for row in rows):
+                await connection.execute(
+                    _CLOSE,
+                    [credential_id for credential_id, _ in closing],
+                    [rate_class.value for _, rate_class in closing],
+                    list(closing.values()),
+                )
         reused = _Answer(active=True, in_bounds=True, fresh=False, allowed=False, rate=None)
         return [answers.get(id(ask), reused) for ask in asks]
 
+    def _closing(
+        self, answered: Iterable[tuple[Ask, Mapping[str, Any]]]
+    ) -> dict[tuple[int, RateClass], int]:
+        """The keys and classes to close, each up to this time."""
+        now = int(time.time())
+        if now // 60 != self._minute:
+            self._minute = now // 60
+            self._beyond.clear()
+        closing: dict[tuple[int, RateClass], int] = {}
+        for ask, row in answered:
+            if row["place"] is None or row["place"] <= row["granted"]:
+                continue
+            key = (ask.credential_id, ask.rate_class)
+            self._beyond[key] += 1
+            if self._beyond[key] > max(row["quota"], FEWEST_BEYOND):
+                closing[key] = max(closing.get(key, 0), ask.timestamp, (self._minute + 1) * 60)
+        return closing
+
 
 def _answer(row: Mapping[str, Any]) -> _Answer:
+    if row["closed_to"] is not None:
+        left = max(1, row["closed_to"] + 1 - int(time.time()))
+        nothing = Rate(limit=row["quota"], remaining=0, reset_seconds=left)
+        return _Answer(row["active"], row["in_bounds"], True, False, nothing, left)
     if row["place"] is None:
         return _Answer(row["active"], row["in_bounds"], fresh=False, allowed=False, rate=None)
     step = 60.0 / row["quota"]

@@ -15,6 +15,7 @@ from sqlalchemy import (
     Table,
     Text,
     func,
+    text,
     true,
 )
 from sqlalchemy.dialects.postgresql import ARRAY, TIMESTAMP, UUID
@@ -92,6 +93,7 @@ rates = Table(
     Column("class", Text, primary_key=True),
     Column("due", Double, nullable=False),
     Column("granted", BigInteger, nullable=False),
+    Column("closed_to", BigInteger, nullable=False, server_default=text("0")),
 )
 
 failures = Table(

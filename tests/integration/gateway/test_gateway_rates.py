@@ -8,9 +8,11 @@ import math
 import time
 from collections import Counter
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
+from services.gateway.admission import FEWEST_BEYOND
 from tests.integration.gateway.desk import Desk
 from tests.integration.gateway.test_gateway_authentication import TARGET, headers_of
 from tests.support.api import Answer, Api
@@ -109,3 +111,35 @@ async def test_what_is_refused_after_the_rate_tells_the_rate_as_well(desk: Desk)
     refused = await api.get(READ)
 
     assert (refused.status, refused.headers["RateLimit-Remaining"]) == (403, "9")
+
+
+async def test_a_key_that_goes_on_beyond_its_rate_fills_no_table_and_what_it_sent_never_passes(
+    desk: Desk,
+) -> None:
+    key = await desk.key(per_minute=1, writes_per_minute=1_000)
+    api = desk.api(key)
+
+    async def nonces() -> int:
+        return int(await of_key("SELECT count(*) FROM nonces n"))
+
+    async def of_key(query: str) -> Any:
+        joined = " JOIN credentials c ON c.id = credential_id WHERE subscription_key = :key"
+        [row] = await desk.execute(query + joined, key=key.subscription_key)
+        return row[0]
+
+    answers: list[Answer] = []
+    while await nonces() == len(answers):
+        assert len(answers) < 10 * FEWEST_BEYOND, "every request is recorded"
+        answers += (await burst(api, 50))[0]
+    closed_to = await of_key("SELECT closed_to FROM rates r")
+    kept = headers_of(key, timestamp=str(closed_to))
+    recorded = await nonces()
+    refused = await desk.send(kept, TARGET)
+    write = await api.patch("/partner/reseller/customers/person/p1", {"unknown": 1})
+
+    assert {answer.code for answer in answers[1:]} == {"rate_limited"}
+    assert refused.code == "rate_limited"
+    assert await nonces() == recorded + 1  # of the write
+    assert write.status == PASSED, "the other classes go on"
+    await desk.execute("UPDATE rates SET due = 0")
+    assert (await desk.send(kept, TARGET)).code == "rate_limited", "it would be a replay"
