@@ -64,6 +64,17 @@ PROVIDER_APIS = {
     "reconciliation": ("identity", "core", "financial"),
 }
 """The providers that a service calls, with a token of its own for each."""
+STORING = ("gateway", "onboarding", "webhook_dispatcher")
+"""The services with sealed values in their databases."""
+FINDING = ("gateway", "onboarding")
+"""The services that find values again by keyed digests."""
+SHARING = (
+    ("gateway", "onboarding"),
+    ("gateway", "ledger_read"),
+    ("gateway", "webhook_dispatcher"),
+    ("reconciliation", "onboarding"),
+)
+"""The services between which sealed values travel, with a key ring of their own for each two."""
 
 
 @dataclass(frozen=True)
@@ -74,8 +85,10 @@ class Secrets:
     role_passwords: Mapping[str, str] = field(repr=False)
     rabbitmq_password: str = field(repr=False)
     erlang_cookie: str = field(repr=False)
-    sealing_keys: str = field(repr=False)
-    lookup_key: str = field(repr=False)
+    storage_keys: Mapping[str, str] = field(repr=False)
+    lookup_keys: Mapping[str, str] = field(repr=False)
+    shared_keys: Mapping[str, str] = field(repr=False)
+    """By the names of the two services, with a hyphen between them."""
     provider_tokens: Mapping[str, Mapping[str, str]] = field(repr=False)
     """By service, then by API."""
     link_key: str = field(repr=False)
@@ -87,8 +100,9 @@ class Secrets:
             role_passwords={role: secrets.token_hex(16) for role in LOGINS},
             rabbitmq_password=secrets.token_hex(16),
             erlang_cookie=secrets.token_hex(16),
-            sealing_keys=f"k1:{_key()}",
-            lookup_key=_key(),
+            storage_keys={service: _ring() for service in STORING},
+            lookup_keys={service: _key() for service in FINDING},
+            shared_keys={"-".join(pair): _ring() for pair in SHARING},
             provider_tokens={
                 service: {api: secrets.token_hex(24) for api in apis}
                 for service, apis in PROVIDER_APIS.items()
@@ -101,7 +115,10 @@ class Secrets:
         """What `to_json` of this or an earlier release made. What is there stays: the data needs it; what is missing is
         made, and what no release needs any more is dropped.
         """
-        return cls(**_completed(cls.generate().to_json(), stored))
+        fresh = cls.generate().to_json()
+        if "sealing_keys" in stored:
+            _open_with(fresh, stored["sealing_keys"], stored["lookup_key"])
+        return cls(**_completed(fresh, stored))
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -123,6 +140,20 @@ def _completed(fresh: Mapping[str, Any], stored: Mapping[str, Any]) -> dict[str,
     }
 
 
+def _open_with(fresh: Mapping[str, Any], sealing_keys: str, lookup_key: str) -> None:
+    """Let the rings open what the one ring of an earlier release sealed; digests need that release's key itself."""
+    for rings in (fresh["storage_keys"], fresh["shared_keys"]):
+        for name, ring in rings.items():
+            rings[name] = f"{ring},{sealing_keys}"
+    for service in FINDING:
+        fresh["lookup_keys"][service] = lookup_key
+
+
+def _ring() -> str:
+    """Of one key, whose id is not that of any other."""
+    return f"k{secrets.token_hex(4)}:{_key()}"
+
+
 def _key() -> str:
     return base64.b64encode(secrets.token_bytes(32)).decode()
 
@@ -140,8 +171,6 @@ def stack_settings(
     settings = {
         "BANKSIDE_PROFILE": "development",
         "BANKSIDE_AMQP_URL": amqp_url,
-        "BANKSIDE_SEALING_KEYS": secrets.sealing_keys,
-        "BANKSIDE_LOOKUP_KEY": secrets.lookup_key,
         "BANKSIDE_IDENTITY_URL": f"{sandbox}/identity",
         "BANKSIDE_CORE_URL": f"{sandbox}/core",
         "BANKSIDE_FINANCIAL_URL": f"{sandbox}/financial",
@@ -150,6 +179,14 @@ def stack_settings(
         "BANKSIDE_CALLBACK_ALLOW": f"{LOOPBACK}:*,localhost:*",
         "BANKSIDE_ADMIN_HOST": LOOPBACK,
     }
+    for storing, ring in secrets.storage_keys.items():
+        settings[f"BANKSIDE_{ROLES[storing]}_STORAGE_KEYS"] = ring
+    for finding, key in secrets.lookup_keys.items():
+        settings[f"BANKSIDE_{ROLES[finding]}_LOOKUP_KEY"] = key
+    for one, other in SHARING:
+        ring = secrets.shared_keys[f"{one}-{other}"]
+        settings[f"BANKSIDE_{ROLES[one]}_{ROLES[other]}_KEYS"] = ring
+        settings[f"BANKSIDE_{ROLES[other]}_{ROLES[one]}_KEYS"] = ring
     for role, prefix in LOGINS.items():
         settings[f"BANKSIDE_{prefix}_DATABASE_URL"] = database_urls[role]
     for service in SERVICES:

@@ -1,7 +1,8 @@
 """Which fields are never stored, queued or logged in clear, and how a payload is walked to seal them.
 
 A field is sensitive when its type carries the `Sensitive` marker. `SensitiveShape.of(model)` finds them at any
-depth, once per model; `apply` replaces their values in a payload.
+depth, once per model; `apply` replaces their values in a payload. Each is sealed for its place: the row or message, and
+the path of the field, as in `persons/acme/0192…#/tin`.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ class Sensitive:
 
 
 class Sealer(Protocol):
-    """Authenticated encryption of one value. `context` must be the same at both ends, or opening fails."""
+    """Authenticated encryption of one value. `context`, its place, must be the same at both ends, or opening fails."""
 
     def seal(self, plaintext: str, context: str) -> str: ...
 
@@ -47,29 +48,37 @@ class SensitiveShape:
     def of(annotation: Any) -> SensitiveShape:
         return _shape(annotation)
 
-    def apply(self, value: Any, change: Callable[[str], str]) -> Any:
-        """`value` with each sensitive, non-null place changed; the input is left as it is."""
+    def apply(self, value: Any, change: Callable[[str, str], str], place: str) -> Any:
+        """`value` with each sensitive, non-null place changed; the input is left as it is.
+
+        Args:
+            change: takes the text and its place.
+            place: of `value`.
+        """
         if value is None:
             return None
         if self.whole:
-            return change(str(value))
+            return change(str(value), place)
         if self.members and isinstance(value, dict):
             changed = dict(value)
             for name, shape in self.members.items():
                 if name in changed:
-                    changed[name] = shape.apply(changed[name], change)
+                    changed[name] = shape.apply(changed[name], change, f"{place}/{name}")
             return changed
         if self.items is not None and isinstance(value, list | tuple):
-            return [self.items.apply(item, change) for item in value]
+            return [
+                self.items.apply(item, change, f"{place}/{index}")
+                for index, item in enumerate(value)
+            ]
         return value
 
 
 def seal_payload(shape: SensitiveShape, payload: Any, sealer: Sealer, context: str) -> Any:
-    return shape.apply(payload, lambda text: sealer.seal(text, context)) if shape else payload
+    return shape.apply(payload, sealer.seal, f"{context}#") if shape else payload
 
 
 def open_payload(shape: SensitiveShape, payload: Any, sealer: Sealer, context: str) -> Any:
-    return shape.apply(payload, lambda token: sealer.open(token, context)) if shape else payload
+    return shape.apply(payload, sealer.open, f"{context}#") if shape else payload
 
 
 @lru_cache(maxsize=1024)

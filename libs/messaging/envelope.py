@@ -185,3 +185,8 @@ def command_context(operation: Operation, command_id: str) -> str:
 def reply_context(operation: Operation, command_id: str) -> str:
     """What the sealed fields of a reply are bound to."""
     return f"{operation.name}/{command_id}/reply"
+
+
+def operation_of_context(context: str) -> str:
+    """The operation of a command's or a reply's context."""
+    return context.partition("/")[0]

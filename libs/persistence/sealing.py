@@ -1,9 +1,9 @@
 """Sealing of sensitive values (AES-256-GCM, RFC 5116) and finding them again by keyed hash.
 
-A token is `s1.<key id>.<base64url of nonce and ciphertext>`. The context (what the value belongs to) is
-authenticated with it, so a token moved to another row or message does not open. The first key of the ring seals;
-every key of it opens, which is how keys rotate: put the new one in front, keep the old one until nothing sealed
-with it is left.
+A token is `s2.<key id>.<base64url of nonce and ciphertext>`. The context, `<row or message>#<field>`, is authenticated
+with it, so a token moved to another row, message or field does not open. Tokens of earlier releases, `s1`, are bound to
+the row or message alone. The first key of the ring seals; every key of it opens, which is how keys rotate: put the new
+one in front, keep the old one until nothing sealed with it is left.
 
 `cryptography` is loaded when a key ring is first used: it takes 12 MiB, and some services only pass tokens on.
 """
@@ -22,7 +22,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-VERSION = "s1"
+VERSION = "s2"
+EARLIER_VERSION = "s1"
 NONCE_BYTES = 12
 KEY_BYTES = 32
 
@@ -85,13 +86,23 @@ class Keyring:
         version, _, rest = token.partition(".")
         key_id, _, data = rest.partition(".")
         key = self._ring.get(key_id)
-        if version != VERSION or key is None:
+        if version not in (VERSION, EARLIER_VERSION) or key is None:
             raise CannotOpen("not a sealed value of this key ring")
+        if version == EARLIER_VERSION:
+            context = context.rpartition("#")[0]
         try:
             raw = base64.urlsafe_b64decode(data)
             return key.decrypt(raw[:NONCE_BYTES], raw[NONCE_BYTES:], context.encode()).decode()
         except (InvalidTag, binascii.Error, ValueError):
             raise CannotOpen("the sealed value was altered or belongs elsewhere") from None
+
+    def is_current(self, token: str) -> bool:
+        """Whether the token is as this ring would seal it now: by its first key."""
+        return token.startswith(f"{VERSION}.{self._sealing_id}.")
+
+    def reseal(self, token: str, context: str) -> str:
+        """The same value, sealed by the first key. Raises CannotOpen."""
+        return token if self.is_current(token) else self.seal(self.open(token, context), context)
 
 
 class LookupKey:

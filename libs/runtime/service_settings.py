@@ -1,9 +1,10 @@
-"""Settings that several services share: the broker, the keys that seal, and providers."""
+"""Settings that several services share: the broker, the keys that seal what travels, and providers."""
 
 from __future__ import annotations
 
 from pydantic import Field, SecretStr
 
+from libs.messaging.message_sealer import MessageSealer, peers_of
 from libs.persistence.inbox import LEASE_SECONDS
 from libs.persistence.sealing import BadKey, Keyring, LookupKey
 from libs.runtime.process import Misconfigured
@@ -11,27 +12,33 @@ from libs.runtime.settings import CaFile, ServiceSettings
 
 
 class MessagingSettings(ServiceSettings):
-    """A service that takes part in messaging."""
+    """A service that takes part in messaging. For each of its peers (`peers_of`) it has a setting `<peer>_keys`."""
 
     amqp_url: SecretStr
     amqp_ca_file: CaFile = None
     """The CA of the broker's certificate; None: those that the system trusts."""
-    sealing_keys: SecretStr
-    lookup_key: SecretStr
 
-    def keyring(self) -> Keyring:
+    def message_sealer(self) -> MessageSealer:
         """Raises Misconfigured."""
-        try:
-            return Keyring(self.sealing_keys.get_secret_value())
-        except BadKey as error:
-            raise Misconfigured(f"set BANKSIDE_SEALING_KEYS: {error}.") from None
+        rings = {peer: self.ring(f"{peer}_keys") for peer in peers_of(self.service)}
+        return MessageSealer(self.service, rings)
 
-    def lookup(self) -> LookupKey:
-        """Raises Misconfigured."""
+    def ring(self, field: str) -> Keyring:
+        """The key ring of this setting. Raises Misconfigured."""
         try:
-            return LookupKey(self.lookup_key.get_secret_value())
+            return Keyring(getattr(self, field).get_secret_value())
         except BadKey as error:
-            raise Misconfigured(f"set BANKSIDE_LOOKUP_KEY: {error}.") from None
+            raise Misconfigured(f"set {self._variable(field)}: {error}.") from None
+
+    def lookup(self, field: str) -> LookupKey:
+        """The lookup key of this setting. Raises Misconfigured."""
+        try:
+            return LookupKey(getattr(self, field).get_secret_value())
+        except BadKey as error:
+            raise Misconfigured(f"set {self._variable(field)}: {error}.") from None
+
+    def _variable(self, field: str) -> str:
+        return f"BANKSIDE_{self.service.upper()}_{field.upper()}"
 
 
 class CommandSettings(MessagingSettings):

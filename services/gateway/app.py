@@ -58,7 +58,7 @@ def possible_connections(wanted: int) -> int:
 @asynccontextmanager
 async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
     """Listen and answer until left; then let requests under way finish."""
-    keyring, lookup = settings.keyring(), settings.lookup()
+    keyring, lookup = settings.ring("storage_keys"), settings.lookup("lookup_key")
     database = open_database(
         settings.database_url.get_secret_value(),
         settings.service,
@@ -67,7 +67,7 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
     broker = Broker(
         settings.amqp_url.get_secret_value(), settings.service, ca_file=settings.amqp_ca_file
     )
-    caller = Caller(keyring)
+    caller = Caller(settings.message_sealer())
     broker.add(caller)
     failures = Failures(database, settings.failures_per_minute)
     refusals = Refusals(database)

@@ -34,8 +34,8 @@ _BY_KEY = (
 
 
 def secret_context(subscription_key: str) -> str:
-    """What a sealed secret is bound to."""
-    return f"credential/{subscription_key}"
+    """What a sealed secret is bound to; one that is rotated out is moved, and stays bound to it."""
+    return f"credential/{subscription_key}#secret"
 
 
 @dataclass(frozen=True, slots=True)

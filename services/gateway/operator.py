@@ -102,7 +102,9 @@ def create(
                     customer_id=customer,
                     scopes=scopes,
                     allowed_networks=sorted(networks),
-                    secret=settings.keyring().seal(secret, secret_context(subscription_key)),
+                    secret=settings.ring("storage_keys").seal(
+                        secret, secret_context(subscription_key)
+                    ),
                     reads_per_minute=reads_per_minute,
                     writes_per_minute=writes_per_minute,
                     wires_per_minute=wires_per_minute,
@@ -284,7 +286,7 @@ def rotate(
     secret = secrets.token_urlsafe(32)
 
     async def work(database: Database) -> tuple[str, str] | None:
-        sealed = settings.keyring().seal(secret, secret_context(key))
+        sealed = settings.ring("storage_keys").seal(secret, secret_context(key))
         async with database.transaction() as connection:
             rotated = await repository.rotate(connection, key, sealed, overlap_hours)
             if rotated is not None:
@@ -373,7 +375,7 @@ async def _owner(
 async def _find_customer(settings: Settings, customer: UUID) -> CustomerOwner:
     """Ask onboarding, which owns customers."""
     broker = Broker(settings.amqp_url.get_secret_value(), "operator", ca_file=settings.amqp_ca_file)
-    caller = Caller(settings.keyring())
+    caller = Caller(settings.message_sealer())
     broker.add(caller)
     operator = Principal(
         tenant="", tenant_name="", family=Family.PARTNER, subscription_key="operator"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pydantic import Field
+from pydantic import Field, SecretStr
 
 from libs.messaging.topology import QUERY_TTL_SECONDS
 from libs.runtime.service_settings import MessagingSettings
@@ -12,6 +12,14 @@ from libs.runtime.settings import settings_of
 class Settings(MessagingSettings):
     service = "gateway"
     model_config = settings_of("GATEWAY")
+
+    storage_keys: SecretStr
+    """Seal the secrets of keys in the database."""
+    lookup_key: SecretStr
+    """Of the digests by which a repeated request is recognised."""
+    onboarding_keys: SecretStr
+    ledger_read_keys: SecretStr
+    webhook_dispatcher_keys: SecretStr
 
     host: str = "127.0.0.1"
     port: int = Field(default=8080, ge=1, le=65535)

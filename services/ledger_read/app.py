@@ -30,11 +30,11 @@ BROKER_WAIT_SECONDS = 5.0
 
 @asynccontextmanager
 async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
-    keyring = settings.keyring()
+    sealer = settings.message_sealer()
     broker = Broker(
         settings.amqp_url.get_secret_value(), process.service, ca_file=settings.amqp_ca_file
     )
-    caller = Caller(keyring)
+    caller = Caller(sealer)
     broker.add(caller)
     process.readiness.add("broker", broker.ping)
     ownership = OnboardingOwnership(
@@ -67,7 +67,7 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
         }
         await opened.enter_async_context(broker.open())
         await opened.enter_async_context(run_relay(process, broker, database))
-        await opened.enter_async_context(run_queries(process, keyring, broker, queries))
+        await opened.enter_async_context(run_queries(process, sealer, broker, queries))
         await broker.start(wait_seconds=BROKER_WAIT_SECONDS)
         async with run_feed(
             process,

@@ -14,6 +14,8 @@ class Settings(MessagingSettings, ProviderSettings):
     service: ClassVar[str] = "ledger_read"
     model_config = settings_of("LEDGER_READ")
 
+    gateway_keys: SecretStr
+
     financial_url: str
     financial_token: SecretStr
     provider_timeout_seconds: float = Field(default=5.0, gt=0, le=60)

@@ -55,12 +55,12 @@ BROKER_WAIT_SECONDS = 5.0
 
 @asynccontextmanager
 async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
-    keyring = settings.keyring()
-    store = Store(Vault(keyring, settings.lookup()))
+    sealer = settings.message_sealer()
+    store = Store(Vault(settings.ring("storage_keys"), settings.lookup("lookup_key")))
     broker = Broker(
         settings.amqp_url.get_secret_value(), process.service, ca_file=settings.amqp_ca_file
     )
-    caller = Caller(keyring)
+    caller = Caller(sealer)
     broker.add(caller)
     process.readiness.add("broker", broker.ping)
     database = open_database(
@@ -91,12 +91,12 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
         await opened.enter_async_context(broker.open())
         await opened.enter_async_context(run_relay(process, broker, database))
         await opened.enter_async_context(
-            run_queries(process, keyring, broker, query_handlers(database, store))
+            run_queries(process, sealer, broker, query_handlers(database, store))
         )
         await opened.enter_async_context(
             run_commands(
                 process,
-                keyring,
+                sealer,
                 broker,
                 database,
                 command_handlers(parts),

@@ -17,6 +17,13 @@ class Settings(CommandSettings, ProviderSettings):
     service: ClassVar[str] = "onboarding"
     model_config = settings_of("ONBOARDING")
 
+    storage_keys: SecretStr
+    """Seal personal data in the database."""
+    lookup_key: SecretStr
+    """Of the digests by which tax and account numbers are found."""
+    gateway_keys: SecretStr
+    reconciliation_keys: SecretStr
+
     identity_url: str
     core_url: str
     financial_url: str

@@ -39,11 +39,11 @@ KEPT_FOR_EVER = frozenset({table.SEND_WIRE.name})
 
 @asynccontextmanager
 async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
-    keyring = settings.keyring()
+    sealer = settings.message_sealer()
     broker = Broker(
         settings.amqp_url.get_secret_value(), process.service, ca_file=settings.amqp_ca_file
     )
-    caller = Caller(keyring)
+    caller = Caller(sealer)
     broker.add(caller)
     process.readiness.add("broker", broker.ping)
     ownership = OnboardingOwnership(
@@ -96,12 +96,12 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
         await opened.enter_async_context(broker.open())
         await opened.enter_async_context(run_relay(process, broker, database))
         await opened.enter_async_context(
-            run_queries(process, keyring, broker, query_handlers(database))
+            run_queries(process, sealer, broker, query_handlers(database))
         )
         await opened.enter_async_context(
             run_commands(
                 process,
-                keyring,
+                sealer,
                 broker,
                 database,
                 commands,

@@ -49,11 +49,11 @@ ASK_SECONDS = 15.0
 
 @asynccontextmanager
 async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
-    keyring = settings.keyring()
+    sealer = settings.message_sealer()
     broker = Broker(
         settings.amqp_url.get_secret_value(), process.service, ca_file=settings.amqp_ca_file
     )
-    caller = Caller(keyring)
+    caller = Caller(sealer)
     broker.add(caller)
     process.readiness.add("broker", broker.ping)
     database = open_database(
@@ -87,7 +87,7 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
         )
         await opened.enter_async_context(broker.open())
         queries = {table.START_RUN.name: Queries(database).start_run}
-        await opened.enter_async_context(run_queries(process, keyring, broker, queries))
+        await opened.enter_async_context(run_queries(process, sealer, broker, queries))
         await broker.start(wait_seconds=BROKER_WAIT_SECONDS)
         async with (
             process.background("metrics", measure_for_ever(database)),

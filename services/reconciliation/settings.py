@@ -14,6 +14,8 @@ class Settings(MessagingSettings, ProviderSettings):
     service: ClassVar[str] = "reconciliation"
     model_config = settings_of("RECONCILIATION")
 
+    onboarding_keys: SecretStr
+
     identity_url: str
     core_url: str
     financial_url: str

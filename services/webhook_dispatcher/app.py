@@ -54,7 +54,7 @@ rather than 115 microseconds of processor time.
 @asynccontextmanager
 async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
     callback_rules = rules_of(settings)
-    keyring = settings.keyring()
+    keyring, sealer = settings.ring("storage_keys"), settings.message_sealer()
     broker = Broker(
         settings.amqp_url.get_secret_value(), process.service, ca_file=settings.amqp_ca_file
     )
@@ -96,11 +96,11 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
             overlap=timedelta(hours=settings.secret_overlap_hours),
             retention=retention,
         )
-        await opened.enter_async_context(run_queries(process, keyring, broker, handlers.queries))
+        await opened.enter_async_context(run_queries(process, sealer, broker, handlers.queries))
         await opened.enter_async_context(
             run_commands(
                 process,
-                keyring,
+                sealer,
                 broker,
                 database,
                 handlers.commands,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Annotated, Any, ClassVar
 
-from pydantic import BeforeValidator, Field, ValidationInfo, field_validator
+from pydantic import BeforeValidator, Field, SecretStr, ValidationInfo, field_validator
 from pydantic_settings import NoDecode
 
 from libs.runtime.service_settings import CommandSettings
@@ -24,6 +24,10 @@ def _parts(value: Any) -> Any:
 class Settings(CommandSettings):
     service: ClassVar[str] = "webhook_dispatcher"
     model_config = settings_of("WEBHOOK_DISPATCHER")
+
+    storage_keys: SecretStr
+    """Seal the secrets of subscriptions in the database."""
+    gateway_keys: SecretStr
 
     database_connections: int = Field(default=20, ge=CONNECTIONS + 5, le=200)
     """At most, of each of two pools (`libs.persistence.engine`). The engine has its own among them, the others are for

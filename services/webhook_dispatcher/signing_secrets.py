@@ -26,4 +26,4 @@ def open_secret(sealer: Sealer, subscription_id: UUID, sealed: bytes) -> str:
 
 
 def _context(subscription_id: UUID) -> str:
-    return f"webhook_dispatcher.subscription/{subscription_id}/secret"
+    return f"webhook_dispatcher.subscription/{subscription_id}/secret#secret"

@@ -12,12 +12,12 @@ from sqlalchemy import text
 from deploy.local.services import SERVICES
 from libs.contracts.events import Event
 from libs.persistence.engine import Database, open_database
-from libs.persistence.sealing import Keyring
 from services.webhook_dispatcher.repository import recording, subscriptions
 from services.webhook_dispatcher.signing_secrets import new_secret
 from tests.benchmarks.bench import Bench
 from tests.benchmarks.receiver import HUNG, Receiver, running_receiver
 from tests.benchmarks.subscribers import Subscriber, subscribe
+from tests.support.keys import storage_of
 from tests.support.stack import Stack
 from tests.support.waiting import eventually
 
@@ -81,7 +81,7 @@ async def dispatching(bench: Bench) -> AsyncIterator[Dispatching]:
         database = open_database(environment.database_urls[DISPATCHER], "bench")
         try:
             endpoints = [(receiver.base_url + target, secret) for target, secret in secrets.items()]
-            keyring = Keyring(environment.secrets.sealing_keys)
+            keyring = storage_of(environment.secrets, DISPATCHER)
             *answering, hung = await subscribe(database, keyring, endpoints)
             yield Dispatching(bench, stack, database, receiver, answering, hung)
         finally:

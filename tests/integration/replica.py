@@ -11,6 +11,7 @@ import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from pydantic import SecretStr
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -48,6 +49,9 @@ LEASE_SECONDS = 3.0
 class Settings(MessagingSettings):
     service = "onboarding"
     model_config = settings_of("ONBOARDING")
+
+    gateway_keys: SecretStr
+    reconciliation_keys: SecretStr
 
 
 async def by_person(_connection: AsyncConnection, arriving: Arriving) -> str:
@@ -97,7 +101,7 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
             broker.open(),
             run_commands(
                 process,
-                settings.keyring(),
+                settings.message_sealer(),
                 broker,
                 database,
                 {**handlers, UPDATE_PERSON.name: update_person},

@@ -275,8 +275,12 @@ async def processes(
             {
                 "BANKSIDE_AMQP_URL": environment.amqp_url,
                 "BANKSIDE_ONBOARDING_DATABASE_URL": environment.database_urls["onboarding"],
-                "BANKSIDE_SEALING_KEYS": environment.secrets.sealing_keys,
-                "BANKSIDE_LOOKUP_KEY": environment.secrets.lookup_key,
+                "BANKSIDE_ONBOARDING_GATEWAY_KEYS": environment.secrets.shared_keys[
+                    "gateway-onboarding"
+                ],
+                "BANKSIDE_ONBOARDING_RECONCILIATION_KEYS": environment.secrets.shared_keys[
+                    "reconciliation-onboarding"
+                ],
                 "BANKSIDE_ADMIN_HOST": LOOPBACK,
                 "BANKSIDE_ONBOARDING_ADMIN_PORT": str(port),
             },

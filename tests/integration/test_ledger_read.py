@@ -25,8 +25,8 @@ from libs.contracts.principal import Family, Principal
 from libs.messaging.broker import Broker
 from libs.messaging.caller import Caller
 from libs.messaging.topology import EVENTS
-from libs.persistence.sealing import Keyring
 from tests.support.infrastructure import Infrastructure
+from tests.support.keys import sealer_of
 from tests.support.pace import pace
 from tests.support.stack import Stack, running_stack
 from tests.support.waiting import eventually
@@ -179,7 +179,7 @@ async def stack(
 async def world(stack: Stack) -> AsyncIterator[World]:
     environment = stack.environment
     broker = Broker(environment.amqp_url, "test")
-    caller = Caller(Keyring(environment.secrets.sealing_keys))
+    caller = Caller(sealer_of(environment.secrets, "gateway"))
     broker.add(caller)
     async with (
         await aio_pika.connect(environment.amqp_url) as connection,

@@ -19,7 +19,6 @@ from uuid import UUID, uuid4
 import asyncpg
 
 from libs.persistence.engine import Database, open_database
-from libs.persistence.sealing import Keyring
 from services.webhook_dispatcher.engine.allocation import allocate, in_turn, most_due
 from services.webhook_dispatcher.engine.due_subscriptions import POLL_SECONDS
 from services.webhook_dispatcher.engine.rules import Rules
@@ -34,6 +33,7 @@ from tests.benchmarks.processor_time import ProcessorTime
 from tests.benchmarks.rounds import alternate
 from tests.benchmarks.stored_rows import fill_deliveries, fill_events
 from tests.benchmarks.subscribers import subscribe
+from tests.support.keys import storage_of
 
 GOAL, FLOOR = 0.8, 0.65
 MANY = 1_000_000
@@ -132,7 +132,7 @@ class _Backlog:
 async def _backlog(bench: Bench, count: int) -> AsyncIterator[_Backlog]:
     environment = await bench.servers.environment()
     owner = environment.database_urls[f"{DISPATCHER}_owner"]
-    keyring = Keyring(environment.secrets.sealing_keys)
+    keyring = storage_of(environment.secrets, DISPATCHER)
     database = open_database(environment.database_urls[DISPATCHER], "bench")
     try:
         today = datetime.now(UTC).date()

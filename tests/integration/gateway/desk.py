@@ -34,6 +34,7 @@ from services.gateway import repository
 from services.gateway.credentials import secret_context
 from tests.support.api import Answer, Api, Interface, Key, fetch_interface, signed_headers
 from tests.support.infrastructure import Environment
+from tests.support.keys import sealer_of, storage_of
 from tests.support.pace import pace
 from tests.support.stack import Stack
 
@@ -210,7 +211,7 @@ async def desk_at(stack: Stack) -> AsyncIterator[Desk]:
             yield Desk(
                 stack,
                 database,
-                Keyring(environment.secrets.sealing_keys),
+                storage_of(environment.secrets, "gateway"),
                 session,
                 await fetch_interface(session, stack.base_url),
                 stack.base_url,
@@ -242,10 +243,10 @@ async def answering(
     environment: Environment, service: str, handlers: Mapping[str, QueryHandler]
 ) -> AsyncIterator[Broker]:
     """Be the service for its queries: with these handlers by operation name."""
-    keyring = Keyring(environment.secrets.sealing_keys)
+    sealer = sealer_of(environment.secrets, service)
     rows = {row.name: never_called for row in operations_of(service) if row.is_query}
     broker = Broker(environment.amqp_url, service)
-    async with broker.open(), run_queries(Process(service), keyring, broker, {**rows, **handlers}):
+    async with broker.open(), run_queries(Process(service), sealer, broker, {**rows, **handlers}):
         await broker.start(wait_seconds=WAIT_SECONDS)
         yield broker
 
@@ -272,7 +273,7 @@ async def carrying_out(
         driver = await opened.enter_async_context(
             run_commands(
                 process,
-                Keyring(environment.secrets.sealing_keys),
+                sealer_of(environment.secrets, service),
                 broker,
                 database,
                 {**rows, **handlers},
@@ -286,7 +287,7 @@ async def carrying_out(
 @asynccontextmanager
 async def calling(environment: Environment, amqp_url: str | None = None) -> AsyncIterator[Caller]:
     """Ask services as the gateway does."""
-    caller = Caller(Keyring(environment.secrets.sealing_keys))
+    caller = Caller(sealer_of(environment.secrets, "gateway"))
     broker = Broker(amqp_url or environment.amqp_url, "tests")
     broker.add(caller)
     async with broker.open():

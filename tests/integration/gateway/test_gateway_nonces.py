@@ -32,6 +32,7 @@ from tests.integration.gateway.test_gateway_authentication import PASSED, TARGET
 from tests.integration.tables import rows
 from tests.support.api import Answer, Key
 from tests.support.infrastructure import Environment
+from tests.support.keys import storage_of
 from tests.support.own_servers import OwnPostgres, own_postgres
 from tests.support.pace import pace
 
@@ -153,7 +154,7 @@ class Nonces:
 async def nonces(fresh_environment: Environment) -> AsyncIterator[Nonces]:
     database = open_database(fresh_environment.database_urls["gateway"], "tests")
     await maintain(database, WINDOW_SECONDS)
-    yield Nonces(database, Keyring(fresh_environment.secrets.sealing_keys))
+    yield Nonces(database, storage_of(fresh_environment.secrets, "gateway"))
     await database.close()
 
 

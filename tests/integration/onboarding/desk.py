@@ -25,7 +25,7 @@ from libs.contracts.operation import Operation
 from libs.contracts.principal import Family, Principal
 from libs.messaging.broker import Broker
 from libs.messaging.caller import Caller
-from libs.persistence.sealing import Keyring
+from tests.support.keys import sealer_of
 from tests.support.stack import Stack
 
 ONBOARDING_AND_BANK = tuple(s for s in SERVICES if s.name in ("provider_sandbox", "onboarding"))
@@ -235,7 +235,7 @@ async def open_desk(stack: Stack) -> AsyncIterator[Desk]:
     async with AsyncExitStack() as opened:
         amqp_url = stack.environment.amqp_url
         broker = Broker(amqp_url, "desk")
-        caller = Caller(Keyring(stack.environment.secrets.sealing_keys))
+        caller = Caller(sealer_of(stack.environment.secrets, "gateway"))
         broker.add(caller)
         await opened.enter_async_context(broker.open())
         await broker.start(wait_seconds=10)

@@ -32,7 +32,7 @@ from libs.contracts.result import Result
 from libs.handling.commands import CommandHandler
 from libs.persistence import inbox
 from libs.persistence.engine import Database, open_database
-from libs.persistence.sealing import Keyring, LookupKey
+from libs.persistence.sealing import LookupKey
 from libs.providers.http import ProviderClient
 from libs.runtime import crash
 from services.onboarding.adapters.core import HttpCoreBanking
@@ -56,6 +56,7 @@ from tests.integration.onboarding.desk import (
 )
 from tests.support.capabilities import FOR_EVER
 from tests.support.infrastructure import Infrastructure
+from tests.support.keys import storage_of
 from tests.support.stack import Stack, running_stack
 
 BANK = tuple(service for service in ONBOARDING_AND_BANK if service.name == "provider_sandbox")
@@ -169,7 +170,9 @@ async def bench(bank: Stack, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[B
     monkeypatch.setattr(crash, "os", SimpleNamespace(kill=stop, getpid=os.getpid))
     secrets = bank.environment.secrets
     tokens = secrets.provider_tokens["onboarding"]
-    store = Store(Vault(Keyring(secrets.sealing_keys), LookupKey(secrets.lookup_key)))
+    store = Store(
+        Vault(storage_of(secrets, "onboarding"), LookupKey(secrets.lookup_keys["onboarding"]))
+    )
     database = open_database(bank.environment.database_urls["onboarding"], "bench", pool_size=3)
     async with aiohttp.ClientSession() as http:
         identity, core = (

@@ -44,10 +44,10 @@ from libs.contracts.table import operations_of
 from libs.handling.queries import QueryHandler, run_queries
 from libs.messaging.broker import Broker
 from libs.messaging.caller import Caller
-from libs.persistence.sealing import Keyring
 from libs.runtime.process import Process
 from tests.integration.payments.office import Office
 from tests.support.fake_core import Account, FakeCore, serving
+from tests.support.keys import sealer_of
 from tests.support.pace import pace
 from tests.support.waiting import eventually
 
@@ -291,11 +291,11 @@ def _onboarding(owned: dict[str, str]) -> dict[str, QueryHandler]:
 
 @asynccontextmanager
 async def answering_for_onboarding(office: Office, owned: dict[str, str]) -> AsyncIterator[None]:
-    keyring = Keyring(office.environment.secrets.sealing_keys)
+    sealer = sealer_of(office.environment.secrets, "onboarding")
     broker = Broker(office.environment.amqp_url, "onboarding")
     async with (
         broker.open(),
-        run_queries(Process("onboarding"), keyring, broker, _onboarding(owned)),
+        run_queries(Process("onboarding"), sealer, broker, _onboarding(owned)),
     ):
         await broker.start(wait_seconds=10)
         yield
@@ -307,7 +307,7 @@ async def open_desk(office: Office) -> AsyncIterator[Desk]:
         environment = office.environment
         owned: dict[str, str] = {"ext_1": C_1}
         broker = Broker(environment.amqp_url, "desk")
-        caller = Caller(Keyring(environment.secrets.sealing_keys))
+        caller = Caller(sealer_of(environment.secrets, "gateway"))
         broker.add(caller)
         await opened.enter_async_context(broker.open())
         await broker.start(wait_seconds=10)

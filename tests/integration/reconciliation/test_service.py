@@ -15,11 +15,11 @@ from libs.contracts.principal import SERVICE
 from libs.handling.query_client import QueryClient
 from libs.messaging.broker import Broker
 from libs.messaging.caller import Caller
-from libs.persistence.sealing import Keyring
 from services.reconciliation.repository import runs
 from services.reconciliation.repository.runs import Run
 from tests.e2e.wires.hands import Sender
 from tests.integration.reconciliation.books import Books
+from tests.support.keys import sealer_of
 from tests.support.reconciling import assert_reconciled, reconciliation_database
 from tests.support.waiting import eventually
 
@@ -121,7 +121,7 @@ async def test_a_contradiction_is_a_difference_until_both_sides_of_the_wire_agre
 async def test_a_service_has_everything_compared_again(books: Books) -> None:
     env = books.live.stack.env
     broker = Broker(env["BANKSIDE_AMQP_URL"], "tests")
-    caller = Caller(Keyring(env["BANKSIDE_SEALING_KEYS"]))
+    caller = Caller(sealer_of(books.live.stack.environment.secrets, "gateway"))
     broker.add(caller)
     async with broker.open():
         await broker.start(wait_seconds=10)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 import shutil
@@ -12,8 +13,17 @@ from typing import Any
 
 import pytest
 
-from deploy.local.services import LOGINS, SERVICES, migration_settings, settings_of, stack_settings
+from deploy.local.services import (
+    LOGINS,
+    SERVICES,
+    SHARING,
+    STORING,
+    migration_settings,
+    settings_of,
+    stack_settings,
+)
 from deploy.local.state import LocalState, Remembered
+from libs.persistence.sealing import Keyring
 
 ROOT = Path(__file__).resolve().parents[3]
 NEW = "reconciliation"
@@ -74,6 +84,27 @@ def test_secrets_that_are_new_are_made_and_the_others_stay(
     assert NEW_PASSWORD in upgraded.secrets.schema_passwords()
 
 
+def test_rings_of_its_own_open_what_the_one_ring_of_an_earlier_release_sealed(
+    tmp_path: Path,
+) -> None:
+    key = base64.b64encode(bytes(32)).decode()
+    stored = json.loads(json.dumps(asdict(Remembered.new())))
+    for name in ("storage_keys", "shared_keys", "lookup_keys"):
+        del stored["secrets"][name]
+    stored["secrets"] |= {"sealing_keys": f"k1:{key}", "lookup_key": key}
+    (tmp_path / "stack.json").write_text(json.dumps(stored))
+    sealed = Keyring(f"k1:{key}").seal("text", "row#field")
+
+    upgraded = LocalState(tmp_path).remembered()
+
+    assert upgraded is not None
+    rings = [*upgraded.secrets.storage_keys.values(), *upgraded.secrets.shared_keys.values()]
+    assert {Keyring(ring).open(sealed, "row#field") for ring in rings} == {"text"}
+    assert not any(Keyring(ring).is_current(sealed) for ring in rings)
+    assert len(set(rings)) == len(STORING) + len(SHARING)
+    assert set(upgraded.secrets.lookup_keys.values()) == {key}
+
+
 def test_every_service_of_an_upgraded_stack_has_its_settings(upgraded: Remembered) -> None:
     settings = stack_settings(
         secrets=upgraded.secrets,
@@ -124,6 +155,23 @@ def test_make_env_appends_the_names_that_an_existing_file_lacks(checkout: Path) 
     assert NEW_PASSWORD in said
     assert kept == earlier
     assert re.fullmatch(rf"{NEW_PASSWORD}=[0-9a-f]{{32}}", appended)
+
+
+def test_make_env_puts_the_one_ring_of_an_earlier_release_behind_the_new_keys(
+    checkout: Path,
+) -> None:
+    key = base64.b64encode(bytes(32)).decode()
+    file = checkout / ".env"
+    file.write_text(f"BANKSIDE_SEALING_KEYS=k1:{key}\nBANKSIDE_LOOKUP_KEY={key}\n")
+
+    make_env(checkout)
+
+    written = dict(line.split("=", 1) for line in file.read_text().splitlines())
+    rings = [ring for name, ring in written.items() if name.endswith("_KEYS")]
+    sealed = Keyring(f"k1:{key}").seal("text", "row#field")
+    assert {Keyring(ring).open(sealed, "row#field") for ring in rings} == {"text"}
+    assert len(set(rings)) == 1 + len(STORING) + len(SHARING)
+    assert {key} == {text for name, text in written.items() if name.endswith("_LOOKUP_KEY")}
 
 
 def test_make_env_leaves_a_complete_file_as_it_is(checkout: Path) -> None:

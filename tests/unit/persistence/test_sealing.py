@@ -5,13 +5,14 @@ from __future__ import annotations
 import base64
 
 import pytest
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from hypothesis import given
 from hypothesis import strategies as st
 
 from libs.persistence.sealing import BadKey, CannotOpen, Keyring, LookupKey
 from tests.unit.persistence.keys import a_key, a_keyring
 
-PLAINTEXT, CONTEXT = "123-45-6789", "person/1/tin"
+PLAINTEXT, CONTEXT = "123-45-6789", "person/1#/tin"
 RING = a_keyring()
 KEY = "A" * 43 + "="
 
@@ -27,8 +28,27 @@ def test_what_was_sealed_opens_in_its_context(plaintext: str, context: str) -> N
 def test_a_token_opens_in_no_other_context() -> None:
     token = RING.seal(PLAINTEXT, CONTEXT)
 
+    for other in ("person/2#/tin", "person/1#/ein"):
+        with pytest.raises(CannotOpen):
+            RING.open(token, other)
     with pytest.raises(CannotOpen):
-        RING.open(token, "person/2/tin")
+        RING.open(f"s1{token.removeprefix('s2')}", CONTEXT)
+
+
+def test_a_token_of_an_earlier_release_is_bound_to_its_row_until_it_is_sealed_anew() -> None:
+    nonce, key = bytes(12), bytes(32)
+    sealed = nonce + AESGCM(key).encrypt(nonce, PLAINTEXT.encode(), b"person/1")
+    token = f"s1.k1.{base64.urlsafe_b64encode(sealed).decode()}"
+    ring = Keyring(f"k1:{base64.b64encode(key).decode()}")
+
+    anew = ring.reseal(token, CONTEXT)
+
+    assert ring.open(token, CONTEXT) == ring.open(anew, CONTEXT) == PLAINTEXT
+    assert not ring.is_current(token)
+    assert ring.is_current(anew)
+    assert ring.reseal(anew, CONTEXT) == anew
+    with pytest.raises(CannotOpen):
+        ring.open(token, "person/2#/tin")
 
 
 def test_no_altered_byte_of_a_token_goes_unseen() -> None:
@@ -51,6 +71,7 @@ def test_no_altered_byte_of_a_token_goes_unseen() -> None:
         "s1.k1.",
         "s1.k1.AAAA",
         "s2.k1.AAAA",
+        "s3.k1.AAAA",
         "s1.k9.AAAA",
         "s1.k1.é",
         PLAINTEXT,

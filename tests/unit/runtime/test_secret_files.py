@@ -13,8 +13,6 @@ from services.payments.settings import Settings
 NEEDED = {
     "BANKSIDE_DATABASE_URL": "postgresql://payments@localhost/bankside",
     "BANKSIDE_AMQP_URL": "amqp://u@localhost/",
-    "BANKSIDE_SEALING_KEYS": "k1:key",
-    "BANKSIDE_LOOKUP_KEY": "key",
     "BANKSIDE_CORE_URL": "http://localhost/core",
 }
 TOKEN, FILE = "BANKSIDE_PAYMENTS_CORE_TOKEN", "BANKSIDE_PAYMENTS_CORE_TOKEN_FILE"

@@ -14,9 +14,13 @@ KEY = base64.b64encode(b"k" * 32).decode()
 NEEDED = {
     "BANKSIDE_DATABASE_URL": "postgresql://gateway:canary@localhost/bankside",
     "BANKSIDE_AMQP_URL": "amqp://u:canary@localhost/",
-    "BANKSIDE_SEALING_KEYS": f"k1:{KEY}",
-    "BANKSIDE_LOOKUP_KEY": KEY,
+    "BANKSIDE_GATEWAY_STORAGE_KEYS": f"k1:{KEY}",
+    "BANKSIDE_GATEWAY_LOOKUP_KEY": KEY,
+    "BANKSIDE_GATEWAY_ONBOARDING_KEYS": f"k1:{KEY}",
+    "BANKSIDE_GATEWAY_LEDGER_READ_KEYS": f"k1:{KEY}",
+    "BANKSIDE_GATEWAY_WEBHOOK_DISPATCHER_KEYS": f"k1:{KEY}",
 }
+NEEDED_KEYS = [name for name in NEEDED if name.endswith(("_KEYS", "_KEY"))]
 
 
 @pytest.fixture(autouse=True)
@@ -59,7 +63,7 @@ def test_no_repr_of_the_settings_shows_a_secret() -> None:
     assert KEY not in shown
 
 
-@pytest.mark.parametrize("name", ["BANKSIDE_SEALING_KEYS", "BANKSIDE_LOOKUP_KEY"])
+@pytest.mark.parametrize("name", NEEDED_KEYS)
 def test_a_key_that_cannot_be_used_is_named_and_not_shown(
     monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
@@ -67,16 +71,20 @@ def test_a_key_that_cannot_be_used_is_named_and_not_shown(
     settings = Settings.load()
 
     with pytest.raises(Misconfigured, match=name) as mistake:
-        for key in (settings.keyring, settings.lookup):
-            key()
+        settings.ring("storage_keys")
+        settings.lookup("lookup_key")
+        settings.message_sealer()
 
     assert "canary" not in str(mistake.value)
 
 
 def test_the_keys_are_what_was_set() -> None:
-    token = Keyring(f"k1:{KEY}").seal("text", "context")
+    token = Keyring(f"k1:{KEY}").seal("text", "context#field")
+    command = "onboarding.onboard_customer/1/command#/ein"
+    sealed = Settings.load().message_sealer().seal("text", command)
 
-    assert Settings.load().keyring().open(token, "context") == "text"
+    assert Settings.load().ring("storage_keys").open(token, "context#field") == "text"
+    assert Keyring(f"k1:{KEY}").open(sealed, command) == "text"
 
 
 @pytest.mark.parametrize(

@@ -21,8 +21,8 @@ FOUR_WEEKS = ",".join(["604800"] * 4)
 def _needed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BANKSIDE_WEBHOOK_DISPATCHER_DATABASE_URL", "postgresql://h/d")
     monkeypatch.setenv("BANKSIDE_AMQP_URL", "amqp://h")
-    monkeypatch.setenv("BANKSIDE_SEALING_KEYS", f"k1:{a_key()}")
-    monkeypatch.setenv("BANKSIDE_LOOKUP_KEY", a_key())
+    monkeypatch.setenv("BANKSIDE_WEBHOOK_DISPATCHER_STORAGE_KEYS", f"k1:{a_key()}")
+    monkeypatch.setenv("BANKSIDE_WEBHOOK_DISPATCHER_GATEWAY_KEYS", f"k1:{a_key()}")
 
 
 def test_by_default_nothing_is_allowed_that_is_not_public_and_the_schedule_is_the_interfaces() -> (

@@ -25,9 +25,9 @@ from libs.contracts.webhook_operations import Twin
 from libs.messaging.broker import Broker
 from libs.messaging.caller import Caller
 from libs.persistence.engine import Database, open_database
-from libs.persistence.sealing import Keyring
 from services.webhook_dispatcher.repository import partitions, recording
 from tests.support.infrastructure import Environment
+from tests.support.keys import sealer_of
 from tests.support.pace import pace
 from tests.support.stack import Stack
 
@@ -187,7 +187,7 @@ class Desk:
 async def open_desk(stack: Stack) -> AsyncIterator[Desk]:
     environment = stack.environment
     broker = Broker(environment.amqp_url, "desk")
-    caller = Caller(Keyring(environment.secrets.sealing_keys))
+    caller = Caller(sealer_of(environment.secrets, "gateway"))
     broker.add(caller)
     async with broker.open():
         await broker.start(wait_seconds=10)

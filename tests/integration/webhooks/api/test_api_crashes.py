@@ -14,9 +14,9 @@ import pytest_asyncio
 from libs.contracts import webhook_operations as table
 from libs.contracts.errors import NotFound
 from libs.contracts.webhook_operations import Twin
-from libs.persistence.sealing import Keyring
 from services.webhook_dispatcher.signing_secrets import open_secret
 from tests.integration.webhooks.api.desk import NOWHERE, Desk
+from tests.support.keys import storage_of
 
 CHANGING, CHANGED = "webhook_dispatcher.changing", "webhook_dispatcher.changed"
 
@@ -67,7 +67,7 @@ async def test_a_secret_is_rotated_once_and_still_the_answer(dying: Desk) -> Non
     (row,) = await dying.rows(
         "SELECT id, previous_secret FROM subscription WHERE id = $1", uuid.UUID(subscription_id)
     )
-    keyring = Keyring(dying.stack.environment.secrets.sealing_keys)
+    keyring = storage_of(dying.stack.environment.secrets, "webhook_dispatcher")
     assert open_secret(keyring, row["id"], row["previous_secret"]) == before["secret"]
 
 

@@ -20,10 +20,10 @@ from libs.contracts.result import Result
 from libs.contracts.table import operations_of
 from libs.handling.queries import run_queries
 from libs.messaging.broker import Broker
-from libs.persistence.sealing import Keyring
 from libs.runtime.process import Process
 from tests.integration.webhooks.api.desk import NOWHERE, Desk
 from tests.support.api import Api, Key, fetch_interface
+from tests.support.keys import sealer_of
 from tests.support.stack import Stack
 
 PARTNER = "/partner/reseller"
@@ -48,8 +48,8 @@ async def knowing_customers(stack: Stack, tenant: str) -> AsyncIterator[None]:
     names = (row.name for row in operations_of("onboarding") if row.is_query)
     handlers = dict.fromkeys(names, nothing) | {FIND_CUSTOMER.name: owner}
     broker = Broker(stack.environment.amqp_url, "onboarding")
-    keyring = Keyring(stack.environment.secrets.sealing_keys)
-    async with broker.open(), run_queries(Process("onboarding"), keyring, broker, handlers):
+    sealer = sealer_of(stack.environment.secrets, "onboarding")
+    async with broker.open(), run_queries(Process("onboarding"), sealer, broker, handlers):
         await broker.start(wait_seconds=10)
         yield
 

@@ -12,9 +12,10 @@ import pytest
 
 from libs.contracts import webhook_operations as table
 from libs.messaging.topology import COMMANDS, QUERIES
-from libs.persistence.sealing import CannotOpen, Keyring
+from libs.persistence.sealing import CannotOpen
 from services.webhook_dispatcher.signing_secrets import open_secret
 from tests.integration.webhooks.api.desk import Desk
+from tests.support.keys import storage_of
 
 
 async def secret_of(desk: Desk, subscription_id: str) -> Any:
@@ -70,7 +71,7 @@ async def test_a_previous_secret_that_has_expired_is_not_told_of(desk: Desk) -> 
 
 async def test_a_sealed_secret_opens_in_no_other_row(desk: Desk) -> None:
     first, second = uuid.UUID(await desk.subscribe()), uuid.UUID(await desk.subscribe())
-    keyring = Keyring(desk.stack.environment.secrets.sealing_keys)
+    keyring = storage_of(desk.stack.environment.secrets, "webhook_dispatcher")
     (row,) = await desk.rows("SELECT secret FROM subscription WHERE id = $1", first)
 
     assert open_secret(keyring, first, row["secret"])
@@ -122,7 +123,7 @@ async def test_a_secret_is_in_clear_neither_stored_nor_queued_nor_logged(desk: D
 
 async def stored(desk: Desk, subscription_id: str) -> tuple[str, str]:
     """The secret and the one before, as the engine opens them."""
-    keyring = Keyring(desk.stack.environment.secrets.sealing_keys)
+    keyring = storage_of(desk.stack.environment.secrets, "webhook_dispatcher")
     (row,) = await desk.rows(
         "SELECT id, secret, previous_secret FROM subscription WHERE id = $1",
         uuid.UUID(subscription_id),

@@ -7,10 +7,10 @@ from collections.abc import AsyncIterator
 import pytest_asyncio
 
 from libs.persistence.engine import open_database
-from libs.persistence.sealing import Keyring
 from tests.integration.webhooks.engine.receiver import receiving
 from tests.integration.webhooks.engine.rig import SERVICE, Rig
 from tests.support.infrastructure import Environment
+from tests.support.keys import storage_of
 
 
 @pytest_asyncio.fixture
@@ -20,7 +20,7 @@ async def rig(fresh_environment: Environment) -> AsyncIterator[Rig]:
         yield Rig(
             database,
             fresh_environment.amqp_url,
-            Keyring(fresh_environment.secrets.sealing_keys),
+            storage_of(fresh_environment.secrets, SERVICE),
             receiver,
         )
     await database.close()

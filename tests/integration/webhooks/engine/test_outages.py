@@ -8,10 +8,10 @@ from libs.contracts.events import Event
 from libs.messaging.broker import BROKER_ERRORS
 from libs.messaging.event_publisher import EventPublisher
 from libs.persistence.engine import open_database
-from libs.persistence.sealing import Keyring
 from tests.integration.webhooks.engine.receiver import receiving
 from tests.integration.webhooks.engine.rig import SERVICE, Rig, an_event
 from tests.support.infrastructure import Environment
+from tests.support.keys import storage_of
 from tests.support.own_servers import own_postgres, own_rabbitmq
 from tests.support.waiting import eventually
 
@@ -30,7 +30,7 @@ async def test_what_is_published_while_the_database_is_away_is_delivered_when_it
     secrets = fresh_environment.secrets
     async with own_postgres(fresh_environment) as postgres, receiving() as receiver:
         database = open_database(postgres.database_urls[SERVICE], SERVICE, pool_size=30)
-        rig = Rig(database, fresh_environment.amqp_url, Keyring(secrets.sealing_keys), receiver)
+        rig = Rig(database, fresh_environment.amqp_url, storage_of(secrets, SERVICE), receiver)
         subscription = await rig.subscribe("/a")
         events = [an_event(n) for n in range(600)]
 

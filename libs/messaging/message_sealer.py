@@ -1,0 +1,54 @@
+"""Sealing what travels between two services with the key ring that those two share, and no other service has."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from libs.contracts.operation import Operation
+from libs.contracts.sensitive import Sealer
+from libs.contracts.table import BY_NAME, OPERATIONS
+from libs.messaging.envelope import operation_of_context
+
+
+def parties_of(operation: Operation) -> tuple[str, str]:
+    """The service that sends an operation with sensitive fields, and the one that answers it."""
+    return "gateway" if operation.path else "reconciliation", operation.service
+
+
+PAIRS: frozenset[tuple[str, str]] = frozenset(
+    parties_of(operation)
+    for operation in OPERATIONS
+    if operation.command_shape or operation.reply_shape
+)
+"""The services between which sensitive fields travel."""
+
+
+def peers_of(service: str) -> tuple[str, ...]:
+    """The services with which this one shares a key ring."""
+    return tuple(
+        sorted(
+            {peer for pair in PAIRS if service in pair for peer in pair if peer != service},
+        )
+    )
+
+
+class MessageSealer:
+    """The sealer of one service's messages: its ring goes by the operation that the context names.
+
+    Args:
+        rings: by peer.
+    """
+
+    def __init__(self, service: str, rings: Mapping[str, Sealer]) -> None:
+        self._service = service
+        self._rings = rings
+
+    def seal(self, plaintext: str, context: str) -> str:
+        return self._ring(context).seal(plaintext, context)
+
+    def open(self, token: str, context: str) -> str:
+        return self._ring(context).open(token, context)
+
+    def _ring(self, context: str) -> Sealer:
+        sender, answering = parties_of(BY_NAME[operation_of_context(context)])
+        return self._rings[answering if sender == self._service else sender]
