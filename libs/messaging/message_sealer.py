@@ -25,11 +25,12 @@ PAIRS: frozenset[tuple[str, str]] = frozenset(
 
 def peers_of(service: str) -> tuple[str, ...]:
     """The services with which this one shares a key ring."""
-    return tuple(
-        sorted(
-            {peer for pair in PAIRS if service in pair for peer in pair if peer != service},
-        )
-    )
+    return tuple(sorted(peer for pair in PAIRS if service in pair for peer in {*pair} - {service}))
+
+
+def other_party(service: str, operation: Operation) -> str:
+    sender, answering = parties_of(operation)
+    return answering if sender == service else sender
 
 
 class MessageSealer:
@@ -50,5 +51,4 @@ class MessageSealer:
         return self._ring(context).open(token, context)
 
     def _ring(self, context: str) -> Sealer:
-        sender, answering = parties_of(BY_NAME[operation_of_context(context)])
-        return self._rings[answering if sender == self._service else sender]
+        return self._rings[other_party(self._service, BY_NAME[operation_of_context(context)])]

@@ -28,6 +28,9 @@ NONCE_BYTES = 12
 KEY_BYTES = 32
 
 
+_TOKEN = re.compile(r"s[12]\.(?P<key_id>[A-Za-z0-9_-]{1,32})\.[A-Za-z0-9_-]+=*")
+
+
 class BadKey(ValueError):
     """A configured key cannot be used; the message says why and never quotes it."""
 
@@ -95,6 +98,17 @@ class Keyring:
             return key.decrypt(raw[:NONCE_BYTES], raw[NONCE_BYTES:], context.encode()).decode()
         except (InvalidTag, binascii.Error, ValueError):
             raise CannotOpen("the sealed value was altered or belongs elsewhere") from None
+
+    @property
+    def key_ids(self) -> tuple[str, ...]:
+        """The first one seals."""
+        return tuple(self._keys)
+
+    @staticmethod
+    def key_id_of(token: str) -> str | None:
+        """The id of the key that a token names; None for what is no token."""
+        named = _TOKEN.fullmatch(token)
+        return named["key_id"] if named else None
 
     def is_current(self, token: str) -> bool:
         """Whether the token is as this ring would seal it now: by its first key."""

@@ -23,22 +23,29 @@ class MessagingSettings(ServiceSettings):
         rings = {peer: self.ring(f"{peer}_keys") for peer in peers_of(self.service)}
         return MessageSealer(self.service, rings)
 
+    def rings(self) -> dict[str, Keyring]:
+        """All rings by their variables. Raises Misconfigured."""
+        fields = [name for name in type(self).model_fields if name.endswith("_keys")]
+        return {self.variable(name): self.ring(name) for name in fields}
+
     def ring(self, field: str) -> Keyring:
         """The key ring of this setting. Raises Misconfigured."""
         try:
             return Keyring(getattr(self, field).get_secret_value())
         except BadKey as error:
-            raise Misconfigured(f"set {self._variable(field)}: {error}.") from None
+            raise Misconfigured(f"set {self.variable(field)}: {error}.") from None
 
     def lookup(self, field: str) -> LookupKey:
         """The lookup key of this setting. Raises Misconfigured."""
         try:
             return LookupKey(getattr(self, field).get_secret_value())
         except BadKey as error:
-            raise Misconfigured(f"set {self._variable(field)}: {error}.") from None
+            raise Misconfigured(f"set {self.variable(field)}: {error}.") from None
 
-    def _variable(self, field: str) -> str:
-        return f"BANKSIDE_{self.service.upper()}_{field.upper()}"
+    @classmethod
+    def variable(cls, field: str) -> str:
+        """The variable that sets this field for the service alone."""
+        return f"BANKSIDE_{cls.service.upper()}_{field.upper()}"
 
 
 class CommandSettings(MessagingSettings):

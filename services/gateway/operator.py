@@ -16,6 +16,7 @@ from cyclopts import App, Parameter
 from libs.cli.audit import record
 from libs.cli.database import with_database
 from libs.cli.output import console, print_json
+from libs.cli.reseal import reseal
 from libs.client.credentials import Credentials, check_can_save, save
 from libs.client.errors import OperatorError
 from libs.contracts.errors import BanksideError, NotFound
@@ -38,7 +39,11 @@ ASK_SECONDS = 10.0
 
 Json = Annotated[bool, Parameter(name="--json", negative="")]
 
-app = App(name="keys", help="Subscription keys: create, list, revoke, rotate, scopes, allow.")
+app = App(
+    name="keys",
+    help="Subscription keys: create, list, revoke, rotate, scopes, allow; reseal what is stored.",
+)
+app.command(reseal)
 
 
 @app.command

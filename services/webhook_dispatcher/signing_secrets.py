@@ -17,13 +17,14 @@ def new_secret() -> str:
 
 
 def seal_secret(sealer: Sealer, subscription_id: UUID, secret: str) -> bytes:
-    return sealer.seal(secret, _context(subscription_id)).encode("ascii")
+    return sealer.seal(secret, context_of(subscription_id)).encode("ascii")
 
 
 def open_secret(sealer: Sealer, subscription_id: UUID, sealed: bytes) -> str:
     """The secret, or the previous one, of this subscription. Raises CannotOpen."""
-    return sealer.open(sealed.decode("ascii"), _context(subscription_id))
+    return sealer.open(sealed.decode("ascii"), context_of(subscription_id))
 
 
-def _context(subscription_id: UUID) -> str:
+def context_of(subscription_id: UUID) -> str:
+    """What the sealed secrets of the row are bound to; one that is rotated out is moved, and stays bound to it."""
     return f"webhook_dispatcher.subscription/{subscription_id}/secret#secret"

@@ -79,17 +79,18 @@ class Outcomes:
         if data is None:
             return None
         sealed = decode(data)
-        context = _context(command_id)
+        context = context_of(command_id)
         return model.model_validate(
             open_payload(SensitiveShape.of(model), sealed, self._sealer, context),
             extra="ignore",  # recorded by a newer release
         )
 
     async def _record(self, connection: AsyncConnection, command_id: UUID, done: Model) -> None:
-        shape, context = SensitiveShape.of(type(done)), _context(command_id)
+        shape, context = SensitiveShape.of(type(done)), context_of(command_id)
         sealed = seal_payload(shape, done.model_dump(), self._sealer, context)
         await connection.execute(_RECORD, {"command_id": command_id, "data": encode(sealed)})
 
 
-def _context(command_id: UUID) -> str:
+def context_of(command_id: UUID) -> str:
+    """What the sealed fields of the row are bound to."""
     return f"webhook_dispatcher.outcome/{command_id}"

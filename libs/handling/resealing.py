@@ -1,0 +1,64 @@
+"""The sealed values of a service: those in its own tables, and those of messages that stand in its inbox."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Row, Table
+
+from libs.contracts.table import BY_NAME
+from libs.messaging.envelope import command_context, operation_of_context, reply_context
+from libs.messaging.message_sealer import other_party
+from libs.persistence.resealing import SealedColumn
+from libs.persistence.sealing import Keyring
+
+GROUP = "bankside.resealing"
+"""The group of entry points: the name of a service, and a function of it that returns its `SealedStore`."""
+
+
+@dataclass(frozen=True, slots=True)
+class SealedStore:
+    columns: Sequence[SealedColumn]
+    rings: Mapping[str, Keyring]
+    """By the variable that sets them."""
+
+
+def inbox_columns(service: str, inbox: Table, rings: Mapping[str, str]) -> tuple[SealedColumn, ...]:
+    """Commands and the replies to them.
+
+    Args:
+        rings: the name of the ring that is shared with a peer.
+    """
+
+    def ring(context: str) -> str:
+        operation = BY_NAME.get(operation_of_context(context))
+        return rings.get(other_party(service, operation), "") if operation else ""
+
+    def of_command(row: Row[Any]) -> str:
+        return _context(row, "command")
+
+    def of_reply(row: Row[Any]) -> str:
+        return _context(row, "reply")
+
+    columns = inbox.c
+    return (
+        SealedColumn(columns.body, of_command, ring, is_json=True, also=(columns.operation,)),
+        SealedColumn(
+            columns.reply,
+            of_reply,
+            ring,
+            is_json=True,
+            within=("result", "data"),
+            also=(columns.operation,),
+        ),
+    )
+
+
+def _context(row: Row[Any], part: str) -> str:
+    operation = BY_NAME.get(row.operation)
+    if operation is None:  # of the service itself: it travels nowhere
+        return f"{row.operation}/{row.command_id}/{part}"
+    of = command_context if part == "command" else reply_context
+    return of(operation, str(row.command_id))

@@ -1,0 +1,221 @@
+"""Sealing anew what is stored, with the first keys of the rings: how a key gets out of use while services run.
+
+Columns are walked by primary key, in batches of one short transaction each, so a walk can be interrupted and begun
+again at any time: what is sealed by a first key already is only counted. Rows that a service has locked are passed over
+rather than waited for, and the column is walked again.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from sqlalchemy import Column, Row, Table, Text, bindparam, cast, select, tuple_, update
+from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from libs.contracts.exact_json import decode
+from libs.persistence.engine import Database
+from libs.persistence.sealing import CannotOpen, Keyring
+
+BATCH = 500
+PASSES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class SealedColumn:
+    """A column with sealed values.
+
+    Args:
+        column: text, bytes of text, or jsonb; null where there is no value.
+        context: of a row: what its value is sealed for, without the field when the column is JSON.
+        ring: the name of the ring that seals a value of this context.
+        is_json: the sealed values stand in JSON, at the places of their fields.
+        within: the member of the JSON at which those places begin.
+        also: columns that `context` reads, besides the primary key.
+    """
+
+    column: Column[Any]
+    context: Callable[[Row[Any]], str]
+    ring: Callable[[str], str]
+    is_json: bool = False
+    within: tuple[str, ...] = ()
+    also: tuple[Column[Any], ...] = ()
+
+    @property
+    def name(self) -> str:
+        return f"{self.column.table.name}.{self.column.name}"
+
+    def tokens(self, row: Row[Any]) -> Iterator[tuple[str, str]]:
+        """Each sealed value of the row, with its context."""
+        text, context = text_of(row), self.context(row)
+        if not self.is_json:
+            yield text, context
+            return
+        value = decode(text)
+        for name in self.within:
+            value = value.get(name) if isinstance(value, dict) else None
+        yield from _tokens_in(value, f"{context}#")
+
+
+@dataclass
+class Resealed:
+    """What is stored now."""
+
+    values: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """By the ring and the id of the key that seals them."""
+    sealed_anew: Counter[str] = field(default_factory=Counter)
+    """By column."""
+    unopened: Counter[str] = field(default_factory=Counter)
+    """By column: values that no key of their ring opens."""
+
+
+async def reseal(
+    database: Database, columns: Sequence[SealedColumn], rings: Mapping[str, Keyring]
+) -> Resealed:
+    """Seal anew what is not sealed by the first key of its ring.
+
+    Args:
+        rings: by name.
+    """
+    done = Resealed()
+    for column in columns:
+        walk = _Walk(database, column, rings)
+        for _ in range(PASSES):
+            await walk.run()
+            if not walk.passed_over:
+                break
+        done.values += walk.values
+        done.sealed_anew[column.name] += walk.sealed_anew
+        done.unopened[column.name] += walk.unopened
+    return done
+
+
+class _Walk:
+    """Over one column."""
+
+    def __init__(
+        self, database: Database, column: SealedColumn, rings: Mapping[str, Keyring]
+    ) -> None:
+        table = column.column.table
+        assert isinstance(table, Table)
+        self._database = database
+        self._column = column
+        self._rings = rings
+        self._keys = tuple(table.primary_key)
+        is_jsonb = isinstance(column.column.type, JSONB)
+        value = cast(column.column, Text) if is_jsonb else column.column
+        rows = select(*self._keys, *column.also, value.label("sealed")).where(
+            column.column.is_not(None)
+        )
+        self._first = rows.order_by(*self._keys).limit(BATCH)
+        self._next = self._first.where(
+            tuple_(*self._keys)
+            > tuple_(*(bindparam(f"after_{key.name}", type_=key.type) for key in self._keys))
+        )
+        self._lock = rows.where(
+            tuple_(*self._keys).in_(bindparam("keys", expanding=True))
+        ).with_for_update(skip_locked=True)
+        fresh = bindparam("fresh", type_=Text() if is_jsonb else column.column.type)
+        self._update = (
+            update(table)
+            .where(*(key == bindparam(f"of_{key.name}", type_=key.type) for key in self._keys))
+            .values({column.column.name: cast(fresh, JSONB) if is_jsonb else fresh})
+        )
+        self.sealed_anew = 0
+        self._begin()
+
+    def _begin(self) -> None:
+        self.values: Counter[tuple[str, str]] = Counter()
+        self.unopened = 0
+        self.passed_over = 0
+
+    async def run(self) -> None:
+        """Once over all rows."""
+        self._begin()
+        query, after = self._first, dict[str, Any]()
+        while True:
+            async with self._database.transaction() as connection:
+                batch: Sequence[Any] = (await connection.execute(query, after)).all()
+                await self._walk_over(connection, batch)
+            if len(batch) < BATCH:
+                return
+            query, after = self._next, self._named(batch[-1], "after_")
+
+    async def _walk_over(self, connection: AsyncConnection, batch: Sequence[Any]) -> None:
+        outdated = {self._key(row): row for row in batch if self._is_outdated(row)}
+        for row in batch:
+            if self._key(row) not in outdated:
+                self._count(row)
+        if not outdated:
+            return
+        changes = []
+        locked: Sequence[Any] = (
+            await connection.execute(self._lock, {"keys": list(outdated)})
+        ).all()
+        for row in locked:
+            del outdated[self._key(row)]
+            if (fresh := self._resealed(row)) is not None:
+                changes.append(self._named(row, "of_") | {"fresh": fresh})
+        if changes:
+            await connection.execute(self._update, changes)
+        self.sealed_anew += len(changes)
+        self.passed_over += len(outdated)
+        for row in outdated.values():
+            self._count(row)
+
+    def _is_outdated(self, row: Row[Any]) -> bool:
+        return any(
+            ring is not None and not ring.is_current(token)
+            for token, ring in (
+                (token, self._rings.get(self._column.ring(context)))
+                for token, context in self._column.tokens(row)
+            )
+        )
+
+    def _count(self, row: Row[Any]) -> None:
+        for token, context in self._column.tokens(row):
+            self._count_value(token, context)
+
+    def _count_value(self, token: str, context: str) -> None:
+        self.values[self._column.ring(context), Keyring.key_id_of(token) or ""] += 1
+
+    def _resealed(self, row: Row[Any]) -> str | bytes | None:
+        """The column's value with every token sealed by a first key; None when it is the same."""
+        text = before = text_of(row)
+        for token, context in self._column.tokens(row):
+            try:
+                fresh = self._rings[self._column.ring(context)].reseal(token, context)
+            except (CannotOpen, KeyError):
+                self.unopened += 1
+                fresh = token
+            # A token occurs once: it begins with a random nonce. So nothing else in the text changes.
+            text = text.replace(token, fresh)
+            self._count_value(fresh, context)
+        if text == before:
+            return None
+        return text.encode() if isinstance(row.sealed, bytes) else text
+
+    def _key(self, row: Row[Any]) -> tuple[Any, ...]:
+        return tuple(getattr(row, key.name) for key in self._keys)
+
+    def _named(self, row: Row[Any], prefix: str) -> dict[str, Any]:
+        return {f"{prefix}{key.name}": getattr(row, key.name) for key in self._keys}
+
+
+def text_of(row: Row[Any]) -> str:
+    return row.sealed.decode() if isinstance(row.sealed, bytes) else str(row.sealed)
+
+
+def _tokens_in(value: Any, place: str) -> Iterator[tuple[str, str]]:
+    match value:
+        case str() if Keyring.key_id_of(value) is not None:
+            yield value, place
+        case dict():
+            for name, member in value.items():
+                yield from _tokens_in(member, f"{place}/{name}")
+        case list():
+            for index, item in enumerate(value):
+                yield from _tokens_in(item, f"{place}/{index}")

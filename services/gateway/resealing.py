@@ -1,0 +1,24 @@
+"""Which columns of the gateway are sealed, and for what."""
+
+from __future__ import annotations
+
+from libs.handling.resealing import SealedStore
+from libs.persistence.resealing import SealedColumn
+from services.gateway.credentials import secret_context
+from services.gateway.settings import Settings
+from services.gateway.tables import credentials
+
+
+def sealed_store() -> SealedStore:
+    """Raises Misconfigured."""
+    ring = Settings.variable("storage_keys")
+    columns = [
+        SealedColumn(
+            column,
+            lambda row: secret_context(row.subscription_key),
+            lambda _: ring,
+            also=(credentials.c.subscription_key,),
+        )
+        for column in (credentials.c.secret, credentials.c.previous_secret)
+    ]
+    return SealedStore(columns, Settings.load().rings())

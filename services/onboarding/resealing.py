@@ -1,0 +1,40 @@
+"""Which columns of onboarding are sealed, and for what."""
+
+from __future__ import annotations
+
+from libs.handling.resealing import SealedStore, inbox_columns
+from libs.persistence.resealing import SealedColumn
+from services.onboarding.repository import customers, external_accounts, persons
+from services.onboarding.settings import Settings
+from services.onboarding.tables import customers as customers_table
+from services.onboarding.tables import external_accounts as external_accounts_table
+from services.onboarding.tables import inbox
+from services.onboarding.tables import persons as persons_table
+
+
+def sealed_store() -> SealedStore:
+    """Raises Misconfigured."""
+    storage = Settings.variable("storage_keys")
+    shared = {peer: Settings.variable(f"{peer}_keys") for peer in ("gateway", "reconciliation")}
+    columns = (
+        SealedColumn(
+            customers_table.c.business,
+            lambda row: customers.context_of(row.customer_id),
+            lambda _: storage,
+            is_json=True,
+        ),
+        SealedColumn(
+            persons_table.c.details,
+            lambda row: persons.context_of(row.tenant, row.person_id),
+            lambda _: storage,
+            is_json=True,
+        ),
+        SealedColumn(
+            external_accounts_table.c.details,
+            lambda row: external_accounts.context_of(row.draft_id),
+            lambda _: storage,
+            is_json=True,
+        ),
+        *inbox_columns(Settings.service, inbox, shared),
+    )
+    return SealedStore(columns, Settings.load().rings())

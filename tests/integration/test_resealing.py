@@ -1,0 +1,210 @@
+"""`bankside keys reseal`: afterwards the old key opens nothing that is stored, and what was stored is the same."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+from typing import Any
+from uuid import UUID, uuid4
+
+import asyncpg
+import pytest
+
+from libs.contracts.customers import UpdatePerson
+from libs.contracts.onboarding_operations import UPDATE_PERSON
+from libs.contracts.operation import Operation
+from libs.contracts.principal import Family, Principal
+from libs.contracts.result import Result
+from libs.contracts.webhook_operations import ROTATE_SECRET
+from libs.contracts.webhook_views import SubscriptionSecret
+from libs.handling.queries import open_command, success
+from libs.messaging.caller import Caller
+from libs.messaging.envelope import decode_reply, encode
+from libs.messaging.message_sealer import MessageSealer
+from libs.persistence.engine import open_database
+from libs.persistence.sealing import Keyring, LookupKey
+from services.gateway.credentials import Credentials
+from services.onboarding.repository.store import Store
+from services.onboarding.repository.vault import Vault
+from services.webhook_dispatcher.signing_secrets import new_secret, open_secret, seal_secret
+from tests.integration.gateway.desk import make_key
+from tests.integration.onboarding.shelf import add_pending, read
+from tests.support.command_line import Finished, run_bankside
+from tests.support.infrastructure import Environment
+from tests.support.keys import sealer_of, storage_of
+from tests.support.stack import Stack
+from tests.unit.persistence.keys import a_key
+
+PRINCIPAL = Principal(tenant="t", tenant_name="T", family=Family.PARTNER, subscription_key="sub_1")
+NEW = "new"
+_COMMAND = """
+INSERT INTO inbox (command_id, operation, message_id, request_id, principal, body, reply, deadline)
+VALUES ($1, $2, 'm', 'r', $3, $4, $5, 0)
+"""
+
+
+class Rings:
+    """The rings of a stack, each with a new key in front; and the new keys alone."""
+
+    def __init__(self, environment: Environment, folder: Path) -> None:
+        self.secrets = environment.secrets
+        earlier = Stack(environment, folder).env
+        fresh: dict[str, str] = {}
+        for name, ring in earlier.items():
+            if name.endswith("_KEYS"):
+                # Both ends of a pair have one ring.
+                fresh.setdefault(ring, f"{NEW}:{a_key()}")
+        self.settings = earlier | {
+            name: f"{fresh[ring]},{ring}" for name, ring in earlier.items() if ring in fresh
+        }
+        self.new = {name: Keyring(fresh[ring]) for name, ring in earlier.items() if ring in fresh}
+
+    def storage(self, service: str) -> Keyring:
+        return self.new[f"BANKSIDE_{service.upper()}_STORAGE_KEYS"]
+
+    def shared(self, service: str, peer: str) -> MessageSealer:
+        ring = self.new[f"BANKSIDE_{service.upper()}_{peer.upper()}_KEYS"]
+        return MessageSealer(service, {peer: ring})
+
+    async def reseal(self, service: str) -> tuple[int, dict[str, Any]]:
+        done = await self.run("reseal", service, "--json")
+        return done.status, json.loads(done.out)
+
+    async def run(self, *arguments: str) -> Finished:
+        return await run_bankside(("keys", *arguments), {**os.environ, **self.settings})
+
+
+@pytest.fixture
+def rings(fresh_environment: Environment, tmp_path: Path) -> Rings:
+    return Rings(fresh_environment, tmp_path)
+
+
+async def record(
+    connection: asyncpg.Connection,
+    operation: Operation,
+    command_id: UUID,
+    *,
+    body: bytes = b"{}",
+    reply: bytes | None = None,
+) -> None:
+    await connection.execute(_COMMAND, command_id, operation.name, encode(PRINCIPAL), body, reply)
+
+
+async def test_personal_data_and_commands_are_sealed_anew(
+    fresh_environment: Environment, rings: Rings
+) -> None:
+    secrets, command_id = fresh_environment.secrets, uuid4()
+    lookup = LookupKey(secrets.lookup_keys["onboarding"])
+    store = Store(Vault(storage_of(secrets, "onboarding"), lookup))
+    url = fresh_environment.database_urls["onboarding"]
+    database = open_database(url, "tests")
+    connection = await asyncpg.connect(url)
+    async with database.transaction() as transaction:
+        file = await add_pending(transaction, store, "t")
+        business = await store.customers.business(transaction, file.customer)
+    command = UpdatePerson.model_validate({"person_id": str(uuid4()), "tin": "536904399"})
+    envelope = Caller(sealer_of(secrets, "gateway")).envelope(
+        *(UPDATE_PERSON, PRINCIPAL, command),
+        command_id=str(command_id),
+        request_id="r",
+        deadline=time.time(),
+    )
+    await record(connection, UPDATE_PERSON, command_id, body=bytes(envelope.body))
+
+    code, done = await rings.reseal("onboarding")
+    _, again = await rings.reseal("onboarding")
+
+    anew = Store(Vault(rings.storage("onboarding"), lookup))
+    async with database.transaction() as transaction:
+        file = await read(transaction, anew, "t", file.customer.customer_id)
+        assert await anew.customers.business(transaction, file.customer) == business
+        assert file.draft is not None
+        assert await anew.external_accounts.details(transaction, file.draft)
+        assert await anew.persons.details(transaction, "t", [p.person_id for p in file.persons])
+    body = await connection.fetchval("SELECT body FROM inbox WHERE command_id = $1", command_id)
+    sealer = rings.shared("onboarding", "gateway")
+    assert open_command(UPDATE_PERSON, str(command_id), body, sealer) == command
+    assert code == 0
+    assert set(done["sealed_anew"].values()) == {0, 1}
+    assert not any(again["sealed_anew"].values())
+    assert not any(values for ring in done["old_keys"].values() for values in ring.values())
+    await connection.close()
+    await database.close()
+
+
+async def test_secrets_of_subscriptions_and_replies_are_sealed_anew(
+    fresh_environment: Environment, rings: Rings
+) -> None:
+    secrets, command_id, subscription_id, secret = (
+        fresh_environment.secrets,
+        uuid4(),
+        uuid4(),
+        new_secret(),
+    )
+    connection = await asyncpg.connect(fresh_environment.database_urls["webhook_dispatcher"])
+    await connection.execute(
+        "INSERT INTO subscription (id, tenant, event_type, callback_url, description, status, secret, created_at,"
+        " updated_at) VALUES ($1, 't', 'x', 'https://example.com', '', 'active', $2, now(), now())",
+        subscription_id,
+        seal_secret(storage_of(secrets, "webhook_dispatcher"), subscription_id, secret),
+    )
+    view = SubscriptionSecret(secret=secret, previous_secret_expires_at=None)
+    reply = success(
+        ROTATE_SECRET.partner,
+        str(command_id),
+        "m",
+        Result(view),
+        sealer_of(secrets, "webhook_dispatcher"),
+    )
+    await record(connection, ROTATE_SECRET.partner, command_id, reply=encode(reply))
+
+    code, done = await rings.reseal("webhook_dispatcher")
+
+    stored = await connection.fetchval("SELECT secret FROM subscription")
+    answered = decode_reply(await connection.fetchval("SELECT reply FROM inbox"))
+    opened = Caller(rings.shared("gateway", "webhook_dispatcher")).open_result(
+        ROTATE_SECRET.partner, answered
+    )
+    assert open_secret(rings.storage("webhook_dispatcher"), subscription_id, stored) == secret
+    assert opened["data"]["secret"] == secret
+    assert code == 0
+    assert done["sealed_anew"]["inbox.reply"] == done["sealed_anew"]["subscription.secret"] == 1
+    await connection.close()
+
+
+async def test_a_row_that_is_locked_is_not_waited_for_and_keeps_its_key_in_use(
+    fresh_environment: Environment, rings: Rings
+) -> None:
+    url = fresh_environment.database_urls["gateway"]
+    database, connection = open_database(url, "tests"), await asyncpg.connect(url)
+    keyring = storage_of(fresh_environment.secrets, "gateway")
+    keys = [await make_key(database, keyring) for _ in range(2)]
+    [old] = keyring.key_ids
+    async with connection.transaction():
+        await connection.execute(
+            "SELECT FROM credentials WHERE subscription_key = $1 FOR UPDATE",
+            keys[0].subscription_key,
+        )
+
+        code, during = await rings.reseal("gateway")
+    later, after = await rings.reseal("gateway")
+
+    ring = "BANKSIDE_GATEWAY_STORAGE_KEYS"
+    assert (code, during["old_keys"][ring]) == (1, {old: 1})
+    assert (later, after["old_keys"][ring]) == (0, {old: 0})
+    credentials = Credentials(database, rings.storage("gateway"))
+    for key in keys:
+        found = await credentials.find(key.subscription_key)
+        assert found is not None
+        assert found.secret.decode() == key.secret
+    await connection.close()
+    await database.close()
+
+
+async def test_a_service_that_stores_nothing_sealed_is_named(rings: Rings) -> None:
+    done = await rings.run("reseal", "payments")
+
+    assert done.status != 0
+    assert "gateway, onboarding, webhook_dispatcher" in done.err
