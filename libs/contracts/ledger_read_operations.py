@@ -150,6 +150,7 @@ LIST_SETTLEMENT_CALCULATIONS: Operation[
 LIST_FEED_POSITIONS = Operation(
     name="ledger_read.list_feed_positions",
     command=r.ListFeedPositions,
+    asked_by=("reconciliation",),
     reply=r.FeedPositions,
     summary="How far each feed was applied",
 )

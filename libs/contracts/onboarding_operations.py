@@ -81,6 +81,7 @@ GET_CUSTOMER = Operation(
 FIND_ACCOUNT_OWNER = Operation(
     name="onboarding.find_account_owner",
     command=ownership.FindAccountOwner,
+    asked_by=("ledger_read", "payments"),
     reply=ownership.AccountOwner,
     errors=(NotFound,),
     summary="Who owns an account",
@@ -88,19 +89,23 @@ FIND_ACCOUNT_OWNER = Operation(
 LIST_OWNED_ACCOUNTS = Operation(
     name="onboarding.list_owned_accounts",
     command=ownership.ListOwnedAccounts,
+    asked_by=("ledger_read",),
     reply=ownership.OwnedAccounts,
     summary="The accounts of the principal",
 )
 FIND_EXTERNAL_ACCOUNT = Operation(
     name="onboarding.find_external_account",
     command=ownership.FindExternalAccount,
+    asked_by=("payments",),
     reply=ownership.ExternalAccountOwner,
     errors=(NotFound,),
     summary="Whose a linked external account is",
 )
+# Operators ask it as the gateway, when they make a customer's key (`bankside keys create`).
 FIND_CUSTOMER = Operation(
     name="onboarding.find_customer",
     command=ownership.FindCustomer,
+    asked_by=("gateway", "ledger_read"),
     reply=ownership.CustomerOwner,
     errors=(NotFound,),
     summary="The tenant and name of a customer",
@@ -109,30 +114,35 @@ FIND_CUSTOMER = Operation(
 PAGE_HELD_CUSTOMERS = Operation(
     name="onboarding.page_held_customers",
     command=r.PageAfter,
+    asked_by=("reconciliation",),
     reply=r.HeldCustomers,
     summary="Customers of all tenants with all that belongs to them, page by page",
 )
 FIND_HELD_CUSTOMERS = Operation(
     name="onboarding.find_held_customers",
     command=r.FindByIds,
+    asked_by=("reconciliation",),
     reply=r.HeldCustomers,
     summary="Customers of any tenant by their ids",
 )
 PAGE_TOLD_ANSWERS = Operation(
     name="onboarding.page_told_answers",
     command=r.PageAfter,
+    asked_by=("reconciliation",),
     reply=r.ToldAnswers,
     summary="What callers of onboarding were told, page by page",
 )
 FIND_TOLD_ANSWERS = Operation(
     name="onboarding.find_told_answers",
     command=r.FindByIds,
+    asked_by=("reconciliation",),
     reply=r.ToldAnswers,
     summary="What callers were told, by command ids",
 )
 LIST_FEED_POSITIONS = Operation(
     name="onboarding.list_feed_positions",
     command=r.ListFeedPositions,
+    asked_by=("reconciliation",),
     reply=r.FeedPositions,
     summary="How far each feed was applied",
 )

@@ -17,6 +17,8 @@ from libs.contracts.model import Command, Model
 from libs.contracts.principal import Family, Scope
 from libs.contracts.sensitive import SensitiveShape
 
+GATEWAY = "gateway"
+
 C = TypeVar("C", bound=Command, default=Any)
 R = TypeVar("R", default=Any)
 T = TypeVar("T")
@@ -59,6 +61,7 @@ class Operation(Generic[C, R]):
         message: the envelope's message on success.
         as_of_date: the envelope says of which day the data is.
         method, path, scope: None for an internal query, which only services ask.
+        asked_by: of an internal query, the services that ask it.
         headers: fields of the command that are read from a header, by header name.
         extension: beyond the interface's numbered endpoints.
         pending_id: the member by which a 504 `outcome_pending` names the command id, where that is the id of what the
@@ -76,6 +79,7 @@ class Operation(Generic[C, R]):
     errors: tuple[type[BanksideError], ...] = ()
     pagination: type[Model] | None = None
     as_of_date: bool = False
+    asked_by: tuple[str, ...] = ()
     headers: tuple[tuple[str, str], ...] = ()
     rate: RateClass | None = None
     extension: bool = False
@@ -84,6 +88,11 @@ class Operation(Generic[C, R]):
     @property
     def service(self) -> str:
         return self.name.partition(".")[0]
+
+    @property
+    def senders(self) -> tuple[str, ...]:
+        """The services that may send it over the broker. What has a path is sent by the gateway alone."""
+        return (GATEWAY,) if self.path else self.asked_by
 
     @property
     def is_query(self) -> bool:

@@ -69,30 +69,35 @@ CANCEL_WIRE = Operation(
 PAGE_HELD_WIRES = Operation(
     name="payments.page_held_wires",
     command=r.PageAfter,
+    asked_by=("reconciliation",),
     reply=r.HeldWires,
     summary="Wires of all tenants, page by page",
 )
 FIND_HELD_WIRES = Operation(
     name="payments.find_held_wires",
     command=r.FindByIds,
+    asked_by=("reconciliation",),
     reply=r.HeldWires,
     summary="Wires of any tenant by their ids",
 )
 PAGE_CONTRADICTIONS = Operation(
     name="payments.page_contradictions",
     command=r.PageContradictions,
+    asked_by=("reconciliation",),
     reply=r.Contradictions,
     summary="What core banking reported that the records of wires do not allow",
 )
 FIND_CONTRADICTIONS = Operation(
     name="payments.find_contradictions",
     command=r.FindByIds,
+    asked_by=("reconciliation",),
     reply=r.Contradictions,
     summary="Contradictions by their ids",
 )
 LIST_FEED_POSITIONS = Operation(
     name="payments.list_feed_positions",
     command=r.ListFeedPositions,
+    asked_by=("reconciliation",),
     reply=r.FeedPositions,
     summary="How far each feed was applied",
 )
