@@ -10,12 +10,19 @@ import json
 import os
 import shutil
 import signal
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 from deploy.local.ports import LOOPBACK
 from deploy.local.rabbitmq_applications import link_applications
+from deploy.rabbitmq.definitions import (
+    ADMINISTRATOR,
+    administrator_permissions,
+    definitions,
+    node_definitions,
+)
 from libs.runtime.supervision import ChildSpec
 
 SHARED_CONF = Path(__file__).resolve().parents[1] / "rabbitmq" / "rabbitmq.conf"
@@ -43,6 +50,16 @@ def find_server() -> Path | None:
     return script if os.access(script, os.X_OK) else None
 
 
+def urls_of_services(administrator_url: str, passwords: Mapping[str, str]) -> dict[str, str]:
+    """Each service's own URL of the same virtual host."""
+    parts = urlsplit(administrator_url)
+    host = parts.netloc.rpartition("@")[2]
+    return {
+        service: parts._replace(netloc=f"{service}:{quote(password, safe='')}@{host}").geturl()
+        for service, password in passwords.items()
+    }
+
+
 @dataclass(frozen=True)
 class RabbitMQ:
     """One node, with all its files in `home`. `prepare`, then start `children` by a supervisor."""
@@ -55,27 +72,45 @@ class RabbitMQ:
     name: str
     """Letters, digits and underscores; unique on the machine."""
     password: str = field(repr=False)
+    """Of the administrator."""
+    passwords: Mapping[str, str] = field(repr=False)
+    """Of the services' users."""
     cookie: str = field(repr=False)
-    user: str = "bankside"
     vhost: str = "bankside"
+    administrator_tags: Sequence[str] = ("administrator",)
 
     @property
     def node(self) -> str:
         return f"{self.name}@localhost"
 
     def url(self, vhost: str | None = None) -> str:
+        """The administrator's."""
         name = quote(vhost or self.vhost, safe="")
-        return f"amqp://{self.user}:{quote(self.password, safe='')}@{LOOPBACK}:{self.port}/{name}"
+        user = f"{ADMINISTRATOR}:{quote(self.password, safe='')}"
+        return f"amqp://{user}@{LOOPBACK}:{self.port}/{name}"
+
+    @property
+    def has_data(self) -> bool:
+        """Whether it was started before."""
+        return self._data.exists()
+
+    @property
+    def _data(self) -> Path:
+        return self.home / "mnesia"
 
     def prepare(self) -> None:
-        """Write configuration and cookie. Naming a default user means that `guest` is never created."""
+        """Write configuration, definitions and cookie. A node with definitions makes neither `guest` nor another user
+        by itself.
+        """
         self.home.mkdir(mode=0o700, parents=True, exist_ok=True)
         own = (
             f"listeners.tcp.1 = {LOOPBACK}:{self.port}\n"
-            f"default_user = {self.user}\n"
-            f"default_pass = {self.password}\n"
-            f"default_vhost = {self.vhost}\n"
+            f"load_definitions = {self.home / 'definitions.json'}\n"
         )
+        document = node_definitions(
+            self.password, self.passwords, self.vhost, self.administrator_tags
+        )
+        _write_private(self.home / "definitions.json", json.dumps(document))
         _write_private(self.home / "rabbitmq.conf", SHARED_CONF.read_text() + "\n" + own)
         _write_private(self.home / "enabled_plugins", "[].\n")
         link_applications(self.server, self._applications)
@@ -100,7 +135,7 @@ class RabbitMQ:
             "RABBITMQ_NODENAME": self.node,
             "RABBITMQ_DIST_PORT": str(self.distribution_port),
             "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": "-kernel inet_dist_use_interface {127,0,0,1}",
-            "RABBITMQ_MNESIA_BASE": str(self.home / "mnesia"),
+            "RABBITMQ_MNESIA_BASE": str(self._data),
             "RABBITMQ_LOG_BASE": str(self.home / "log"),
             "RABBITMQ_LOGS": "-",
             "RABBITMQ_CONFIG_FILE": str(self.home / "rabbitmq.conf"),
@@ -158,14 +193,11 @@ class RabbitMQ:
                 writer.close()
 
     async def create_vhosts(self, *names: str) -> None:
-        """New virtual hosts, open to our user. A name has letters, digits, `_` and `-`."""
-        everything = {"configure": ".*", "write": ".*", "read": ".*"}
-        definitions = {
-            "vhosts": [{"name": name} for name in names],
-            "permissions": [{"user": self.user, "vhost": name, **everything} for name in names],
-        }
+        """New virtual hosts with their exchanges, open to our users. A name has letters, digits, `_` and `-`."""
         # One call for all: each of `add_vhost` and `set_permissions` takes a second of processor time.
-        await self._control("import_definitions", given=json.dumps(definitions))
+        document = definitions(names)
+        document["permissions"] += administrator_permissions(names)
+        await self._control("import_definitions", given=json.dumps(document))
 
     async def _control(self, *command: str, given: str = "") -> None:
         """Run `rabbitmqctl` with `given` as its input."""

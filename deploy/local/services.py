@@ -13,6 +13,8 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Self
 
 from deploy.local.ports import LOOPBACK
+from libs.messaging.senders import PARTICIPANTS
+from libs.secret_files import file_variable
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +57,8 @@ OWNERS = {f"{role}_owner": f"{prefix}_OWNER" for role, prefix in ROLES.items()}
 """The owners of the schemas, by which migrations run. No service has their settings."""
 LOGINS = {**ROLES, **OWNERS}
 """Every role that deploy/postgres/schemas.sql makes."""
+OPERATORS_ONLY = ("BANKSIDE_AMQP_URL", file_variable("BANKSIDE_AMQP_URL"))
+"""Settings that no service gets: the URL of the broker's administrator."""
 
 
 PROVIDER_APIS = {
@@ -84,6 +88,9 @@ class Secrets:
     superuser_password: str = field(repr=False)
     role_passwords: Mapping[str, str] = field(repr=False)
     rabbitmq_password: str = field(repr=False)
+    """Of the administrator."""
+    amqp_passwords: Mapping[str, str] = field(repr=False)
+    """Of the services' users at the broker."""
     erlang_cookie: str = field(repr=False)
     storage_keys: Mapping[str, str] = field(repr=False)
     lookup_keys: Mapping[str, str] = field(repr=False)
@@ -99,6 +106,7 @@ class Secrets:
             superuser_password=secrets.token_hex(16),
             role_passwords={role: secrets.token_hex(16) for role in LOGINS},
             rabbitmq_password=secrets.token_hex(16),
+            amqp_passwords={user: secrets.token_hex(16) for user in PARTICIPANTS},
             erlang_cookie=secrets.token_hex(16),
             storage_keys={service: _ring() for service in STORING},
             lookup_keys={service: _key() for service in FINDING},
@@ -163,10 +171,15 @@ def stack_settings(
     secrets: Secrets,
     database_urls: Mapping[str, str],
     amqp_url: str,
+    amqp_urls: Mapping[str, str],
     public_ports: Mapping[str, int],
     admin_ports: Mapping[str, int],
 ) -> dict[str, str]:
-    """All `BANKSIDE_…` variables of a stack on this machine. The mappings go by service (or role) name."""
+    """All `BANKSIDE_…` variables of a stack on this machine. The mappings go by service (or role) name.
+
+    Args:
+        amqp_url: the administrator's, for operators.
+    """
     sandbox = f"http://{LOOPBACK}:{public_ports['provider_sandbox']}"
     settings = {
         "BANKSIDE_PROFILE": "development",
@@ -191,6 +204,8 @@ def stack_settings(
         settings[f"BANKSIDE_{prefix}_DATABASE_URL"] = database_urls[role]
     for service in SERVICES:
         settings[f"BANKSIDE_{service.prefix}_ADMIN_PORT"] = str(admin_ports[service.name])
+        if service.name in amqp_urls:
+            settings[f"BANKSIDE_{service.prefix}_AMQP_URL"] = amqp_urls[service.name]
         if service.public_port is not None:
             settings[f"BANKSIDE_{service.prefix}_HOST"] = LOOPBACK
             settings[service.port_setting] = str(public_ports[service.name])
@@ -206,7 +221,11 @@ def settings_of(service: Service, settings: Mapping[str, str]) -> dict[str, str]
     """What this service may know of `settings`: what is meant for all and for itself, nothing of the others."""
     others = {other.prefix for other in SERVICES if other is not service} | {*OWNERS.values()}
     hidden = tuple(f"BANKSIDE_{prefix}_" for prefix in others)
-    return {name: value for name, value in settings.items() if not name.startswith(hidden)}
+    return {
+        name: value
+        for name, value in settings.items()
+        if not name.startswith(hidden) and name not in OPERATORS_ONLY
+    }
 
 
 def migration_settings(settings: Mapping[str, str]) -> dict[str, str]:

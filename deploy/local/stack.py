@@ -21,12 +21,17 @@ from deploy.local.postgres import Postgres, PostgresError
 from deploy.local.rabbitmq import RabbitMQ, RabbitMQError, find_server
 from deploy.local.services import DATABASE, SERVICES, Service, migration_settings, settings_of
 from deploy.local.state import LocalState, Remembered
+from libs.messaging.broker_errors import BROKER_ERRORS
+from libs.messaging.upgrade import upgrade
 from libs.runtime.probes import http_ready
 from libs.runtime.processes import die_with_parent
 from libs.runtime.supervision import Change, ChildSpec, NotReady, Supervisor
+from libs.secret_files import read_secret
 
 SERVER_SECONDS = 60.0
 MIGRATION_SECONDS = 300.0
+BROKER_LAYOUT = "topic exchanges, a user for each service"
+"""Noted in `.local` once the broker has it."""
 
 
 def own_postgres(state: LocalState, remembered: Remembered) -> Postgres:
@@ -46,6 +51,7 @@ def own_rabbitmq(state: LocalState, remembered: Remembered, server: Path) -> Rab
         remembered.ports["epmd"],
         name=f"bankside_{remembered.name}",
         password=remembered.secrets.rabbitmq_password,
+        passwords=remembered.secrets.amqp_passwords,
         cookie=remembered.secrets.erlang_cookie,
     )
 
@@ -105,12 +111,15 @@ async def _start(
         if server is None:
             raise Mistake("RabbitMQ is not installed any more.")
         rabbitmq = own_rabbitmq(state, remembered, server)
+        is_new = not rabbitmq.has_data
         try:
             rabbitmq.prepare()
             for spec in rabbitmq.children(state.log("epmd"), state.log("rabbitmq")):
                 supervisor.start(spec)
         except RabbitMQError as error:
             raise Mistake(str(error)) from None
+        if is_new:
+            state.write_private(state.broker_upgraded, BROKER_LAYOUT)
     try:
         await _start_database(supervisor, state, remembered)
     except PostgresError as error:
@@ -119,9 +128,43 @@ async def _start(
     if not state.migrated.exists() or state.migrated.read_text() != revisions:
         await migrate(state, settings)
         state.write_private(state.migrated, revisions)
+    if not _has(state.broker_upgraded, BROKER_LAYOUT):
+        await _upgrade_broker(supervisor, state, remembered, settings)
     # Services wait for the broker by themselves; it takes as long to start as they do.
     for service in SERVICES:
         supervisor.start(_child(service, state, settings))
+
+
+async def _upgrade_broker(
+    supervisor: Supervisor,
+    state: LocalState,
+    remembered: Remembered,
+    settings: Mapping[str, str],
+) -> None:
+    """Bring exchanges and queued messages of an earlier release to this one's, before a service starts."""
+    urls = {
+        service.name: url
+        for service in SERVICES
+        if (url := read_secret(f"BANKSIDE_{service.prefix}_AMQP_URL", settings))
+    }
+    try:
+        if runs_own_rabbitmq(remembered, settings):
+            await supervisor.until_ready(["rabbitmq"], SERVER_SECONDS)
+        ca_file = settings.get("BANKSIDE_AMQP_CA_FILE")
+        await upgrade(settings["BANKSIDE_AMQP_URL"], urls, ca_file)
+    except NotReady as error:
+        raise Mistake(f"RabbitMQ: {error}; see {state.log('rabbitmq')}.") from None
+    except BROKER_ERRORS as error:
+        raise Mistake(
+            f"The broker could not be brought to this release ({type(error).__name__}: {error}): see"
+            " “Users of the broker” in deploy/README.md."
+        ) from None
+    state.write_private(state.broker_upgraded, BROKER_LAYOUT)
+    say("broker: its exchanges and queues are those of this release")
+
+
+def _has(path: Path, text: str) -> bool:
+    return path.exists() and path.read_text() == text
 
 
 async def _start_database(

@@ -79,6 +79,16 @@ class LocalState:
         return self.folder / "migrated"
 
     @property
+    def broker_upgraded(self) -> Path:
+        """Holds which layout of exchanges and messages the broker has."""
+        return self.folder / "broker-upgraded"
+
+    @property
+    def broker_definitions(self) -> Path:
+        """For a broker that runs elsewhere."""
+        return self.folder / "broker-definitions.json"
+
+    @property
     def rabbitmq(self) -> Path:
         return self.folder / "rabbitmq"
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import os
 import re
 import shutil
@@ -12,17 +14,22 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NoReturn
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
+
+import aio_pika
 
 from deploy.local import debian
 from deploy.local.down import stop
 from deploy.local.mistakes import Mistake
 from deploy.local.partner import ensure_partner
 from deploy.local.ports import LOOPBACK, holder_of, is_free
-from deploy.local.rabbitmq import find_server
+from deploy.local.rabbitmq import find_server, urls_of_services
 from deploy.local.services import DATABASE, SERVICES, Service, stack_settings
 from deploy.local.stack import expected_children, own_postgres, own_rabbitmq
 from deploy.local.state import LocalState, Remembered, running
+from deploy.rabbitmq.definitions import definitions, users
+from libs.messaging.broker_errors import BROKER_ERRORS
+from libs.messaging.connection import encryption_of
 from libs.runtime.supervision_state import ChildState, SupervisorStatus, end_leftovers
 from libs.secret_files import file_variable
 
@@ -114,7 +121,7 @@ def _settings(
     """All settings of the stack; what the operator's environment says wins."""
     broker = chosen.get("BANKSIDE_AMQP_URL")
     if broker:
-        _check_reachable(broker)
+        check_elsewhere(state, remembered, broker, chosen.get("BANKSIDE_AMQP_CA_FILE"))
     else:
         broker = own_rabbitmq(state, remembered, ensure_rabbitmq(state)).url()
     postgres = own_postgres(state, remembered)
@@ -123,10 +130,38 @@ def _settings(
         secrets=remembered.secrets,
         database_urls={role: postgres.url(role, pw, DATABASE) for role, pw in passwords.items()},
         amqp_url=broker,
+        amqp_urls=urls_of_services(broker, remembered.secrets.amqp_passwords),
         public_ports=public_ports,
         admin_ports=remembered.ports,
     )
     return {k: v for k, v in generated.items() if file_variable(k) not in chosen} | dict(chosen)
+
+
+def check_elsewhere(
+    state: LocalState, remembered: Remembered, broker: str, ca_file: str | None = None
+) -> None:
+    """Whether a broker of which the operator named the administrator's URL knows the services. Raises Mistake."""
+    _check_reachable(broker)
+    parts, passwords = urlsplit(broker), remembered.secrets.amqp_passwords
+    vhost = unquote(parts.path.removeprefix("/")) or "/"
+    document = {"users": users(passwords), **definitions([vhost])}
+    state.write_private(state.broker_definitions, json.dumps(document))
+    try:
+        asyncio.run(_log_in(urls_of_services(broker, passwords)["gateway"], ca_file))
+    except BROKER_ERRORS as error:
+        # The passwords in it must stay those of later attempts.
+        state.remember(remembered)
+        raise Mistake(
+            f"The broker at {parts.hostname} does not let the services in ({type(error).__name__}): import"
+            f" {state.broker_definitions} there (`rabbitmqctl import_definitions FILE`), then `make up`"
+            " again."
+        ) from None
+
+
+async def _log_in(url: str, ca_file: str | None) -> None:
+    async with asyncio.timeout(CONNECT_SECONDS):
+        connection = await aio_pika.connect(url, ssl_context=encryption_of(url, ca_file))
+        await connection.close()
 
 
 def _check_reachable(broker: str) -> None:

@@ -35,7 +35,9 @@ def make_app(arguments: list[str]) -> App:
         name="commands",
         help="Commands that are not finished: list, retry, abandon.",
     )
-    app.command("libs.cli.dead:app", name="dead", help="Look at dead letters and send them again.")
+    app.command(
+        "libs.cli.dead:app", name="dead", help="Look at dead letters, have them accepted anew."
+    )
     app.command(
         "libs.cli.restores:app",
         name="restores",

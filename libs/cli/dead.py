@@ -1,33 +1,42 @@
-"""`bankside dead`: look at dead letters and send them again."""
+"""`bankside dead`: look at dead letters and have them accepted anew, each as the service that owns its queue."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager
 from datetime import UTC, datetime
+from importlib.metadata import entry_points
+from itertools import groupby
 from typing import Annotated, Any, TypeVar
 
 import msgspec
 from cyclopts import App, Parameter
 from rich.markup import escape
 
+from libs.cli.audit import record
+from libs.cli.database import with_database
 from libs.cli.decisions import Flag, agrees, refuse_to_ask_in_json, require_terminal
 from libs.cli.output import age, console, pretty, print_json
 from libs.client import settings
 from libs.client.errors import OperatorError
+from libs.handling.replaying import REPLAY, AcceptAnew
 from libs.messaging.broker import BROKER_ERRORS
 from libs.messaging.dead_letters import (
     MAX_LOOKED_AT,
     DeadLetter,
     DeadLetters,
-    ReplayRefused,
+    Replayed,
     dead_queues,
     open_dead_letters,
 )
 from libs.messaging.topology import dead_queue
+from libs.persistence.availability import is_away
+from libs.persistence.engine import Database
+from libs.secret_files import is_set
 from libs.tls import ca_file_setting
 
-app = App(name="dead", help="Look at dead letters and send them again.")
+app = App(name="dead", help="Look at dead letters and have them accepted anew.")
 
 T = TypeVar("T")
 
@@ -45,11 +54,11 @@ def list_letters(*, queue: str | None = None, limit: int = 50, json: Flag = Fals
         raise OperatorError(f"--limit is 1 to {MAX_LOOKED_AT}.")
     names = _queues(queue)
 
-    async def look(letters: DeadLetters) -> list[tuple[str, int, list[DeadLetter]]]:
-        found = [(name, await letters.look(name, limit)) for name in names]
-        return [(name, await letters.count(name), shown) for name, shown in found]
+    async def look(letters: DeadLetters, name: str) -> tuple[str, int, list[DeadLetter]]:
+        shown = await letters.look(name, limit)
+        return name, await letters.count(name), shown
 
-    found = _with_broker(look)
+    found = _with_letters(names, look)
     now = datetime.now(UTC)
     if json:
         print_json(
@@ -82,12 +91,7 @@ def show(identifier: str, /, *, queue: str | None = None, json: Flag = False) ->
         json: Print one JSON document.
     """
     names = _queues(queue)
-
-    async def look(letters: DeadLetters) -> list[DeadLetter]:
-        found = [letter for name in names for letter in await letters.look(name)]
-        return [letter for letter in found if letter.has_id(identifier)]
-
-    found = _found(_with_broker(look), identifier)
+    found = _found([one for one in _letters(names) if one.has_id(identifier)], identifier)
     if json:
         print_json({"letters": [_summary(item) | {"body": _body(item)} for item in found]})
         return 0
@@ -111,10 +115,11 @@ def replay(
     yes: Flag = False,
     json: Flag = False,
 ) -> int:
-    """Send dead letters back to the queue that they died in.
+    """Have the service that owns the queue accept dead letters anew.
 
     A command that is carried out now may surprise a caller who has long since sent it anew under another
-    Idempotency-Key: so this shows how old each letter is and asks.
+    Idempotency-Key: so this shows how old each letter is and asks. A letter that cannot be read, or whose sender may
+    not send it, stays.
 
     Args:
         identifiers: Ids of letters or of commands.
@@ -123,35 +128,38 @@ def replay(
         yes: Do not ask.
         json: Print one JSON document; needs --yes.
     """
-    names, wanted = _queues(queue), set(identifiers or ())
+    wanted = set(identifiers or ())
     if bool(wanted) == all_letters:
         raise OperatorError("Say which letters: ids as `bankside dead list` shows them, or --all.")
     refuse_to_ask_in_json(yes=yes, json=json)
-
-    async def look(letters: DeadLetters) -> list[DeadLetter]:
-        found = [letter for name in names for letter in await letters.look(name)]
-        return [item for item in found if all_letters or any(map(item.has_id, wanted))]
-
-    found = _with_broker(look)
+    names = _queues(queue)
+    found = [item for item in _letters(names) if all_letters or any(map(item.has_id, wanted))]
     for identifier in sorted(wanted):
         _found([letter for letter in found if letter.has_id(identifier)], identifier)
     if found and not yes and not _agreed(found):
-        console().print("Nothing was sent.")
+        console().print("Nothing was replayed.")
         return 1
     shown = {(letter.queue, letter.message_id) for letter in found}
-
-    async def send(letters: DeadLetters) -> list[DeadLetter]:
-        done: list[DeadLetter] = []
-        for name in dict.fromkeys(letter.queue for letter in found):
-            done += await letters.replay(name, lambda item: (item.queue, item.message_id) in shown)
-        return done
-
-    done = _with_broker(send)
+    accepted: list[DeadLetter] = []
+    left: list[tuple[DeadLetter, str]] = []
+    for name in dict.fromkeys(letter.queue for letter in found):
+        done = _replay(name, lambda item: (item.queue, item.message_id) in shown)
+        accepted += done.accepted
+        left += done.left
     if json:
-        print_json({"replayed": [_summary(letter) for letter in done]})
+        print_json(
+            {
+                "replayed": [_summary(letter) for letter in accepted],
+                "left": [_summary(letter) | {"because": why} for letter, why in left],
+            }
+        )
     else:
-        console().print(f"{len(done)} sent." if done else "There is no dead letter.")
-    return 0
+        console().print(
+            f"{len(accepted)} replayed." if accepted or left else "There is no dead letter."
+        )
+        for letter, why in left:
+            console().print(f"{letter.message_id} stays: {escape(why)}.")
+    return 1 if left else 0
 
 
 _COLUMNS = ("id", "operation or event", "command", "died because", "dead for", "age")
@@ -186,9 +194,14 @@ def _print_aligned(rows: Sequence[Sequence[str]]) -> None:
 
 
 def _queues(wanted: str | None) -> Sequence[str]:
+    """The one wanted, else all those of the services as which the broker can be asked from here."""
     known = dead_queues()
     if wanted is None:
-        return known
+        reached = [name for name in known if is_set(settings.amqp_variable(_owner(name)))]
+        if not reached:
+            variables = dict.fromkeys(settings.amqp_variable(_owner(name)) for name in known)
+            raise OperatorError(f"Set {' or '.join(variables)}, or start the stack (make up).")
+        return reached
     for name in known:
         if wanted in (name, name.removesuffix(dead_queue(""))):
             return (name,)
@@ -197,23 +210,75 @@ def _queues(wanted: str | None) -> Sequence[str]:
     )
 
 
-def _with_broker(work: Callable[[DeadLetters], Awaitable[T]]) -> T:
-    url = settings.amqp_url()
+def _owner(queue: str) -> str:
+    """The service that owns a queue."""
+    return queue.partition(".")[0]
 
-    async def run() -> T:
-        async with open_dead_letters(url, ca_file_setting("AMQP", "OPERATOR")) as letters:
-            return await work(letters)
+
+def _opened(service: str) -> AbstractAsyncContextManager[DeadLetters]:
+    return open_dead_letters(settings.amqp_url(service), ca_file_setting("AMQP", service.upper()))
+
+
+def _letters(names: Sequence[str]) -> list[DeadLetter]:
+    return [letter for found in _with_letters(names, DeadLetters.look) for letter in found]
+
+
+def _with_letters(
+    names: Sequence[str], work: Callable[[DeadLetters, str], Awaitable[T]]
+) -> list[T]:
+    """What `work` makes of each queue, asked as the service that owns it."""
+
+    async def run() -> list[T]:
+        found = []
+        for service, queues in groupby(names, _owner):
+            async with _opened(service) as letters:
+                found += [await work(letters, queue) for queue in queues]
+        return found
 
     try:
         return asyncio.run(run())
-    except ReplayRefused:
-        raise OperatorError(
-            "The broker did not take a letter back, since its queue is full or not there; it stays dead."
-        ) from None
     except BROKER_ERRORS as error:
-        raise OperatorError(
-            f"The broker cannot be reached ({type(error).__name__}): is the stack up (make status)?"
-        ) from None
+        raise _unreachable(error) from None
+
+
+def _replay(queue: str, wanted: Callable[[DeadLetter], bool]) -> Replayed:
+    service, alive = _owner(queue), queue.removesuffix(dead_queue(""))
+    (entry,) = entry_points(group=REPLAY, name=alive)
+    accept_anew: AcceptAnew = entry.load()
+
+    async def work(database: Database) -> Replayed:
+        async def accept(letter: DeadLetter) -> None:
+            try:
+                await accept_anew(database, letter)
+                # A crash in between leaves the letter, so that it is replayed and recorded again.
+                async with database.transaction() as connection:
+                    await record(
+                        connection,
+                        "dead.replay",
+                        queue=queue,
+                        message_id=letter.message_id,
+                        command_id=letter.envelope.id if letter.envelope else None,
+                    )
+            except Exception as error:
+                if not is_away(error):
+                    raise
+                raise OperatorError(
+                    f"The database of {service} cannot be reached: the letters stay."
+                ) from error
+
+        try:
+            async with _opened(service) as letters:
+                return await letters.replay(queue, wanted, accept)
+        except BROKER_ERRORS as error:
+            raise _unreachable(error) from None
+
+    return with_database(service, work)
+
+
+def _unreachable(error: BaseException) -> OperatorError:
+    return OperatorError(
+        f"The broker cannot be reached ({type(error).__name__}): is the stack up (make status)?"
+    )
 
 
 def _found(letters: list[DeadLetter], identifier: str) -> list[DeadLetter]:
@@ -232,7 +297,7 @@ def _agreed(letters: list[DeadLetter]) -> bool:
             f"  {letter.message_id}  {escape(_operation(letter))}  sent [bold]{age(letter.sent_at, now)}[/] ago, "
             f"dead for {age(letter.died_at, now)}"
         )
-    return agrees("Their callers may have sent anew since. Send these again?")
+    return agrees("Their callers may have sent anew since. Replay these?")
 
 
 def _summary(letter: DeadLetter) -> dict[str, Any]:
@@ -243,6 +308,7 @@ def _summary(letter: DeadLetter) -> dict[str, Any]:
         "command_id": envelope.id if envelope else None,
         "operation": envelope.operation if envelope else None,
         "event_type": letter.event_type,
+        "sender": letter.sender,
         "tenant": envelope.principal.tenant if envelope else None,
         "reason": letter.reason,
         "sent_at": letter.sent_at,

@@ -43,9 +43,16 @@ def sandbox_url() -> str:
     return _url(found, "provider sandbox", "BANKSIDE_SANDBOX_URL")
 
 
-def amqp_url() -> str:
+def amqp_variable(service: str) -> str:
+    """The variable that has the URL of the broker with the service's own user."""
+    return f"{PREFIX}{service.upper()}_AMQP_URL"
+
+
+def amqp_url(service: str) -> str:
+    """The URL of the broker, with the service's own user."""
+    variable = amqp_variable(service)
     try:
-        return _url(read_secret("BANKSIDE_AMQP_URL"), "broker", "BANKSIDE_AMQP_URL")
+        return _url(read_secret(variable), "broker", variable)
     except BadSecret as error:
         raise OperatorError(str(error)) from None
 

@@ -48,6 +48,28 @@ recorded in the transaction that found the key.
 """
 
 
+def new_command(envelope: Envelope, reply_to: str | None, *, keep_for_ever: bool) -> NewCommand:
+    """The record of an envelope."""
+    return NewCommand(
+        command_id=UUID(envelope.id),
+        operation=envelope.operation,
+        message_id=envelope.message_id,
+        request_id=envelope.request_id,
+        principal=encode(envelope.principal),
+        body=bytes(envelope.body),
+        body_hash=envelope.body_hash,
+        reply_to=reply_to,
+        deadline=envelope.deadline,
+        keep_for_ever=keep_for_ever,
+    )
+
+
+def arriving(command: NewCommand, envelope: Envelope) -> Arriving:
+    """What finds its ordering key."""
+    body = decode(command.body)
+    return Arriving(command.command_id, command.operation, envelope.principal, body)
+
+
 def _is_fault_of_command(error: Exception) -> bool:
     """Whether recording the command would always fail. A database that is away, or not migrated, is waited for."""
     if isinstance(error, TooManyWaiting):
@@ -139,25 +161,11 @@ class Acceptance:
             self._driver.wake()  # it waits for capacity
 
     async def _record(self, envelope: Envelope, reply_to: str | None) -> Known:
-        body = bytes(envelope.body)
-        command = NewCommand(
-            command_id=UUID(envelope.id),
-            operation=envelope.operation,
-            message_id=envelope.message_id,
-            request_id=envelope.request_id,
-            principal=encode(envelope.principal),
-            body=body,
-            body_hash=envelope.body_hash,
-            reply_to=reply_to,
-            deadline=envelope.deadline,
-            keep_for_ever=envelope.operation in self._keep_for_ever,
-        )
+        keep = envelope.operation in self._keep_for_ever
+        command = new_command(envelope, reply_to, keep_for_ever=keep)
         if self._ordering is not None and envelope.operation not in self._unordered:
-            arriving = Arriving(
-                command.command_id, envelope.operation, envelope.principal, decode(body)
-            )
             async with self._database.transaction() as connection:
-                key = await self._ordering(connection, arriving)
+                key = await self._ordering(connection, arriving(command, envelope))
                 if key is not None:
                     return await inbox_acceptance.accept(
                         connection,

@@ -116,7 +116,7 @@ async def run_commands(
         RuntimeError: a row has no handler.
     """
     check_handlers(process.service, handlers, queries=False)
-    replier = Replier()
+    replier = Replier(process.service)
     answers = CommandAnswers(replier)
     group_commit = GroupCommit(database)
 

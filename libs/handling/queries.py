@@ -146,7 +146,7 @@ async def run_queries(
     process: Process, sealer: Sealer, broker: Broker, handlers: Mapping[str, QueryHandler]
 ) -> AsyncIterator[None]:
     """Answer the service's queries during the body, once the broker is started."""
-    replier = Replier()
+    replier = Replier(process.service)
     answerer = QueryAnswerer(process.service, handlers, sealer, replier)
     consumer = QueryConsumer(process.service, answerer.answer, answerer.refuse)
     broker.add(replier)

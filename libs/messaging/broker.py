@@ -11,9 +11,15 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Protocol
+from urllib.parse import unquote, urlsplit
 
 import structlog
-from aio_pika.exceptions import ChannelPreconditionFailed
+from aio_pika.exceptions import (
+    ChannelNotFoundEntity,
+    ChannelPreconditionFailed,
+    ProbableAuthenticationError,
+)
+from aiormq.exceptions import ChannelAccessRefused
 
 from libs.backoff import Backoff
 from libs.messaging.broker_errors import BROKER_ERRORS
@@ -43,12 +49,14 @@ class Broker:
     """Keeps a connection with its parts.
 
     Args:
-        url: `amqp://user:password@host:port/vhost`, or `amqps:` for TLS.
+        url: `amqp://user:password@host:port/vhost`, or `amqps:` for TLS; the user is the service's own.
+        name: of the connection, as the broker shows it.
         ca_file: the CA of the broker's certificate, instead of those that the system trusts.
     """
 
     def __init__(self, url: str, name: str, *, ca_file: str | None = None) -> None:
         self._url = url
+        self._user = unquote(urlsplit(url).username or "")
         self._ca_file = ca_file
         self._name = name
         self._parts: list[Part] = []
@@ -109,6 +117,18 @@ class Broker:
                     " “Queues with other arguments” in deploy/README.md.",
                     refused=str(error),
                 )
+            except (
+                ChannelAccessRefused,
+                ChannelNotFoundEntity,
+                ProbableAuthenticationError,
+            ) as error:
+                failures += 1
+                self._log.error(
+                    "broker_not_set_up",
+                    detail="The broker lacks an exchange, or this service's user or its permissions:"
+                    " see “Users of the broker” in deploy/README.md.",
+                    refused=str(error),
+                )
             except BROKER_ERRORS as error:
                 failures += 1
                 self._log.warning("broker_unreachable", error=type(error).__name__)
@@ -131,7 +151,7 @@ class Broker:
             ),
             name="broker-connect",
         )
-        session = Session(connection)
+        session = Session(connection, self._user)
         watch: asyncio.Task[None] | None = None
         try:
             await within(CONNECT_SECONDS, self._attach(session), name="broker-attach")

@@ -6,8 +6,10 @@
 | are bounded by | `WAITING_REPLIES` | that, and `OUTSTANDING_QUERIES` for each service |
 | on a lost session | may go on: `OutcomePending` | `Unavailable` at once |
 
-The first query of an operation on a session is confirmed all the same: so an operation for which there is no queue yet
-is `Unavailable` at once, too.
+The first query to a service on a session is confirmed all the same: so a service that has no queue yet is `Unavailable`
+at once, too.
+
+An answer counts only when it comes from the service that was asked: `user_id`, which the broker has checked, says so.
 """
 
 from __future__ import annotations
@@ -16,7 +18,8 @@ import asyncio
 import time
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
+from uuid import uuid4
 
 import structlog
 from aio_pika.exceptions import ChannelInvalidStateError, DeliveryError
@@ -41,9 +44,10 @@ from libs.messaging.envelope import (
     raw,
     reply_context,
 )
+from libs.messaging.metrics import MESSAGES_REFUSED
 from libs.messaging.publishing import PERSISTENT, TRANSIENT, Properties, Publisher
 from libs.messaging.session import Session
-from libs.messaging.topology import COMMANDS, QUERIES, declare_exchanges
+from libs.messaging.topology import COMMANDS, QUERIES, REPLIES, replies_queue
 
 QUERY_BATCH = 64
 WAITING_REPLIES = 20_000
@@ -51,6 +55,12 @@ OUTSTANDING_QUERIES = 1024
 """Of one process to one service: four times what a service works on at once. Nine processes' worth fits into the
 service's queue (`QUERY_QUEUE_LENGTH`), which without confirms drops in silence what is beyond.
 """
+
+
+class _Expected(NamedTuple):
+    service: str
+    """That is asked."""
+    reply: asyncio.Future[Reply]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +72,7 @@ class _Attached:
     reply_to: str
     """A queue that is exclusive to the session: replies to requests of a lost session do not arrive."""
     routed: set[str] = field(default_factory=set)
-    """Operations whose queries a queue is known to take."""
+    """Services that are known to have a queue of queries."""
 
 
 class Caller:
@@ -70,7 +80,8 @@ class Caller:
 
     def __init__(self, sealer: Sealer) -> None:
         self._sealer = sealer
-        self._waiting: dict[str, asyncio.Future[Reply]] = {}
+        self._waiting: dict[str, _Expected] = {}
+        """By the message id of the envelope."""
         self._outstanding: Counter[str] = Counter()
         self._queries: set[asyncio.Future[Reply]] = set()
         self._attached: _Attached | None = None
@@ -79,10 +90,12 @@ class Caller:
 
     async def attach(self, session: Session) -> None:
         replies = await session.channel()
-        queue = await replies.declare_queue(exclusive=True, auto_delete=True)
+        queue = await replies.declare_queue(
+            replies_queue(session.user, uuid4().hex), exclusive=True, auto_delete=True
+        )
+        await queue.bind(REPLIES, routing_key=queue.name)
         await consume(replies, queue.name, self._on_replies, no_ack=True)
         confirmed = await session.publisher(confirms=True)
-        await declare_exchanges(replies)
         unconfirmed = await session.publisher(confirms=False)
         self._attached = _Attached(confirmed, unconfirmed, queue.name)
 
@@ -169,7 +182,7 @@ class Caller:
             Unavailable: it was not sent, its session was lost, or `OUTSTANDING_QUERIES` of its service are unanswered.
             ProviderTimeout: there was no reply in time.
         """
-        service = envelope.operation.partition(".")[0]
+        service = _service_of(envelope)
         if self._outstanding[service] >= OUTSTANDING_QUERIES:
             raise Unavailable
         future = self._expect(envelope)
@@ -178,7 +191,7 @@ class Caller:
         try:
             async with asyncio.timeout(_left(envelope)):
                 try:
-                    await self._batcher(envelope.operation).submit(envelope)
+                    await self._batcher(service).submit(envelope)
                     return await future
                 except (*BROKER_ERRORS, TooManyWaiting) as error:
                     raise Unavailable from error
@@ -231,22 +244,22 @@ class Caller:
         if len(self._waiting) >= WAITING_REPLIES:
             raise Unavailable
         future: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
-        self._waiting[envelope.message_id] = future
+        self._waiting[envelope.message_id] = _Expected(_service_of(envelope), future)
         return future
 
-    def _batcher(self, operation: str) -> Batcher[Envelope, None]:
-        batcher = self._batchers.get(operation)
+    def _batcher(self, service: str) -> Batcher[Envelope, None]:
+        batcher = self._batchers.get(service)
         if batcher is None:
 
             async def run(batch: list[Envelope]) -> list[None]:
-                await self._publish_queries(operation, batch)
+                await self._publish_queries(service, batch)
                 return [None] * len(batch)
 
-            batcher = Batcher(run, name=f"query:{operation}", limit=QUERY_BATCH)
-            self._batchers[operation] = batcher
+            batcher = Batcher(run, name=f"query:{service}", limit=QUERY_BATCH)
+            self._batchers[service] = batcher
         return batcher
 
-    async def _publish_queries(self, operation: str, batch: list[Envelope]) -> None:
+    async def _publish_queries(self, service: str, batch: list[Envelope]) -> None:
         attached = self._attached
         if attached is None:
             raise ConnectionError("no session with the broker")
@@ -257,14 +270,14 @@ class Caller:
             message_id=batch[0].id,
         )
         body = encode(batch)
-        if operation in attached.routed:
+        if service in attached.routed:
             await attached.unconfirmed.publish(
-                QUERIES, operation, body, properties, wait_for_socket=False
+                QUERIES, service, body, properties, wait_for_socket=False
             )
             return
         async with asyncio.timeout(max(_left(envelope) for envelope in batch)):
-            await attached.confirmed.publish(QUERIES, operation, body, properties)
-        attached.routed.add(operation)
+            await attached.confirmed.publish(QUERIES, service, body, properties)
+        attached.routed.add(service)
 
     async def _on_replies(self, message: Delivery) -> None:
         try:
@@ -272,10 +285,20 @@ class Caller:
         except NotAnEnvelope as error:
             self._log.error("not_a_reply", cause=str(error), bytes=len(message.body))
             return
+        sender = message.properties.user_id
         for reply in replies:
-            future = self._waiting.get(reply.to)
-            if future is not None and not future.done():
-                future.set_result(reply)
+            expected = self._waiting.get(reply.to)
+            if expected is None or expected.reply.done():
+                continue
+            if expected.service != sender:
+                MESSAGES_REFUSED.labels(REPLIES, "sender").inc()
+                self._log.error("reply_of_another", asked=expected.service, sender=sender)
+                continue
+            expected.reply.set_result(reply)
+
+
+def _service_of(envelope: Envelope) -> str:
+    return envelope.operation.partition(".")[0]
 
 
 def _left(envelope: Envelope) -> float:

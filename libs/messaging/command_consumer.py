@@ -16,6 +16,7 @@ from libs.messaging.delivery import Delivery
 from libs.messaging.envelope import Envelope, NewerEnvelope, NotAnEnvelope, decode_command
 from libs.messaging.metrics import MESSAGES_REFUSED
 from libs.messaging.poison import SUSPECT_RETURNS, Suspects, returns_of
+from libs.messaging.senders import NO_SENDER, owns_replies, senders_of_commands
 from libs.messaging.session import Session
 from libs.messaging.topology import commands_queue, declare_service
 
@@ -43,6 +44,7 @@ class CommandConsumer:
     |---|---|
     | recorded | acked; a crash before leaves it with the broker |
     | not to be decoded, of a later version, or never to be recorded | rejected to the dead queue |
+    | from a sender that the table does not allow, or with replies directed to another | rejected to the dead queue |
     | returned by other deliveries too often | see `libs.messaging.poison` |
     | unacked while nothing can be recorded | requeued after `HOLD_SECONDS`; the consumer pauses until it can record |
 
@@ -53,6 +55,7 @@ class CommandConsumer:
     def __init__(self, service: str, accept: Accept, recordable: Recordable) -> None:
         self._accept = accept
         self._recordable = recordable
+        self._senders = senders_of_commands(service)
         self._queue = commands_queue(service)
         self._consumption = Consumption(
             self._queue,
@@ -130,6 +133,13 @@ class CommandConsumer:
         except NotAnEnvelope as error:
             self._log.error("not_an_envelope", cause=str(error), bytes=len(message.body))
             await self._refuse(message, "unreadable")
+            return
+        sender = message.properties.user_id
+        if sender not in self._senders.get(envelope.operation, NO_SENDER) or not owns_replies(
+            sender, message.properties.reply_to
+        ):
+            self._log.error("sender_refused", sender=sender, operation=envelope.operation)
+            await self._refuse(message, "sender")
             return
         if returns_of(message) < SUSPECT_RETURNS:
             await self._record(message, envelope)

@@ -1,15 +1,15 @@
 """Dead letters: commands and events that were refused, kept by the broker until an operator decides.
 
 Looking takes letters from the front of a queue and requeues all of them at once, which leaves a quorum queue in its
-order. Replaying publishes a copy, waits for the broker's confirm, and only then acks the letter: a crash
-in between leaves both, and every command has one effect however often it is delivered.
+order. Replaying has the owning service accept the message anew (`libs.handling.replaying`), and only then acks the
+letter: a crash in between leaves both, and every message has one effect however often it is accepted.
 """
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -17,14 +17,14 @@ from typing import Any
 from uuid import UUID
 
 import aio_pika
-from aio_pika import DeliveryMode, Message
 from aio_pika.abc import AbstractConnection, AbstractIncomingMessage
-from aio_pika.exceptions import ChannelNotFoundEntity, DeliveryError, PublishError
+from aio_pika.exceptions import ChannelNotFoundEntity
 
 from libs.contracts.table import SERVICES, operations_of
 from libs.messaging.broker_errors import session_loss_as_error
 from libs.messaging.connection import encryption_of
 from libs.messaging.envelope import Envelope, NotAnEnvelope, decode_command
+from libs.messaging.publishing import Properties
 from libs.messaging.topology import (
     EVENT_CONSUMERS,
     commands_queue,
@@ -38,8 +38,8 @@ MAX_LOOKED_AT = 1000
 """Letters of one queue, from its front, that are in memory at once."""
 
 
-class ReplayRefused(Exception):
-    """The broker did not take the copy; the letter stays where it was."""
+class NotReplayable(Exception):
+    """The letter can never be accepted; the text says why. It stays where it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +49,7 @@ class DeadLetter:
     Args:
         envelope: of a command; None of an event, and of a command that cannot be read.
         event_type: of an event, as it says itself.
+        properties: as its sender set them; of these the broker has checked `user_id`, the sender.
     """
 
     queue: str
@@ -59,13 +60,26 @@ class DeadLetter:
     """The broker's: `delivery_limit`, `rejected`."""
     sent_at: datetime | None
     died_at: datetime | None
+    properties: Properties = field(repr=False)
     body: bytes = field(repr=False)
+
+    @property
+    def sender(self) -> str | None:
+        return self.properties.user_id
 
     def has_id(self, wanted: str) -> bool:
         """By message id or command id; several letters can be of one command."""
         return wanted == self.message_id or (
             self.envelope is not None and wanted == self.envelope.id
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """Letters that were accepted anew, and those that cannot be, with the reasons."""
+
+    accepted: list[DeadLetter]
+    left: list[tuple[DeadLetter, str]]
 
 
 def dead_queues() -> tuple[str, ...]:
@@ -100,30 +114,34 @@ class DeadLetters:
         async with asyncio.timeout(WORK_SECONDS), self._taken(queue, limit) as taken:
             return [letter_of(queue, message) for message in taken]
 
-    async def replay(self, queue: str, wanted: Callable[[DeadLetter], bool]) -> list[DeadLetter]:
-        """Send letters back to the queue that they died in, and remove them; the others stay in their order.
+    async def replay(
+        self,
+        queue: str,
+        wanted: Callable[[DeadLetter], bool],
+        accept: Callable[[DeadLetter], Awaitable[None]],
+    ) -> Replayed:
+        """Have letters accepted anew, and remove them; the others stay in their order.
 
-        Raises:
-            ReplayRefused: the broker did not take one; it and those after it stay.
+        Args:
+            accept: returns once the message is recorded; raises NotReplayable for one that cannot be. Another error of
+                its own ends the replay: the letters accepted until then are removed.
         """
-        replayed = []
+        replayed = Replayed([], [])
         async with (
             asyncio.timeout(WORK_SECONDS),
             self._taken(queue, MAX_LOOKED_AT) as taken,
-            self._connection.channel(publisher_confirms=True, on_return_raises=True) as publishing,
         ):
             for message in taken:
                 letter = letter_of(queue, message)
                 if not wanted(letter):
                     continue
                 try:
-                    await publishing.default_exchange.publish(
-                        _without_death(message), queue.removesuffix(dead_queue("")), mandatory=True
-                    )
-                except (DeliveryError, PublishError) as error:
-                    raise ReplayRefused(type(error).__name__) from error
+                    await accept(letter)
+                except NotReplayable as error:
+                    replayed.left.append((letter, str(error)))
+                    continue
                 await message.ack()
-                replayed.append(letter)
+                replayed.accepted.append(letter)
         return replayed
 
     @asynccontextmanager
@@ -150,7 +168,11 @@ class DeadLetters:
 async def open_dead_letters(
     amqp_url: str, ca_file: str | None = None
 ) -> AsyncIterator[DeadLetters]:
-    """A connection for looking and replaying. Raises BROKER_ERRORS when the broker is not reached in time or lost."""
+    """A connection for looking and replaying, as the service that owns the queues.
+
+    Raises:
+        BROKER_ERRORS: the broker is not reached in time, or lost.
+    """
     async with asyncio.timeout(CONNECT_SECONDS):
         connection = await aio_pika.connect(
             amqp_url,
@@ -178,6 +200,7 @@ def letter_of(queue: str, message: AbstractIncomingMessage) -> DeadLetter:
         reason=str(reason) if reason is not None else None,
         sent_at=message.timestamp or _time_within(message.message_id),
         died_at=died_at if isinstance(died_at, datetime) else None,
+        properties=message.properties,
         body=message.body,
     )
 
@@ -195,23 +218,3 @@ def _time_within(message_id: str | None) -> datetime | None:
     except ValueError:
         return None
     return datetime.fromtimestamp((made.int >> 80) / 1000, UTC) if made.version == 7 else None
-
-
-def _without_death(message: AbstractIncomingMessage) -> Message:
-    """The message as sent, without the broker's notes of its death: its deliveries are counted anew."""
-    headers = {
-        name: value
-        for name, value in message.headers.items()
-        if not name.startswith(("x-death", "x-first-death", "x-last-death", "x-delivery-count"))
-    }
-    return Message(
-        message.body,
-        headers=headers,
-        content_type=message.content_type,
-        delivery_mode=DeliveryMode.PERSISTENT,
-        correlation_id=message.correlation_id,
-        reply_to=message.reply_to,
-        message_id=message.message_id,
-        timestamp=message.timestamp,
-        type=message.type,
-    )

@@ -19,6 +19,8 @@ from libs.messaging.delivery import Delivery
 from libs.messaging.envelope import VERSION
 from libs.messaging.metrics import MESSAGES_REFUSED
 from libs.messaging.poison import SUSPECT_RETURNS, Suspects, returns_of
+from libs.messaging.publishing import Properties
+from libs.messaging.senders import may_emit
 from libs.messaging.session import Session
 from libs.messaging.topology import declare_events, events_queue
 
@@ -46,30 +48,37 @@ class NotAnEvent(ValueError):
     reason = "unreadable"
 
 
+class ForgedEvent(NotAnEvent):
+    """Its sender is not the service that emits events of this kind."""
+
+    reason = "sender"
+
+
 class NewerEvent(NotAnEvent):
     """The `version` among the message's headers is above `VERSION`: only a later release understands it."""
 
     reason = "newer_version"
 
 
-def decode_event(message: Delivery) -> Event:
+def decode_event(properties: Properties, body: bytes) -> Event:
     """The event that `EventPublisher` published. Types and headers that this release does not know are accepted, since
     the emitter may be newer.
 
     Raises:
         NotAnEvent
     """
-    properties = message.properties
     headers, event_type = properties.headers or {}, properties.message_type
     version = headers.get("version", 1)
     if type(version) is not int or version > VERSION:
         raise NewerEvent("its version is not known")
     if event_type is None or not _TYPE.fullmatch(event_type):
         raise NotAnEvent("its type is not one of an event")
+    if not may_emit(properties.user_id, event_type):
+        raise ForgedEvent("its sender does not emit events of this kind")
     sequence = headers.get("sequence")
     if type(sequence) is not int or not 0 <= sequence <= GREATEST_SEQUENCE:
         raise NotAnEvent("its sequence is no number")
-    if not message.body:
+    if not body:
         raise NotAnEvent("it is empty")
     return Event(
         event_id=_text("message_id", properties.message_id),
@@ -78,7 +87,7 @@ def decode_event(message: Delivery) -> Event:
         customer_id=_text("customer_id", headers.get("customer_id"), may_be_empty=True),
         resource_id=_text("resource_id", headers.get("resource_id")),
         sequence=sequence,
-        body=message.body,
+        body=body,
     )
 
 
@@ -95,7 +104,7 @@ class EventConsumer:
 
     | event | what is done |
     |---|---|
-    | not understood, or never to be recorded | rejected to the dead queue |
+    | not understood, never to be recorded, or of a sender that does not emit its kind | rejected to the dead queue |
     | taken and not yet in a batch when the session is lost | dropped here: the broker delivers it again |
     | recorded and not acked when the session is lost | delivered again, recorded again with no further effect |
     | waiting while a batch takes longer than `HOLD_SECONDS` to be recorded | requeued; the consumer pauses |
@@ -214,7 +223,7 @@ class EventConsumer:
         messages, events = [], []
         for message in batch:
             try:
-                events.append(decode_event(message))
+                events.append(decode_event(message.properties, message.body))
                 messages.append(message)
             except NotAnEvent as error:
                 self._log.error("not_an_event", cause=str(error), bytes=len(message.body))

@@ -10,7 +10,7 @@ from aio_pika.exceptions import PublishError
 from libs.contracts.events import Event
 from libs.messaging.broker import Session
 from libs.messaging.publishing import PERSISTENT, Properties, Publisher
-from libs.messaging.topology import EVENT_CONSUMERS, EVENTS, declare_events
+from libs.messaging.topology import EVENTS
 
 PUBLISH_SECONDS = 15.0
 
@@ -22,10 +22,6 @@ class EventPublisher:
         self._publisher: Publisher | None = None
 
     async def attach(self, session: Session) -> None:
-        # The queues are there before the first event is.
-        channel = await session.channel()
-        for service in EVENT_CONSUMERS:
-            await declare_events(channel, service)
         self._publisher = await session.publisher(confirms=True)
 
     def detach(self) -> None:

@@ -11,8 +11,9 @@ from libs.messaging.envelope import operation_of_context
 
 
 def parties_of(operation: Operation) -> tuple[str, str]:
-    """The service that sends an operation with sensitive fields, and the one that answers it."""
-    return "gateway" if operation.path else "reconciliation", operation.service
+    """The one service that sends an operation with sensitive fields, and the one that answers it."""
+    [sender] = operation.senders
+    return sender, operation.service
 
 
 PAIRS: frozenset[tuple[str, str]] = frozenset(

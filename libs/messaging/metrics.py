@@ -21,6 +21,7 @@ DEAD_LETTERS = Gauge(
 )
 MESSAGES_REFUSED = Counter(
     "bankside_messages_refused_total",
-    "Messages that are not taken, by why: unreadable, newer_version, not_recordable, poison.",
+    "Messages, and envelopes of a batch, that are not taken, by why: sender (one that may not send it), unreadable,"
+    " newer_version, not_recordable, poison.",
     ["queue", "reason"],
 )

@@ -11,8 +11,6 @@ from libs.messaging.broker_errors import session_loss_as_error
 
 Properties = spec.Basic.Properties
 
-DEFAULT_EXCHANGE: Final = ""
-"""Its routing keys are names of queues."""
 TRANSIENT: Final = 1
 PERSISTENT: Final = 2
 UNCONFIRMED = 1024
@@ -32,11 +30,13 @@ class Publisher:
     """A channel to publish on.
 
     Args:
+        user: of the connection. Every message names it as its sender, and the broker refuses one that names another.
         confirms: the channel was opened with publisher confirms.
     """
 
-    def __init__(self, channel: Channel, *, confirms: bool) -> None:
+    def __init__(self, channel: Channel, user: str, *, confirms: bool) -> None:
         self._channel = channel
+        self._user = user
         self._confirms = confirms
         self._under_way = 0
 
@@ -60,6 +60,7 @@ class Publisher:
             DeliveryError: refused; PublishError: returned.
             ChannelInvalidStateError: never written.
         """
+        properties.user_id = self._user
         # With confirms, many messages are written together for 50 µs of processor each rather than 82. A broker that
         # has stopped reading is noticed by the number of messages that it has not confirmed.
         wait = self._under_way >= UNCONFIRMED if self._confirms else wait_for_socket

@@ -9,6 +9,7 @@ from typing import Any
 
 import structlog
 
+from libs.contracts.table import BY_NAME
 from libs.messaging.broker_errors import BROKER_ERRORS
 from libs.messaging.consumption import Consumption
 from libs.messaging.delivery import Delivery
@@ -20,6 +21,7 @@ from libs.messaging.envelope import (
     decode_queries,
 )
 from libs.messaging.metrics import MESSAGES_REFUSED
+from libs.messaging.senders import NO_SENDER, owns_replies, senders_of_queries
 from libs.messaging.session import Session
 from libs.messaging.topology import declare_service, queries_queue
 
@@ -32,11 +34,20 @@ Refuse = Callable[[EnvelopeHead, str | None], Coroutine[Any, Any, None]]
 
 
 class QueryConsumer:
-    """A part of the broker that answers queries, at most `QUERIES_AT_ONCE` at a time."""
+    """A part of the broker that answers queries, at most `QUERIES_AT_ONCE` at a time.
+
+    | envelope | what is done |
+    |---|---|
+    | from a sender that the table does not allow, or with replies directed to another | dropped, counted |
+    | of an operation that this release does not know | answered `unavailable` to a sender that may ask the service |
+    """
 
     def __init__(self, service: str, answer: Answer, refuse: Refuse) -> None:
         self._answer = answer
         self._refuse = refuse
+        self._prefix = f"{service}."
+        self._senders = senders_of_queries(service)
+        self._askers = frozenset().union(*self._senders.values())
         self._queue = queries_queue(service)
         self._consumption = Consumption(
             self._queue,
@@ -79,14 +90,14 @@ class QueryConsumer:
         try:
             envelopes = decode_queries(message.body)
             for envelope in envelopes:
-                await self._capacity.acquire()
-                self._begin(self._answer(envelope, reply_to), f"query:{envelope.operation}")
+                await self._take_one(envelope, message)
         except NewerEnvelope as error:
             self._log.error("envelope_of_a_later_release", cause=str(error))
             MESSAGES_REFUSED.labels(self._queue, "newer_version").inc()
-            for head in error.heads:
-                await self._capacity.acquire()
-                self._begin(self._refuse(head, reply_to), "query:refused")
+            if self._may_ask(message):
+                for head in error.heads:
+                    await self._capacity.acquire()
+                    self._begin(self._refuse(head, reply_to), "query:refused")
         except NotAnEnvelope as error:
             self._log.error("not_an_envelope", cause=str(error), bytes=len(message.body))
             MESSAGES_REFUSED.labels(self._queue, "unreadable").inc()
@@ -94,6 +105,31 @@ class QueryConsumer:
             await message.ack(wait=False)
         except BROKER_ERRORS as error:
             self._log.warning("ack_lost", error=type(error).__name__)
+
+    async def _take_one(self, envelope: Envelope, message: Delivery) -> None:
+        sender, reply_to = message.properties.user_id, message.properties.reply_to
+        is_unknown = self._is_unknown(envelope.operation)
+        allowed = self._askers if is_unknown else self._senders.get(envelope.operation, NO_SENDER)
+        if sender not in allowed or not owns_replies(sender, reply_to):
+            self._log.error("sender_refused", sender=sender, operation=envelope.operation)
+            MESSAGES_REFUSED.labels(self._queue, "sender").inc()
+            return
+        await self._capacity.acquire()
+        if is_unknown:
+            MESSAGES_REFUSED.labels(self._queue, "newer_version").inc()
+            head = EnvelopeHead(envelope.id, envelope.message_id, envelope.version)
+            self._begin(self._refuse(head, reply_to), "query:refused")
+        else:
+            self._begin(self._answer(envelope, reply_to), f"query:{envelope.operation}")
+
+    def _is_unknown(self, operation: str) -> bool:
+        """Whether only a later release of this service may have it."""
+        return operation.startswith(self._prefix) and operation not in BY_NAME
+
+    def _may_ask(self, message: Delivery) -> bool:
+        """Whether the sender of a batch may ask this service anything at all, for replies to itself."""
+        sender = message.properties.user_id
+        return sender in self._askers and owns_replies(sender, message.properties.reply_to)
 
     def _begin(self, answering: Coroutine[Any, Any, None], name: str) -> None:
         """Begin an answer, for which `_capacity` was acquired."""

@@ -13,8 +13,10 @@ from libs.contracts.errors import InternalError
 from libs.messaging.batching import Batcher, TooManyWaiting
 from libs.messaging.broker_errors import BROKER_ERRORS
 from libs.messaging.envelope import Reply, WireError, encode
-from libs.messaging.publishing import DEFAULT_EXCHANGE, TRANSIENT, Properties, Publisher
+from libs.messaging.publishing import TRANSIENT, Properties, Publisher
+from libs.messaging.senders import askers_of
 from libs.messaging.session import Session
+from libs.messaging.topology import REPLIES, replies_queue
 
 REPLY_BATCH = 64
 REPLY_SECONDS = 5.0
@@ -29,9 +31,14 @@ class NotKnownWhetherRouted(Exception):
 
 
 class Replier:
-    """A part of the broker that sends replies, each once: for a lost one, its caller has a deadline."""
+    """A part of the broker that sends replies, each once: for a lost one, its caller has a deadline.
 
-    def __init__(self) -> None:
+    Nothing is sent to a queue of which `service` is not asked, such as one that a command stored by an earlier release
+    names: the broker would end the session over it.
+    """
+
+    def __init__(self, service: str) -> None:
+        self._askers = tuple(replies_queue(asker, "") for asker in askers_of(service))
         self._unconfirmed: Publisher | None = None
         self._confirmed: Publisher | None = None
         self._batchers: LRUCache[str, Batcher[Reply, None]] = LRUCache(REPLY_QUEUES)
@@ -47,6 +54,9 @@ class Replier:
 
     async def reply(self, reply_to: str, reply: Reply) -> None:
         """Send it, or log that it could not be sent."""
+        if not reply_to.startswith(self._askers):
+            self._log.warning("reply_not_sent", command=reply.id, error="not a queue of an asker")
+            return
         try:
             await self._batcher(reply_to).submit(reply)
         except (*BROKER_ERRORS, TooManyWaiting) as error:
@@ -63,12 +73,12 @@ class Replier:
             NotKnownWhetherRouted: neither is certain.
         """
         publisher = self._confirmed
-        if publisher is None or seconds <= 0:
+        if publisher is None or seconds <= 0 or not reply_to.startswith(self._askers):
             return False
         try:
             async with asyncio.timeout(min(seconds, REPLY_SECONDS)):
                 for body in _bodies([reply]):
-                    await publisher.publish(DEFAULT_EXCHANGE, reply_to, body, _properties())
+                    await publisher.publish(REPLIES, reply_to, body, _properties())
         except (PublishError, ChannelInvalidStateError):
             return False  # returned, or never written
         except Exception as error:
@@ -94,7 +104,7 @@ class Replier:
         if publisher is None:
             raise ConnectionError("no session with the broker")
         async with asyncio.timeout(REPLY_SECONDS):
-            await publisher.publish(DEFAULT_EXCHANGE, reply_to, body, _properties())
+            await publisher.publish(REPLIES, reply_to, body, _properties())
 
 
 def _properties() -> Properties:

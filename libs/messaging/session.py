@@ -46,8 +46,10 @@ class Watched(Protocol):
 
 
 class Session:
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: Connection, user: str) -> None:
         self._connection = connection
+        self.user = user
+        """As which the process is known to the broker: the name of its service."""
         self._watched: list[Watched] = []
         self._channels: list[AbstractChannel] = []
         """aio-pika's channels, of which publishers use the one underneath: they live as long as the session."""
@@ -74,7 +76,7 @@ class Session:
     async def publisher(self, *, confirms: bool) -> Publisher:
         """A channel to publish on; its loss ends the session."""
         channel = await self._channel(confirms=confirms)
-        return Publisher(await underlying(channel), confirms=confirms)
+        return Publisher(await underlying(channel), self.user, confirms=confirms)
 
     async def _channel(self, *, confirms: bool) -> AbstractChannel:
         opened = self._connection.channel(publisher_confirms=confirms, on_return_raises=confirms)

@@ -1,8 +1,19 @@
-"""Exchanges and queues, derived from the table of operations. Declaring them again changes nothing."""
+"""Exchanges and queues, derived from the table of operations. Declaring a queue again changes nothing.
+
+| exchange | routing key |
+|---|---|
+| `bankside.commands` | the operation |
+| `bankside.queries` | the service that is asked: a batch may hold several operations |
+| `bankside.events` | the type |
+| `bankside.replies` | the queue of the process that asked |
+| `bankside.dead` | the dead queue |
+
+All are topic exchanges, since RabbitMQ checks routing keys by permission on these alone. They come with the users and
+permissions (`deploy/rabbitmq`); a service declares and binds its own queues and nothing else.
+"""
 
 from __future__ import annotations
 
-from aio_pika import ExchangeType
 from aio_pika.abc import AbstractChannel
 
 from libs.contracts.table import operations_of
@@ -10,7 +21,9 @@ from libs.contracts.table import operations_of
 COMMANDS = "bankside.commands"
 QUERIES = "bankside.queries"
 EVENTS = "bankside.events"
+REPLIES = "bankside.replies"
 DEAD = "bankside.dead"
+EXCHANGES = (COMMANDS, QUERIES, EVENTS, REPLIES, DEAD)
 
 EVENT_CONSUMERS = ("webhook_dispatcher",)
 """Services that take every event."""
@@ -37,15 +50,13 @@ def events_queue(service: str) -> str:
     return f"{service}.events"
 
 
+def replies_queue(service: str, unique: str) -> str:
+    """The queue of one process, and in it of one session with the broker."""
+    return f"{service}.replies.{unique}"
+
+
 def dead_queue(queue: str) -> str:
     return f"{queue}.dead"
-
-
-async def declare_exchanges(channel: AbstractChannel) -> None:
-    await channel.declare_exchange(COMMANDS, ExchangeType.DIRECT, durable=True)
-    await channel.declare_exchange(QUERIES, ExchangeType.DIRECT, durable=True)
-    await channel.declare_exchange(EVENTS, ExchangeType.TOPIC, durable=True)
-    await channel.declare_exchange(DEAD, ExchangeType.DIRECT, durable=True)
 
 
 async def declare_durable_queue(channel: AbstractChannel, name: str) -> None:
@@ -71,13 +82,16 @@ async def declare_durable_queue(channel: AbstractChannel, name: str) -> None:
 
 
 async def declare_service(channel: AbstractChannel, service: str) -> None:
-    """The command and query queues of a service, with a binding per operation."""
-    await declare_exchanges(channel)
+    """The command queue of a service, with a binding per operation, and its query queue."""
     operations = operations_of(service)
-    if any(not operation.is_query for operation in operations):
+    commands = [operation.name for operation in operations if not operation.is_query]
+    if commands:
         await declare_durable_queue(channel, commands_queue(service))
-    if any(operation.is_query for operation in operations):
-        await channel.declare_queue(
+        queue = await channel.get_queue(commands_queue(service), ensure=False)
+        for name in commands:
+            await queue.bind(COMMANDS, routing_key=name)
+    if len(commands) < len(operations):
+        queue = await channel.declare_queue(
             queries_queue(service),
             durable=True,
             arguments={
@@ -87,15 +101,11 @@ async def declare_service(channel: AbstractChannel, service: str) -> None:
                 "x-overflow": "reject-publish",
             },
         )
-    queues = {True: queries_queue(service), False: commands_queue(service)}
-    for operation in operations:
-        queue = await channel.get_queue(queues[operation.is_query], ensure=False)
-        await queue.bind(QUERIES if operation.is_query else COMMANDS, routing_key=operation.name)
+        await queue.bind(QUERIES, routing_key=service)
 
 
 async def declare_events(channel: AbstractChannel, service: str) -> None:
     """The queue of a service that takes every event."""
-    await declare_exchanges(channel)
     await declare_durable_queue(channel, events_queue(service))
     queue = await channel.get_queue(events_queue(service), ensure=False)
     await queue.bind(EVENTS, routing_key="#")

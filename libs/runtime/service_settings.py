@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from pydantic import Field, SecretStr
+from urllib.parse import urlsplit
+
+from pydantic import Field, SecretStr, field_validator
 
 from libs.messaging.message_sealer import MessageSealer, peers_of
 from libs.persistence.inbox import LEASE_SECONDS
@@ -15,8 +17,16 @@ class MessagingSettings(ServiceSettings):
     """A service that takes part in messaging. For each of its peers (`peers_of`) it has a setting `<peer>_keys`."""
 
     amqp_url: SecretStr
+    """With the service's own user, which has its name: the broker proves by it who sent a message."""
     amqp_ca_file: CaFile = None
     """The CA of the broker's certificate; None: those that the system trusts."""
+
+    @field_validator("amqp_url")
+    @classmethod
+    def _names_the_service(cls, amqp_url: SecretStr) -> SecretStr:
+        if urlsplit(amqp_url.get_secret_value()).username != cls.service:
+            raise ValueError(f"its user has to be {cls.service}")
+        return amqp_url
 
     def message_sealer(self) -> MessageSealer:
         """Raises Misconfigured."""

@@ -1,8 +1,8 @@
 """Settings out of the environment: one rule for every service.
 
 A field `admin_port` of the service with prefix `GATEWAY` is read from `BANKSIDE_GATEWAY_ADMIN_PORT`, else from
-`BANKSIDE_ADMIN_PORT`. So each setting can be given for all services or for one. A secret can be given as a file, too:
-`BANKSIDE_GATEWAY_LOOKUP_KEY_FILE`, else `BANKSIDE_LOOKUP_KEY_FILE`, names it.
+`BANKSIDE_ADMIN_PORT`. So each setting can be given for all services or for one, except those in `OWN`. A secret can be
+given as a file, too: `BANKSIDE_GATEWAY_LOOKUP_KEY_FILE`, else `BANKSIDE_LOOKUP_KEY_FILE`, names it.
 """
 
 from __future__ import annotations
@@ -20,11 +20,16 @@ from libs.tls import client_context
 EXIT_MISCONFIGURED = 78
 
 
+OWN = frozenset({"amqp_url"})
+"""Logins: each service has its own, and is never given one for all."""
+
+
 def settings_of(prefix: str) -> SettingsConfigDict:
     """The `model_config` of a service whose own variables begin with `BANKSIDE_<prefix>_`."""
 
     def names(field: str) -> AliasChoices:
-        return AliasChoices(f"BANKSIDE_{prefix}_{field.upper()}", f"BANKSIDE_{field.upper()}")
+        own = f"BANKSIDE_{prefix}_{field.upper()}"
+        return AliasChoices(own) if field in OWN else AliasChoices(own, f"BANKSIDE_{field.upper()}")
 
     return SettingsConfigDict(
         alias_generator=AliasGenerator(validation_alias=names),

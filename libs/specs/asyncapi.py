@@ -21,13 +21,15 @@ from libs.messaging.topology import (
     dead_queue,
     queries_queue,
 )
+from libs.messaging.topology import REPLIES as REPLY_EXCHANGE
 from libs.specs.event_schemas import event_schema
 from libs.specs.schemas import REF, Schema, key_of, schemas_of, used_by
 
 DESCRIPTION = """\
 Commands are durable, one to a message; queries, and the replies to both, travel in batches. Sensitive fields (tax
 numbers, dates of birth, external account numbers, secrets) are sealed in both directions: what stands in their place is
-a string that only the services can open.
+a string that only the services can open. Every message names its sender in the property `user_id`, which the broker
+checks.
 """
 REPLIES = "replies"
 DELIVERIES = "deliveries"
@@ -117,18 +119,23 @@ def _channels() -> dict[str, Schema]:
         if commands:
             name = commands_queue(service)
             channels[name] = _channel(
-                name, COMMANDS, commands, "Durable; each message one command."
+                name,
+                commands,
+                f"Durable; each message one command, published to {COMMANDS} by the operation's name.",
             )
             dead = dead_queue(name)
             channels[dead] = _channel(
                 dead,
-                None,
                 commands,
-                "Commands that could not be read, or were delivered too often.",
+                "Commands that could not be read, whose sender may not send them, or that were delivered too often.",
             )
         if queries:
             name = queries_queue(service)
-            channels[name] = _channel(name, QUERIES, queries, "Messages are batches of queries.")
+            channels[name] = _channel(
+                name,
+                queries,
+                f"Messages are batches of queries, published to {QUERIES} by the service's name.",
+            )
     published = [event.name for event in EVENT_TYPES.values() if _is_published(event)]
     channels[EVENTS] = {
         "address": "{type}",
@@ -144,26 +151,22 @@ def _channels() -> dict[str, Schema]:
     }
     channels[REPLIES] = {
         "address": None,
-        "description": "An exclusive queue of the process that asked, named in reply_to.",
+        "description": "An exclusive queue of the process that asked, named in reply_to and bound by its name to"
+        f" {REPLY_EXCHANGE}. An answer counts only when it comes from the service that was asked.",
         "messages": {REPLIES: _message_ref(REPLIES)}
         | {_reply_name(row): _message_ref(_reply_name(row)) for row in OPERATIONS},
     }
     return channels
 
 
-def _channel(queue: str, exchange: str | None, rows: list[str], description: str) -> Schema:
+def _channel(queue: str, rows: list[str], description: str) -> Schema:
     binding: Schema = {"is": "queue", "queue": {"name": queue, "durable": True}}
-    described: Schema = {
+    return {
         "address": queue,
         "description": description,
         "messages": {name: _message_ref(name) for name in rows},
         "bindings": {"amqp": binding},
     }
-    if exchange is not None:
-        described["description"] += (
-            f" Published to {exchange} with the operation's name as routing key."
-        )
-    return described
 
 
 def _is_published(event: EventType) -> bool:
@@ -180,6 +183,7 @@ def _operation(row: Operation) -> Schema:
     return {
         "action": "receive",
         "title": row.summary,
+        "description": f"Taken from {' and '.join(row.senders)} only.",
         "channel": {"$ref": f"#/channels/{channel}"},
         "messages": [{"$ref": f"#/channels/{channel}/messages/{row.name}"}],
         "reply": {

@@ -103,10 +103,10 @@ async def overheard(
     await events.begin()
     settings = short_waits() | {
         "BANKSIDE_LOG_LEVEL": "DEBUG",
-        "BANKSIDE_AMQP_URL": tap.amqp_url,
     }
+    tapped_environment = fresh_environment.with_urls(amqp_url=tap.amqp_url)
     async with (
-        running_stack(fresh_environment, tmp_path, **settings) as stack,
+        running_stack(tapped_environment, tmp_path, **settings) as stack,
         hands_on(Deployment(stack, events)) as live,
     ):
         yield live
@@ -206,7 +206,8 @@ async def a_command_dies(environment: Environment, live: Live) -> bytes:
         )
         assert (await live.partner.post(CUSTOMERS, body)).status == 200
         message = await caught.get(timeout=10)
-        await exchange.publish(aio_pika.Message(message.body[:-40]), onboard)
+        spoiled = aio_pika.Message(message.body[:-40], user_id="gateway")
+        await exchange.publish(spoiled, onboard)
         dead = await channel.get_queue("onboarding.commands.dead")
 
         async def died() -> Any:

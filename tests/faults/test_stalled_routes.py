@@ -100,7 +100,7 @@ async def routed_stack(
         for service in SERVICES:
             for server, url in (
                 ("database", environment.database_urls[service]),
-                ("broker", environment.amqp_url),
+                ("broker", environment.amqp_urls[service]),
             ):
                 route = await opened.enter_async_context(route_to(url))
                 routes[service, server] = route

@@ -96,7 +96,7 @@ async def publish(channel: AbstractChannel, count: int) -> list[str]:
     for message_id in ids:
         body = encode(newer_envelope(message_id=message_id, id=str(uuid.uuid4())))
         await channel.default_exchange.publish(
-            Message(body, message_id=message_id, delivery_mode=2), QUEUE
+            Message(body, message_id=message_id, delivery_mode=2, user_id="gateway"), QUEUE
         )
     return ids
 

@@ -26,7 +26,7 @@ from libs.handling.commands import Drive
 from libs.messaging.caller import Caller
 from libs.messaging.command_consumer import COMMAND_PREFETCH
 from libs.messaging.envelope import Envelope, Reply, encode
-from libs.messaging.topology import COMMANDS, dead_queue, declare_service
+from libs.messaging.topology import COMMANDS, REPLIES, dead_queue, declare_service
 from libs.persistence.engine import Database
 from tests.integration.gateway.desk import calling, carrying_out, until
 from tests.integration.replica import LEASE_SECONDS, TRACES, by_person
@@ -106,10 +106,12 @@ async def test_a_message_delivered_often_has_one_effect_and_one_answer(
         connection = await aio_pika.connect(fresh_environment.amqp_url)
         async with connection, connection.channel() as channel:
             commands = await channel.get_exchange(COMMANDS)
-            answers = await channel.declare_queue(exclusive=True)
+            answers = await channel.declare_queue("gateway.replies.test", exclusive=True)
+            await answers.bind(REPLIES, answers.name)
             for _ in range(10):
                 await commands.publish(
-                    Message(encode(envelope), reply_to=answers.name), UPDATE_PERSON.name
+                    Message(encode(envelope), reply_to=answers.name, user_id="gateway"),
+                    UPDATE_PERSON.name,
                 )
             first = await until(lambda: answers.get(fail=False))
             last = await caller.command(envelope_of(caller))  # by now all ten were taken
@@ -222,7 +224,10 @@ async def test_a_message_that_cannot_be_accepted_goes_to_the_dead_queue_and_harm
         async with connection, connection.channel() as channel:
             commands = await channel.get_exchange(COMMANDS)
             await asyncio.gather(
-                *(commands.publish(Message(body), UPDATE_PERSON.name) for body in poison)
+                *(
+                    commands.publish(Message(body, user_id="gateway"), UPDATE_PERSON.name)
+                    for body in poison
+                )
             )
             reply = await caller.command(good)
             dead = await channel.get_queue(dead_queue("onboarding.commands"))
@@ -273,7 +278,7 @@ async def processes(
         ServiceProcess(
             "tests.integration.replica",
             {
-                "BANKSIDE_AMQP_URL": environment.amqp_url,
+                "BANKSIDE_ONBOARDING_AMQP_URL": environment.amqp_urls["onboarding"],
                 "BANKSIDE_ONBOARDING_DATABASE_URL": environment.database_urls["onboarding"],
                 "BANKSIDE_ONBOARDING_GATEWAY_KEYS": environment.secrets.shared_keys[
                     "gateway-onboarding"

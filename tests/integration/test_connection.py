@@ -10,7 +10,7 @@ import pytest
 
 from libs.messaging.broker_errors import BROKER_ERRORS
 from libs.messaging.connection import CLOSE_SECONDS, Connection, connect
-from libs.messaging.publishing import DEFAULT_EXCHANGE, Properties, Publisher
+from libs.messaging.publishing import Properties, Publisher
 from libs.messaging.session import Session
 from tests.integration.amqp_wire import Wire, wire_to
 from tests.support.infrastructure import Environment
@@ -24,7 +24,7 @@ MORE_THAN_AIORMQ_BUFFERS = 100
 
 async def publish(publisher: Publisher, body: bytes, *, wait_for_socket: bool = True) -> None:
     await publisher.publish(
-        DEFAULT_EXCHANGE, "no-such-queue", body, Properties(), wait_for_socket=wait_for_socket
+        "", "no-such-queue", body, Properties(), wait_for_socket=wait_for_socket
     )
 
 
@@ -32,7 +32,7 @@ async def publish(publisher: Publisher, body: bytes, *, wait_for_socket: bool = 
 async def connected(environment: Environment) -> AsyncIterator[tuple[Connection, Session, Wire]]:
     async with wire_to(environment.amqp_url) as wire:
         connection = await connect(wire.url, "tests", heartbeat_seconds=60)
-        yield connection, Session(connection), wire
+        yield connection, Session(connection, "bankside"), wire
         await connection.end(politely=False)
 
 

@@ -17,7 +17,7 @@ from libs.messaging.broker import Broker, Session
 from libs.messaging.delivery import OnDelivery, consume
 from libs.messaging.event_consumer import EventConsumer
 from libs.messaging.metrics import CONSUMER_RESTARTS
-from libs.messaging.publishing import DEFAULT_EXCHANGE, Properties, Publisher
+from libs.messaging.publishing import Properties, Publisher
 from libs.messaging.topology import events_queue
 from libs.runtime.process import Process
 from tests.integration.amqp_wire import is_replaced, wire_to
@@ -46,7 +46,7 @@ class Talkative:
 
     async def talk(self) -> None:
         assert self._publisher is not None
-        await self._publisher.publish(DEFAULT_EXCHANGE, "nobody", b"x" * KILOBYTES_64, Properties())
+        await self._publisher.publish("", "nobody", b"x" * KILOBYTES_64, Properties())
 
     async def talk_for_ever(self) -> None:
         while True:

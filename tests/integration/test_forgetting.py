@@ -22,7 +22,7 @@ from libs.contracts.result import Result
 from libs.handling.commands import Drive
 from libs.handling.forgetting import NOT_KNOWN_WHETHER_TOLD
 from libs.messaging.envelope import Reply, decode_replies, decode_reply, encode
-from libs.messaging.topology import COMMANDS
+from libs.messaging.topology import COMMANDS, REPLIES
 from libs.persistence import forgetting, inbox, inbox_acceptance, parking
 from libs.persistence.engine import Database
 from libs.persistence.inbox_acceptance import KnownCommand
@@ -69,7 +69,7 @@ class Asker:
         """Send a command; its id."""
         async with calling(self._environment) as caller:
             envelope = envelope_of(caller, seconds=seconds)
-        message = Message(encode(envelope), reply_to=self.queue.name)
+        message = Message(encode(envelope), reply_to=self.queue.name, user_id="gateway")
         await self._commands.publish(message, UPDATE_PERSON.name)
         return envelope.id
 
@@ -84,13 +84,15 @@ async def asking(environment: Environment) -> AsyncIterator[Asker]:
     connection = await aio_pika.connect(environment.amqp_url)
     async with connection, connection.channel() as channel:
         commands = await channel.get_exchange(COMMANDS)
-        yield Asker(environment, commands, await channel.declare_queue(exclusive=True))
+        queue = await channel.declare_queue(f"gateway.replies.{uuid.uuid4()}", exclusive=True)
+        await queue.bind(REPLIES, queue.name)
+        yield Asker(environment, commands, queue)
 
 
 @asynccontextmanager
 async def serving(environment: Environment, service: Service) -> AsyncIterator[tuple[Asker, Wire]]:
     """A replica, a caller, and the replica's way to the broker."""
-    async with wire_to(environment.amqp_url) as wire:
+    async with wire_to(environment.amqp_urls["onboarding"]) as wire:
         handlers = {UPDATE_PERSON.name: service}
         async with (
             carrying_out(environment, handlers, amqp_url=wire.url),

@@ -178,7 +178,7 @@ async def stack(
 @pytest.fixture
 async def world(stack: Stack) -> AsyncIterator[World]:
     environment = stack.environment
-    broker = Broker(environment.amqp_url, "test")
+    broker = Broker(environment.amqp_urls["gateway"], "test")
     caller = Caller(sealer_of(environment.secrets, "gateway"))
     broker.add(caller)
     async with (

@@ -7,6 +7,7 @@ import time
 import uuid
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -77,7 +78,7 @@ async def test_queries_that_are_asked_together_travel_together_and_each_gets_its
         spied.channel() as channel,
     ):
         copies = await channel.declare_queue(exclusive=True)
-        await copies.bind(QUERIES, LIST_CUSTOMER_ACCOUNTS.name)
+        await copies.bind(QUERIES, LIST_CUSTOMER_ACCOUNTS.service)
         names = await asyncio.gather(*(ask(caller, n) for n in range(500)))
         batches = []
         while message := await copies.get(fail=False, no_ack=True):
@@ -174,7 +175,8 @@ async def test_an_unreadable_query_message_harms_no_other(fresh_environment: Env
         async with connection, connection.channel() as channel:
             queries = await channel.get_exchange(QUERIES)
             for body in [b"\xff", b"{}", b"[{}]", b"[" * 10_000] * 10:
-                await queries.publish(Message(body), LIST_CUSTOMER_ACCOUNTS.name)
+                message = Message(body, user_id="gateway")
+                await queries.publish(message, LIST_CUSTOMER_ACCOUNTS.service)
             assert await list_accounts(caller)
 
 
@@ -287,7 +289,10 @@ async def test_a_reply_whose_seal_is_of_another_command_does_not_open(
         fresh_environment.database,
         fresh_environment.database_urls,
         fresh_environment.amqp_url,
-        type(fresh_environment.secrets).generate(),
+        replace(
+            fresh_environment.secrets,
+            shared_keys=type(fresh_environment.secrets).generate().shared_keys,
+        ),
     )
 
     async def update(*_: Any) -> Result:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import uuid
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import aio_pika
 import pytest
+from aio_pika.abc import AbstractChannel, AbstractQueue
 
 from libs.messaging.broker import Broker
 from libs.messaging.envelope import Reply, decode_replies
 from libs.messaging.replier import NotKnownWhetherRouted, Replier
+from libs.messaging.topology import REPLIES
 from tests.integration.amqp_wire import Wire, wire_to
 from tests.integration.gateway.desk import until
 from tests.support.infrastructure import Environment
@@ -22,13 +25,19 @@ REPLY = Reply(id="command", to="message")
 
 @asynccontextmanager
 async def replier_at(environment: Environment) -> AsyncIterator[tuple[Replier, Wire, Broker]]:
-    replier = Replier()
-    async with wire_to(environment.amqp_url) as wire:
+    replier = Replier("onboarding")
+    async with wire_to(environment.amqp_urls["onboarding"]) as wire:
         broker = Broker(wire.url, "tests")
         broker.add(replier)
         async with broker.open():
             await broker.start(wait_seconds=10)
             yield replier, wire, broker
+
+
+async def a_reply_queue(channel: AbstractChannel) -> AbstractQueue:
+    queue = await channel.declare_queue(f"gateway.replies.{uuid.uuid4()}", exclusive=True)
+    await queue.bind(REPLIES, queue.name)
+    return queue
 
 
 async def test_a_reply_that_its_queue_took_is_routed_and_one_without_a_queue_is_not(
@@ -40,10 +49,10 @@ async def test_a_reply_that_its_queue_took_is_routed_and_one_without_a_queue_is_
         connection.channel() as channel,
         replier_at(environment) as (replier, _, _),
     ):
-        queue = await channel.declare_queue(exclusive=True)
+        queue = await a_reply_queue(channel)
 
         there = await replier.reply_confirmed(queue.name, REPLY, 5)
-        gone = await replier.reply_confirmed("no-such-queue", REPLY, 5)
+        gone = await replier.reply_confirmed("gateway.replies.gone", REPLY, 5)
         again = await replier.reply_confirmed(queue.name, REPLY, 5)
 
         message = await queue.get()
@@ -59,7 +68,7 @@ async def test_without_a_session_or_time_nothing_is_sent(environment: Environmen
         connection.channel() as channel,
         replier_at(environment) as (replier, wire, broker),
     ):
-        queue = await channel.declare_queue(exclusive=True)
+        queue = await a_reply_queue(channel)
         late = await replier.reply_confirmed(queue.name, REPLY, 0)
         wire.is_open = False
         wire.cut()
@@ -89,7 +98,7 @@ async def test_a_reply_that_is_not_confirmed_may_have_arrived(
         connection.channel() as channel,
         replier_at(environment) as (replier, wire, _),
     ):
-        queue = await channel.declare_queue(exclusive=True)
+        queue = await a_reply_queue(channel)
         wire.silence()
         sending = asyncio.create_task(replier.reply_confirmed(queue.name, REPLY, 1.5))
         await until(lambda: queue.get(fail=False))

@@ -46,6 +46,7 @@ class EventBus:
                 message_id=message.message_id,
                 type=message.type,
                 headers=message.headers,
+                user_id=message.user_id,
             )
             await exchange.publish(copy, message.routing_key or "", mandatory=False)
 
@@ -74,6 +75,7 @@ def _message(event: Event) -> aio_pika.Message:
         delivery_mode=aio_pika.DeliveryMode.PERSISTENT,
         message_id=event.event_id,
         type=event.type,
+        user_id=EVENT_TYPES[event.type].emitter,
         headers={
             "tenant": event.tenant,
             "customer_id": event.customer_id,

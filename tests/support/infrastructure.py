@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from deploy.local.postgres import SUPERUSER, Postgres
-from deploy.local.rabbitmq import RabbitMQ, find_server
+from deploy.local.rabbitmq import RabbitMQ, find_server, urls_of_services
 from deploy.local.services import DATABASE, OWNERS, Secrets
 from libs.runtime.supervision import Supervisor
 from tests.support.ports import free_ports
@@ -65,6 +65,13 @@ class Environment:
     def amqp_url(self) -> str:
         url = self._amqp_url
         return url() if callable(url) else url
+
+    @cached_property
+    def amqp_urls(self) -> Mapping[str, str]:
+        """Each service's own, with its user. `amqp_url` is the administrator's, who here may also name others as the
+        sender of a message.
+        """
+        return urls_of_services(self.amqp_url, self.secrets.amqp_passwords)
 
     @property
     def cluster(self) -> Path:
@@ -140,7 +147,9 @@ def new_rabbitmq(home: Path, secrets: Secrets) -> RabbitMQ:
         epmd_port,
         name=f"bankside_tests_{port}",
         password=secrets.rabbitmq_password,
+        passwords=secrets.amqp_passwords,
         cookie=secrets.erlang_cookie,
+        administrator_tags=("administrator", "impersonator"),
     )
 
 

@@ -145,6 +145,7 @@ class Stack:
                 secrets=environment.secrets,
                 database_urls=environment.database_urls,
                 amqp_url=environment.amqp_url,
+                amqp_urls=environment.amqp_urls,
                 public_ports={s.name: port for s, port in zip(SERVICES, public, strict=True)},
                 admin_ports={s.name: port for s, port in zip(SERVICES, admin, strict=True)},
             ),

@@ -245,7 +245,7 @@ async def answering(
     """Be the service for its queries: with these handlers by operation name."""
     sealer = sealer_of(environment.secrets, service)
     rows = {row.name: never_called for row in operations_of(service) if row.is_query}
-    broker = Broker(environment.amqp_url, service)
+    broker = Broker(environment.amqp_urls[service], service)
     async with broker.open(), run_queries(Process(service), sealer, broker, {**rows, **handlers}):
         await broker.start(wait_seconds=WAIT_SECONDS)
         yield broker
@@ -263,7 +263,7 @@ async def carrying_out(
     """Be a replica of onboarding for its commands: with these handlers by operation name."""
     service = "onboarding"
     rows = {row.name: never_called for row in operations_of(service) if not row.is_query}
-    broker = Broker(amqp_url or environment.amqp_url, service)
+    broker = Broker(amqp_url or environment.amqp_urls[service], service)
     async with AsyncExitStack() as opened:
         if database is None:
             database = open_database(environment.database_urls[service], service)
@@ -285,10 +285,10 @@ async def carrying_out(
 
 
 @asynccontextmanager
-async def calling(environment: Environment, amqp_url: str | None = None) -> AsyncIterator[Caller]:
-    """Ask services as the gateway does."""
-    caller = Caller(sealer_of(environment.secrets, "gateway"))
-    broker = Broker(amqp_url or environment.amqp_url, "tests")
+async def calling(environment: Environment, service: str = "gateway") -> AsyncIterator[Caller]:
+    """Ask services as the gateway does, or another service."""
+    caller = Caller(sealer_of(environment.secrets, service))
+    broker = Broker(environment.amqp_urls[service], "tests")
     broker.add(caller)
     async with broker.open():
         await broker.start(wait_seconds=WAIT_SECONDS)

@@ -21,7 +21,7 @@ from libs.contracts.exact_json import encode
 from libs.contracts.result import Result
 from libs.handling.commands import Drive
 from libs.messaging.envelope import decode_command
-from libs.messaging.topology import commands_queue, declare_service
+from libs.messaging.topology import REPLIES, commands_queue, declare_service
 from tests.integration.amqp_wire import Wire, wire_to
 from tests.integration.gateway.desk import Desk, carrying_out, running_gateway, until
 from tests.support import people
@@ -233,10 +233,13 @@ async def test_a_reply_that_this_release_cannot_use_leaves_a_write_pending(
         async def reply(message: AbstractIncomingMessage) -> None:
             envelope = decode_command(message.body)
             body = encode([{"id": envelope.id, "to": envelope.message_id} | replies.pop(0)])
-            await channel.default_exchange.publish(
-                aio_pika.Message(body), message.reply_to or "", mandatory=False
+            await to_asker.publish(
+                aio_pika.Message(body, user_id="onboarding"),
+                message.reply_to or "",
+                mandatory=False,
             )
 
+        to_asker = await channel.get_exchange(REPLIES)
         queue = await channel.get_queue("onboarding.commands")
         await queue.consume(reply, no_ack=True)
         api = await wired.desk.new_api()

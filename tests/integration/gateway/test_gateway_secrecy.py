@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import uuid
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -22,7 +23,7 @@ from libs.contracts.errors import (
 from libs.contracts.principal import Principal
 from libs.contracts.result import Result
 from libs.handling.commands import Drive
-from libs.messaging.topology import COMMANDS, QUERIES, declare_service
+from libs.messaging.topology import COMMANDS, QUERIES, REPLIES, declare_service
 from libs.persistence.engine import open_database
 from tests.integration.gateway.desk import (
     Desk,
@@ -120,7 +121,7 @@ async def test_the_gateway_logs_nothing_sensitive_even_when_it_logs_all(desk: De
 
 
 class Tap:
-    """Stands between the gateway and the service for one operation's queries, to read the replies."""
+    """Stands between the gateway and the service that is asked, to read the replies."""
 
     def __init__(self, desk: Desk, connection: aio_pika.abc.AbstractConnection) -> None:
         self._desk = desk
@@ -136,29 +137,32 @@ class Tap:
             channel = await self._connection.channel()
             service = operation.partition(".")[0]
             mine = await channel.declare_queue(exclusive=True)
-            back = await channel.declare_queue(exclusive=True)
             queries = await channel.get_queue(f"{service}.queries")
-            await queries.unbind(QUERIES, operation)
-            await mine.bind(QUERIES, operation)
+            await queries.unbind(QUERIES, service)
+            await mine.bind(QUERIES, service)
+            back = await channel.declare_queue(f"gateway.replies.{uuid.uuid4()}", exclusive=True)
+            await back.bind(REPLIES, back.name)
+            to_asker = await channel.get_exchange(REPLIES)
             asked: list[str] = []
 
             async def forward(message: AbstractIncomingMessage) -> None:
                 asked.append(message.reply_to or "")
                 await channel.default_exchange.publish(
-                    aio_pika.Message(message.body, reply_to=back.name), queries.name
+                    aio_pika.Message(message.body, reply_to=back.name, user_id="gateway"),
+                    queries.name,
                 )
 
             async def give_back(message: AbstractIncomingMessage) -> None:
                 replies.append(message.body)
-                await channel.default_exchange.publish(aio_pika.Message(message.body), asked[-1])
+                await to_asker.publish(aio_pika.Message(message.body, user_id=service), asked[-1])
 
             await mine.consume(forward, no_ack=True)
             await back.consume(give_back, no_ack=True)
             try:
                 yield
             finally:
-                await mine.unbind(QUERIES, operation)
-                await queries.bind(QUERIES, operation)
+                await mine.unbind(QUERIES, service)
+                await queries.bind(QUERIES, service)
 
 
 @asynccontextmanager

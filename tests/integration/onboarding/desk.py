@@ -23,9 +23,8 @@ from libs.contracts.customers import OnboardCustomer
 from libs.contracts.model import Command
 from libs.contracts.operation import Operation
 from libs.contracts.principal import Family, Principal
-from libs.messaging.broker import Broker
 from libs.messaging.caller import Caller
-from tests.support.keys import sealer_of
+from tests.integration.gateway.desk import calling
 from tests.support.stack import Stack
 
 ONBOARDING_AND_BANK = tuple(s for s in SERVICES if s.name in ("provider_sandbox", "onboarding"))
@@ -131,6 +130,9 @@ class Desk:
     caller: Caller
     http: aiohttp.ClientSession
     database: Any
+    opened: AsyncExitStack
+    others: dict[str, Caller] = field(default_factory=dict)
+    """Callers besides the gateway's, by service."""
     events: list[dict[str, Any]] = field(default_factory=list)
 
     async def send(
@@ -156,11 +158,22 @@ class Desk:
             raise reply.error.to_error()
         return self.caller.open_result(operation, reply)["data"]
 
+    async def _caller_for(self, operation: Operation) -> Caller:
+        """That of a service that may ask this."""
+        sender = operation.senders[0]
+        if sender == "gateway":
+            return self.caller
+        if sender not in self.others:
+            asking = calling(self.stack.environment, sender)
+            self.others[sender] = await self.opened.enter_async_context(asking)
+        return self.others[sender]
+
     async def ask(
         self, operation: Operation, command: Command, principal: Principal | None = None
     ) -> Any:
         """The payload of the reply to a query."""
-        return await self.caller.query(
+        caller = await self._caller_for(operation)
+        return await caller.query(
             operation, principal or partner(), command, time.time() + WAIT_SECONDS
         )
 
@@ -234,16 +247,12 @@ async def eventually(
 async def open_desk(stack: Stack) -> AsyncIterator[Desk]:
     async with AsyncExitStack() as opened:
         amqp_url = stack.environment.amqp_url
-        broker = Broker(amqp_url, "desk")
-        caller = Caller(sealer_of(stack.environment.secrets, "gateway"))
-        broker.add(caller)
-        await opened.enter_async_context(broker.open())
-        await broker.start(wait_seconds=10)
+        caller = await opened.enter_async_context(calling(stack.environment))
         connection = await opened.enter_async_context(await aio_pika.connect(amqp_url))
         http = await opened.enter_async_context(aiohttp.ClientSession())
         database = await asyncpg.connect(stack.environment.database_urls["onboarding"])
         opened.push_async_callback(database.close)
-        desk = Desk(stack, caller, http, database)
+        desk = Desk(stack, caller, http, database, opened)
         channel = await connection.channel()
         queue = await channel.declare_queue(exclusive=True)
         await queue.bind("bankside.events", "#")

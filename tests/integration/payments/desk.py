@@ -292,7 +292,7 @@ def _onboarding(owned: dict[str, str]) -> dict[str, QueryHandler]:
 @asynccontextmanager
 async def answering_for_onboarding(office: Office, owned: dict[str, str]) -> AsyncIterator[None]:
     sealer = sealer_of(office.environment.secrets, "onboarding")
-    broker = Broker(office.environment.amqp_url, "onboarding")
+    broker = Broker(office.environment.amqp_urls["onboarding"], "onboarding")
     async with (
         broker.open(),
         run_queries(Process("onboarding"), sealer, broker, _onboarding(owned)),
@@ -306,7 +306,7 @@ async def open_desk(office: Office) -> AsyncIterator[Desk]:
     async with AsyncExitStack() as opened:
         environment = office.environment
         owned: dict[str, str] = {"ext_1": C_1}
-        broker = Broker(environment.amqp_url, "desk")
+        broker = Broker(environment.amqp_urls["gateway"], "desk")
         caller = Caller(sealer_of(environment.secrets, "gateway"))
         broker.add(caller)
         await opened.enter_async_context(broker.open())

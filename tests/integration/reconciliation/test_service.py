@@ -120,8 +120,8 @@ async def test_a_contradiction_is_a_difference_until_both_sides_of_the_wire_agre
 
 async def test_a_service_has_everything_compared_again(books: Books) -> None:
     env = books.live.stack.env
-    broker = Broker(env["BANKSIDE_AMQP_URL"], "tests")
-    caller = Caller(sealer_of(books.live.stack.environment.secrets, "gateway"))
+    broker = Broker(env["BANKSIDE_PAYMENTS_AMQP_URL"], "tests")
+    caller = Caller(sealer_of(books.live.stack.environment.secrets, "payments"))
     broker.add(caller)
     async with broker.open():
         await broker.start(wait_seconds=10)

@@ -116,7 +116,7 @@ async def test_the_body_can_come_from_a_file_or_from_standard_input(
         (("call", "GET", "/", "--key", "nobody"), "nobody"),
         (("call", "GET", "/", "--header", "nonsense"), "NAME: VALUE"),
         (("call", "GET", "/", "--colour"), "--colour"),
-        (("dead", "list"), "BANKSIDE_AMQP_URL"),
+        (("dead", "list"), "BANKSIDE_ONBOARDING_AMQP_URL"),
         (("dead", "list", "--limit", "0"), "--limit"),
         (("dead", "list", "--queue", "nothing"), "onboarding.commands.dead"),
         (("dead", "replay"), "--all"),
@@ -135,7 +135,7 @@ def test_a_mistake_is_one_sentence_and_exit_2(
     monkeypatch.setenv("BANKSIDE_BASE_URL", "http://127.0.0.1:1")
     monkeypatch.setenv("BANKSIDE_SUBSCRIPTION_KEY", KEY.subscription_key)
     monkeypatch.setenv("BANKSIDE_SECRET", KEY.secret)
-    monkeypatch.delenv("BANKSIDE_AMQP_URL", raising=False)
+    monkeypatch.delenv("BANKSIDE_ONBOARDING_AMQP_URL", raising=False)
 
     with pytest.raises(SystemExit) as raised:
         cli.main()
@@ -149,7 +149,7 @@ def test_a_mistake_is_one_sentence_and_exit_2(
 
 async def test_a_broker_that_is_away_is_one_sentence() -> None:
     status, _, err = await bankside(
-        "dead", "list", BANKSIDE_AMQP_URL="amqp://a:secret@127.0.0.1:1/"
+        "dead", "list", BANKSIDE_ONBOARDING_AMQP_URL="amqp://a:secret@127.0.0.1:1/"
     )
 
     assert status == 2

@@ -5,14 +5,18 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from collections.abc import AsyncIterator
+from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import aio_pika
+import asyncpg
 import msgspec
 import pytest_asyncio
 from aio_pika import Message
+from aio_pika.abc import HeadersType
 from uuid_utils import uuid7
 
 from libs.contracts.principal import Family, Principal
@@ -22,15 +26,45 @@ from libs.messaging.topology import declare_events, declare_service, events_queu
 from tests.support.command_line import Finished, run_bankside
 from tests.support.infrastructure import Environment
 from tests.support.pace import pace
+from tests.support.stack import Stack
 
 QUEUE = "onboarding.commands"
+COMMAND_ID = "5a9cf8a8-5a0e-4b6c-9d2c-6e7a2f6f6d01"
+FORGED_ID = "5a9cf8a8-5a0e-4b6c-9d2c-6e7a2f6f6d02"
 
 
-@pytest_asyncio.fixture
-async def broker(empty_environment: Environment) -> AsyncIterator[str]:
-    """The URL of a broker on which a command, and something that is none, have died."""
+@dataclass(frozen=True)
+class Site:
+    """A broker on which a command, a forged one and something that is none have died, and onboarding's database."""
+
+    environment: Environment
+    env: Mapping[str, str]
+
+    @property
+    def broker(self) -> str:
+        """The administrator's URL."""
+        return self.environment.amqp_url
+
+    async def dead(self, *arguments: str) -> Finished:
+        return await run_bankside(("dead", *arguments), os.environ | dict(self.env))
+
+    async def letters(self) -> list[dict[str, Any]]:
+        status, out, _ = await self.dead("list", "--json", "--queue", QUEUE)
+        assert status == 0
+        listed: list[dict[str, Any]] = json.loads(out)["queues"][0]["letters"]
+        return listed
+
+    async def recorded(self, service: str, statement: str) -> list[Any]:
+        connection = await asyncpg.connect(self.environment.database_urls[service])
+        try:
+            return [row[0] for row in await connection.fetch(statement)]
+        finally:
+            await connection.close()
+
+
+def a_command(command_id: str, sender: str) -> Message:
     envelope = Envelope(
-        id="command-1",
+        id=command_id,
         message_id=str(uuid7()),
         request_id="request",
         operation="onboarding.update_business",
@@ -38,43 +72,50 @@ async def broker(empty_environment: Environment) -> AsyncIterator[str]:
         deadline=0.0,
         body=msgspec.Raw(b'{"customer_id":"c-1"}'),
     )
-    connection = await aio_pika.connect(empty_environment.amqp_url)
+    return Message(encode(envelope), message_id=envelope.message_id, user_id=sender)
+
+
+async def die(site: Site, queue_name: str, *messages: Message) -> None:
+    connection = await aio_pika.connect(site.broker)
     async with connection, connection.channel() as channel:
-        await declare_service(channel, "onboarding")
-        for body, message_id in ((encode(envelope), envelope.message_id), (b"\xff", "unreadable")):
-            await channel.default_exchange.publish(Message(body, message_id=message_id), QUEUE)
-        queue = await channel.get_queue(QUEUE)
-        for _ in range(2):
+        for message in messages:
+            await channel.default_exchange.publish(message, queue_name)
+        queue = await channel.get_queue(queue_name)
+        for _ in messages:
             await (await queue.get(timeout=5)).reject(requeue=False)
-        async with (
-            open_dead_letters(empty_environment.amqp_url) as letters,
-            asyncio.timeout(10 * pace()),
-        ):
-            while await letters.count(f"{QUEUE}.dead") < 2:
+        async with open_dead_letters(site.broker) as letters, asyncio.timeout(10 * pace()):
+            while await letters.count(f"{queue_name}.dead") < len(messages):
                 await asyncio.sleep(0.02)
-    yield empty_environment.amqp_url
 
 
-async def dead(broker: str, *arguments: str) -> Finished:
-    return await run_bankside(("dead", *arguments), os.environ | {"BANKSIDE_AMQP_URL": broker})
+@pytest_asyncio.fixture
+async def site(fresh_environment: Environment, tmp_path: Path) -> Site:
+    made = Site(fresh_environment, Stack(fresh_environment, tmp_path).env)
+    connection = await aio_pika.connect(made.broker)
+    async with connection, connection.channel() as channel:
+        for service in ("onboarding", "payments", "webhook_dispatcher"):
+            await declare_service(channel, service)
+        await declare_events(channel, "webhook_dispatcher")
+    await die(
+        made,
+        QUEUE,
+        a_command(COMMAND_ID, "gateway"),
+        a_command(FORGED_ID, "ledger_read"),
+        Message(b"\xff", message_id="unreadable", user_id="gateway"),
+    )
+    return made
 
 
-async def letters_of(broker: str) -> list[dict[str, Any]]:
-    status, out, _ = await dead(broker, "list", "--json")
-    assert status == 0
-    listed: list[dict[str, Any]] = json.loads(out)["queues"][0]["letters"]
-    return listed
-
-
-async def test_letters_are_listed_and_shown(broker: str) -> None:
-    command, unreadable = await letters_of(broker)
-    _, table, _ = await dead(broker, "list")
-    _, shown, _ = await dead(broker, "show", "command-1")
-    _, document, _ = await dead(broker, "show", unreadable["id"], "--json")
+async def test_letters_are_listed_and_shown(site: Site) -> None:
+    command, forged, unreadable = await site.letters()
+    _, table, _ = await site.dead("list")
+    _, shown, _ = await site.dead("show", COMMAND_ID)
+    _, document, _ = await site.dead("show", unreadable["id"], "--json")
 
     assert command["operation"] == "onboarding.update_business"
-    assert command["command_id"] == "command-1"
+    assert command["command_id"] == COMMAND_ID
     assert command["reason"] == "rejected"
+    assert (command["sender"], forged["sender"]) == ("gateway", "ledger_read")
     assert unreadable["operation"] is None
     assert "onboarding.update_business" in table
     assert "cannot be read" in table
@@ -82,41 +123,75 @@ async def test_letters_are_listed_and_shown(broker: str) -> None:
     assert json.loads(document)["letters"][0]["body"] == "\N{REPLACEMENT CHARACTER}"
 
 
-async def test_an_event_is_listed_by_its_type_and_the_time_within_its_id(broker: str) -> None:
-    event_id, queue_name = f"evt_{uuid7()}", events_queue("webhook_dispatcher")
-    connection = await aio_pika.connect(broker)
-    async with connection, connection.channel() as channel:
-        await declare_events(channel, "webhook_dispatcher")
-        await channel.default_exchange.publish(
-            Message(b"{}", message_id=event_id, type="person.updated"), queue_name
-        )
-        queue = await channel.get_queue(queue_name)
-        await (await queue.get(timeout=5)).reject(requeue=False)
-        async with open_dead_letters(broker) as letters, asyncio.timeout(10 * pace()):
-            while not await letters.count(f"{queue_name}.dead"):
-                await asyncio.sleep(0.02)
+async def test_a_service_sees_its_own_letters_alone(site: Site) -> None:
+    env = {k: v for k, v in site.env.items() if not k.endswith("_AMQP_URL")}
+    own = "BANKSIDE_PAYMENTS_AMQP_URL"
 
-    _, document, _ = await dead(broker, "list", "--json", "--queue", queue_name)
-    _, table, _ = await dead(broker, "list", "--queue", queue_name)
+    payments = Site(site.environment, env | {own: site.env[own]})
+    status, out, _ = await payments.dead("list", "--json")
 
-    (letter,) = json.loads(document)["queues"][0]["letters"]
-    assert (letter["id"], letter["event_type"]) == (event_id, "person.updated")
+    assert status == 0
+    assert [one["queue"] for one in json.loads(out)["queues"]] == ["payments.commands.dead"]
+
+
+async def test_replaying_takes_a_yes_and_what_was_named(site: Site) -> None:
+    nobody, _, question = await site.dead("replay", COMMAND_ID)
+    unknown, _, mistake = await site.dead("replay", "command-2", "--yes")
+    status, out, _ = await site.dead("replay", COMMAND_ID, "--yes", "--json")
+
+    assert (nobody, unknown, status) == (2, 2, 0)
+    assert "--yes" in question
+    assert "command-2" in mistake
+    assert [item["command_id"] for item in json.loads(out)["replayed"]] == [COMMAND_ID]
+    assert [item["id"] for item in await site.letters()][1:] == ["unreadable"]
+    inbox = await site.recorded("onboarding", "SELECT command_id FROM inbox")
+    assert [str(command_id) for command_id in inbox] == [COMMAND_ID]
+    (entry,) = await site.recorded("onboarding", "SELECT entry FROM audit")
+    assert json.loads(entry)["action"] == "dead.replay"
+    assert json.loads(entry)["command_id"] == COMMAND_ID
+
+
+async def test_what_no_allowed_sender_sent_and_what_cannot_be_read_stays(site: Site) -> None:
+    status, out, _ = await site.dead("replay", "--all", "--yes", "--json")
+
+    left = {item["id"]: item["because"] for item in json.loads(out)["left"]}
+    assert status == 1
+    assert "this release cannot read it" in left["unreadable"]
+    assert any("ledger_read may not send" in because for because in left.values())
+    assert [item["command_id"] for item in await site.letters()] == [FORGED_ID, None]
+    inbox = await site.recorded("onboarding", "SELECT command_id FROM inbox")
+    assert [str(command_id) for command_id in inbox] == [COMMAND_ID]
+
+
+def an_event(sender: str, body: bytes = b"{}") -> Message:
+    headers: HeadersType = {"tenant": "t", "customer_id": "c", "resource_id": "r", "sequence": 1}
+    event_id = f"evt_{uuid7()}"
+    return Message(
+        body, message_id=event_id, type="person.updated", user_id=sender, headers=headers
+    )
+
+
+async def test_an_event_is_listed_by_its_type_and_the_time_within_its_id_and_recorded_anew(
+    site: Site,
+) -> None:
+    queue = events_queue("webhook_dispatcher")
+    good, forged = an_event("onboarding"), an_event("payments")
+    await die(site, queue, good, forged)
+
+    _, document, _ = await site.dead("list", "--json", "--queue", queue)
+    _, table, _ = await site.dead("list", "--queue", queue)
+    status, out, _ = await site.dead("replay", "--all", "--queue", queue, "--yes", "--json")
+
+    letter, _ = json.loads(document)["queues"][0]["letters"]
+    assert (letter["id"], letter["event_type"]) == (good.message_id, "person.updated")
     assert letter["operation"] is None
     sent_at = datetime.fromisoformat(letter["sent_at"])
     assert timedelta() <= datetime.now(UTC) - sent_at < timedelta(minutes=1)
     assert "person.updated" in table
     assert "cannot be read" not in table
-
-
-async def test_replaying_takes_a_yes_and_what_was_named(broker: str) -> None:
-    nobody, _, question = await dead(broker, "replay", "command-1")
-    unknown, _, mistake = await dead(broker, "replay", "command-2", "--yes")
-    status, out, _ = await dead(broker, "replay", "command-1", "--yes", "--json")
-
-    assert (nobody, unknown, status) == (2, 2, 0)
-    assert "--yes" in question
-    assert "command-2" in mistake
-    assert [item["command_id"] for item in json.loads(out)["replayed"]] == ["command-1"]
-    assert [item["id"] for item in await letters_of(broker)] == ["unreadable"]
-    async with open_dead_letters(broker) as letters:
-        assert await letters.count(QUEUE) == 1
+    replayed = json.loads(out)
+    assert status == 1
+    assert [item["id"] for item in replayed["replayed"]] == [good.message_id]
+    assert [item["id"] for item in replayed["left"]] == [forged.message_id]
+    recorded = await site.recorded("webhook_dispatcher", "SELECT id FROM event")
+    assert [f"evt_{event_id}" for event_id in recorded] == [good.message_id]

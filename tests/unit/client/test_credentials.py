@@ -19,7 +19,7 @@ OTHER = Credentials("sub_other", "other-secret")
 @pytest.fixture
 def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A checkout without a stack, in a folder of which we are."""
-    for name in ("BASE_URL", "SANDBOX_URL", "AMQP_URL", "SUBSCRIPTION_KEY", "SECRET"):
+    for name in ("BASE_URL", "SANDBOX_URL", "ONBOARDING_AMQP_URL", "SUBSCRIPTION_KEY", "SECRET"):
         monkeypatch.delenv(f"BANKSIDE_{name}", raising=False)
     below = tmp_path / "libs" / "client"
     below.mkdir(parents=True)
@@ -86,7 +86,7 @@ def test_a_key_whose_secret_is_not_known_here_is_a_mistake(local: Path) -> None:
 
 
 def test_without_a_stack_every_look_up_says_what_to_do(checkout: Path) -> None:
-    for look in (look_up, base_url, sandbox_url, amqp_url):
+    for look in (look_up, base_url, sandbox_url, lambda: amqp_url("onboarding")):
         with pytest.raises(OperatorError, match="make up"):
             look()
     with pytest.raises(OperatorError, match=r"no \.local"):
@@ -114,40 +114,40 @@ def test_the_environment_wins_over_the_settings_of_the_stack(
     local: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (local / "stack.env").write_text(
-        "BANKSIDE_AMQP_URL='amqp://stack:p$w@127.0.0.1:5672/%2F'\nBANKSIDE_BASE_URL='http://stack'\nPATH='/nowhere'\n"
+        "BANKSIDE_ONBOARDING_AMQP_URL='amqp://stack:p$w@127.0.0.1:5672/%2F'\nBANKSIDE_BASE_URL='http://stack'\nPATH='/nowhere'\n"
     )
     monkeypatch.setenv("BANKSIDE_BASE_URL", "http://environment")
-    monkeypatch.setenv("BANKSIDE_AMQP_URL", "")  # so that it is put back afterwards
-    monkeypatch.delenv("BANKSIDE_AMQP_URL")
+    monkeypatch.setenv("BANKSIDE_ONBOARDING_AMQP_URL", "")  # so that it is put back afterwards
+    monkeypatch.delenv("BANKSIDE_ONBOARDING_AMQP_URL")
     monkeypatch.setenv("PATH", "/bin")
 
     load_stack_environment()
 
     assert base_url() == "http://environment"
-    assert amqp_url() == "amqp://stack:p$w@127.0.0.1:5672/%2F"
+    assert amqp_url("onboarding") == "amqp://stack:p$w@127.0.0.1:5672/%2F"
 
 
 def test_a_file_that_the_environment_names_wins_over_the_settings_of_the_stack(
     local: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (local / "stack.env").write_text("BANKSIDE_AMQP_URL='amqp://stack'\n")
+    (local / "stack.env").write_text("BANKSIDE_ONBOARDING_AMQP_URL='amqp://stack'\n")
     (local / "url").write_text("amqp://file\n")
-    monkeypatch.setenv("BANKSIDE_AMQP_URL_FILE", str(local / "url"))
-    monkeypatch.setenv("BANKSIDE_AMQP_URL", "")  # so that it is put back afterwards
-    monkeypatch.delenv("BANKSIDE_AMQP_URL")
+    monkeypatch.setenv("BANKSIDE_ONBOARDING_AMQP_URL_FILE", str(local / "url"))
+    monkeypatch.setenv("BANKSIDE_ONBOARDING_AMQP_URL", "")  # so that it is put back afterwards
+    monkeypatch.delenv("BANKSIDE_ONBOARDING_AMQP_URL")
 
     load_stack_environment()
 
-    assert amqp_url() == "amqp://file"
+    assert amqp_url("onboarding") == "amqp://file"
 
 
 @pytest.mark.parametrize("url", ["localhost", "http://", "http://host:99999", "ftp://host"])
 def test_an_address_that_is_no_url_is_a_mistake_that_does_not_show_it(
     checkout: Path, monkeypatch: pytest.MonkeyPatch, url: str
 ) -> None:
-    monkeypatch.setenv("BANKSIDE_AMQP_URL", url)
+    monkeypatch.setenv("BANKSIDE_ONBOARDING_AMQP_URL", url)
 
-    with pytest.raises(OperatorError, match="BANKSIDE_AMQP_URL") as raised:
-        amqp_url()
+    with pytest.raises(OperatorError, match="BANKSIDE_ONBOARDING_AMQP_URL") as raised:
+        amqp_url("onboarding")
 
     assert "host" not in str(raised.value)

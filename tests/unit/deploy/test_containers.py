@@ -22,13 +22,13 @@ def test_containers_share_networks_with_what_they_must_reach_only() -> None:
         for network in row["networks"]:
             members[network].add(name)
 
-    services = OURS.keys() - {"migrate", "provider_sandbox"}
+    services = OURS.keys() - {"migrate", "broker", "provider_sandbox"}
     assert members == {
         "callers": {"gateway"},
         "callbacks": {"webhook_dispatcher"},
         "providers": {*PROVIDER_APIS, "provider_sandbox"},
         "database": {*services, "provider_sandbox", "migrate", "postgres"},
-        "broker": {*services, "rabbitmq"},
+        "broker": {*services, "broker", "rabbitmq"},
         "admin": {*services, "provider_sandbox"},
     }
     internal = {name for name, row in COMPOSE["networks"].items() if (row or {}).get("internal")}

@@ -23,6 +23,7 @@ from deploy.local.services import (
     stack_settings,
 )
 from deploy.local.state import LocalState, Remembered
+from libs.messaging.senders import PARTICIPANTS
 from libs.persistence.sealing import Keyring
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -41,7 +42,7 @@ def earlier() -> Stored:
     for role in NEW_ROLES:
         del stored["secrets"]["role_passwords"][role]
     del stored["secrets"]["provider_tokens"][NEW]
-    del stored["secrets"]["link_key"], stored["ports"][NEW]
+    del stored["secrets"]["link_key"], stored["ports"][NEW], stored["secrets"]["amqp_passwords"]
     stored["secrets"]["provider_token"] = "one for all of them"
     return dict(stored)
 
@@ -76,11 +77,15 @@ def test_secrets_that_are_new_are_made_and_the_others_stay(
 
     tokens, link_key = now["provider_tokens"].pop(NEW), now.pop("link_key")
     passwords = [now["role_passwords"].pop(role) for role in NEW_ROLES]
+    logins = now.pop("amqp_passwords")
     del earlier["secrets"]["provider_token"]
     assert now == earlier["secrets"]
     assert tokens.keys() == {"identity", "core", "financial"}
-    assert all(len(secret) >= 16 for secret in (*passwords, *tokens.values(), link_key))
+    assert all(
+        len(secret) >= 16 for secret in (*passwords, *tokens.values(), *logins.values(), link_key)
+    )
     assert upgraded.secrets.role_passwords.keys() == LOGINS.keys()
+    assert logins.keys() == {*PARTICIPANTS}
     assert NEW_PASSWORD in upgraded.secrets.schema_passwords()
 
 
@@ -110,6 +115,7 @@ def test_every_service_of_an_upgraded_stack_has_its_settings(upgraded: Remembere
         secrets=upgraded.secrets,
         database_urls=upgraded.secrets.role_passwords,
         amqp_url="amqp://broker",
+        amqp_urls=upgraded.secrets.amqp_passwords,
         public_ports={service.name: 1 for service in SERVICES},
         admin_ports=upgraded.ports,
     )
@@ -120,6 +126,27 @@ def test_every_service_of_an_upgraded_stack_has_its_settings(upgraded: Remembere
     assert migration_settings(settings).keys() == owners
     assert len(owners) == len(SERVICES)
     assert not any(owners & settings_of(service, settings).keys() for service in SERVICES)
+    assert settings["BANKSIDE_RECONCILIATION_AMQP_URL"]
+
+
+def test_a_service_is_told_its_own_login_to_the_broker_alone(upgraded: Remembered) -> None:
+    settings = stack_settings(
+        secrets=upgraded.secrets,
+        database_urls=upgraded.secrets.role_passwords,
+        amqp_url="amqp://administrator",
+        amqp_urls=upgraded.secrets.amqp_passwords,
+        public_ports={service.name: 1 for service in SERVICES},
+        admin_ports=upgraded.ports,
+    )
+
+    for service in SERVICES:
+        told = settings_of(service, settings)
+        logins = {name: value for name, value in told.items() if "AMQP" in name}
+        own = {
+            f"BANKSIDE_{service.prefix}_AMQP_URL": upgraded.secrets.amqp_passwords.get(service.name)
+        }
+        assert logins == {name: value for name, value in own.items() if value}
+        assert "amqp://administrator" not in told.values()
 
 
 def test_a_stack_that_lacks_nothing_keeps_its_secrets(tmp_path: Path) -> None:

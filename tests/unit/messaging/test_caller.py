@@ -44,11 +44,11 @@ class ScriptedChannel:
 
     name = "replies"
 
-    async def declare_exchange(self, *_: object, **__: object) -> None:
-        pass
-
     async def declare_queue(self, *_: object, **__: object) -> Any:
         return self
+
+    async def bind(self, *_: object, **__: object) -> None:
+        pass
 
     async def get_underlay_channel(self) -> Channel:
         return cast(Channel, self)
@@ -64,6 +64,8 @@ class ScriptedChannel:
 
 
 class ScriptedSession:
+    user = "gateway"
+
     def __init__(self, channel: ScriptedChannel) -> None:
         self._channel = cast(AbstractChannel, channel)
 
@@ -71,7 +73,7 @@ class ScriptedSession:
         return self._channel
 
     async def publisher(self, *, confirms: bool) -> Publisher:
-        return Publisher(await underlying(self._channel), confirms=confirms)
+        return Publisher(await underlying(self._channel), self.user, confirms=confirms)
 
 
 async def caller_on(channel: ScriptedChannel) -> Caller:

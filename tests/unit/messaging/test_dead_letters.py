@@ -1,4 +1,4 @@
-"""Dead letters, on a real broker: looking loses and reorders nothing, replaying moves what was asked for."""
+"""Dead letters, on a real broker: looking loses and reorders nothing, replaying takes what was asked for."""
 
 from __future__ import annotations
 
@@ -16,9 +16,15 @@ from aio_pika.abc import AbstractChannel
 from uuid_utils import uuid7
 
 from libs.contracts.principal import Family, Principal
-from libs.messaging.dead_letters import DeadLetters, ReplayRefused, dead_queues, open_dead_letters
+from libs.messaging.dead_letters import (
+    DeadLetter,
+    DeadLetters,
+    NotReplayable,
+    dead_queues,
+    open_dead_letters,
+)
 from libs.messaging.envelope import Envelope, encode
-from libs.messaging.topology import dead_queue, declare_durable_queue, declare_exchanges
+from libs.messaging.topology import dead_queue, declare_durable_queue
 from tests.support.infrastructure import Environment
 from tests.support.pace import pace
 from tests.support.waiting import eventually
@@ -56,12 +62,11 @@ async def letters(environment: Environment) -> AsyncIterator[DeadLetters]:
 async def queue(channel: AbstractChannel, letters: DeadLetters) -> AsyncIterator[str]:
     """A commands queue of which commands 0 to 3 and then something unreadable died."""
     name = f"{uuid.uuid4()}.commands"
-    await declare_exchanges(channel)
     await declare_durable_queue(channel, name)
     for number in range(READABLE):
         envelope = an_envelope(f"command-{number}")
         await channel.default_exchange.publish(
-            Message(encode(envelope), message_id=envelope.message_id), name
+            Message(encode(envelope), message_id=envelope.message_id, user_id="gateway"), name
         )
     await channel.default_exchange.publish(Message(b"\xff"), name)
     alive = await channel.get_queue(name)
@@ -116,32 +121,39 @@ async def test_a_letter_tells_when_it_was_sent_and_why_it_died(
     assert again[-1].message_id == unreadable.message_id
 
 
-async def test_a_replayed_letter_is_in_its_queue_again_and_the_others_stay_in_order(
-    letters: DeadLetters, queue: str, channel: AbstractChannel
+async def test_a_letter_that_is_accepted_is_gone_and_the_others_stay_in_order(
+    letters: DeadLetters, queue: str
 ) -> None:
+    accepted: list[DeadLetter] = []
+
+    async def accept(letter: DeadLetter) -> None:
+        if letter.envelope is None:
+            raise NotReplayable("it cannot be read")
+        accepted.append(letter)
+
     replayed = await letters.replay(
-        dead_queue(queue), lambda letter: letter.has_id("command-1") or letter.envelope is None
+        dead_queue(queue),
+        lambda letter: letter.has_id("command-1") or letter.envelope is None,
+        accept,
     )
 
-    assert len(replayed) == 2
-    assert await ids(letters, queue) == ["command-0", "command-2", "command-3"]
-    alive = await channel.get_queue(queue)
-    back = await alive.get(timeout=5)
-    assert back.message_id == replayed[0].message_id
-    assert back.body == replayed[0].body
-    assert "x-death" not in back.headers
-    await back.ack()
+    assert replayed.accepted == accepted
+    assert [letter.sender for letter in accepted] == ["gateway"]
+    assert [(letter.envelope, why) for letter, why in replayed.left] == [
+        (None, "it cannot be read")
+    ]
+    assert await ids(letters, queue) == ["command-0", "command-2", "command-3", None]
 
 
-async def test_a_letter_whose_queue_is_gone_stays(
-    letters: DeadLetters, queue: str, channel: AbstractChannel
-) -> None:
-    await channel.queue_delete(queue)
+async def test_a_letter_that_is_not_recorded_stays(letters: DeadLetters, queue: str) -> None:
+    async def accept(letter: DeadLetter) -> None:
+        if letter.has_id("command-1"):
+            raise ConnectionError("the database is away")
 
-    with pytest.raises(ReplayRefused):
-        await letters.replay(dead_queue(queue), lambda _: True)
+    with pytest.raises(ConnectionError):
+        await letters.replay(dead_queue(queue), lambda _: True, accept)
 
-    assert await ids(letters, queue) == ALL
+    assert await ids(letters, queue) == ALL[1:]
 
 
 async def test_letters_held_by_somebody_who_dies_come_back_in_order(

@@ -29,7 +29,7 @@ async def publish(publisher: Publisher, *, wait_for_socket: bool = True) -> None
 
 async def test_the_socket_is_waited_for_once_too_many_messages_are_unconfirmed() -> None:
     channel = Recording()
-    publisher = Publisher(cast(Channel, channel), confirms=True)
+    publisher = Publisher(cast(Channel, channel), "gateway", confirms=True)
 
     async with asyncio.TaskGroup() as group:
         for _ in range(UNCONFIRMED + 1):
@@ -47,6 +47,8 @@ async def test_without_confirms_the_socket_is_waited_for_as_the_sender_says(wait
     channel = Recording()
     channel.confirm.set()
 
-    await publish(Publisher(cast(Channel, channel), confirms=False), wait_for_socket=waits)
+    await publish(
+        Publisher(cast(Channel, channel), "gateway", confirms=False), wait_for_socket=waits
+    )
 
     assert channel.waited == [waits]

@@ -12,7 +12,7 @@ from services.payments.settings import Settings
 
 NEEDED = {
     "BANKSIDE_DATABASE_URL": "postgresql://payments@localhost/bankside",
-    "BANKSIDE_AMQP_URL": "amqp://u@localhost/",
+    "BANKSIDE_PAYMENTS_AMQP_URL": "amqp://payments@localhost/",
     "BANKSIDE_CORE_URL": "http://localhost/core",
 }
 TOKEN, FILE = "BANKSIDE_PAYMENTS_CORE_TOKEN", "BANKSIDE_PAYMENTS_CORE_TOKEN_FILE"

@@ -13,7 +13,7 @@ from services.gateway.settings import Settings
 KEY = base64.b64encode(b"k" * 32).decode()
 NEEDED = {
     "BANKSIDE_DATABASE_URL": "postgresql://gateway:canary@localhost/bankside",
-    "BANKSIDE_AMQP_URL": "amqp://u:canary@localhost/",
+    "BANKSIDE_GATEWAY_AMQP_URL": "amqp://gateway:canary@localhost/",
     "BANKSIDE_GATEWAY_STORAGE_KEYS": f"k1:{KEY}",
     "BANKSIDE_GATEWAY_LOOKUP_KEY": KEY,
     "BANKSIDE_GATEWAY_ONBOARDING_KEYS": f"k1:{KEY}",
@@ -43,7 +43,8 @@ def test_mistakes_are_told_in_one_line_that_names_the_settings_and_not_their_val
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("BANKSIDE_GATEWAY_PORT", "canary")
-    monkeypatch.delenv("BANKSIDE_AMQP_URL")
+    monkeypatch.delenv("BANKSIDE_GATEWAY_AMQP_URL")
+    monkeypatch.setenv("BANKSIDE_AMQP_URL", "amqp://gateway:canary@localhost/")
 
     with pytest.raises(SystemExit) as ended:
         Settings.load()

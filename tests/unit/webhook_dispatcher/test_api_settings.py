@@ -20,7 +20,7 @@ FOUR_WEEKS = ",".join(["604800"] * 4)
 @pytest.fixture(autouse=True)
 def _needed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BANKSIDE_WEBHOOK_DISPATCHER_DATABASE_URL", "postgresql://h/d")
-    monkeypatch.setenv("BANKSIDE_AMQP_URL", "amqp://h")
+    monkeypatch.setenv("BANKSIDE_WEBHOOK_DISPATCHER_AMQP_URL", "amqp://webhook_dispatcher@h")
     monkeypatch.setenv("BANKSIDE_WEBHOOK_DISPATCHER_STORAGE_KEYS", f"k1:{a_key()}")
     monkeypatch.setenv("BANKSIDE_WEBHOOK_DISPATCHER_GATEWAY_KEYS", f"k1:{a_key()}")
 

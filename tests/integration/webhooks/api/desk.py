@@ -186,7 +186,7 @@ class Desk:
 @asynccontextmanager
 async def open_desk(stack: Stack) -> AsyncIterator[Desk]:
     environment = stack.environment
-    broker = Broker(environment.amqp_url, "desk")
+    broker = Broker(environment.amqp_urls["gateway"], "desk")
     caller = Caller(sealer_of(environment.secrets, "gateway"))
     broker.add(caller)
     async with broker.open():

@@ -47,7 +47,7 @@ async def knowing_customers(stack: Stack, tenant: str) -> AsyncIterator[None]:
 
     names = (row.name for row in operations_of("onboarding") if row.is_query)
     handlers = dict.fromkeys(names, nothing) | {FIND_CUSTOMER.name: owner}
-    broker = Broker(stack.environment.amqp_url, "onboarding")
+    broker = Broker(stack.environment.amqp_urls["onboarding"], "onboarding")
     sealer = sealer_of(stack.environment.secrets, "onboarding")
     async with broker.open(), run_queries(Process("onboarding"), sealer, broker, handlers):
         await broker.start(wait_seconds=10)

@@ -15,7 +15,7 @@ from uuid_utils import uuid7
 from libs.contracts.customer_views import PersonEventData
 from libs.contracts.customers import CustomerStatus
 from libs.contracts.events import EVENT_TYPES, Event, new_event
-from libs.messaging.broker import Broker
+from libs.messaging.broker import Broker, Session
 from libs.messaging.event_publisher import EventPublisher
 from libs.persistence.availability import is_away
 from libs.persistence.engine import Database
@@ -49,6 +49,14 @@ class MovedClock:
 
     def advance(self, **time: float) -> None:
         self._ahead += timedelta(**time)
+
+
+class EventsOfOnboarding(EventPublisher):
+    """Publishes as onboarding on a connection of the administrator's, who may do so here."""
+
+    async def attach(self, session: Session) -> None:
+        session.user = "onboarding"
+        await super().attach(session)
 
 
 @dataclass
@@ -141,7 +149,7 @@ class Rig:
         """One process' worth of it, and a publisher on its connection."""
         rules = rules or Rules()
         process, broker = Process(SERVICE), Broker(self.amqp_url, SERVICE)
-        publisher = EventPublisher()
+        publisher = EventsOfOnboarding()
         broker.add(publisher)
         async with (
             open_poster(

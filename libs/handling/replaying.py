@@ -1,0 +1,56 @@
+"""Replaying dead letters: the service that owns the queue accepts the message anew, as if it had just arrived.
+
+Nothing is published: only its sender may publish a message, and the sender does not know that it died. A service with a
+dead queue names, as an entry point of the group `REPLAY`, the function that accepts letters of that queue.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from libs.handling.acceptance import Ordering, arriving, new_command
+from libs.messaging.dead_letters import DeadLetter, NotReplayable
+from libs.messaging.senders import NO_SENDER, senders_of_commands
+from libs.persistence import inbox_acceptance
+from libs.persistence.engine import Database
+
+REPLAY: Final = "bankside.replay"
+"""The group of entry points: the name of a queue, and an `AcceptAnew` of the service that owns it."""
+
+AcceptAnew = Callable[[Database, DeadLetter], Awaitable[None]]
+"""Records a letter in the service's database; returns once that is committed. Recording it twice has one effect.
+
+Raises:
+    NotReplayable: it can never be accepted.
+"""
+
+
+async def accept_command_anew(
+    database: Database,
+    letter: DeadLetter,
+    service: str,
+    *,
+    ordering: Ordering | None = None,
+    unordered: frozenset[str] = frozenset(),
+    keep_for_ever: frozenset[str] = frozenset(),
+) -> None:
+    """Record a command, which the service then drives. Its caller is not answered: nobody waits for it any more.
+
+    Args:
+        ordering, unordered, keep_for_ever: as of `libs.handling.commands.run_commands`.
+
+    Raises:
+        NotReplayable
+    """
+    envelope = letter.envelope
+    if envelope is None:
+        raise NotReplayable("this release cannot read it")
+    if letter.sender not in senders_of_commands(service).get(envelope.operation, NO_SENDER):
+        raise NotReplayable(f"{letter.sender or 'no sender'} may not send {envelope.operation}")
+    command = new_command(envelope, None, keep_for_ever=envelope.operation in keep_for_ever)
+    async with database.transaction() as connection:
+        key = None
+        if ordering is not None and envelope.operation not in unordered:
+            key = await ordering(connection, arriving(command, envelope))
+        await inbox_acceptance.accept(connection, command, key, lease=False)
