@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import resource
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
 
 from aiohttp import web
 
@@ -21,6 +21,7 @@ from services.gateway.credentials import Credentials
 from services.gateway.endpoint import Endpoints
 from services.gateway.expiry import measure_for_ever
 from services.gateway.failures import Failures
+from services.gateway.handshakes import Handshakes, listening_sockets
 from services.gateway.last_use import LastUse
 from services.gateway.nonce_partitions import maintain, maintain_for_ever
 from services.gateway.refusals import Refusals
@@ -56,9 +57,33 @@ def possible_connections(wanted: int) -> int:
 
 
 @asynccontextmanager
+async def _listening(
+    settings: Settings,
+    process: Process,
+    protocols: Callable[[], asyncio.Protocol],
+    handshakes: Handshakes | None,
+) -> AsyncIterator[None]:
+    """While the body runs, connections are accepted."""
+    host, port, share = settings.host, settings.port, settings.processes > 1
+    async with AsyncExitStack() as opened:
+        if handshakes is None:
+            server = await asyncio.get_running_loop().create_server(
+                protocols, host, port, backlog=BACKLOG, reuse_port=share
+            )
+            opened.callback(server.close)
+        else:
+            sockets = listening_sockets(host, port, backlog=BACKLOG, reuse_port=share)
+            for listening in await opened.enter_async_context(sockets):
+                accepting = handshakes.accept_for_ever(listening, protocols)
+                await opened.enter_async_context(process.background("tls-handshakes", accepting))
+        yield
+
+
+@asynccontextmanager
 async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
     """Listen and answer until left; then let requests under way finish."""
     keyring, lookup = settings.ring("storage_keys"), settings.lookup("lookup_key")
+    encryption = settings.encryption()
     database = open_database(
         settings.database_url.get_secret_value(),
         settings.service,
@@ -86,11 +111,24 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
         caller,
         lookup,
     )
+    possible = possible_connections(settings.connections)
+    shaking_hands = possible // 4 if encryption is not None else 0
     connections = Connections(
         endpoints.counted_peer,
         per_address=settings.connections_per_address,
-        in_all=possible_connections(settings.connections),
+        in_all=possible - shaking_hands,
         stalled_seconds=settings.stalled_seconds,
+    )
+    handshakes = (
+        Handshakes(
+            encryption,
+            endpoints.counted_peer,
+            per_address=settings.connections_per_address,
+            in_all=shaking_hands,
+            seconds=settings.stalled_seconds,
+        )
+        if encryption is not None
+        else None
     )
     process.readiness.add("database", database.ping)
     process.readiness.add("broker", broker.ping)
@@ -122,17 +160,12 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
             await runner.setup()
             handler = runner.server
             assert handler is not None
-            server = await asyncio.get_running_loop().create_server(
-                connections.protocols(handler),
-                settings.host,
-                settings.port,
-                backlog=BACKLOG,
-                reuse_port=settings.processes > 1,
-            )
             try:
-                yield
+                async with _listening(
+                    settings, process, connections.protocols(handler), handshakes
+                ):
+                    yield
             finally:
-                server.close()
                 await runner.cleanup()
                 await last_use.write()
                 await refusals.write()

@@ -14,7 +14,8 @@ import sys
 import structlog
 
 from libs.runtime.logging import configure_logging
-from libs.runtime.process import run
+from libs.runtime.process import Misconfigured, run
+from libs.runtime.settings import EXIT_MISCONFIGURED
 from libs.runtime.supervision import Change, ChildSpec, Supervisor
 from services.gateway.app import serve
 from services.gateway.settings import Settings
@@ -32,8 +33,13 @@ def main() -> None:
     settings = Settings.load()
     if settings.processes == 1 or CHILD_VARIABLE in os.environ:
         run(Settings, serve)
-    else:
-        asyncio.run(_supervise(settings))
+        return
+    try:
+        settings.encryption()  # each child would refuse it, again and again
+    except Misconfigured as error:
+        print(f"{settings.service}: {error}", file=sys.stderr)
+        sys.exit(EXIT_MISCONFIGURED)
+    asyncio.run(_supervise(settings))
 
 
 async def _supervise(settings: Settings) -> None:

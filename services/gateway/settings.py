@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import ssl
+
 from pydantic import Field, SecretStr
 
 from libs.messaging.topology import QUERY_TTL_SECONDS
+from libs.runtime.process import Misconfigured
 from libs.runtime.service_settings import MessagingSettings
 from libs.runtime.settings import settings_of
+from libs.tls import BadCertificates, server_context
 
 
 class Settings(MessagingSettings):
@@ -34,8 +38,23 @@ class Settings(MessagingSettings):
     """In one process; beyond, one that waits for a request is closed for a new one."""
     connections_per_address: int = Field(default=512, ge=1)
     """The same for one address, unless it is a trusted proxy's."""
+    tls_certificate_file: str | None = None
+    """PEM, with the certificates between it and its CA; None: connections are not encrypted."""
+    tls_key_file: str | None = None
     timestamp_window_seconds: int = Field(default=300, ge=1, le=900)
     failures_per_minute: int = Field(default=300, ge=1)
     """Failed authentications from one address; further ones are answered 429."""
     trusted_proxies: str = ""
     """Networks, separated by commas, whose X-Forwarded-For is believed."""
+
+    def encryption(self) -> ssl.SSLContext | None:
+        """Of the connections of callers. Raises Misconfigured."""
+        names = "BANKSIDE_GATEWAY_TLS_CERTIFICATE_FILE and BANKSIDE_GATEWAY_TLS_KEY_FILE"
+        if not (self.tls_certificate_file or self.tls_key_file):
+            return None
+        if not (self.tls_certificate_file and self.tls_key_file):
+            raise Misconfigured(f"set {names} both, or neither.")
+        try:
+            return server_context(self.tls_certificate_file, self.tls_key_file)
+        except BadCertificates as error:
+            raise Misconfigured(f"set {names}: {error}.") from None

@@ -1,0 +1,131 @@
+"""TLS of the gateway's own, by setting: connections are accepted, and shake hands, before `Connections` knows of them.
+
+A server of asyncio with `ssl=` bounds neither how many connections are shaking hands, nor how many are one address's.
+Here the oldest handshake is given up for a new one where there are too many.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import structlog
+from prometheus_client import Counter
+
+ACCEPT_AGAIN_SECONDS = 0.1
+CLOSE_SECONDS = 2.0
+"""How long a connection that is closed waits for the caller's close_notify."""
+
+FAILED = Counter(
+    "bankside_gateway_tls_failures_total", "Connections of callers whose TLS handshake failed."
+)
+
+
+class Handshakes:
+    """
+    Args:
+        count_as: as of `Connections`.
+        per_address, in_all: handshakes under way at most.
+        seconds: a longer one is given up.
+    """
+
+    def __init__(
+        self,
+        context: ssl.SSLContext,
+        count_as: Callable[[str], str | None],
+        *,
+        per_address: int,
+        in_all: int,
+        seconds: float,
+    ) -> None:
+        self._context = context
+        self._count_as = count_as
+        self._per_address = per_address
+        self._in_all = in_all
+        self._seconds = seconds
+        self._under_way: dict[asyncio.Task[None], str | None] = {}
+        """The oldest first; with the address."""
+        self._of_address: dict[str, dict[asyncio.Task[None], None]] = {}
+
+    async def accept_for_ever(
+        self, listening: socket.socket, protocols: Callable[[], asyncio.Protocol]
+    ) -> None:
+        """Give each connection whose handshake succeeds a protocol."""
+        loop = asyncio.get_running_loop()
+        try:
+            while True:
+                try:
+                    accepted, peer = await loop.sock_accept(listening)
+                except OSError as error:  # too many files are open, or the caller has gone again
+                    structlog.get_logger("gateway").warning("not_accepted", error=error.strerror)
+                    await asyncio.sleep(ACCEPT_AGAIN_SECONDS)
+                    continue
+                self._begin(accepted, self._count_as(peer[0]), protocols)
+        finally:
+            for task in list(self._under_way):
+                task.cancel()
+            await asyncio.gather(*self._under_way, return_exceptions=True)
+
+    def _begin(
+        self, accepted: socket.socket, address: str | None, protocols: Callable[[], Any]
+    ) -> None:
+        if address is not None:
+            of_address = self._of_address.setdefault(address, {})
+            if len(of_address) >= self._per_address:
+                self._give_up(next(iter(of_address)))
+        if len(self._under_way) >= self._in_all:
+            self._give_up(next(iter(self._under_way)))
+        task = asyncio.create_task(self._shake(accepted, protocols), name="tls-handshake")
+        self._under_way[task] = address
+        if address is not None:
+            self._of_address.setdefault(address, {})[task] = None
+        task.add_done_callback(self._forget)
+
+    async def _shake(self, accepted: socket.socket, protocols: Callable[[], Any]) -> None:
+        try:
+            await asyncio.get_running_loop().connect_accepted_socket(
+                protocols,
+                accepted,
+                ssl=self._context,
+                ssl_handshake_timeout=self._seconds,
+                ssl_shutdown_timeout=CLOSE_SECONDS,
+            )
+        except OSError:  # of TLS, of the connection, or of the deadline
+            FAILED.inc()
+
+    def _give_up(self, task: asyncio.Task[None]) -> None:
+        FAILED.inc()
+        task.cancel()
+        self._forget(task)
+
+    def _forget(self, task: asyncio.Task[None]) -> None:
+        address = self._under_way.pop(task, None)
+        of_address = self._of_address.get(address) if address is not None else None
+        if address is not None and of_address is not None:
+            of_address.pop(task, None)
+            if not of_address:
+                del self._of_address[address]
+
+
+@asynccontextmanager
+async def listening_sockets(
+    host: str, port: int, *, backlog: int, reuse_port: bool
+) -> AsyncIterator[list[socket.socket]]:
+    """Sockets that listen at every address of `host`. Raises OSError."""
+    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    opened: list[socket.socket] = []
+    try:
+        for family, address in dict.fromkeys((item[0], item[4]) for item in found):
+            listening = socket.create_server(
+                address, family=family, backlog=backlog, reuse_port=reuse_port
+            )
+            listening.setblocking(False)
+            opened.append(listening)
+        yield opened
+    finally:
+        for listening in opened:
+            listening.close()

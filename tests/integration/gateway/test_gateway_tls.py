@@ -1,0 +1,148 @@
+"""The gateway ends TLS itself, by setting, in each of its processes."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import NamedTuple
+
+import aiohttp
+import pytest
+import pytest_asyncio
+
+from deploy.local.ports import LOOPBACK
+from libs.persistence.engine import open_database
+from libs.tls import client_context
+from tests.integration.gateway.desk import GATEWAY, gateway_process, make_key
+from tests.integration.gateway.test_gateway_authentication import PASSED, TARGET
+from tests.support.api import Api, fetch_interface
+from tests.support.certificates import Authority
+from tests.support.infrastructure import Environment, Infrastructure
+from tests.support.keys import storage_of
+from tests.support.pace import pace
+from tests.support.stack import Stack
+
+PROCESSES = 2
+MOST = 20
+"""Connections of one address to one process."""
+
+
+class Encrypted(NamedTuple):
+    stack: Stack
+    authority: Authority
+
+    @property
+    def port(self) -> int:
+        return int(self.stack.env["BANKSIDE_GATEWAY_PORT"])
+
+    @property
+    def base_url(self) -> str:
+        return f"https://localhost:{self.port}"
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def encrypted(
+    infrastructure: Infrastructure, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[Encrypted]:
+    folder = tmp_path_factory.mktemp("gateway")
+    authority = Authority(folder)
+    identity = authority.identity()
+    environment = infrastructure.create()
+    async with gateway_process(
+        environment,
+        folder,
+        BANKSIDE_GATEWAY_PROCESSES=str(PROCESSES),
+        BANKSIDE_GATEWAY_STALLED_SECONDS="2",
+        BANKSIDE_GATEWAY_CONNECTIONS_PER_ADDRESS=str(MOST),
+        BANKSIDE_GATEWAY_TLS_CERTIFICATE_FILE=identity.certificate_file,
+        BANKSIDE_GATEWAY_TLS_KEY_FILE=identity.key_file,
+    ) as stack:
+        yield Encrypted(stack, authority)
+    infrastructure.drop(environment)
+
+
+async def signed_reads(encrypted: Encrypted, count: int) -> list[int]:
+    """The statuses of so many signed requests, each on a connection of its own."""
+    environment = encrypted.stack.environment
+    database = open_database(environment.database_urls["gateway"], "tests")
+    connector = aiohttp.TCPConnector(ssl=client_context(encrypted.authority.file), force_close=True)
+    try:
+        key = await make_key(database, storage_of(environment.secrets, "gateway"))
+        async with aiohttp.ClientSession(connector=connector) as session:
+            interface = await fetch_interface(session, encrypted.base_url)
+            api = Api(session, encrypted.base_url, interface, key)
+            return [(await api.get(TARGET)).status for _ in range(count)]
+    finally:
+        await database.close()
+
+
+async def test_every_process_answers_signed_requests_by_tls(encrypted: Encrypted) -> None:
+    statuses = await signed_reads(encrypted, 8 * PROCESSES)
+
+    assert set(statuses) == {PASSED}
+
+
+async def test_connections_that_never_shake_hands_are_bounded_and_end(
+    encrypted: Encrypted,
+) -> None:
+    silent = [
+        await asyncio.open_connection(LOOPBACK, encrypted.port)
+        for _ in range((MOST + 5) * PROCESSES)
+    ]
+    try:
+        statuses = await signed_reads(encrypted, PROCESSES)
+        async with asyncio.timeout(20 * pace()):
+            ends = [await reader.read() for reader, _ in silent]
+    finally:
+        for _, writer in silent:
+            writer.close()
+
+    assert set(statuses) == {PASSED}
+    assert set(ends) == {b""}
+
+
+async def test_what_is_not_tls_is_not_answered_and_leaves_no_trace_in_the_log(
+    encrypted: Encrypted,
+) -> None:
+    reader, writer = await asyncio.open_connection(LOOPBACK, encrypted.port)
+    writer.write(b"GET / HTTP/1.1\r\nHost: gateway\r\n\r\n")
+    async with asyncio.timeout(20 * pace()):
+        answer = await reader.read()
+    writer.close()
+
+    assert b"HTTP" not in answer
+    assert "Traceback" not in encrypted.stack.log("gateway")
+    assert "handshake" not in encrypted.stack.log("gateway")
+
+
+async def test_versions_before_1_2_are_refused(encrypted: Encrypted) -> None:
+    old = ssl.create_default_context(cafile=encrypted.authority.file)
+    old.set_ciphers("ALL:@SECLEVEL=0")
+    with pytest.warns(DeprecationWarning, match=r"TLSv1 is deprecated"):
+        old.minimum_version = ssl.TLSVersion.TLSv1
+    with pytest.warns(DeprecationWarning, match=r"TLSv1_1 is deprecated"):
+        old.maximum_version = ssl.TLSVersion.TLSv1_1
+
+    with pytest.raises(ConnectionResetError):
+        await asyncio.open_connection("localhost", encrypted.port, ssl=old)
+    old.maximum_version = ssl.TLSVersion.TLSv1_2
+    _, writer = await asyncio.open_connection("localhost", encrypted.port, ssl=old)
+    writer.close()
+
+
+@pytest.mark.parametrize("given", ["CERTIFICATE", "KEY", "both"])
+async def test_half_of_the_settings_and_files_that_cannot_be_used_are_told(
+    environment: Environment, tmp_path: Path, given: str
+) -> None:
+    names = {"CERTIFICATE", "KEY"} if given == "both" else {given}
+    settings = {f"BANKSIDE_GATEWAY_TLS_{name}_FILE": str(tmp_path / "none.pem") for name in names}
+    stack = Stack(environment, tmp_path, GATEWAY, **settings)
+
+    stack.services["gateway"].spawn()
+    code = await stack.services["gateway"].ended()
+
+    assert code == 78
+    [said] = stack.log("gateway").splitlines()
+    assert "BANKSIDE_GATEWAY_TLS_CERTIFICATE_FILE and BANKSIDE_GATEWAY_TLS_KEY_FILE" in said
