@@ -10,6 +10,7 @@ from tests.benchmarks.keys import (
     deliveries_slow,
     events_page,
     footprint,
+    hostile_client,
     onboarding_path,
     partner_list,
     read_latency,
@@ -34,5 +35,6 @@ KEYS: dict[str, Run] = {
     "events_page": events_page.run,
     "scale_out": scale_out.run,
     "footprint": footprint.run,
+    "hostile_client": hostile_client.run,
     "start": start.run,
 }

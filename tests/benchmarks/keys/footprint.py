@@ -21,14 +21,14 @@ async def run(bench: Bench) -> list[Figure]:
     async with bench.stack() as stack:
         partner = await onboarded_partner(stack)
         await asyncio.sleep(SETTLE_SECONDS)
-        idle = _resident(stack)
+        idle = resident(stack)
         reads = balance_load(bench, stack, partner)
         wires = wire_load(bench, stack, partner)
         for _ in range(bench.plan.rounds):
             await reads.rate(bench.plan.seconds)
             await wires.rate(bench.plan.seconds)
         await asyncio.sleep(SETTLE_SECONDS)
-        loaded = _resident(stack)
+        loaded = resident(stack)
     note = f"after {reads.answered:,} reads and {wires.answered:,} wires"
     return [figure for name in idle for figure in _figures(name, idle[name], loaded[name], note)]
 
@@ -49,7 +49,7 @@ def _figures(name: str, idle: float, loaded: float, note: str) -> list[Figure]:
     ]
 
 
-def _resident(stack: Stack) -> dict[str, float]:
+def resident(stack: Stack) -> dict[str, float]:
     """MiB, by service."""
     return {name: _rss(process.pid) for name, process in stack.services.items()}
 
