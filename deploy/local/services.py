@@ -109,7 +109,7 @@ class Secrets:
             amqp_passwords={user: secrets.token_hex(16) for user in PARTICIPANTS},
             erlang_cookie=secrets.token_hex(16),
             storage_keys={service: _ring() for service in STORING},
-            lookup_keys={service: _key() for service in FINDING},
+            lookup_keys={service: _ring() for service in FINDING},
             shared_keys={"-".join(pair): _ring() for pair in SHARING},
             provider_tokens={
                 service: {api: secrets.token_hex(24) for api in apis}
@@ -125,7 +125,7 @@ class Secrets:
         """
         fresh = cls.generate().to_json()
         if "sealing_keys" in stored:
-            _open_with(fresh, stored["sealing_keys"], stored["lookup_key"])
+            _put_behind(fresh, stored["sealing_keys"], stored["lookup_key"])
         return cls(**_completed(fresh, stored))
 
     def to_json(self) -> dict[str, Any]:
@@ -148,13 +148,15 @@ def _completed(fresh: Mapping[str, Any], stored: Mapping[str, Any]) -> dict[str,
     }
 
 
-def _open_with(fresh: Mapping[str, Any], sealing_keys: str, lookup_key: str) -> None:
-    """Let the rings open what the one ring of an earlier release sealed; digests need that release's key itself."""
-    for rings in (fresh["storage_keys"], fresh["shared_keys"]):
+def _put_behind(fresh: Mapping[str, Any], sealing_keys: str, lookup_key: str) -> None:
+    """Behind the new keys, the one ring of an earlier release, which sealed what is stored, and its lookup key."""
+    for rings, earlier in (
+        (fresh["storage_keys"], sealing_keys),
+        (fresh["shared_keys"], sealing_keys),
+        (fresh["lookup_keys"], lookup_key),
+    ):
         for name, ring in rings.items():
-            rings[name] = f"{ring},{sealing_keys}"
-    for service in FINDING:
-        fresh["lookup_keys"][service] = lookup_key
+            rings[name] = f"{ring},{earlier}"
 
 
 def _ring() -> str:
@@ -194,8 +196,8 @@ def stack_settings(
     }
     for storing, ring in secrets.storage_keys.items():
         settings[f"BANKSIDE_{ROLES[storing]}_STORAGE_KEYS"] = ring
-    for finding, key in secrets.lookup_keys.items():
-        settings[f"BANKSIDE_{ROLES[finding]}_LOOKUP_KEY"] = key
+    for finding, ring in secrets.lookup_keys.items():
+        settings[f"BANKSIDE_{ROLES[finding]}_LOOKUP_KEYS"] = ring
     for one, other in SHARING:
         ring = secrets.shared_keys[f"{one}-{other}"]
         settings[f"BANKSIDE_{ROLES[one]}_{ROLES[other]}_KEYS"] = ring

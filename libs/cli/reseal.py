@@ -38,10 +38,17 @@ def reseal(
     async def work(database: Database) -> Resealed:
         async with database.transaction() as connection:
             await record(connection, "keys.reseal")
-        return await seal_anew(database, store.columns, store.rings)
+        done = await seal_anew(database, store.columns, store.rings)
+        if store.digests is not None:
+            old = await store.digests.renew(database)
+            done.values.update({(store.digests.variable, key_id): n for key_id, n in old.items()})
+        return done
 
     done = with_database(service, work)
-    in_use = {name: _old_keys(name, store, done) for name in sorted(store.rings)}
+    key_ids = {name: ring.key_ids for name, ring in store.rings.items()}
+    if store.digests is not None:
+        key_ids[store.digests.variable] = tuple(store.digests.key_ids)
+    in_use = {name: _old_keys(name, ids, done) for name, ids in sorted(key_ids.items())}
     if json:
         print_json(
             {"sealed_anew": dict(done.sealed_anew), "unopened": +done.unopened, "old_keys": in_use}
@@ -65,9 +72,9 @@ def _store_of(service: str) -> SealedStore:
     return store
 
 
-def _old_keys(ring: str, store: SealedStore, done: Resealed) -> dict[str, int]:
-    """The values that each key but the first still seals; also of keys that are on the ring no more."""
-    first, *old = store.rings[ring].key_ids
+def _old_keys(ring: str, key_ids: tuple[str, ...], done: Resealed) -> dict[str, int]:
+    """The values that need each key but the first; also keys that are on the ring no more."""
+    first, *old = key_ids
     found = {key_id for name, key_id in done.values if name == ring and key_id != first}
     return {key_id: done.values[ring, key_id] for key_id in sorted({*old, *found})}
 

@@ -183,7 +183,7 @@ class Acceptance:
         ).inc()
         if known.is_redelivery or reply_to is None:
             return
-        if known.body_hash != envelope.body_hash:
+        if known.body_hash not in (envelope.body_hash, *envelope.earlier_body_hashes):
             reply = error_reply(envelope.id, envelope.message_id, IdempotencyKeyReused())
         elif known.reply is not None:
             stored = decode_reply(known.reply)

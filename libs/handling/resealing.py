@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +12,7 @@ from sqlalchemy import Row, Table
 from libs.contracts.table import BY_NAME
 from libs.messaging.envelope import command_context, operation_of_context, reply_context
 from libs.messaging.message_sealer import other_party
+from libs.persistence.engine import Database
 from libs.persistence.resealing import SealedColumn
 from libs.persistence.sealing import Keyring
 
@@ -19,10 +21,27 @@ GROUP = "bankside.resealing"
 
 
 @dataclass(frozen=True, slots=True)
+class Digests:
+    """Keyed digests by which sealed values are found.
+
+    Args:
+        variable: sets the lookup keys.
+        key_ids: the first one is that of the present key.
+        renew: makes a digest by the present key for each value, and removes those whose key is off the ring. Returns
+            how many values are found by an older key only, by its id.
+    """
+
+    variable: str
+    key_ids: Sequence[str]
+    renew: Callable[[Database], Awaitable[Counter[str]]]
+
+
+@dataclass(frozen=True, slots=True)
 class SealedStore:
     columns: Sequence[SealedColumn]
     rings: Mapping[str, Keyring]
     """By the variable that sets them."""
+    digests: Digests | None = None
 
 
 def inbox_columns(service: str, inbox: Table, rings: Mapping[str, str]) -> tuple[SealedColumn, ...]:

@@ -17,6 +17,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 from uuid import uuid4
@@ -145,7 +146,7 @@ class Caller:
         request_id: str,
         deadline: float,
         message_id: str | None = None,
-        body_hash: str | None = None,
+        body_hashes: Sequence[str] = (),
     ) -> Envelope:
         """The envelope of a command, its sensitive fields sealed."""
         body = seal_payload(
@@ -162,7 +163,8 @@ class Caller:
             principal=principal,
             deadline=deadline,
             body=raw(body),
-            body_hash=body_hash,
+            body_hash=body_hashes[0] if body_hashes else None,
+            earlier_body_hashes=tuple(body_hashes[1:]),
         )
 
     def open_result(self, operation: Operation, reply: Reply) -> Any:

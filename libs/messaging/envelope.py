@@ -34,7 +34,9 @@ class Envelope(msgspec.Struct, frozen=True, omit_defaults=True):
             reply is matched by it.
         request_id: for logs and the caller; the caller may have chosen it, so it proves nothing.
         deadline: until when the sender waits, in Unix seconds.
+        body_hash: by it a request is known to repeat an earlier one under its key.
         version: see above.
+        earlier_body_hashes: by lookup keys that are being replaced.
     """
 
     id: str
@@ -46,6 +48,7 @@ class Envelope(msgspec.Struct, frozen=True, omit_defaults=True):
     body: msgspec.Raw
     body_hash: str | None = None
     version: int = 1
+    earlier_body_hashes: tuple[str, ...] = ()
 
 
 class EnvelopeHead(msgspec.Struct, frozen=True):

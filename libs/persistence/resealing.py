@@ -54,6 +54,8 @@ class SealedColumn:
         if not self.is_json:
             yield text, context
             return
+        if not text:  # as the body of a command that is finished
+            return
         value = decode(text)
         for name in self.within:
             value = value.get(name) if isinstance(value, dict) else None

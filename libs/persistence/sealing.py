@@ -26,6 +26,7 @@ VERSION = "s2"
 EARLIER_VERSION = "s1"
 NONCE_BYTES = 12
 KEY_BYTES = 32
+DIGEST_BYTES = 32
 
 
 _TOKEN = re.compile(r"s[12]\.(?P<key_id>[A-Za-z0-9_-]{1,32})\.[A-Za-z0-9_-]+=*")
@@ -49,18 +50,26 @@ def _key(text: str) -> bytes:
     return key
 
 
+def _keys(entries: str) -> dict[str, bytes]:
+    """By id, from `id:base64[,id:base64…]`. The id of an entry without one is empty. Raises BadKey."""
+    keys: dict[str, bytes] = {}
+    for entry in entries.split(","):
+        key_id, _, text = entry.strip().rpartition(":")
+        if key_id in keys:
+            raise BadKey(f"the key id {key_id} is there twice")
+        keys[key_id] = _key(text)
+    if not all(not key_id or re.fullmatch(r"[A-Za-z0-9_-]{1,32}", key_id) for key_id in keys):
+        raise BadKey("keys are id:base64, separated by commas")
+    return keys
+
+
 class Keyring:
     """Keys by id, from `id:base64[,id:base64…]`; the first seals."""
 
     def __init__(self, keys: str) -> None:
-        ring: dict[str, bytes] = {}
-        for entry in keys.split(","):
-            key_id, separator, text = entry.strip().partition(":")
-            if not separator or not re.fullmatch(r"[A-Za-z0-9_-]{1,32}", key_id):
-                raise BadKey("sealing keys are id:base64, separated by commas")
-            if key_id in ring:
-                raise BadKey(f"the sealing key id {key_id} is there twice")
-            ring[key_id] = _key(text)
+        ring = _keys(keys)
+        if "" in ring:
+            raise BadKey("keys are id:base64, separated by commas")
         self._keys = ring
         self._sealing_id = next(iter(ring))
 
@@ -119,16 +128,33 @@ class Keyring:
         return token if self.is_current(token) else self.seal(self.open(token, context), context)
 
 
-class LookupKey:
-    """Keyed hashes (HMAC-SHA256) under which a sealed value is found again. Changing the key loses them."""
+class LookupKeys:
+    """Keyed hashes (HMAC-SHA256) under which a sealed value is found again, from `id:base64[,id:base64…]`.
 
-    def __init__(self, key: str) -> None:
-        self._key = _key(key)
+    A digest begins with the id of its key. Only those of earlier releases do not: their key stands on the ring without
+    an id. While a key is replaced, each value has a digest by the new key, the first one, and one by the old key, so
+    that processes find it whichever they have.
+    """
+
+    def __init__(self, keys: str) -> None:
+        self._keys = _keys(keys)
 
     def __repr__(self) -> str:
-        return "LookupKey()"
+        return f"LookupKeys({', '.join(self._keys)})"
 
-    def digest(self, purpose: str, value: str | bytes) -> bytes:
-        """32 bytes; different purposes give unrelated digests of one value."""
+    @property
+    def key_ids(self) -> tuple[str, ...]:
+        return tuple(self._keys)
+
+    @staticmethod
+    def key_id_of(digest: bytes) -> str:
+        return digest[:-33].decode("ascii", "replace") if len(digest) > DIGEST_BYTES else ""
+
+    def digests(self, purpose: str, value: str | bytes) -> tuple[bytes, ...]:
+        """By each key; different purposes give unrelated digests of one value."""
         data = value.encode() if isinstance(value, str) else value
-        return hmac.digest(self._key, purpose.encode() + b"\x00" + data, hashlib.sha256)
+        message = purpose.encode() + b"\x00" + data
+        return tuple(
+            (f"{key_id}:".encode() if key_id else b"") + hmac.digest(key, message, hashlib.sha256)
+            for key_id, key in self._keys.items()
+        )

@@ -8,9 +8,12 @@ from pydantic import Field, SecretStr, field_validator
 
 from libs.messaging.message_sealer import MessageSealer, peers_of
 from libs.persistence.inbox import LEASE_SECONDS
-from libs.persistence.sealing import BadKey, Keyring, LookupKey
+from libs.persistence.sealing import BadKey, Keyring, LookupKeys
 from libs.runtime.process import Misconfigured
 from libs.runtime.settings import CaFile, ServiceSettings
+
+LOOKUP_KEYS = "lookup_keys"
+"""The setting of the keys by whose digests values are found; it seals nothing."""
 
 
 class MessagingSettings(ServiceSettings):
@@ -36,19 +39,19 @@ class MessagingSettings(ServiceSettings):
     def rings(self) -> dict[str, Keyring]:
         """All rings by their variables. Raises Misconfigured."""
         fields = [name for name in type(self).model_fields if name.endswith("_keys")]
-        return {self.variable(name): self.ring(name) for name in fields}
+        return {self.variable(name): self.ring(name) for name in fields if name != LOOKUP_KEYS}
+
+    def lookup(self) -> LookupKeys:
+        """Raises Misconfigured."""
+        try:
+            return LookupKeys(getattr(self, LOOKUP_KEYS).get_secret_value())
+        except BadKey as error:
+            raise Misconfigured(f"set {self.variable(LOOKUP_KEYS)}: {error}.") from None
 
     def ring(self, field: str) -> Keyring:
         """The key ring of this setting. Raises Misconfigured."""
         try:
             return Keyring(getattr(self, field).get_secret_value())
-        except BadKey as error:
-            raise Misconfigured(f"set {self.variable(field)}: {error}.") from None
-
-    def lookup(self, field: str) -> LookupKey:
-        """The lookup key of this setting. Raises Misconfigured."""
-        try:
-            return LookupKey(getattr(self, field).get_secret_value())
         except BadKey as error:
             raise Misconfigured(f"set {self.variable(field)}: {error}.") from None
 

@@ -82,7 +82,7 @@ async def _listening(
 @asynccontextmanager
 async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
     """Listen and answer until left; then let requests under way finish."""
-    keyring, lookup = settings.ring("storage_keys"), settings.lookup("lookup_key")
+    keyring, lookup = settings.ring("storage_keys"), settings.lookup()
     encryption = settings.encryption()
     database = open_database(
         settings.database_url.get_secret_value(),

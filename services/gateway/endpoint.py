@@ -37,7 +37,7 @@ from libs.messaging.batching import TooManyWaiting
 from libs.messaging.caller import Caller
 from libs.messaging.envelope import Envelope, Reply
 from libs.persistence.availability import is_away
-from libs.persistence.sealing import LookupKey
+from libs.persistence.sealing import LookupKeys
 from libs.runtime.process import Misconfigured
 from services.gateway.admission import Admission
 from services.gateway.authentication import Authentication, claimed_key
@@ -78,7 +78,7 @@ class Endpoints:
         refusals: Refusals,
         last_use: LastUse,
         caller: Caller,
-        lookup: LookupKey,
+        lookup: LookupKeys,
     ) -> None:
         self._settings = settings
         self._authentication = authentication
@@ -204,7 +204,7 @@ class Endpoints:
             message_id=str(uuid7()),
             request_id=request_id,
             deadline=deadline,
-            body_hash=None if operation.is_query else self._body_hash(command_id, body),
+            body_hashes=() if operation.is_query else self._body_hashes(command_id, body),
         )
         if operation.is_query:
             return self._response(operation, await self._caller.ask(envelope))
@@ -240,8 +240,8 @@ class Endpoints:
         )
         raise OutcomePending from reason
 
-    def _body_hash(self, command_id: UUID, body: bytes) -> str:
-        return self._lookup.digest(f"body/{command_id}", body).hex()
+    def _body_hashes(self, command_id: UUID, body: bytes) -> list[str]:
+        return [digest.hex() for digest in self._lookup.digests(f"body/{command_id}", body)]
 
     def _response(self, operation: Operation, reply: Reply) -> web.Response:
         if reply.error is not None:

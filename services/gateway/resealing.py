@@ -21,4 +21,5 @@ def sealed_store() -> SealedStore:
         )
         for column in (credentials.c.secret, credentials.c.previous_secret)
     ]
-    return SealedStore(columns, Settings.load().rings())
+    # What is sealed with the rings that it shares is stored by the services that it asks, if at all.
+    return SealedStore(columns, {ring: Settings.load().ring("storage_keys")})

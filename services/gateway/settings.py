@@ -19,7 +19,7 @@ class Settings(MessagingSettings):
 
     storage_keys: SecretStr
     """Seal the secrets of keys in the database."""
-    lookup_key: SecretStr
+    lookup_keys: SecretStr
     """Of the digests by which a repeated request is recognised."""
     onboarding_keys: SecretStr
     ledger_read_keys: SecretStr

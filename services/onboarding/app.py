@@ -56,7 +56,7 @@ BROKER_WAIT_SECONDS = 5.0
 @asynccontextmanager
 async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
     sealer = settings.message_sealer()
-    store = Store(Vault(settings.ring("storage_keys"), settings.lookup("lookup_key")))
+    store = Store(Vault(settings.ring("storage_keys"), settings.lookup()))
     broker = Broker(
         settings.amqp_url.get_secret_value(), process.service, ca_file=settings.amqp_ca_file
     )

@@ -13,7 +13,7 @@ from services.onboarding.settings import Settings
 
 async def accept_command(database: Database, letter: DeadLetter) -> None:
     settings = Settings.load()
-    vault = Vault(settings.ring("storage_keys"), settings.lookup("lookup_key"))
+    vault = Vault(settings.ring("storage_keys"), settings.lookup())
     ordering = CustomerOrdering(Store(vault))
     await accept_command_anew(
         database, letter, settings.service, ordering=ordering, unordered=UNORDERED

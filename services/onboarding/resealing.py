@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-from libs.handling.resealing import SealedStore, inbox_columns
+from collections import Counter
+
+from libs.handling.resealing import Digests, SealedStore, inbox_columns
+from libs.persistence.engine import Database
 from libs.persistence.resealing import SealedColumn
+from libs.runtime.service_settings import LOOKUP_KEYS
+from services.onboarding.redigesting import Redigesting
 from services.onboarding.repository import customers, external_accounts, persons
+from services.onboarding.repository.vault import Vault
 from services.onboarding.settings import Settings
 from services.onboarding.tables import customers as customers_table
 from services.onboarding.tables import external_accounts as external_accounts_table
@@ -37,4 +43,11 @@ def sealed_store() -> SealedStore:
         ),
         *inbox_columns(Settings.service, inbox, shared),
     )
-    return SealedStore(columns, Settings.load().rings())
+    settings = Settings.load()
+    rings, lookup = settings.rings(), settings.lookup()
+
+    async def redigest(database: Database) -> Counter[str]:
+        return await Redigesting(database, Vault(rings[storage], lookup), lookup).run()
+
+    digests = Digests(Settings.variable(LOOKUP_KEYS), lookup.key_ids, redigest)
+    return SealedStore(columns, rings, digests)

@@ -19,7 +19,7 @@ class Settings(CommandSettings, ProviderSettings):
 
     storage_keys: SecretStr
     """Seal personal data in the database."""
-    lookup_key: SecretStr
+    lookup_keys: SecretStr
     """Of the digests by which tax and account numbers are found."""
     gateway_keys: SecretStr
     reconciliation_keys: SecretStr

@@ -11,6 +11,7 @@ from uuid import UUID, uuid4
 
 import asyncpg
 import pytest
+from sqlalchemy import text
 
 from libs.contracts.customers import UpdatePerson
 from libs.contracts.onboarding_operations import UPDATE_PERSON
@@ -24,8 +25,9 @@ from libs.messaging.caller import Caller
 from libs.messaging.envelope import decode_reply, encode
 from libs.messaging.message_sealer import MessageSealer
 from libs.persistence.engine import open_database
-from libs.persistence.sealing import Keyring, LookupKey
+from libs.persistence.sealing import Keyring, LookupKeys
 from services.gateway.credentials import Credentials
+from services.onboarding.repository import ein_holds
 from services.onboarding.repository.store import Store
 from services.onboarding.repository.vault import Vault
 from services.webhook_dispatcher.signing_secrets import new_secret, open_secret, seal_secret
@@ -96,7 +98,7 @@ async def test_personal_data_and_commands_are_sealed_anew(
     fresh_environment: Environment, rings: Rings
 ) -> None:
     secrets, command_id = fresh_environment.secrets, uuid4()
-    lookup = LookupKey(secrets.lookup_keys["onboarding"])
+    lookup = LookupKeys(secrets.lookup_keys["onboarding"])
     store = Store(Vault(storage_of(secrets, "onboarding"), lookup))
     url = fresh_environment.database_urls["onboarding"]
     database = open_database(url, "tests")
@@ -112,6 +114,7 @@ async def test_personal_data_and_commands_are_sealed_anew(
         deadline=time.time(),
     )
     await record(connection, UPDATE_PERSON, command_id, body=bytes(envelope.body))
+    await record(connection, UPDATE_PERSON, uuid4(), body=b"")  # finished
 
     code, done = await rings.reseal("onboarding")
     _, again = await rings.reseal("onboarding")
@@ -131,6 +134,48 @@ async def test_personal_data_and_commands_are_sealed_anew(
     assert not any(again["sealed_anew"].values())
     assert not any(values for ring in done["old_keys"].values() for values in ring.values())
     await connection.close()
+    await database.close()
+
+
+async def test_what_is_found_by_an_old_lookup_key_is_found_by_the_new_one(
+    fresh_environment: Environment, rings: Rings
+) -> None:
+    variable = "BANKSIDE_ONBOARDING_LOOKUP_KEYS"
+    storage = storage_of(fresh_environment.secrets, "onboarding")
+    old_keys = LookupKeys(fresh_environment.secrets.lookup_keys["onboarding"])
+    both_keys = LookupKeys(rings.settings[variable])
+    new_keys = LookupKeys(rings.settings[variable].partition(",")[0])
+    old, both, new = (Store(Vault(storage, keys)) for keys in (old_keys, both_keys, new_keys))
+    database = open_database(fresh_environment.database_urls["onboarding"], "tests")
+    async with database.transaction() as connection:
+        file = await add_pending(connection, old, "t")
+        customer_id, stranger = file.customer.customer_id, uuid4()
+        business = await old.customers.business(connection, file.customer)
+        assert file.draft is not None
+        account = await old.external_accounts.details(connection, file.draft)
+        await ein_holds.take(connection, "t", customer_id, old.vault.ein_digests(business.ein))
+
+    async def found_by(store: Store) -> tuple[bool, bool]:
+        """Whether the EIN is taken, and the number known."""
+        digests = store.vault.ein_digests(business.ein)
+        async with database.engine.connect() as connection:  # which commits nothing
+            is_free = await ein_holds.take(connection, "t", stranger, digests)
+            known = await store.external_accounts.has_number(connection, "t", customer_id, account)
+        return not is_free, known
+
+    before = await found_by(both), await found_by(new)
+    code, done = await rings.reseal("onboarding")
+    during = await found_by(old), await found_by(both), await found_by(new)
+    rings.settings[variable] = rings.settings[variable].partition(",")[0]
+    last, after = await rings.reseal("onboarding")
+
+    assert before == ((True, True), (False, False))
+    assert (code, done["old_keys"][variable]) == (0, {old_keys.key_ids[0]: 0})
+    assert during == ((True, False), (True, True), (True, True))
+    assert (last, after["old_keys"][variable]) == (0, {})
+    async with database.transaction() as connection:
+        held = await connection.execute(text("SELECT ein_digest FROM ein_holds"))
+        assert list(held.scalars()) == [*new.vault.ein_digests(business.ein)]
     await database.close()
 
 

@@ -100,7 +100,7 @@ class OnboardCustomerHandler:
         draft_id = derived(name.saga_id, "external_account")
         return Application(
             advance=Advance(saga=name, intent=saga.intent(VERIFY_BUSINESS)),
-            ein_digest=vault.ein_digest(business.ein),
+            ein_digests=vault.ein_digests(business.ein),
             ein_last_four=last_four(business.ein),
             business=vault.seal(business, customers.context_of(name.customer_id)),
             persons=[
@@ -110,7 +110,7 @@ class OnboardCustomerHandler:
             draft_id=draft_id,
             draft=vault.seal(account, external_accounts.context_of(draft_id)),
             number_last_four=last_four(account.account_number),
-            number_digest=vault.number_digest(account),
+            number_digest=vault.number_digests(account)[0],
         )
 
     def _new_person(self, name: SagaName, person: Person, number: int) -> NewPerson:

@@ -87,17 +87,17 @@ class UpdateBusinessHandler:
             await refuse_to_overtake(connection, customer, saga_id)
             business = await store.customers.business(connection, customer)
             amended = amending.amended_business(business, command.business)
-            digest = store.vault.ein_digest(amended.ein)
-            if not await ein_holds.take(connection, tenant, customer_id, digest):
+            digests = store.vault.ein_digests(amended.ein)
+            if not await ein_holds.take(connection, tenant, customer_id, digests):
                 raise AlreadyExists("A customer with this EIN exists already.")
         return customer, business, amended
 
     async def _keep_ein_of(
         self, drive: Drive, customer: CustomerRecord, business: Business
     ) -> None:
-        digest = self._parts.store.vault.ein_digest(business.ein)
+        digests = self._parts.store.vault.ein_digests(business.ein)
         async with drive.transaction() as connection:
-            await ein_holds.keep_only(connection, customer.tenant, customer.customer_id, digest)
+            await ein_holds.keep_only(connection, customer.tenant, customer.customer_id, digests)
 
     async def _record(
         self, drive: Drive, customer: CustomerRecord, amended: Business, answer: Verification
@@ -107,7 +107,7 @@ class UpdateBusinessHandler:
             file = await parts.locked_file(connection, tenant, customer_id)
             await parts.store.customers.set_business(connection, customer, amended)
             await ein_holds.keep_only(
-                connection, tenant, customer_id, parts.store.vault.ein_digest(amended.ein)
+                connection, tenant, customer_id, parts.store.vault.ein_digests(amended.ein)
             )
             if is_news(file.customer.verification, answer):
                 await parts.store.customers.set_verification(connection, customer, answer)

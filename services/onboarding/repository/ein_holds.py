@@ -1,46 +1,51 @@
 """Which customer of a tenant holds which EIN (interface §5: unique while not denied or canceled).
 
-The primary key decides a race: the second to insert waits for the first to commit, and finds it taken.
+The primary key decides a race: the second to insert waits for the first to commit, and finds it taken. While a lookup
+key is replaced an EIN is held by a digest of each key, so that a process with either of them finds it taken.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from uuid import UUID
 
-from sqlalchemy import bindparam, delete, select
-from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy import all_, any_, bindparam, delete, select
+from sqlalchemy.dialects.postgresql import ARRAY, BYTEA, insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from services.onboarding.tables import ein_holds
 
+_DIGESTS = bindparam("digests", type_=ARRAY(BYTEA))
 _TAKE = insert(ein_holds).on_conflict_do_nothing()
-_HOLDER = select(ein_holds.c.customer_id).where(
-    ein_holds.c.tenant == bindparam("tenant"),
-    ein_holds.c.ein_digest == bindparam("ein_digest"),
+_HOLDERS = (
+    select(ein_holds.c.customer_id)
+    .where(ein_holds.c.tenant == bindparam("tenant"), ein_holds.c.ein_digest == any_(_DIGESTS))
+    .distinct()
 )
 _RELEASE = delete(ein_holds).where(
     ein_holds.c.tenant == bindparam("tenant"),
     ein_holds.c.customer_id == bindparam("customer_id"),
 )
-_KEEP_ONLY = _RELEASE.where(ein_holds.c.ein_digest != bindparam("ein_digest"))
+_KEEP_ONLY = _RELEASE.where(ein_holds.c.ein_digest != all_(_DIGESTS))
 
 
 async def take(
-    connection: AsyncConnection, tenant: str, customer_id: UUID, ein_digest: bytes
+    connection: AsyncConnection, tenant: str, customer_id: UUID, digests: Sequence[bytes]
 ) -> bool:
     """Hold the EIN for the customer; false when another customer holds it."""
-    row = {"tenant": tenant, "ein_digest": ein_digest}
-    await connection.execute(_TAKE, {**row, "customer_id": customer_id})
-    holder = await connection.execute(_HOLDER, row)
-    return bool(holder.scalar_one_or_none() == customer_id)
+    for digest in sorted(digests):
+        row = {"tenant": tenant, "ein_digest": digest, "customer_id": customer_id}
+        await connection.execute(_TAKE, row)
+    holders = await connection.execute(_HOLDERS, {"tenant": tenant, "digests": list(digests)})
+    return list(holders.scalars()) == [customer_id]
 
 
 async def keep_only(
-    connection: AsyncConnection, tenant: str, customer_id: UUID, ein_digest: bytes
+    connection: AsyncConnection, tenant: str, customer_id: UUID, digests: Sequence[bytes]
 ) -> None:
     """Let go of every other EIN of the customer."""
     await connection.execute(
-        _KEEP_ONLY, {"tenant": tenant, "customer_id": customer_id, "ein_digest": ein_digest}
+        _KEEP_ONLY, {"tenant": tenant, "customer_id": customer_id, "digests": list(digests)}
     )
 
 

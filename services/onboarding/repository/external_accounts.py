@@ -7,7 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from sqlalchemy import Row, Select, Text, any_, bindparam, cast, false, insert, select, true, update
-from sqlalchemy.dialects.postgresql import ARRAY
+from sqlalchemy.dialects.postgresql import ARRAY, BYTEA
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.contracts.customers import ExternalBankAccount
@@ -41,7 +41,7 @@ _LINK = _ROWS.update.values(
 _BY_NUMBER = select(_T.c.draft_id).where(
     _T.c.tenant == bindparam("tenant"),
     _T.c.customer_id == bindparam("customer_id"),
-    _T.c.number_digest == bindparam("number_digest"),
+    _T.c.number_digest == any_(bindparam("number_digests", type_=ARRAY(BYTEA))),
 )
 _CUSTOMER = customer_by(_T, _T.c.external_account_id)
 _OF_TENANT: Select[Any] = select(
@@ -86,7 +86,7 @@ class ExternalAccounts:
                 "customer_id": customer_id,
                 "details_json": self._vault.seal(account, context_of(draft_id)),
                 "number_last_four": last_four(account.account_number),
-                "number_digest": self._vault.number_digest(account),
+                "number_digest": self._vault.number_digests(account)[0],
             },
         )
 
@@ -114,7 +114,7 @@ class ExternalAccounts:
             {
                 "tenant": tenant,
                 "customer_id": customer_id,
-                "number_digest": self._vault.number_digest(account),
+                "number_digests": list(self._vault.number_digests(account)),
             },
         )
         return found.first() is not None

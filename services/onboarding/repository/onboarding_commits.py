@@ -48,7 +48,7 @@ class Application:
     """An application to be stored, with the intent of its first step. JSON is sealed."""
 
     advance: Advance
-    ein_digest: bytes
+    ein_digests: Sequence[bytes]
     ein_last_four: str
     business: str
     persons: Sequence[NewPerson]
@@ -87,26 +87,32 @@ class Opened:
 # the order of their keys, so that two groups wait for one another and never for each other.
 _RECORD = """
     WITH asked AS (
-        SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::uuid[], $5::uuid[], $6::bytea[], $7::text[],
-            $8::text[], $9::uuid[], $10::text[], $11::text[], $12::bytea[])
-            AS a (command_id, lease, tenant, customer_id, saga_id, ein_digest, ein_last_four, business, draft_id, draft,
+        SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::uuid[], $5::uuid[], $6::text[], $7::text[],
+            $8::uuid[], $9::text[], $10::text[], $11::bytea[])
+            AS a (command_id, lease, tenant, customer_id, saga_id, ein_last_four, business, draft_id, draft,
             number_last_four, number_digest) LIMIT cardinality($1)
     ), held AS (
         SELECT asked.* FROM asked JOIN inbox i ON i.command_id = asked.command_id AND i.lease = asked.lease
         ORDER BY asked.command_id FOR NO KEY UPDATE OF i SKIP LOCKED
     ), asked_person AS (
-        SELECT * FROM unnest($13::uuid[], $14::text[], $15::uuid[], $16::smallint[], $17::text[])
-            AS p (customer_id, tenant, person_id, position, details) LIMIT cardinality($13)
+        SELECT * FROM unnest($12::uuid[], $13::text[], $14::uuid[], $15::smallint[], $16::text[])
+            AS p (customer_id, tenant, person_id, position, details) LIMIT cardinality($12)
+    ), asked_ein AS (
+        SELECT * FROM unnest($17::uuid[], $18::text[], $19::bytea[])
+            AS e (customer_id, tenant, ein_digest) LIMIT cardinality($17)
     ), new AS (
         SELECT held.* FROM held
         WHERE NOT EXISTS (SELECT FROM customers c WHERE c.customer_id = held.customer_id)
-            AND NOT EXISTS (SELECT FROM ein_holds h WHERE h.tenant = held.tenant AND h.ein_digest = held.ein_digest)
+            AND NOT EXISTS (
+                SELECT FROM asked_ein a JOIN ein_holds h ON h.tenant = a.tenant AND h.ein_digest = a.ein_digest
+                WHERE a.customer_id = held.customer_id)
             AND NOT EXISTS (
                 SELECT FROM asked_person a JOIN persons p ON p.tenant = a.tenant AND p.person_id = a.person_id
                 WHERE a.customer_id = held.customer_id)
     ), ein AS (
         INSERT INTO ein_holds (tenant, ein_digest, customer_id)
-        SELECT tenant, ein_digest, customer_id FROM new ORDER BY tenant, ein_digest
+        SELECT a.tenant, a.ein_digest, a.customer_id
+        FROM asked_ein a JOIN new ON new.customer_id = a.customer_id ORDER BY a.tenant, a.ein_digest
     ), customer AS (
         INSERT INTO customers (customer_id, tenant, saga_id, status, business, ein_last_four)
         SELECT customer_id, tenant, saga_id, 'pending', business::jsonb, ein_last_four FROM new
@@ -191,6 +197,11 @@ async def _record_applications(
         for name, application in zip(names, wanted, strict=True)
         for position, person in enumerate(application.persons)
     ]
+    eins = [
+        (name, digest)
+        for name, application in zip(names, wanted, strict=True)
+        for digest in application.ein_digests
+    ]
     rows = await connection.fetch(
         _RECORD,
         [held.command_id for held in applications],
@@ -198,7 +209,6 @@ async def _record_applications(
         [name.tenant for name in names],
         [name.customer_id for name in names],
         [name.saga_id for name in names],
-        [application.ein_digest for application in wanted],
         [application.ein_last_four for application in wanted],
         [application.business for application in wanted],
         [application.draft_id for application in wanted],
@@ -210,6 +220,9 @@ async def _record_applications(
         [person.person_id for _, _, person in persons],
         [position for _, position, _ in persons],
         [person.details for _, _, person in persons],
+        [name.customer_id for name, _ in eins],
+        [name.tenant for name, _ in eins],
+        [digest for _, digest in eins],
     )
     recorded = {row["command_id"] for row in rows}
     advances = [
@@ -327,7 +340,9 @@ _EIN_TAKEN = "A customer with this EIN exists already."
 _PERSON_TAKEN = "A person with this id exists already."
 _TAKEN = {"ein_holds_pkey": _EIN_TAKEN, "persons_pkey": _PERSON_TAKEN}
 
-_IS_EIN_TAKEN = "SELECT EXISTS (SELECT FROM ein_holds WHERE tenant = $1 AND ein_digest = $2)"
+_IS_EIN_TAKEN = (
+    "SELECT EXISTS (SELECT FROM ein_holds WHERE tenant = $1 AND ein_digest = ANY($2::bytea[]))"
+)
 
 
 async def _record_application(database: Database, application: LeasedValue[Application]) -> Stored:
@@ -342,7 +357,7 @@ async def _record_application(database: Database, application: LeasedValue[Appli
             recorded = await _record_applications(connection, [application])
             known = {} if recorded else await customer_files.read(connection, [name.customer_id])
             is_ein_taken = await connection.fetchval(
-                _IS_EIN_TAKEN, name.tenant, application.value.ein_digest
+                _IS_EIN_TAKEN, name.tenant, application.value.ein_digests
             )
     except asyncpg.UniqueViolationError as error:
         # Another application was committed between the look and the insert.

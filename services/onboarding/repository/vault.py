@@ -8,7 +8,7 @@ from libs.contracts.customers import ExternalBankAccount
 from libs.contracts.exact_json import decode, encode
 from libs.contracts.model import Model
 from libs.contracts.sensitive import SensitiveShape, open_payload, seal_payload
-from libs.persistence.sealing import Keyring, LookupKey
+from libs.persistence.sealing import Keyring, LookupKeys
 from services.onboarding.repository.stored import read_stored
 
 ModelT = TypeVar("ModelT", bound=Model)
@@ -17,7 +17,7 @@ ModelT = TypeVar("ModelT", bound=Model)
 class Vault:
     """What is sealed is bound to `context`, the row it stands in, and opens nowhere else."""
 
-    def __init__(self, keyring: Keyring, lookup: LookupKey) -> None:
+    def __init__(self, keyring: Keyring, lookup: LookupKeys) -> None:
         self._keyring = keyring
         self._lookup = lookup
 
@@ -30,9 +30,10 @@ class Vault:
         shape = SensitiveShape.of(model)
         return read_stored(model, open_payload(shape, decode(text), self._keyring, context))
 
-    def ein_digest(self, ein: str) -> bytes:
-        return self._lookup.digest("onboarding.ein", ein)
+    def ein_digests(self, ein: str) -> tuple[bytes, ...]:
+        """By each lookup key, the present one first; so are those of numbers."""
+        return self._lookup.digests("onboarding.ein", ein)
 
-    def number_digest(self, account: ExternalBankAccount) -> bytes:
+    def number_digests(self, account: ExternalBankAccount) -> tuple[bytes, ...]:
         number = f"{account.routing_number}/{account.account_number}"
-        return self._lookup.digest("onboarding.external_account", number)
+        return self._lookup.digests("onboarding.external_account", number)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 import uuid
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -22,11 +23,14 @@ from libs.contracts.errors import (
     ProviderError,
     Unavailable,
 )
+from libs.contracts.principal import Family, Principal
 from libs.contracts.result import Result
 from libs.handling.commands import Drive
+from libs.messaging.envelope import Reply
 from tests.integration.gateway.desk import (
     Desk,
     RawAnswer,
+    calling,
     carrying_out,
     signed_request,
     until,
@@ -39,6 +43,7 @@ pytestmark = pytest.mark.usefixtures("nothing_left")
 
 TARGET = "/partner/reseller/customers/person/p1"
 BODY = {"first_name": "Ada"}
+PRINCIPAL = Principal(tenant="t", tenant_name="T", family=Family.PARTNER, subscription_key="sub_1")
 
 Outcome = Callable[[int], BanksideError | None]
 """What the nth drive of a command ends with; None is success."""
@@ -103,6 +108,29 @@ async def test_a_final_refusal_is_replayed_as_it_was(desk: Desk, error: Bankside
     assert (first.status, first.code, first.is_replayed) == (error.status, error.code, False)
     assert (second.status, second.code, second.is_replayed) == (error.status, error.code, True)
     assert first.body | {"request_id": ""} == second.body | {"request_id": ""}
+    assert len(service.drives) == 1
+
+
+async def test_a_request_is_known_again_by_a_lookup_key_that_is_being_replaced(desk: Desk) -> None:
+    command_id = str(uuid.uuid5(uuid.NAMESPACE_URL, people.new_key()))
+    async with serving(desk, Service()) as service, calling(desk.environment) as caller:
+
+        async def ask(*body_hashes: str) -> Reply:
+            envelope = caller.envelope(
+                *(onboarding.UPDATE_PERSON, PRINCIPAL, UpdatePerson(person_id="p1")),
+                command_id=command_id,
+                request_id="r",
+                deadline=time.time() + 10 * pace(),
+                body_hashes=body_hashes,
+            )
+            return await caller.command(envelope)
+
+        first, known, another = await ask("old"), await ask("new", "old"), await ask("new")
+
+    assert (first.error, first.replayed) == (None, False)
+    assert (known.error, known.replayed) == (None, True)
+    assert another.error is not None
+    assert another.error.code == "idempotency_key_reused"
     assert len(service.drives) == 1
 
 

@@ -14,7 +14,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.contracts.customers import CustomerStatus
 from libs.persistence.engine import Database, open_database
-from libs.persistence.sealing import Keyring, LookupKey
+from libs.persistence.sealing import Keyring, LookupKeys
 from services.onboarding import tables
 from services.onboarding.models import (
     DEPOSIT,
@@ -35,7 +35,7 @@ from tests.support.infrastructure import Environment
 def new_store() -> Store:
     """With keys of its own: what another one sealed it cannot open."""
     key = base64.b64encode(os.urandom(32)).decode()
-    return Store(Vault(Keyring(f"k1:{key}"), LookupKey(key)))
+    return Store(Vault(Keyring(f"k1:{key}"), LookupKeys(f"k1:{key}")))
 
 
 @asynccontextmanager

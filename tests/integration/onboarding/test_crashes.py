@@ -32,7 +32,7 @@ from libs.contracts.result import Result
 from libs.handling.commands import CommandHandler
 from libs.persistence import inbox
 from libs.persistence.engine import Database, open_database
-from libs.persistence.sealing import LookupKey
+from libs.persistence.sealing import LookupKeys
 from libs.providers.http import ProviderClient
 from libs.runtime import crash
 from services.onboarding.adapters.core import HttpCoreBanking
@@ -171,7 +171,7 @@ async def bench(bank: Stack, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[B
     secrets = bank.environment.secrets
     tokens = secrets.provider_tokens["onboarding"]
     store = Store(
-        Vault(storage_of(secrets, "onboarding"), LookupKey(secrets.lookup_keys["onboarding"]))
+        Vault(storage_of(secrets, "onboarding"), LookupKeys(secrets.lookup_keys["onboarding"]))
     )
     database = open_database(bank.environment.database_urls["onboarding"], "bench", pool_size=3)
     async with aiohttp.ClientSession() as http:

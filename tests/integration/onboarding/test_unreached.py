@@ -119,8 +119,8 @@ async def test_a_change_leaves_the_customer_as_it_was(desert: Desert, what: str)
     async with desert.database.transaction() as connection:
         customer_id = file.customer.customer_id
         business = await desert.store.customers.business(connection, file.customer)
-        digest = desert.store.vault.ein_digest(business.ein)
-        assert await ein_holds.take(connection, desert.tenant, customer_id, digest)
+        digests = desert.store.vault.ein_digests(business.ein)
+        assert await ein_holds.take(connection, desert.tenant, customer_id, digests)
     before = await desert.rows()
 
     with pytest.raises(Unavailable):

@@ -25,12 +25,12 @@ def test_each_service_has_a_ring_for_each_of_its_peers_and_for_what_it_stores(
     settings: type[Gateway],
 ) -> None:
     service = settings.service
-    rings = {name for name in settings.model_fields if name.endswith(("_keys", "_key"))}
+    rings = {name for name in settings.model_fields if name.endswith("_keys")}
 
     assert rings == {
         *(f"{peer}_keys" for peer in peers_of(service)),
         *({"storage_keys"} if service in STORING else ()),
-        *({"lookup_key"} if service in FINDING else ()),
+        *({"lookup_keys"} if service in FINDING else ()),
     }
 
 

@@ -9,13 +9,13 @@ from decimal import Decimal
 import pytest
 
 from libs.contracts.customers import Business
-from libs.persistence.sealing import CannotOpen, Keyring, LookupKey
+from libs.persistence.sealing import CannotOpen, Keyring, LookupKeys
 from services.onboarding.models import PersonDetails
 from services.onboarding.repository.vault import Vault
 from tests.unit.onboarding.test_amending import BUSINESS, PERSON
 
 KEY = base64.b64encode(bytes(32)).decode()
-VAULT = Vault(Keyring(f"k1:{KEY}"), LookupKey(KEY))
+VAULT = Vault(Keyring(f"k1:{KEY}"), LookupKeys(f"k1:{KEY}"))
 
 
 def test_what_is_sealed_opens_to_the_same() -> None:

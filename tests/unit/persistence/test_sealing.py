@@ -9,7 +9,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from hypothesis import given
 from hypothesis import strategies as st
 
-from libs.persistence.sealing import BadKey, CannotOpen, Keyring, LookupKey
+from libs.persistence.sealing import BadKey, CannotOpen, Keyring, LookupKeys
 from tests.unit.persistence.keys import a_key, a_keyring
 
 PLAINTEXT, CONTEXT = "123-45-6789", "person/1#/tin"
@@ -139,20 +139,34 @@ def test_a_ring_that_cannot_work_is_refused_without_showing_a_key(keys: str) -> 
 def test_no_repr_shows_a_key() -> None:
     key = a_key()
 
-    shown = f"{Keyring(f'k1:{key}')!r} {LookupKey(key)!r}"
+    shown = f"{Keyring(f'k1:{key}')!r} {LookupKeys(key)!r}"
 
     assert "k1" in shown
     assert key not in shown
     assert key[:16] not in shown
 
 
-def test_a_lookup_digest_is_the_same_for_the_same_and_unlike_for_all_else() -> None:
-    key = a_key()
-    digest = LookupKey(key).digest("ein", "123456789")
+def digest_of(key: str, purpose: str, value: str | bytes) -> bytes:
+    [digest] = LookupKeys(key).digests(purpose, value)
+    return digest
 
-    assert LookupKey(key).digest("ein", b"123456789") == digest
-    assert len(digest) == 32
-    assert LookupKey(key).digest("account", "123456789") != digest
-    assert LookupKey(key).digest("ein", "123456780") != digest
-    assert LookupKey(key).digest("ein1", "23456789") != digest
-    assert LookupKey(a_key()).digest("ein", "123456789") != digest
+
+def test_a_lookup_digest_is_the_same_for_the_same_and_unlike_for_all_else() -> None:
+    key = f"k1:{a_key()}"
+    digest = digest_of(key, "ein", "123456789")
+
+    assert digest_of(key, "ein", b"123456789") == digest
+    assert digest_of(key, "account", "123456789") != digest
+    assert digest_of(key, "ein", "123456780") != digest
+    assert digest_of(key, "ein1", "23456789") != digest
+    assert digest_of(f"k1:{a_key()}", "ein", "123456789") != digest
+
+
+def test_a_value_has_a_digest_by_each_lookup_key_which_names_its_key() -> None:
+    new, old, earlier = f"new:{a_key()}", f"old:{a_key()}", a_key()
+
+    digests = LookupKeys(f"{new},{old},{earlier}").digests("ein", "1")
+
+    assert digests == tuple(digest_of(key, "ein", "1") for key in (new, old, earlier))
+    assert [LookupKeys.key_id_of(digest) for digest in digests] == ["new", "old", ""]
+    assert len(digests[-1]) == 32

@@ -15,12 +15,12 @@ NEEDED = {
     "BANKSIDE_DATABASE_URL": "postgresql://gateway:canary@localhost/bankside",
     "BANKSIDE_GATEWAY_AMQP_URL": "amqp://gateway:canary@localhost/",
     "BANKSIDE_GATEWAY_STORAGE_KEYS": f"k1:{KEY}",
-    "BANKSIDE_GATEWAY_LOOKUP_KEY": KEY,
+    "BANKSIDE_GATEWAY_LOOKUP_KEYS": f"k1:{KEY}",
     "BANKSIDE_GATEWAY_ONBOARDING_KEYS": f"k1:{KEY}",
     "BANKSIDE_GATEWAY_LEDGER_READ_KEYS": f"k1:{KEY}",
     "BANKSIDE_GATEWAY_WEBHOOK_DISPATCHER_KEYS": f"k1:{KEY}",
 }
-NEEDED_KEYS = [name for name in NEEDED if name.endswith(("_KEYS", "_KEY"))]
+NEEDED_KEYS = [name for name in NEEDED if name.endswith("_KEYS")]
 
 
 @pytest.fixture(autouse=True)
@@ -73,7 +73,7 @@ def test_a_key_that_cannot_be_used_is_named_and_not_shown(
 
     with pytest.raises(Misconfigured, match=name) as mistake:
         settings.ring("storage_keys")
-        settings.lookup("lookup_key")
+        settings.lookup()
         settings.message_sealer()
 
     assert "canary" not in str(mistake.value)
