@@ -54,13 +54,20 @@ def require_private(name: str, environment: Mapping[str, str] = os.environ) -> N
             user's, a group of the process: orchestrators mount secrets so.
     """
     path = environment.get(file_variable(name))
-    if not path:
-        return
-    found = Path(path).stat()
+    if path:
+        require_private_file(file_variable(name), path)
+
+
+def require_private_file(variable: str, path: str) -> None:
+    """As `require_private`, of the file that this variable names. Raises BadSecret."""
+    try:
+        found = Path(path).stat()
+    except OSError as error:
+        raise BadSecret(f"{variable}: {path} cannot be read: {error.strerror}.") from None
     by_group = found.st_mode & stat.S_IRGRP
     is_needed = found.st_uid != os.geteuid() and found.st_gid in {os.getegid(), *os.getgroups()}
     if found.st_mode & stat.S_IROTH or (by_group and not is_needed):
-        raise BadSecret(_sentence(name, path, "can be read by other users: chmod 600 it"))
+        raise BadSecret(f"{variable}: {path} can be read by other users: chmod 600 it.")
 
 
 def _contents(path: Path) -> str:

@@ -35,7 +35,7 @@ YOUNG_OBJECTS = 10_000
 
 
 class Misconfigured(Exception):
-    """A setting cannot work; the message is one sentence for the operator."""
+    """A setting cannot work. Each argument is a sentence for the operator."""
 
 
 class Process:
@@ -79,6 +79,8 @@ class Process:
 
 
 async def _run(settings: SettingsT, serve: Serve[SettingsT]) -> int:
+    if settings.is_production and (refusals := await settings.refusals_at_start()):
+        raise Misconfigured(*refusals)
     process = Process(settings.service)
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -136,13 +138,12 @@ def run(settings_type: type[SettingsT], serve: Serve[SettingsT]) -> None:
     """The whole of a service's `__main__`."""
     settings = settings_type.load()
     configure_logging(settings.service, settings.log_level)
-    if settings.crash_at and settings.is_production:
-        sys.exit(f"{settings.service}: unset BANKSIDE_CRASH_AT: it is refused in production.")
     crash.arm(settings.crash_at)
     try:
         code = uvloop.run(_run(settings, serve))
     except Misconfigured as error:
-        print(f"{settings.service}: {error}", file=sys.stderr)
+        for sentence in error.args:
+            print(f"{settings.service}: {sentence}", file=sys.stderr)
         sys.exit(EXIT_MISCONFIGURED)
     except OSError as error:
         print(f"{settings.service}: cannot listen or connect: {error.strerror}.", file=sys.stderr)

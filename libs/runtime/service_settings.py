@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from urllib.parse import urlsplit
 
 from pydantic import Field, SecretStr, field_validator
@@ -10,7 +11,11 @@ from libs.messaging.message_sealer import MessageSealer, peers_of
 from libs.persistence.inbox import LEASE_SECONDS
 from libs.persistence.sealing import BadKey, Keyring, LookupKeys
 from libs.runtime.process import Misconfigured
+from libs.runtime.production import plaintext_broker, plaintext_provider
 from libs.runtime.settings import CaFile, ServiceSettings
+from libs.runtime.start_checks import provider_refusals
+
+PROVIDERS = ("identity", "core", "financial")
 
 LOOKUP_KEYS = "lookup_keys"
 """The setting of the keys by whose digests values are found; it seals nothing."""
@@ -55,10 +60,10 @@ class MessagingSettings(ServiceSettings):
         except BadKey as error:
             raise Misconfigured(f"set {self.variable(field)}: {error}.") from None
 
-    @classmethod
-    def variable(cls, field: str) -> str:
-        """The variable that sets this field for the service alone."""
-        return f"BANKSIDE_{cls.service.upper()}_{field.upper()}"
+    def refusals(self) -> Iterator[str]:
+        yield from super().refusals()
+        url = self.amqp_url.get_secret_value()
+        yield from plaintext_broker(self.variable("amqp_url"), url, self.hosts_in_plaintext())
 
 
 class CommandSettings(MessagingSettings):
@@ -73,3 +78,19 @@ class ProviderSettings(ServiceSettings):
 
     provider_ca_file: CaFile = None
     """The CAs of the providers' certificates; None: those that the system trusts."""
+
+    def provider_urls(self) -> dict[str, str]:
+        """By the variables that set them."""
+        fields = [f"{api}_url" for api in PROVIDERS if f"{api}_url" in type(self).model_fields]
+        return {self.variable(field): getattr(self, field) for field in fields}
+
+    def refusals(self) -> Iterator[str]:
+        yield from super().refusals()
+        for variable, url in self.provider_urls().items():
+            yield from plaintext_provider(variable, url)
+
+    async def refusals_at_start(self) -> list[str]:
+        return [
+            *await super().refusals_at_start(),
+            *await provider_refusals(self.provider_urls(), self.provider_ca_file),
+        ]

@@ -8,12 +8,16 @@ given as a file, too: `BANKSIDE_GATEWAY_LOOKUP_KEY_FILE`, else `BANKSIDE_LOOKUP_
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable, Iterator
 from typing import Annotated, Any, ClassVar, Literal, Self, get_args
 
 from pydantic import AfterValidator, AliasChoices, AliasGenerator, Field, SecretStr, ValidationError
+from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from libs.persistence.addressing import parse_database_url
+from libs.runtime.production import password_of, plaintext_database, weak_secrets
+from libs.runtime.start_checks import clock_refusals
 from libs.secret_files import BadSecret, is_set, read_secret, require_private
 from libs.tls import client_context
 
@@ -71,6 +75,8 @@ class ServiceSettings(BaseSettings):
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
     shutdown_seconds: float = Field(default=15, gt=0, le=300)
     crash_at: str = ""
+    plaintext_hosts: str = ""
+    """Hosts, separated by commas, to which production connects without TLS: AMQP and PostgreSQL, never providers."""
 
     @property
     def is_production(self) -> bool:
@@ -78,35 +84,107 @@ class ServiceSettings(BaseSettings):
 
     @classmethod
     def load(cls) -> Self:
-        """Read the environment. A mistake ends the process with a sentence that says what to set."""
-        try:
-            secrets = cls._secrets()
-            settings = cls(**secrets)
-            if settings.is_production:
-                for name in secrets:
-                    require_private(name)
-        except BadSecret as error:
-            print(f"{cls.service}: {error}", file=sys.stderr)
-            raise SystemExit(EXIT_MISCONFIGURED) from None
-        except ValidationError as error:
-            items = error.errors(include_input=False)
-        else:
-            return settings
-        missing = [str(item["loc"][0]) for item in items if item["type"] == "missing"]
-        wrong = [f"{item['loc'][0]} ({item['msg']})" for item in items if item["type"] != "missing"]
-        print(f"{cls.service}: set {', '.join([*missing, *wrong])}.", file=sys.stderr)
-        raise SystemExit(EXIT_MISCONFIGURED)
+        """Read the environment. Mistakes end the process, with a sentence for each that says what to set."""
+        settings, mistakes = cls.examine()
+        if settings is None or mistakes:
+            for mistake in mistakes:
+                print(f"{cls.service}: {mistake}", file=sys.stderr)
+            raise SystemExit(EXIT_MISCONFIGURED)
+        return settings
 
     @classmethod
-    def _secrets(cls) -> dict[str, Any]:
-        """The secrets that are given, by the variable that counts. Raises BadSecret."""
-        found: dict[str, Any] = {}
-        for field in cls.model_fields.values():
-            if SecretStr not in (field.annotation, *get_args(field.annotation)):
+    def examine(cls, *, for_production: bool = False) -> tuple[Self | None, list[str]]:
+        """The settings of the environment, None when they cannot be read; and all that is wrong, a sentence each.
+
+        Args:
+            for_production: say what production refuses, whatever the profile.
+        """
+        secrets, mistakes = cls._secrets()
+        if mistakes:
+            return None, mistakes
+        try:
+            settings = cls(**secrets)
+        except ValidationError as error:
+            return None, [_wrong_settings(error)]
+        if for_production or settings.is_production:
+            mistakes = [*_open_files(secrets), *settings.refusals()]
+        return settings, mistakes
+
+    def refusals(self) -> Iterator[str]:
+        """What production refuses of these settings, a sentence each. Subclasses add theirs."""
+        if self.crash_at:
+            yield f"unset {self.variable('crash_at')}: it is refused in production."
+        url = self.database_url.get_secret_value()
+        allowed = self.hosts_in_plaintext()
+        yield from plaintext_database(self.variable("database_url"), url, allowed)
+        yield from weak_secrets(self._random_secrets())
+
+    async def refusals_at_start(self) -> list[str]:
+        """What production refuses once it asks others: see `libs.runtime.start_checks`."""
+        return await clock_refusals(self.database_url.get_secret_value(), self.database_ca_file)
+
+    def hosts_in_plaintext(self) -> frozenset[str]:
+        return frozenset(host.strip() for host in self.plaintext_hosts.split(",") if host.strip())
+
+    @classmethod
+    def variable(cls, field: str) -> str:
+        """The variable that sets this field: the one that is given, else that of the service alone."""
+        names = _names_of(cls.model_fields[field])
+        return next((name for name in names if is_set(name)), names[0])
+
+    def _random_secrets(self) -> dict[str, str]:
+        """What is to be random in the secrets: passwords of URLs, the sealing key of each ring, and whole secrets."""
+        found: dict[str, str] = {}
+        for name, field in type(self).model_fields.items():
+            value = getattr(self, name)
+            if not _is_secret(field) or value is None:
                 continue
-            assert isinstance(field.validation_alias, AliasChoices)
-            names = [str(name) for name in field.validation_alias.choices]
-            name = next((name for name in names if is_set(name)), None)
-            if name is not None:
-                found[name] = read_secret(name)
+            secret = value.get_secret_value()
+            variable = self.variable(name)
+            if name.endswith("_url"):
+                secret, variable = password_of(secret), f"the password in {variable}"
+            elif name.endswith(
+                "_keys"
+            ):  # the others are there until what they sealed is sealed anew
+                secret = secret.partition(",")[0].strip().rpartition(":")[2]
+            if secret:
+                found[variable] = secret
         return found
+
+    @classmethod
+    def _secrets(cls) -> tuple[dict[str, Any], list[str]]:
+        """The secrets that are given, by the variable that counts; and what is wrong with others."""
+        found: dict[str, Any] = {}
+        mistakes: list[str] = []
+        for field in filter(_is_secret, cls.model_fields.values()):
+            name = next((name for name in _names_of(field) if is_set(name)), None)
+            if name is not None:
+                try:
+                    found[name] = read_secret(name)
+                except BadSecret as error:
+                    mistakes.append(str(error))
+        return found, mistakes
+
+
+def _is_secret(field: FieldInfo) -> bool:
+    return SecretStr in (field.annotation, *get_args(field.annotation))
+
+
+def _names_of(field: FieldInfo) -> list[str]:
+    assert isinstance(field.validation_alias, AliasChoices)
+    return [str(name) for name in field.validation_alias.choices]
+
+
+def _wrong_settings(error: ValidationError) -> str:
+    items = error.errors(include_input=False)
+    missing = [str(item["loc"][0]) for item in items if item["type"] == "missing"]
+    wrong = [f"{item['loc'][0]} ({item['msg']})" for item in items if item["type"] != "missing"]
+    return f"set {', '.join([*missing, *wrong])}."
+
+
+def _open_files(secrets: Iterable[str]) -> Iterator[str]:
+    for name in secrets:
+        try:
+            require_private(name)
+        except BadSecret as error:
+            yield str(error)

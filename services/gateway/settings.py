@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ssl
+from collections.abc import Iterator
 
 from pydantic import Field, SecretStr
 
@@ -10,6 +11,7 @@ from libs.messaging.topology import QUERY_TTL_SECONDS
 from libs.runtime.process import Misconfigured
 from libs.runtime.service_settings import MessagingSettings
 from libs.runtime.settings import settings_of
+from libs.secret_files import BadSecret, require_private_file
 from libs.tls import BadCertificates, server_context
 
 
@@ -46,6 +48,21 @@ class Settings(MessagingSettings):
     """Failed authentications from one address; further ones are answered 429."""
     trusted_proxies: str = ""
     """Networks, separated by commas, whose X-Forwarded-For is believed."""
+
+    def refusals(self) -> Iterator[str]:
+        yield from super().refusals()
+        if self.tls_key_file is None:
+            if not self.trusted_proxies.strip():
+                yield (
+                    "set BANKSIDE_GATEWAY_TRUSTED_PROXIES to the network of the proxy that ends TLS before it, or"
+                    " BANKSIDE_GATEWAY_TLS_CERTIFICATE_FILE and BANKSIDE_GATEWAY_TLS_KEY_FILE: in production callers"
+                    " connect by TLS."
+                )
+            return
+        try:
+            require_private_file("BANKSIDE_GATEWAY_TLS_KEY_FILE", self.tls_key_file)
+        except BadSecret as error:
+            yield str(error)
 
     def encryption(self) -> ssl.SSLContext | None:
         """Of the connections of callers. Raises Misconfigured."""

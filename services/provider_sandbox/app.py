@@ -8,7 +8,8 @@ from datetime import timedelta
 
 from aiohttp import web
 
-from libs.runtime.process import Misconfigured, Process
+from libs.runtime.process import Process
+from libs.runtime.start_checks import SANDBOX_SERVER
 from services.provider_sandbox import truth
 from services.provider_sandbox.browsers import for_programs
 from services.provider_sandbox.callers import Callers
@@ -66,8 +67,6 @@ def application(
 
 @asynccontextmanager
 async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
-    if settings.is_production:
-        raise Misconfigured("the sandbox simulates a bank and is refused in production.")
     url = settings.database_url.get_secret_value()
     async with (
         open_database(
@@ -77,6 +76,7 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
     ):
         process.readiness.add("database", database.ping)
         app, write_batchers = application(database, settings)
+        app.on_response_prepare.append(_name_server)
         runner = web.AppRunner(
             app,
             access_log=None,
@@ -93,3 +93,8 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
             yield
         finally:
             await runner.cleanup()
+
+
+async def _name_server(_: web.Request, response: web.StreamResponse) -> None:
+    """So that production recognizes the sandbox where a provider should be."""
+    response.headers["Server"] = SANDBOX_SERVER

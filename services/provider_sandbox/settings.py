@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from typing import Annotated, ClassVar
 
@@ -61,6 +61,9 @@ class Settings(ServiceSettings):
         if not (address.is_private or address.is_loopback or address.is_unspecified):
             raise ValueError("the sandbox listens on loopback or a private network only")
         return host
+
+    def refusals(self) -> Iterator[str]:
+        yield "the sandbox simulates a bank and is refused in production: do not start it."
 
     def tokens(self) -> Mapping[tuple[str, Api], str]:
         """The bearer token of each caller at each API. Raises Misconfigured when two are the same."""

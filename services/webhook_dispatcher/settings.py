@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Annotated, Any, ClassVar
 
 from pydantic import BeforeValidator, Field, SecretStr, ValidationInfo, field_validator
@@ -56,6 +57,11 @@ class Settings(CommandSettings):
     """Attempts that one process has under way at most."""
     delivery_lease_seconds: float = Field(default=30.0, gt=POST_SECONDS, le=300)
     """After a crash, another process goes on with a delivery when so long has passed."""
+
+    def refusals(self) -> Iterator[str]:
+        yield from super().refusals()
+        if self.callback_allow.strip():
+            yield f"unset {self.variable('callback_allow')}: it is refused in production."
 
     @field_validator("retention_days")
     @classmethod

@@ -313,7 +313,10 @@ async def test_production_keeps_what_it_signed_to_itself(
     gateway_environment: Environment, tmp_path: Path
 ) -> None:
     async with running_gateway(
-        gateway_environment, tmp_path, BANKSIDE_GATEWAY_PROFILE="production"
+        gateway_environment,
+        tmp_path,
+        BANKSIDE_GATEWAY_PROFILE="production",
+        BANKSIDE_GATEWAY_TRUSTED_PROXIES="10.0.0.0/8",
     ) as desk:
         key = await desk.key()
 

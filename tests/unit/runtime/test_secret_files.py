@@ -16,7 +16,7 @@ NEEDED = {
     "BANKSIDE_CORE_URL": "http://localhost/core",
 }
 TOKEN, FILE = "BANKSIDE_PAYMENTS_CORE_TOKEN", "BANKSIDE_PAYMENTS_CORE_TOKEN_FILE"
-CANARY = "canary"
+CANARY = "canary-0123456789"
 
 
 @pytest.fixture(autouse=True)

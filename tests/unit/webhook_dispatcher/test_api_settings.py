@@ -35,16 +35,6 @@ def test_by_default_nothing_is_allowed_that_is_not_public_and_the_schedule_is_th
     assert settings.retry_seconds == RETRY_SECONDS
 
 
-def test_production_refuses_an_allowance_for_development(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("BANKSIDE_PROFILE", "production")
-    assert rules_of(Settings.load())
-
-    monkeypatch.setenv("BANKSIDE_CALLBACK_ALLOW", "127.0.0.1:*")
-
-    with pytest.raises(Misconfigured, match="BANKSIDE_CALLBACK_ALLOW"):
-        rules_of(Settings.load())
-
-
 @pytest.mark.parametrize("setting", ["127.0.0.1", "10.0.0.0/99", "host:port"])
 def test_an_allowance_that_cannot_be_read_says_so(
     monkeypatch: pytest.MonkeyPatch, setting: str
