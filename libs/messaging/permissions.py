@@ -37,7 +37,7 @@ from libs.messaging.topology import (
     dead_queue,
     events_queue,
     queries_queue,
-    replies_queue,
+    replies_queues,
 )
 
 NOTHING = "^$"
@@ -76,7 +76,7 @@ def permissions_of(service: str) -> Permissions:
     if queries:
         own.append(re.escape(queries_queue(service)))
     asks = bool(asked_by(service) or commands_sent_by(service))
-    replies = re.escape(replies_queue(service, "")) + ".+"
+    replies = replies_queues(service)
     if asks:
         own.append(replies)
     topics = {
@@ -93,7 +93,7 @@ def permissions_of(service: str) -> Permissions:
             _any_of(["#"] if events else []),
         ),
         REPLIES: TopicPermission(
-            _any_of(re.escape(replies_queue(asker, "")) + ".+" for asker in askers_of(service)),
+            _any_of(map(replies_queues, askers_of(service))),
             _any_of([replies] if asks else []),
         ),
         DEAD: TopicPermission(_any_of(map(re.escape, dead)), _any_of(map(re.escape, dead))),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Iterator, Sequence
 
 import structlog
@@ -16,7 +17,7 @@ from libs.messaging.envelope import Reply, WireError, encode
 from libs.messaging.publishing import TRANSIENT, Properties, Publisher
 from libs.messaging.senders import askers_of
 from libs.messaging.session import Session
-from libs.messaging.topology import REPLIES, replies_queue
+from libs.messaging.topology import REPLIES, replies_queues
 
 REPLY_BATCH = 64
 REPLY_SECONDS = 5.0
@@ -38,7 +39,7 @@ class Replier:
     """
 
     def __init__(self, service: str) -> None:
-        self._askers = tuple(replies_queue(asker, "") for asker in askers_of(service))
+        self._asker = re.compile("|".join(map(replies_queues, askers_of(service))))
         self._unconfirmed: Publisher | None = None
         self._confirmed: Publisher | None = None
         self._batchers: LRUCache[str, Batcher[Reply, None]] = LRUCache(REPLY_QUEUES)
@@ -54,7 +55,7 @@ class Replier:
 
     async def reply(self, reply_to: str, reply: Reply) -> None:
         """Send it, or log that it could not be sent."""
-        if not reply_to.startswith(self._askers):
+        if not self._asker.fullmatch(reply_to):
             self._log.warning("reply_not_sent", command=reply.id, error="not a queue of an asker")
             return
         try:
@@ -73,7 +74,7 @@ class Replier:
             NotKnownWhetherRouted: neither is certain.
         """
         publisher = self._confirmed
-        if publisher is None or seconds <= 0 or not reply_to.startswith(self._askers):
+        if publisher is None or seconds <= 0 or not self._asker.fullmatch(reply_to):
             return False
         try:
             async with asyncio.timeout(min(seconds, REPLY_SECONDS)):

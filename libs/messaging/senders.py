@@ -7,11 +7,12 @@ once more, since the broker sees neither what a body says nor the further routin
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from libs.contracts.events import EVENT_TYPES
 from libs.contracts.table import OPERATIONS, SERVICES, operations_of
-from libs.messaging.topology import EVENT_CONSUMERS, replies_queue
+from libs.messaging.topology import EVENT_CONSUMERS, replies_queues
 
 Senders = Mapping[str, frozenset[str]]
 """By operation. An operation that is not among them is taken from no sender: it does not exist, belongs to another
@@ -31,6 +32,8 @@ PARTICIPANTS: tuple[str, ...] = tuple(
     sorted({*SERVICES, *EMITTERS.values(), *(one for row in OPERATIONS for one in row.senders)})
 )
 """Every service that uses the broker; each has a user of its name there."""
+
+_REPLIES_QUEUES = {service: re.compile(replies_queues(service)) for service in PARTICIPANTS}
 
 if any(EMITTERS.get(event.kind, event.emitter) != event.emitter for event in EVENT_TYPES.values()):
     raise RuntimeError("events of one kind have two emitters")
@@ -70,7 +73,10 @@ def kinds_emitted_by(service: str) -> tuple[str, ...]:
 
 
 def owns_replies(sender: str | None, reply_to: str | None) -> bool:
-    """Whether replies to `reply_to` reach their sender: a message must not direct replies to another service."""
-    return reply_to is None or (
-        sender is not None and reply_to.startswith(replies_queue(sender, ""))
-    )
+    """Whether replies to `reply_to` reach their sender.
+
+    A message must direct them neither to another service nor to a name by which the broker would refuse the reply: it
+    ends the channel of the one who replies.
+    """
+    own = _REPLIES_QUEUES.get(sender or "")
+    return reply_to is None or (own is not None and own.fullmatch(reply_to) is not None)

@@ -14,6 +14,8 @@ permissions (`deploy/rabbitmq`); a service declares and binds its own queues and
 
 from __future__ import annotations
 
+import re
+
 from aio_pika.abc import AbstractChannel
 
 from libs.contracts.table import operations_of
@@ -53,6 +55,11 @@ def events_queue(service: str) -> str:
 def replies_queue(service: str, unique: str) -> str:
     """The queue of one process, and in it of one session with the broker."""
     return f"{service}.replies.{unique}"
+
+
+def replies_queues(service: str) -> str:
+    """A regular expression for all of them, in Python and at the broker."""
+    return re.escape(replies_queue(service, "")) + "[0-9A-Za-z-]+"
 
 
 def dead_queue(queue: str) -> str:

@@ -364,19 +364,27 @@ async def test_a_query_by_a_second_routing_key_or_with_replies_to_another_is_dro
             headers={"CC": ["payments"]},
             reply_to=replies_of("ledger_read"),
         )
-        redirected = Message(
-            encode([an_envelope(FIND_CUSTOMER.name)]),
-            user_id="ledger_read",
-            reply_to=replies_of(GATEWAY),
-        )
-        for message in (copied, redirected):
+        # To another service, and to names by which the broker would end the session of the one who replies.
+        redirected = [
+            Message(
+                encode([an_envelope(FIND_CUSTOMER.name)]), user_id="ledger_read", reply_to=reply_to
+            )
+            for reply_to in (
+                replies_of(GATEWAY),
+                "ledger_read.replies.",
+                "ledger_read.replies.\n",
+                "ledger_read.replies.a.b",
+                "ledger_read.queries",
+            )
+        ]
+        for message in (copied, *redirected):
             assert not await is_refused(thief, Address(QUERIES, "onboarding"), message)
 
-        async def both_counted() -> bool:
+        async def all_counted() -> bool:
             payments, onboarding = map(refused_of, map(queries_queue, ("payments", "onboarding")))
-            return bool(payments == before[0] + 1 and onboarding == before[1] + 2)
+            return bool(payments == before[0] + 1 and onboarding == before[1] + 6)
 
-        await eventually("both are counted", both_counted)
+        await eventually("all are counted", all_counted)
 
     assert asked == []
 
