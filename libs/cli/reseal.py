@@ -89,9 +89,9 @@ def _show(store: SealedStore, done: Resealed, in_use: dict[str, dict[str, int]])
             )
     for ring, old in in_use.items():
         for key_id, values in old.items():
+            key = f"the key {key_id}" if key_id else "the key without an id"
             console().print(
-                f"{ring}: {values} values are still sealed with {key_id}. Run this again once every"
-                " process has the ring."
+                f"{ring}: {values} values still need {key}. Run this again once every process has the ring."
                 if values
-                else f"{ring}: nothing stored is sealed with {key_id} any more. Take it off the ring."
+                else f"{ring}: nothing stored needs {key} any more. Take it off the ring."
             )

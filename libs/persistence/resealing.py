@@ -7,6 +7,7 @@ rather than waited for, and the column is walked again.
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,7 +22,9 @@ from libs.persistence.engine import Database
 from libs.persistence.sealing import CannotOpen, Keyring
 
 BATCH = 500
-PASSES = 3
+PASSES = 5
+PAUSE_SECONDS = 0.5
+"""Between two passes: for so long a row may be locked that is passed over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +54,10 @@ class SealedColumn:
     def tokens(self, row: Row[Any]) -> Iterator[tuple[str, str]]:
         """Each sealed value of the row, with its context."""
         text, context = text_of(row), self.context(row)
+        if not text:  # as the body of a command that is finished, or the secret of a subscription that is deleted
+            return
         if not self.is_json:
             yield text, context
-            return
-        if not text:  # as the body of a command that is finished
             return
         value = decode(text)
         for name in self.within:
@@ -85,7 +88,8 @@ async def reseal(
     done = Resealed()
     for column in columns:
         walk = _Walk(database, column, rings)
-        for _ in range(PASSES):
+        for number in range(PASSES):
+            await asyncio.sleep(number and PAUSE_SECONDS)
             await walk.run()
             if not walk.passed_over:
                 break

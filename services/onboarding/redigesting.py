@@ -1,11 +1,12 @@
 """Digests by the first lookup key for what is found by an older one: how a lookup key gets out of use.
 
 While it is replaced, the EIN of a customer is held by the digests of both keys, so that processes with either key find
-it taken. Customers whose row a service has locked are passed over rather than waited for.
+it taken. Customers whose row a service has locked are passed over rather than waited for, and looked at again.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from uuid import UUID
@@ -16,8 +17,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.contracts.customers import Business, ExternalBankAccount
 from libs.persistence.engine import Database
-from libs.persistence.resealing import BATCH
-from libs.persistence.sealing import LookupKeys
+from libs.persistence.resealing import BATCH, PASSES, PAUSE_SECONDS
+from libs.persistence.sealing import CannotOpen, LookupKeys
 from libs.persistence.tables import UUID_TYPE
 from services.onboarding.repository import customers as customer_rows
 from services.onboarding.repository import external_accounts as external_account_rows
@@ -71,14 +72,23 @@ _SET_DIGEST = (
 )
 
 
-class Redigesting:
-    """One walk over all digests. `found_by_old` counts the values that only an old key finds, by its id."""
+async def redigest(database: Database, vault: Vault, keys: LookupKeys) -> Counter[str]:
+    """Returns how many values are left to an older key, by its id."""
+    left = Counter[str]()
+    for number in range(PASSES):
+        await asyncio.sleep(number and PAUSE_SECONDS)
+        left = await _Walk(database, vault, keys).run()
+        if not left:
+            break
+    return left
 
+
+class _Walk:
     def __init__(self, database: Database, vault: Vault, keys: LookupKeys) -> None:
         self._database = database
         self._vault = vault
         self._keys = keys
-        self.found_by_old: Counter[str] = Counter()
+        self._left = Counter[str]()
 
     async def run(self) -> Counter[str]:
         for page, renew in ((_HOLDERS, self._renew_holds), (_ACCOUNTS, self._renew_accounts)):
@@ -89,7 +99,7 @@ class Redigesting:
                     await renew(connection, rows)
                 is_last = len(rows) < BATCH
                 after = rows[-1][0] if rows else after
-        return self.found_by_old
+        return self._left
 
     async def _renew_holds(self, connection: AsyncConnection, page: Sequence[tuple[UUID]]) -> None:
         held = await self._held(connection, [row[0] for row in page])
@@ -105,7 +115,10 @@ class Redigesting:
             if not (digests := locked.get(row.customer_id)):
                 continue
             context = customer_rows.context_of(row.customer_id)
-            business = self._vault.open(Business, row.business, context)
+            try:
+                business = self._vault.open(Business, row.business, context)
+            except CannotOpen:
+                continue
             for digest in sorted(self._vault.ein_digests(business.ein)):
                 await connection.execute(
                     _HOLD,
@@ -136,7 +149,10 @@ class Redigesting:
         rows = (await connection.execute(_DETAILS, {"ids": list(outdated)})).all()
         for row in rows:
             context = external_account_rows.context_of(row.draft_id)
-            account = self._vault.open(ExternalBankAccount, row.details, context)
+            try:
+                account = self._vault.open(ExternalBankAccount, row.details, context)
+            except CannotOpen:
+                continue
             digest = self._vault.number_digests(account)[0]
             await connection.execute(_SET_DIGEST, {"of_draft": row.draft_id, "digest": digest})
             outdated.pop(row.draft_id)
@@ -150,5 +166,5 @@ class Redigesting:
         return [d for d in digests if LookupKeys.key_id_of(d) not in self._keys.key_ids]
 
     def _count(self, digests: Sequence[bytes]) -> None:
-        if not self._has_first(digests):
-            self.found_by_old.update({LookupKeys.key_id_of(digest) for digest in digests})
+        """What was passed over: it may need each key whose digest it has."""
+        self._left.update({*map(LookupKeys.key_id_of, digests)} - {self._keys.key_ids[0]})

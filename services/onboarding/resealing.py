@@ -8,7 +8,7 @@ from libs.handling.resealing import Digests, SealedStore, inbox_columns
 from libs.persistence.engine import Database
 from libs.persistence.resealing import SealedColumn
 from libs.runtime.service_settings import LOOKUP_KEYS
-from services.onboarding.redigesting import Redigesting
+from services.onboarding.redigesting import redigest
 from services.onboarding.repository import customers, external_accounts, persons
 from services.onboarding.repository.vault import Vault
 from services.onboarding.settings import Settings
@@ -46,8 +46,8 @@ def sealed_store() -> SealedStore:
     settings = Settings.load()
     rings, lookup = settings.rings(), settings.lookup()
 
-    async def redigest(database: Database) -> Counter[str]:
-        return await Redigesting(database, Vault(rings[storage], lookup), lookup).run()
+    async def renew(database: Database) -> Counter[str]:
+        return await redigest(database, Vault(rings[storage], lookup), lookup)
 
-    digests = Digests(Settings.variable(LOOKUP_KEYS), lookup.key_ids, redigest)
+    digests = Digests(Settings.variable(LOOKUP_KEYS), lookup.key_ids, renew)
     return SealedStore(columns, rings, digests)

@@ -195,6 +195,10 @@ async def test_secrets_of_subscriptions_and_replies_are_sealed_anew(
         subscription_id,
         seal_secret(storage_of(secrets, "webhook_dispatcher"), subscription_id, secret),
     )
+    await connection.execute(
+        "INSERT INTO subscription SELECT gen_random_uuid(), tenant, customer_id, event_type, callback_url, description,"
+        " 'deleted', '', NULL, NULL, 0, now(), now(), 0 FROM subscription"
+    )
     view = SubscriptionSecret(secret=secret, previous_secret_expires_at=None)
     reply = success(
         ROTATE_SECRET.partner,
@@ -207,7 +211,9 @@ async def test_secrets_of_subscriptions_and_replies_are_sealed_anew(
 
     code, done = await rings.reseal("webhook_dispatcher")
 
-    stored = await connection.fetchval("SELECT secret FROM subscription")
+    stored = await connection.fetchval(
+        "SELECT secret FROM subscription WHERE id = $1", subscription_id
+    )
     answered = decode_reply(await connection.fetchval("SELECT reply FROM inbox"))
     opened = Caller(rings.shared("gateway", "webhook_dispatcher")).open_result(
         ROTATE_SECRET.partner, answered
@@ -215,6 +221,7 @@ async def test_secrets_of_subscriptions_and_replies_are_sealed_anew(
     assert open_secret(rings.storage("webhook_dispatcher"), subscription_id, stored) == secret
     assert opened["data"]["secret"] == secret
     assert code == 0
+    assert not done["unopened"]
     assert done["sealed_anew"]["inbox.reply"] == done["sealed_anew"]["subscription.secret"] == 1
     await connection.close()
 
