@@ -1,19 +1,161 @@
-"""docker-compose.yml: each container reaches what it must, and is hardened and bounded."""
+"""docker-compose.yml and the secrets that make-env writes for it: each container has what it needs and nothing else."""
 
 from __future__ import annotations
 
+import base64
+import re
+import shutil
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml  # type: ignore[import-untyped]
 
-from deploy.local.services import PROVIDER_APIS
+from deploy.local.services import FINDING, OWNERS, PROVIDER_APIS, ROLES, SHARING, STORING
+from libs.persistence.sealing import Keyring, LookupKeys
+from libs.secret_files import read_secret
 
 ROOT = Path(__file__).resolve().parents[3]
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
 CONTAINERS: dict[str, dict[str, Any]] = COMPOSE["services"]
 OURS = {name: row for name, row in CONTAINERS.items() if name not in {"postgres", "rabbitmq"}}
+TOKEN = "BANKSIDE_PAYMENTS_CORE_TOKEN"
+PASSWORD = "BANKSIDE_PAYMENTS_DATABASE_PASSWORD"
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    script = tmp_path / "deploy" / "docker" / "make-env"
+    script.parent.mkdir(parents=True)
+    shutil.copy(ROOT / "deploy" / "docker" / "make-env", script)
+    return tmp_path
+
+
+def make_env(checkout: Path) -> str:
+    command = ["/bin/sh", str(checkout / "deploy" / "docker" / "make-env")]
+    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
+
+
+def secrets(checkout: Path, folder: str = "values") -> dict[str, str]:
+    """The secrets of a folder, and with `values` all there are."""
+    return {
+        path.name: path.read_text().strip() for path in (checkout / ".secrets" / folder).iterdir()
+    }
+
+
+def named_files(container: str) -> set[str]:
+    """The secrets that the settings of a container of ours name."""
+    settings = CONTAINERS[container]["environment"].items()
+    return {
+        str(value).removeprefix("/run/secrets/")
+        for name, value in settings
+        if name.endswith("_FILE") and str(value).startswith("/run/secrets/")
+    }
+
+
+def test_a_container_is_given_the_secrets_that_it_names_and_no_others(checkout: Path) -> None:
+    make_env(checkout)
+
+    given = {path.name for path in (checkout / ".secrets").iterdir()} - {"values"}
+    assert given == CONTAINERS.keys()
+    for name in OURS:
+        assert f"./.secrets/{name}:/run/secrets:ro" in CONTAINERS[name]["volumes"]
+        assert secrets(checkout, name).keys() == named_files(name), name
+        assert not re.search(
+            r"\$\{[A-Z_]*(PASSWORD|TOKEN|KEY)", str(CONTAINERS[name]["environment"])
+        )
+    schemas = (ROOT / "deploy" / "postgres" / "schemas.sql").read_text()
+    assert secrets(checkout, "postgres").keys() == {
+        "POSTGRES_PASSWORD",
+        *re.findall(r"\\getenv \w+ (\w+)", schemas),
+    }
+    definitions = (ROOT / "deploy" / "rabbitmq" / "definitions.json").read_text()
+    assert secrets(checkout, "rabbitmq").keys() == set(re.findall(r"\$\{(\w+)\}", definitions))
+
+
+def test_a_service_is_given_its_own_login_and_tokens(checkout: Path) -> None:
+    make_env(checkout)
+
+    values = secrets(checkout)
+    assert len(set(values.values())) == len(values)
+    assert min(map(len, values.values())) >= 32
+    for role, prefix in {**ROLES, **OWNERS}.items():
+        url = secrets(checkout, "migrate" if role in OWNERS else role)[
+            f"BANKSIDE_{prefix}_DATABASE_URL"
+        ]
+        password = values[f"BANKSIDE_{prefix}_DATABASE_PASSWORD"]
+        assert url == f"postgresql://{role}:{password}@postgres:5432/bankside"
+    for service, apis in PROVIDER_APIS.items():
+        for api in apis:
+            name = f"BANKSIDE_{ROLES[service]}_{api.upper()}_TOKEN"
+            assert secrets(checkout, service)[name] == values[name]
+            assert secrets(checkout, "provider_sandbox")[name] == values[name]
+
+
+def test_the_secrets_are_private_and_what_they_name_can_be_read(checkout: Path) -> None:
+    make_env(checkout)
+
+    folder = checkout / ".secrets"
+    assert folder.stat().st_mode & 0o777 == 0o700
+    [user] = re.findall(r"(?m)^BANKSIDE_USER=(\d+):\d+$", (checkout / ".env").read_text())
+    for name in OURS:
+        for path in (folder / name).iterdir():
+            assert path.stat().st_mode & 0o777 == 0o400
+            assert path.stat().st_uid == int(user)
+    token = folder / "payments" / TOKEN
+    assert read_secret(TOKEN, {f"{TOKEN}_FILE": str(token)}) == secrets(checkout)[TOKEN]
+
+
+def test_another_run_changes_nothing_but_what_is_missing(checkout: Path) -> None:
+    make_env(checkout)
+    before = secrets(checkout)
+    (checkout / ".secrets" / "values" / TOKEN).unlink()
+    settings = (checkout / ".env").read_text()
+
+    said = make_env(checkout)
+
+    after = secrets(checkout)
+    assert f"Made in .secrets: {TOKEN}." in said
+    assert {name for name in before if before[name] != after[name]} == {TOKEN}
+    assert secrets(checkout, "payments")[TOKEN] == after[TOKEN]
+    assert (checkout / ".env").read_text() == settings
+    assert "complete already" in make_env(checkout)
+
+
+def test_secrets_of_an_earlier_release_are_taken_from_its_settings(checkout: Path) -> None:
+    # Its last line has no line break.
+    (checkout / ".env").write_text(
+        f"BANKSIDE_GATEWAY_PORT=8181\n{PASSWORD}='known to the database'"
+    )
+
+    said = make_env(checkout)
+
+    assert secrets(checkout)[PASSWORD] == "known to the database"
+    assert f"Taken from .env, where they can be removed now: {PASSWORD}." in said
+    kept, moved, user = (checkout / ".env").read_text().splitlines()
+    assert (kept, moved) == ("BANKSIDE_GATEWAY_PORT=8181", f"{PASSWORD}='known to the database'")
+    assert user.startswith("BANKSIDE_USER=")
+
+
+def test_the_one_ring_of_an_earlier_release_is_put_behind_the_new_keys(checkout: Path) -> None:
+    key = base64.b64encode(bytes(32)).decode()
+    (checkout / ".env").write_text(f"BANKSIDE_SEALING_KEYS=k1:{key}\nBANKSIDE_LOOKUP_KEY={key}\n")
+
+    make_env(checkout)
+
+    values = secrets(checkout)
+    lookups = [ring for name, ring in values.items() if name.endswith("_LOOKUP_KEYS")]
+    rings = [
+        ring for name, ring in values.items() if name.endswith("_KEYS") and ring not in lookups
+    ]
+    sealed = Keyring(f"k1:{key}").seal("text", "row#field")
+    assert {Keyring(ring).open(sealed, "row#field") for ring in rings} == {"text"}
+    assert len(set(rings)) == len(STORING) + len(SHARING)
+    assert [LookupKeys(ring).key_ids[1:] for ring in lookups] == [("",)] * len(FINDING)
+    for one, other in SHARING:
+        names = (f"BANKSIDE_{one}_{other}_KEYS".upper(), f"BANKSIDE_{other}_{one}_KEYS".upper())
+        assert secrets(checkout, one)[names[0]] == secrets(checkout, other)[names[1]]
 
 
 def test_containers_share_networks_with_what_they_must_reach_only() -> None:
@@ -39,7 +181,7 @@ def test_containers_share_networks_with_what_they_must_reach_only() -> None:
 def test_every_container_is_hardened_and_bounded(name: str) -> None:
     row = CONTAINERS[name]
 
-    assert name == "rabbitmq" or row["read_only"] is True
+    assert row["read_only"] is True
     assert row["cap_drop"] == ["ALL"]
     assert row["security_opt"] == ["no-new-privileges:true"]
     assert row["mem_limit"]

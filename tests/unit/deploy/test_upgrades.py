@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import re
-import shutil
-import subprocess
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -27,7 +24,6 @@ from deploy.local.state import LocalState, Remembered
 from libs.messaging.senders import PARTICIPANTS
 from libs.persistence.sealing import Keyring, LookupKeys
 
-ROOT = Path(__file__).resolve().parents[3]
 NEW = "reconciliation"
 NEW_ROLES = ("reconciliation", "reconciliation_owner")
 NEW_PASSWORD = "BANKSIDE_RECONCILIATION_DATABASE_PASSWORD"
@@ -55,20 +51,6 @@ def upgraded(earlier: Stored, tmp_path: Path) -> Remembered:
     remembered = LocalState(tmp_path).remembered()
     assert remembered is not None
     return remembered.with_usable_ports()
-
-
-@pytest.fixture
-def checkout(tmp_path: Path) -> Path:
-    script = tmp_path / "deploy" / "docker" / "make-env"
-    script.parent.mkdir(parents=True)
-    shutil.copy(ROOT / "deploy" / "docker" / "make-env", script)
-    return tmp_path
-
-
-def make_env(checkout: Path) -> str:
-    script = checkout / "deploy" / "docker" / "make-env"
-    command = ["/bin/sh", str(script)]
-    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=30).stdout
 
 
 def test_secrets_that_are_new_are_made_and_the_others_stay(
@@ -161,60 +143,3 @@ def test_a_stack_that_lacks_nothing_keeps_its_secrets(tmp_path: Path) -> None:
     state.remember(remembered)
 
     assert state.remembered() == remembered
-
-
-def test_make_env_writes_every_secret_that_the_containers_need(checkout: Path) -> None:
-    needed = set(re.findall(r"\$\{(\w+):\?", (ROOT / "docker-compose.yml").read_text()))
-
-    make_env(checkout)
-
-    written = (checkout / ".env").read_text().splitlines()
-    assert needed == {line.partition("=")[0] for line in written}
-    assert all(len(line.partition("=")[2]) >= 32 for line in written)
-    assert (checkout / ".env").stat().st_mode & 0o777 == 0o600
-
-
-def test_make_env_appends_the_names_that_an_existing_file_lacks(checkout: Path) -> None:
-    make_env(checkout)
-    file = checkout / ".env"
-    complete = file.read_text().splitlines()
-    earlier = [line for line in complete if not line.startswith(NEW_PASSWORD)]
-    file.write_text("\n".join(earlier))  # without a line break at its end
-
-    said = make_env(checkout)
-
-    *kept, appended = file.read_text().splitlines()
-    assert NEW_PASSWORD in said
-    assert kept == earlier
-    assert re.fullmatch(rf"{NEW_PASSWORD}=[0-9a-f]{{32}}", appended)
-
-
-def test_make_env_puts_the_one_ring_of_an_earlier_release_behind_the_new_keys(
-    checkout: Path,
-) -> None:
-    key = base64.b64encode(bytes(32)).decode()
-    file = checkout / ".env"
-    file.write_text(f"BANKSIDE_SEALING_KEYS=k1:{key}\nBANKSIDE_LOOKUP_KEY={key}\n")
-
-    make_env(checkout)
-
-    written = dict(line.split("=", 1) for line in file.read_text().splitlines())
-    lookups = [ring for name, ring in written.items() if name.endswith("_LOOKUP_KEYS")]
-    rings = [
-        ring for name, ring in written.items() if name.endswith("_KEYS") and ring not in lookups
-    ]
-    sealed = Keyring(f"k1:{key}").seal("text", "row#field")
-    assert {Keyring(ring).open(sealed, "row#field") for ring in rings} == {"text"}
-    assert len(set(rings)) == 1 + len(STORING) + len(SHARING)
-    assert [LookupKeys(ring).key_ids[1:] for ring in lookups] == [("",)] * len(FINDING)
-
-
-def test_make_env_leaves_a_complete_file_as_it_is(checkout: Path) -> None:
-    make_env(checkout)
-    file = checkout / ".env"
-    before = file.read_bytes(), file.stat().st_ino
-
-    make_env(checkout)
-
-    assert (file.read_bytes(), file.stat().st_ino) == before
-    assert [path.name for path in checkout.iterdir() if path.name.startswith(".env")] == [".env"]
