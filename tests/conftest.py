@@ -6,12 +6,25 @@ import os
 import uuid
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import pytest_asyncio
 
 from tests.support.infrastructure import Environment, Infrastructure
 from tests.support.stack import Stack, running_stack
+from tests.support.workers import SharedProcesses
+
+LONGEST = Path(__file__).parent / "faults"
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> SharedProcesses:
+    return SharedProcesses(config, log)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The longest tests begin first, so that none is alone at the end."""
+    items.sort(key=lambda item: LONGEST not in item.path.parents)
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,73 @@
+"""Dividing the tests among the workers of a run: those that share processes go to one, which starts these once.
+
+Without it each worker would start the services of each folder for a few of its tests. Other tests go one by one to
+whichever worker is free.
+"""
+
+from __future__ import annotations
+
+from xdist.scheduler import LoadScopeScheduling
+
+SHARING = (
+    ("contract/ports",),
+    ("e2e/ledger",),
+    ("e2e/webhooks",),
+    ("e2e/wires",),
+    ("e2e/test_listening.py", "e2e/test_newcomer.py"),
+    (
+        "e2e/test_authentication.py",
+        "e2e/test_external_accounts.py",
+        "e2e/test_onboarding.py",
+        "e2e/test_ownership.py",
+        "e2e/test_reading.py",
+        "e2e/test_updates.py",
+        "e2e/test_validation.py",
+    ),
+    (
+        "faults/test_crashes.py",
+        "faults/test_webhooks.py",
+        "faults/test_wires.py",
+        "faults/test_wires_crashes.py",
+    ),
+    ("faults/test_forgotten_keys.py",),
+    ("faults/test_provider_faults.py",),
+    ("faults/test_refusals.py",),
+    ("integration/gateway/test_gateway_broker.py",),
+    ("integration/gateway/test_gateway_connections.py",),
+    ("integration/gateway",),
+    (
+        "integration/onboarding/test_applications.py",
+        "integration/onboarding/test_external_accounts.py",
+        "integration/onboarding/test_outages.py",
+        "integration/onboarding/test_secrets.py",
+        "integration/onboarding/test_updates.py",
+    ),
+    ("integration/payments/test_crashes.py",),
+    ("integration/payments",),
+    ("integration/provider_sandbox",),
+    (
+        "integration/reconciliation/test_differences.py",
+        "integration/reconciliation/test_service.py",
+    ),
+    ("integration/test_ledger_read.py",),
+    ("integration/webhooks/api",),
+    ("schema",),
+    ("security/test_providers.py",),
+)
+"""Folders and modules whose tests share processes; the first that fits counts. Each takes at most a minute, so that no
+worker is the last for long.
+"""
+
+
+def share_of(nodeid: str) -> str:
+    """The same for tests that one worker runs."""
+    module = nodeid.partition("::")[0].removeprefix("tests/")
+    for shared in SHARING:
+        if module.startswith(shared):
+            return shared[0]
+    return nodeid
+
+
+class SharedProcesses(LoadScopeScheduling):  # type: ignore[misc] # xdist is not typed
+    def _split_scope(self, nodeid: str) -> str:
+        return share_of(nodeid)
