@@ -23,7 +23,7 @@ from tests.e2e.wires.hands import RATE, WIRE, Sender, sender_of
 from tests.support.api import Answer, Api
 from tests.support.bank import Row
 from tests.support.live import CUSTOMERS, ONBOARDED, Live
-from tests.support.pace import pace
+from tests.support.pace import pace, waiting_pace
 from tests.support.people import application, new_key
 from tests.support.receivers import receiver
 from tests.support.reconciling import assert_reconciled
@@ -35,8 +35,8 @@ WIRE_CALLERS, ONBOARDING_CALLERS, UPDATE_CALLERS = 3, 2, 1
 PAUSE_SECONDS = 3.0
 """Between an answer and the caller's next command, while nothing is about to fail; see `Load.in_flight`."""
 FUNDS = Decimal(100_000_000)
-DEADLINE_SECONDS = 8.0
-"""Of the gateway, on a quiet machine: callers are told `outcome_pending` after 5 s."""
+DEADLINE_SECONDS = 6.0
+"""Of the gateway, on a quiet machine: callers are told `outcome_pending` after 3 s."""
 MARGIN_SECONDS = 4.0
 """Beyond the gateway's deadline, for the machine may be busy."""
 FINAL_SECONDS = 40.0
@@ -49,10 +49,10 @@ UNLIMITED = ("--writes-per-minute", "1000000", "--reads-per-minute", "1000000")
 
 def waits() -> dict[str, str]:
     """Settings of a stack that a load runs on. At the longest, they are the product's defaults."""
-    slower = min(pace(), 2.5)
+    slower = waiting_pace()
     return {
         "BANKSIDE_GATEWAY_DEADLINE_SECONDS": str(DEADLINE_SECONDS * slower),
-        "BANKSIDE_PROVIDER_TIMEOUT_SECONDS": str(2 * slower),
+        "BANKSIDE_PROVIDER_TIMEOUT_SECONDS": str(1.5 * slower),
     }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from collections.abc import Awaitable
 from typing import Any
 
 import pytest
@@ -50,6 +51,22 @@ async def driven(live: Live, service: str = "onboarding") -> None:
     await eventually("every command is final", none_is_open, DRIVEN_SECONDS, DRIVEN_POLL_SECONDS)
 
 
+async def answered(live: Live, *calls: Awaitable[Answer]) -> list[Answer]:
+    """What callers are told first, while no command of onboarding pauses between two drives."""
+
+    async def pauses_keep_ending() -> None:
+        while True:
+            await pauses_end(live.stack.environment, "onboarding")
+            await asyncio.sleep(DRIVEN_POLL_SECONDS)
+
+    ending = asyncio.create_task(pauses_keep_ending())
+    try:
+        return await asyncio.gather(*calls)
+    finally:
+        ending.cancel()
+        await asyncio.wait([ending])
+
+
 async def test_onboardings_pass_a_provider_that_fails_once_at_each_write_in_each_way(
     live: Live,
 ) -> None:
@@ -59,7 +76,7 @@ async def test_onboardings_pass_a_provider_that_fails_once_at_each_write_in_each
             kind = PASSING[number % len(PASSING)]
             await live.bank.fault(api, operation, kind, times=1, **more_of(live, kind))
 
-        answer = await live.partner.post(CUSTOMERS, body, key)
+        [answer] = await answered(live, live.partner.post(CUSTOMERS, body, key))
         await driven(live)
 
         assert_decided(answer)
@@ -129,7 +146,7 @@ async def test_undoing_passes_a_provider_that_fails_too(
     for (api, operation), kind in zip(UNDOING, kinds, strict=True):
         await live.bank.fault(api, operation, kind, times=1, **more_of(live, kind))
 
-    answer = await live.partner.post(CUSTOMERS, body, idempotency_key)
+    [answer] = await answered(live, live.partner.post(CUSTOMERS, body, idempotency_key))
     await driven(live)
 
     assert answer.code in {"provider_refused", "outcome_pending"}
@@ -185,7 +202,7 @@ async def test_updates_pass_providers_that_fail_for_a_while_in_each_way(live: Li
         await live.bank.fault("core", "update_customer", other, times=2, **more_of(live, other))
         calls = updates_of(customer_id, person_id, name)
 
-        answers = await asyncio.gather(*(live.partner.patch(*call) for call in calls))
+        answers = await answered(live, *(live.partner.patch(*call) for call in calls))
         await driven(live)
 
         for call, answer in zip(calls, answers, strict=True):
@@ -251,7 +268,7 @@ async def test_adding_an_external_account_passes_or_leaves_nothing(live: Live) -
     for kind in ("accept_then_drop", "latency"):
         more = more_of(live, kind)
         await live.bank.fault("core", "create_external_account", kind, times=1, **more)
-    answer = await live.partner.post(target, *added)
+    [answer] = await answered(live, live.partner.post(target, *added))
     await driven(live)
     final = await live.final("POST", target, *added)
 

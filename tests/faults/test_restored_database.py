@@ -21,7 +21,7 @@ import pytest_asyncio
 
 from libs.contracts.onboarding_operations import ONBOARD_CUSTOMER
 from tests.e2e.wires.hands import WIRES
-from tests.faults.load import Command, Kind, Load, new_load
+from tests.faults.load import Command, Kind, Load, new_load, waits
 from tests.faults.test_forgotten_keys import keys_are_forgotten
 from tests.support.api import Answer
 from tests.support.infrastructure import Environment
@@ -36,8 +36,11 @@ BACK_SECONDS = 60.0
 FINAL_SECONDS = 60.0
 """For all that is sent again: longer than the longest pause between two drives of a command."""
 AT_ONCE = 16
-PATIENT = {"BANKSIDE_GATEWAY_DEADLINE_SECONDS": "20", "BANKSIDE_PROVIDER_TIMEOUT_SECONDS": "2"}
-"""Most callers hear how their commands ended, so that it is known what a restore has made us forget."""
+TRANSIT = {"BANKSIDE_PROVIDER_TRANSIT_SECONDS": "10"}
+"""So long after the restore, and one attempt more, records are compared with the bank's; see
+`libs.persistence.continuity`. The bank is on this machine: nothing is on its way to it for longer.
+"""
+ASKED_EVERY_SECONDS = 1.0
 FORGETFUL = {
     "BANKSIDE_SANDBOX_KEY_HOURS": "0.001",
     "BANKSIDE_ONBOARDING_CORE_KEY_HOURS": "0.0008",
@@ -73,7 +76,7 @@ async def restorable(
         environment = fresh_environment.with_urls(database_urls={**postgres.database_urls, **bank})
         events = RecordedEvents(environment.amqp_url)
         await events.begin()
-        settings = PATIENT if request.param else PATIENT | FORGETFUL
+        settings = waits() | TRANSIT | ({} if request.param else FORGETFUL)
         stack = await opened.enter_async_context(running_stack(environment, tmp_path, **settings))
         live = await opened.enter_async_context(hands_on(Deployment(stack, events)))
         load = await opened.enter_async_context(new_load(live, "restored"))
@@ -135,7 +138,7 @@ async def operators_close_the_case(load: Load) -> None:
     async def is_open() -> bool:
         return bool((await bankside("restores", "list"))["onboarding"])
 
-    await eventually("the case is open", is_open, FINAL_SECONDS)
+    await eventually("the case is open", is_open, FINAL_SECONDS, ASKED_EVERY_SECONDS)
     await bankside("restores", "close", "onboarding", "--reason", "restored on purpose")
 
 

@@ -25,7 +25,7 @@ from tests.support.subscribers import Subscriber
 from tests.support.waiting import eventually
 
 FELT_SECONDS = 20.0
-"""Callers who wait for a blocked broker are answered at the gateway's deadline of 8 s."""
+"""Callers who wait for a blocked broker are answered at the gateway's deadline of 6 s."""
 BACK_SECONDS = 60.0
 """The node needs up to 15 s of it to start on a busy machine, quorum queues elect their leaders, and circuits that
 opened meanwhile come back after pauses of up to 30 s.

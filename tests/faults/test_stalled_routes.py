@@ -1,17 +1,16 @@
 """Routes to PostgreSQL and RabbitMQ that stall without FIN or RST, under load: nothing is lost or doubled.
 
-`make test` has all of it under one load, for every service. `make faults` has one fault at a time, too.
+`make test` has all of it for every service, under one load for each server. `make faults` has one fault at a time, too.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
 
 import pytest
 import pytest_asyncio
@@ -34,8 +33,6 @@ NEAR_CALLERS = ("gateway", "ledger_read", "webhook_dispatcher")
 NEAR_THE_BANK = tuple(service for service in SERVICES if service not in NEAR_CALLERS)
 """Two halves, to which different things happen at the same time: each command needs services of both."""
 SERVERS = ("database", "broker")
-GROUPS = {server: pytest.mark.xdist_group(f"stalled {server}") for server in SERVERS}
-"""Workers that share the cases, each with one stack for its own."""
 BACK_SECONDS = 30.0
 """From the moment when new connections pass until everything is carried out as before."""
 KEEPALIVE_SECONDS = {"database": 11.0, "broker": None}
@@ -154,49 +151,44 @@ async def disturbed(routed: Routed, load: Load) -> AsyncIterator[None]:
         await eventually(f"{service} is ready", partial(routed.is_ready, service), max(0, left))
 
 
-def for_each(*cases: tuple[str, ...]) -> list[Any]:
-    """Parameters, the last of which is the server."""
-    return [pytest.param(*case, marks=GROUPS[case[-1]], id="-".join(case)) for case in cases]
-
-
-@pytest.mark.xdist_group("stalled")
+@pytest.mark.parametrize(
+    ("vanishing", "stalling", "server"),
+    [(NEAR_CALLERS, NEAR_THE_BANK, "database"), (NEAR_THE_BANK, NEAR_CALLERS, "broker")],
+    ids=SERVERS,
+)
 async def test_routes_of_all_services_that_stall_and_vanish_lose_and_double_nothing(
-    routed: Routed,
+    routed: Routed, vanishing: Sequence[str], stalling: Sequence[str], server: str
 ) -> None:
-    async with loaded(routed, "stalled") as load:
-        for server, vanishing, stalling in (
-            ("database", NEAR_CALLERS, NEAR_THE_BANK),
-            ("broker", NEAR_THE_BANK, NEAR_CALLERS),
-        ):
-            async with disturbed(routed, load):
-                for service in vanishing:
-                    routed.routes[service, server].renew(KEEPALIVE_SECONDS[server])
-                for service in stalling:
-                    routed.routes[service, server].stall()
-                await routed.all_say_not_ready(*stalling)
-                for service in stalling:
-                    routed.routes[service, server].renew(KEEPALIVE_SECONDS[server])
-            async with disturbed(routed, load):
-                for service in SERVICES:
-                    from_server = server == "database" or service in NEAR_CALLERS
-                    direction = Direction.FROM_SERVER if from_server else Direction.TO_SERVER
-                    routed.routes[service, server].stall(frozenset({direction}))
-                await routed.all_say_not_ready(*SERVICES)
-                for route in routed.to(server):
-                    route.resume()
+    async with loaded(routed, f"stalled-{server}") as load:
+        async with disturbed(routed, load):
+            for service in vanishing:
+                routed.routes[service, server].renew(KEEPALIVE_SECONDS[server])
+            for service in stalling:
+                routed.routes[service, server].stall()
+            await routed.all_say_not_ready(*stalling)
+            for service in stalling:
+                routed.routes[service, server].renew(KEEPALIVE_SECONDS[server])
+        async with disturbed(routed, load):
+            for service in SERVICES:
+                from_server = server == "database" or service in NEAR_CALLERS
+                direction = Direction.FROM_SERVER if from_server else Direction.TO_SERVER
+                routed.routes[service, server].stall(frozenset({direction}))
+            await routed.all_say_not_ready(*SERVICES)
+            for route in routed.to(server):
+                route.resume()
 
 
 @pytest.mark.recovery
 @pytest.mark.parametrize(
     ("service", "server"),
-    for_each(
+    [
         ("payments", "database"),
         ("onboarding", "database"),
         ("gateway", "database"),
         ("payments", "broker"),
         ("gateway", "broker"),
         ("webhook_dispatcher", "broker"),
-    ),
+    ],
 )
 async def test_a_service_with_a_stalled_route_says_so_and_is_back_on_a_new_one(
     routed: Routed, service: str, server: str
@@ -210,7 +202,7 @@ async def test_a_service_with_a_stalled_route_says_so_and_is_back_on_a_new_one(
 
 
 @pytest.mark.recovery
-@pytest.mark.parametrize("server", for_each(("database",), ("broker",)))
+@pytest.mark.parametrize("server", SERVERS)
 async def test_connections_of_all_services_whose_peer_vanished_are_replaced(
     routed: Routed, server: str
 ) -> None:
@@ -222,7 +214,7 @@ async def test_connections_of_all_services_whose_peer_vanished_are_replaced(
 @pytest.mark.recovery
 @pytest.mark.parametrize(
     ("direction", "server"),
-    for_each(("from_server", "database"), ("from_server", "broker"), ("to_server", "broker")),
+    [("from_server", "database"), ("from_server", "broker"), ("to_server", "broker")],
 )
 async def test_what_is_stalled_in_one_direction_and_arrives_late_does_no_harm(
     routed: Routed, direction: str, server: str

@@ -17,7 +17,7 @@ import pytest_asyncio
 from tests.support.api import Answer, Api, Interface, Key, fetch_interface
 from tests.support.bank import Bank
 from tests.support.infrastructure import Environment, Infrastructure
-from tests.support.pace import pace
+from tests.support.pace import waiting_pace
 from tests.support.people import application, new_key
 from tests.support.recorded_events import RecordedEvents
 from tests.support.stack import Stack, running_stack
@@ -35,13 +35,11 @@ ONBOARDED = Counter(
     }
 )
 """The events of an onboarding of two persons that is approved at once."""
-SLOWEST_WAITS = 3.0
-"""Beyond that pace, the waits for a provider come near the product's defaults."""
 
 
 def short_waits() -> dict[str, str]:
     """Settings with which a caller is told `outcome_pending` after 3 s rather than 22, on a quiet machine."""
-    slower = min(pace(), SLOWEST_WAITS)
+    slower = waiting_pace()
     return {
         "BANKSIDE_GATEWAY_DEADLINE_SECONDS": str(6 * slower),
         "BANKSIDE_PROVIDER_TIMEOUT_SECONDS": str(1 * slower),

@@ -8,6 +8,7 @@ Runs of `make faults`, whose subject is recovery in time, take every deadline as
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from functools import cache
@@ -40,3 +41,12 @@ def pace() -> float:
     cores = len(os.sched_getaffinity(0))
     crowding = max(1.0, os.getloadavg()[0] / cores)
     return min(SLOWEST, _slowness() * crowding)
+
+
+def waiting_pace() -> float:
+    """By how much to multiply a setting of the service for which callers wait, as a deadline of the gateway.
+
+    Less than `pace()`, for every test that lets it pass waits for it: an answer takes a part of such a time on a quiet
+    machine.
+    """
+    return math.sqrt(pace())

@@ -11,11 +11,13 @@ from libs.persistence.engine import Database, open_database
 from services.reconciliation.repository import differences, runs
 from services.reconciliation.repository.differences import RecordedDifference
 from services.reconciliation.repository.runs import Run
+from tests.support.pace import pace
 from tests.support.stack import Stack
 
 SETTLE_SECONDS = 30.0
 """What a fault has held up may take so long to come to its end: backoffs and leases among it."""
 RUN_SECONDS = 60.0
+"""On a quiet machine, as above; see `pace`."""
 POLL_SECONDS = 0.05
 SHOWN = 50
 
@@ -38,7 +40,7 @@ async def reconcile(stack: Stack, *, shown: int = SHOWN) -> tuple[Run, list[Reco
 
 async def assert_reconciled(stack: Stack, seconds: float = SETTLE_SECONDS) -> None:
     """A run finds no difference, nothing in flight included, within `seconds`. Fails with what differs."""
-    deadline = time.monotonic() + seconds
+    deadline = time.monotonic() + seconds * pace()
     async with reconciliation_database(stack) as database:
         while True:
             run, found = await _reconcile(stack, database)
@@ -58,7 +60,7 @@ async def _reconcile(
 ) -> tuple[Run, list[RecordedDifference]]:
     async with database.transaction() as connection:
         run_id = await runs.request_run(connection, "test")
-    deadline = time.monotonic() + RUN_SECONDS
+    deadline = time.monotonic() + RUN_SECONDS * pace()
     while True:
         async with database.transaction() as connection:
             run = await runs.find(connection, run_id)

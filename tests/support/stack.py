@@ -151,8 +151,10 @@ class Stack:
             ),
             # What a killed process held is taken over sooner than the default 10 s, so that tests need not wait.
             "BANKSIDE_LEASE_SECONDS": "3",
-            # Runs begin at once when a test requests one, and suspects are looked at again soon.
-            "BANKSIDE_RECONCILIATION_POLL_SECONDS": "0.25",
+            # A stack that waits for a test's next step costs the others a third less than with the default of 0.25 s.
+            "BANKSIDE_FEED_POLL_SECONDS": "0.5",
+            # Runs begin soon after a test requests one, and suspects are looked at again soon.
+            "BANKSIDE_RECONCILIATION_POLL_SECONDS": "0.5",
             "BANKSIDE_RECONCILIATION_GRACE_SECONDS": "0.5",
             **settings,
         }

@@ -122,12 +122,15 @@ async def test_a_wire_is_not_sent_again_when_the_bank_may_have_forgotten_its_key
     async def asked() -> bool:
         return desk.core.received["get_operation"] > questions
 
+    async def left_to_an_operator() -> bool:
+        return "wire_needs_an_operator" in desk.office.replicas[0].log
+
     await desk.until("the bank was asked", asked)
     await desk.due_now()
+    await desk.until("it is left to an operator", left_to_an_operator)
 
     assert desk.core.received["send_wire"] == sends
     assert (await desk.get(transaction_id))["state"] == "pending_submission"
-    assert "wire_needs_an_operator" in desk.office.replicas[0].log
     assert desk.core.executed == {transaction_id: 1}
 
 

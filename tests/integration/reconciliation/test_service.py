@@ -22,6 +22,7 @@ from tests.integration.reconciliation.books import Books
 from tests.support.keys import sealer_of
 from tests.support.reconciling import assert_reconciled, reconciliation_database
 from tests.support.waiting import eventually
+from tests.support.waits import leases_end
 
 POINTS = ("scanning", "scanned", "settling", "settled")
 WIRES = 3_000
@@ -58,6 +59,7 @@ async def test_a_run_that_is_interrupted_by_kills_at_each_point_goes_on_and_find
             assert killed == -signal.SIGKILL, point
             assert interrupted.started_at is not None, point
             assert interrupted.finished_at is None, point
+            await leases_end(stack.environment, "reconciliation")
         await process.start()
         await eventually("the same run is complete", is_complete, 60)
 

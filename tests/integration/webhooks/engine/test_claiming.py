@@ -117,7 +117,7 @@ async def test_a_claim_that_others_make_at_the_same_moment_never_takes_a_deliver
     rig: Rig,
 ) -> None:
     subscriptions = [await rig.subscribe(f"/{n}") for n in range(4)]
-    async with rig.engine(Rules(slots=1)) as publisher:
+    async with rig.engine(Rules(slots=1), post_seconds=1.0) as publisher:
         rig.receiver.hanging.add("/0")
         for n in range(30):
             await publisher.publish([an_event(n)])
