@@ -54,6 +54,11 @@ def make_app(arguments: list[str]) -> App:
         help="What was done, by whom: verify that the record is whole, export it.",
     )
     app.command(
+        "libs.cli.doctor:doctor",
+        name="doctor",
+        help="Find out, before services are started, what would keep them from working.",
+    )
+    app.command(
         "libs.cli.listening:listen",
         name="listen",
         help="Receive the webhooks of the running stack here, verify and show them.",

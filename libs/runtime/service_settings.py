@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from urllib.parse import urlsplit
 
 from pydantic import Field, SecretStr, field_validator
@@ -60,10 +60,25 @@ class MessagingSettings(ServiceSettings):
         except BadKey as error:
             raise Misconfigured(f"set {self.variable(field)}: {error}.") from None
 
+    def mistakes(self) -> Iterator[str]:
+        yield from super().mistakes()
+        readings: list[Callable[[], object]] = [self.message_sealer, self.rings]
+        if LOOKUP_KEYS in type(self).model_fields:
+            readings.append(self.lookup)
+        told = dict.fromkeys(sentence for read in readings for sentence in _mistakes_of(read))
+        yield from told
+
     def refusals(self) -> Iterator[str]:
         yield from super().refusals()
         url = self.amqp_url.get_secret_value()
         yield from plaintext_broker(self.variable("amqp_url"), url, self.hosts_in_plaintext())
+
+
+def _mistakes_of(read: Callable[[], object]) -> Iterator[str]:
+    try:
+        read()
+    except Misconfigured as error:
+        yield str(error)
 
 
 class CommandSettings(MessagingSettings):
@@ -79,10 +94,20 @@ class ProviderSettings(ServiceSettings):
     provider_ca_file: CaFile = None
     """The CAs of the providers' certificates; None: those that the system trusts."""
 
+    def provider_logins(self) -> dict[str, tuple[str, str]]:
+        """URL and token of each provider, by the variable that sets the URL."""
+        fields = [api for api in PROVIDERS if f"{api}_url" in type(self).model_fields]
+        return {
+            self.variable(f"{api}_url"): (
+                getattr(self, f"{api}_url"),
+                getattr(self, f"{api}_token").get_secret_value(),
+            )
+            for api in fields
+        }
+
     def provider_urls(self) -> dict[str, str]:
         """By the variables that set them."""
-        fields = [f"{api}_url" for api in PROVIDERS if f"{api}_url" in type(self).model_fields]
-        return {self.variable(field): getattr(self, field) for field in fields}
+        return {variable: url for variable, (url, _) in self.provider_logins().items()}
 
     def refusals(self) -> Iterator[str]:
         yield from super().refusals()

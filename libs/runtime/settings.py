@@ -110,6 +110,10 @@ class ServiceSettings(BaseSettings):
             mistakes = [*_open_files(secrets), *settings.refusals()]
         return settings, mistakes
 
+    def mistakes(self) -> Iterator[str]:
+        """What no profile can work with, a sentence each; the service says it when it starts. Subclasses add theirs."""
+        yield from ()
+
     def refusals(self) -> Iterator[str]:
         """What production refuses of these settings, a sentence each. Subclasses add theirs."""
         if self.crash_at:
@@ -117,7 +121,7 @@ class ServiceSettings(BaseSettings):
         url = self.database_url.get_secret_value()
         allowed = self.hosts_in_plaintext()
         yield from plaintext_database(self.variable("database_url"), url, allowed)
-        yield from weak_secrets(self._random_secrets())
+        yield from weak_secrets(self.random_secrets())
 
     async def refusals_at_start(self) -> list[str]:
         """What production refuses once it asks others: see `libs.runtime.start_checks`."""
@@ -132,7 +136,7 @@ class ServiceSettings(BaseSettings):
         names = _names_of(cls.model_fields[field])
         return next((name for name in names if is_set(name)), names[0])
 
-    def _random_secrets(self) -> dict[str, str]:
+    def random_secrets(self) -> dict[str, str]:
         """What is to be random in the secrets: passwords of URLs, the sealing key of each ring, and whole secrets."""
         found: dict[str, str] = {}
         for name, field in type(self).model_fields.items():

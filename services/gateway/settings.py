@@ -49,6 +49,13 @@ class Settings(MessagingSettings):
     trusted_proxies: str = ""
     """Networks, separated by commas, whose X-Forwarded-For is believed."""
 
+    def mistakes(self) -> Iterator[str]:
+        yield from super().mistakes()
+        try:
+            self.encryption()
+        except Misconfigured as error:
+            yield str(error)
+
     def refusals(self) -> Iterator[str]:
         yield from super().refusals()
         if self.tls_key_file is None:

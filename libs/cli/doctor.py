@@ -1,0 +1,118 @@
+"""`bankside doctor`: what would keep services from starting or working, a line for each finding with what to do."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable, Iterator
+from dataclasses import asdict, dataclass
+from importlib import import_module
+from importlib.resources import files
+
+from libs.cli import examinations
+from libs.cli.decisions import Flag
+from libs.cli.output import console, print_json
+from libs.client.errors import OperatorError
+from libs.runtime.service_settings import MessagingSettings, ProviderSettings
+from libs.runtime.settings import ServiceSettings
+from libs.secret_files import is_set
+
+
+@dataclass(frozen=True)
+class Finding:
+    service: str
+    subject: str
+    """settings, database, broker or providers."""
+    what_to_do: str
+
+
+def doctor(*services: str, production: Flag = False, json: Flag = False) -> int:
+    """Look at the settings of services, and at the servers that they name, with the environment that is here.
+
+    Nothing is changed. Ends with 0 when nothing was found, else with 1.
+
+    Args:
+        services: Which services; without, those whose database is named in the environment.
+        production: Say what the production profile refuses, whatever the profile is.
+        json: Print one JSON document.
+    """
+    wanted = _chosen(services)
+
+    async def run() -> list[Finding]:
+        async with asyncio.TaskGroup() as group:
+            tasks = [
+                group.create_task(_examined(settings, production=production), name=name)
+                for name, settings in wanted.items()
+            ]
+        return [finding for task in tasks for finding in task.result()]
+
+    found = asyncio.run(run())
+    if production or any(_is_production(kind) for kind in wanted.values()):
+        found += _shared(wanted.values())
+    if json:
+        print_json({"services": list(wanted), "findings": [asdict(finding) for finding in found]})
+    else:
+        out = console()
+        for finding in found:
+            line = f"{finding.service}  {finding.subject}  {finding.what_to_do}"
+            out.print(line, markup=False)
+        if not found:
+            out.print(f"Nothing to do for {', '.join(wanted)}.")
+    return 1 if found else 0
+
+
+def _chosen(names: tuple[str, ...]) -> dict[str, type[ServiceSettings]]:
+    known = {
+        folder.name: import_module(f"services.{folder.name}.settings").Settings
+        for folder in sorted(files("services").iterdir(), key=lambda folder: folder.name)
+        if folder.joinpath("settings.py").is_file()
+    }
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        raise OperatorError(f"There is no service {unknown[0]!r}; there are: {', '.join(known)}.")
+    chosen = names or [name for name in known if is_set(known[name].variable("database_url"))]
+    if not chosen:
+        raise OperatorError(
+            "No service's settings are here: start this with the environment of one, or name one."
+        )
+    return {name: known[name] for name in chosen}
+
+
+def _shared(chosen: Iterable[type[ServiceSettings]]) -> Iterator[Finding]:
+    """Secrets that production wants one service alone to have. Services say by themselves what they use twice."""
+    owners: dict[str, tuple[str, str]] = {}
+    for kind in chosen:
+        settings, _ = kind.examine()
+        secrets = settings.random_secrets() if settings is not None else {}
+        for name, secret in secrets.items():
+            # Each two that exchange messages share a ring, and a provider knows the tokens of its callers.
+            if name.endswith("_KEYS") and not name.endswith(("_STORAGE_KEYS", "_LOOKUP_KEYS")):
+                continue
+            service, other = owners.setdefault(secret, (kind.service, name))
+            if service != kind.service and kind.service != "provider_sandbox" != service:
+                yield Finding(
+                    kind.service, "settings", f"set {name} and {other} to secrets that differ."
+                )
+
+
+def _is_production(kind: type[ServiceSettings]) -> bool:
+    settings, _ = kind.examine()
+    return settings is not None and settings.is_production
+
+
+async def _examined(kind: type[ServiceSettings], *, production: bool) -> list[Finding]:
+    settings, mistakes = kind.examine(for_production=production)
+    found = [Finding(kind.service, "settings", mistake) for mistake in mistakes]
+    if settings is None:
+        return found
+    production = production or settings.is_production
+    found += [Finding(kind.service, "settings", mistake) for mistake in settings.mistakes()]
+    looks: dict[str, AsyncIterator[str]] = {
+        "database": examinations.database(settings, production=production)
+    }
+    if isinstance(settings, MessagingSettings):
+        looks["broker"] = examinations.broker(settings)
+    if isinstance(settings, ProviderSettings):
+        looks["providers"] = examinations.providers(settings, production=production)
+    for subject, look in looks.items():
+        found += [Finding(kind.service, subject, sentence) async for sentence in look]
+    return found
