@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import json
 import os
 import re
@@ -10,6 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from pypdf import PdfReader
 
 from tests.support.live import Live
 from tests.support.pace import pace
@@ -55,7 +57,10 @@ async def run(folder: Path, *command: str) -> str:
     return output.decode()
 
 
-async def test_the_demo_plays_to_its_end_and_can_be_played_again(checkout: Path) -> None:
+async def test_the_demo_plays_to_its_end_leaves_the_statement_and_can_be_played_again(
+    live: Live, checkout: Path
+) -> None:
+    key = await live.deployment.key("newcomer")
     for _ in range(2):
         shown = await run(checkout, sys.executable, "-m", "libs.demo.story")
 
@@ -63,6 +68,11 @@ async def test_the_demo_plays_to_its_end_and_can_be_played_again(checkout: Path)
         told = [line.split()[0] for line in shown.splitlines() if line.endswith("  verified")]
         assert set(told) == {"wire.created", "wire.submitted", "wire.completed"}
         assert "\x1b" not in shown
+        assert key.secret not in shown
+        saved = (checkout / ".local" / "demo").iterdir()
+        [statement] = [document for document in saved if str(document) in shown]
+        first_page = PdfReader(io.BytesIO(statement.read_bytes())).pages[0].extract_text()
+        assert "Casco Bay Cooperative" in first_page
 
 
 async def test_the_python_of_the_readme_is_a_signed_call(checkout: Path) -> None:
