@@ -1,8 +1,10 @@
-"""What an operator may limit a key to: scopes of its family, and networks that its requests come from."""
+"""What an operator may limit a key to: scopes of its family, networks that its requests come from, and a time."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
+from datetime import UTC, datetime, timedelta
 from ipaddress import IPv6Network, ip_network
 
 from libs.client.errors import OperatorError
@@ -45,3 +47,20 @@ def require_few(networks: Collection[object]) -> None:
     """Raises OperatorError."""
     if len(networks) > MOST_NETWORKS:
         raise OperatorError(f"A key is limited to at most {MOST_NETWORKS} networks.")
+
+
+def expiry_of(text: str | None) -> datetime | None:
+    """A date-time, or so many days from now; None for ever. Raises OperatorError."""
+    if text is None:
+        return None
+    if days := re.fullmatch(r"([0-9]{1,5})d", text):
+        return datetime.now(UTC) + timedelta(days=int(days[1]))
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        at = None
+    if at is None or at.tzinfo is None:
+        raise OperatorError(
+            "--expires takes an ISO 8601 date-time with an offset, such as 2027-01-31T00:00:00Z, or days, such as 30d."
+        )
+    return at

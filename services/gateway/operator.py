@@ -7,7 +7,7 @@ import secrets
 import string
 import time
 from dataclasses import asdict
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Annotated, Any
 from uuid import UUID
 
@@ -90,7 +90,7 @@ def create(
         check_can_save(save_as)
     scopes = key_limits.scopes_of(family, scope)
     networks = key_limits.networks_of(allow)
-    expires_at = _expiry(expires)
+    expires_at = key_limits.expiry_of(expires)
     settings = Settings.load()
 
     async def work(database: Database) -> dict[str, Any]:
@@ -331,22 +331,6 @@ def _new_subscription_key() -> str:
 
 def _minute(at: datetime) -> str:
     return f"{at.astimezone(UTC):%Y-%m-%d %H:%MZ}"
-
-
-def _expiry(text: str | None) -> datetime | None:
-    if text is None:
-        return None
-    if days := re.fullmatch(r"([0-9]{1,5})d", text):
-        return datetime.now(UTC) + timedelta(days=int(days[1]))
-    try:
-        at = datetime.fromisoformat(text)
-    except ValueError:
-        at = None
-    if at is None or at.tzinfo is None:
-        raise OperatorError(
-            "--expires takes an ISO 8601 date-time with an offset, such as 2027-01-31T00:00:00Z, or days, such as 30d."
-        )
-    return at
 
 
 def _state(row: repository.CredentialRow, now: datetime) -> str:
