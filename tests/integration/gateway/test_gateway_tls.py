@@ -84,7 +84,7 @@ async def test_every_process_answers_signed_requests_by_tls(encrypted: Encrypted
     assert set(statuses) == {PASSED}
 
 
-async def test_connections_that_never_shake_hands_are_bounded_and_end(
+async def test_connections_that_never_shake_hands_end_and_keep_no_caller_out(
     encrypted: Encrypted,
 ) -> None:
     silent = [
