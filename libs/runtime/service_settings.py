@@ -12,7 +12,7 @@ from libs.persistence.inbox import LEASE_SECONDS
 from libs.persistence.sealing import BadKey, Keyring, LookupKeys
 from libs.runtime.process import Misconfigured
 from libs.runtime.production import plaintext_broker, plaintext_provider
-from libs.runtime.settings import CaFile, ServiceSettings
+from libs.runtime.settings import KEY_RING, CaFile, ServiceSettings
 from libs.runtime.start_checks import provider_refusals
 
 PROVIDERS = ("identity", "core", "financial")
@@ -43,7 +43,7 @@ class MessagingSettings(ServiceSettings):
 
     def rings(self) -> dict[str, Keyring]:
         """All rings by their variables. Raises Misconfigured."""
-        fields = [name for name in type(self).model_fields if name.endswith("_keys")]
+        fields = [name for name in type(self).model_fields if name.endswith(KEY_RING)]
         return {self.variable(name): self.ring(name) for name in fields if name != LOOKUP_KEYS}
 
     def lookup(self) -> LookupKeys:

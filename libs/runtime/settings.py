@@ -1,8 +1,8 @@
 """Settings out of the environment: one rule for every service.
 
 A field `admin_port` of the service with prefix `GATEWAY` is read from `BANKSIDE_GATEWAY_ADMIN_PORT`, else from
-`BANKSIDE_ADMIN_PORT`. So each setting can be given for all services or for one, except those in `OWN`. A secret can be
-given as a file, too: `BANKSIDE_GATEWAY_LOOKUP_KEY_FILE`, else `BANKSIDE_LOOKUP_KEY_FILE`, names it.
+`BANKSIDE_ADMIN_PORT`. So each setting can be given for all services or for one, except logins and key rings. A secret
+can be given as a file, too: `BANKSIDE_PAYMENTS_CORE_TOKEN_FILE`, else `BANKSIDE_CORE_TOKEN_FILE`, names it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ EXIT_MISCONFIGURED = 78
 
 
 OWN = frozenset({"amqp_url"})
-"""Logins: each service has its own, and is never given one for all."""
+"""Logins: each service has its own, and is never given one for all. So it is with key rings."""
+KEY_RING = "_keys"
+"""How the name of a field with a key ring ends."""
 
 
 def settings_of(prefix: str) -> SettingsConfigDict:
@@ -33,7 +35,9 @@ def settings_of(prefix: str) -> SettingsConfigDict:
 
     def names(field: str) -> AliasChoices:
         own = f"BANKSIDE_{prefix}_{field.upper()}"
-        return AliasChoices(own) if field in OWN else AliasChoices(own, f"BANKSIDE_{field.upper()}")
+        if field in OWN or field.endswith(KEY_RING):
+            return AliasChoices(own)
+        return AliasChoices(own, f"BANKSIDE_{field.upper()}")
 
     return SettingsConfigDict(
         alias_generator=AliasGenerator(validation_alias=names),
