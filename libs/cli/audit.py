@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import getpass
 import os
+import pwd
 import sys
 from datetime import date
 from typing import Any
@@ -12,7 +12,7 @@ import msgspec
 from cyclopts import App
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from libs.cli.database import with_database
+from libs.cli.database import database_variable, with_database
 from libs.cli.decisions import Flag
 from libs.cli.output import console, print_json
 from libs.client.errors import OperatorError
@@ -20,6 +20,7 @@ from libs.contracts.exact_json import encode
 from libs.persistence import audit
 from libs.persistence.audit import BrokenChain, Head, Row
 from libs.persistence.engine import Database
+from libs.secret_files import is_set
 
 SERVICES = (
     "gateway",
@@ -34,15 +35,20 @@ app = App(name="audit", help="The audit: verify that it is whole, export it.")
 
 
 async def record(
-    connection: AsyncConnection, action: str, *, by: str | None = None, **subject: str | int | None
+    connection: AsyncConnection,
+    action: str,
+    *,
+    by: str | None = None,
+    **subject: str | float | None,
 ) -> None:
-    """Append what the operator at this terminal does, in the transaction that does it.
+    """Append what the operator at this terminal does, in the transaction that does it, as the last of it.
 
     Args:
         by: the operator's name, where the command asks for it; else that of the user who runs it.
         subject: to what, without anything sensitive.
     """
-    await audit.append(connection, [audit.by_operator(by or operator_name(), action, **subject)])
+    name = operator_name()
+    await audit.append(connection, [audit.by_operator(by or name, action, user=name, **subject)])
 
 
 @app.command
@@ -56,7 +62,8 @@ def verify(
     """Compute the audit's chain of hashes anew. Exit status 1: a row was changed, removed or put in between.
 
     Args:
-        service: Only the audit of this service; with --head it has to be named.
+        service: Only the audit of this service; with --head it has to be named. Without, of all whose databases are
+            known here.
         since: From this day on (UTC), without looking at what was before.
         head: A `day:number:hash` that was logged or shown earlier: that row has to be there still.
         json: Print one JSON document.
@@ -66,11 +73,10 @@ def verify(
     expected = _parsed(head) if head is not None else None
 
     async def work(database: Database) -> Head | None:
-        async with database.snapshot() as connection:
-            found = await audit.verify(connection, since)
-            if expected is not None and not await audit.holds(connection, expected):
-                raise BrokenChain(f"{head} is not there any more")
-            return found
+        found = await audit.verify(database, since)
+        if expected is not None and not await audit.holds(database, expected):
+            raise BrokenChain(f"{head} is not there any more")
+        return found
 
     results: list[dict[str, Any]] = []
     for name in _services(service):
@@ -102,13 +108,11 @@ def export(service: str, /, *, since: date | None = None, json: Flag = False) ->
     found: list[dict[str, Any]] = []
 
     async def work(database: Database) -> None:
-        async with database.snapshot() as connection:
-            async for row in audit.read(connection, since):
-                document = _document(row)
-                if json:
-                    found.append(document)
-                else:
-                    sys.stdout.write(encode(document).decode() + "\n")
+        async for row in audit.read(database, since):
+            if json:
+                found.append(_document(row))
+            else:
+                sys.stdout.write(encode(_document(row)).decode() + "\n")
 
     with_database(name, work)
     if json:
@@ -127,7 +131,8 @@ def _document(row: Row) -> dict[str, Any]:
 
 def _services(service: str | None) -> tuple[str, ...]:
     if service is None:
-        return SERVICES
+        known = tuple(name for name in SERVICES if is_set(database_variable(name)))
+        return known or SERVICES
     if service not in SERVICES:
         raise OperatorError(f"A service is one of {', '.join(SERVICES)}.")
     return (service,)
@@ -143,8 +148,8 @@ def _parsed(head: str) -> Head:
 
 
 def operator_name() -> str:
-    """The user who runs this command."""
+    """The user who runs this command, as the system knows it: not what the environment says."""
     try:
-        return getpass.getuser()
-    except (KeyError, OSError):  # a container's user may have no name
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:  # a container's user may have no name
         return f"uid {os.getuid()}"

@@ -11,7 +11,7 @@ import structlog
 from libs.contracts.principal import Principal
 from libs.messaging.envelope import decode_reply
 from libs.persistence import audit, audited_commands
-from libs.persistence.audit import Entry, Head
+from libs.persistence.audit import Entry
 from libs.persistence.audited_commands import BATCH, FinishedCommand
 from libs.persistence.availability import is_away
 from libs.persistence.engine import Database
@@ -19,32 +19,18 @@ from libs.persistence.engine import Database
 WRITE_SECONDS = 2.0
 TAKEN_BACK = "unavailable"
 """The code of the answer to a command that was taken back before anything was started."""
+UNREADABLE = "unreadable"
+"""The outcome, or the actor, of a command whose reply, or principal, this release cannot read."""
 
 _principal = msgspec.json.Decoder(Principal)
 
 
-class HeadLog:
-    """Logs the last hash that was written, at most once a minute: what a shortened audit is compared with."""
-
-    SECONDS = 60.0
-
-    def __init__(self) -> None:
-        self._log = structlog.get_logger("audit")
-        self._logged_at: float | None = None
-
-    def written(self, head: Head) -> None:
-        now = asyncio.get_running_loop().time()
-        if self._logged_at is None or now - self._logged_at >= self.SECONDS:
-            self._logged_at = now
-            self._log.info("audit_head", head=str(head))
-
-
 async def audit_commands_for_ever(database: Database) -> NoReturn:
-    """Append the commands that were finished, every `WRITE_SECONDS`. Replicas take turns."""
-    heads, log = HeadLog(), structlog.get_logger("audit")
+    """Append the commands that were finished, every `WRITE_SECONDS`. Replicas share them."""
+    log = structlog.get_logger("audit")
     while True:
         try:
-            while await _append(database, heads) == BATCH:
+            while await _append(database) == BATCH:
                 pass
         except Exception as error:
             if not is_away(error):
@@ -53,38 +39,41 @@ async def audit_commands_for_ever(database: Database) -> NoReturn:
         await asyncio.sleep(WRITE_SECONDS)
 
 
-async def _append(database: Database, heads: HeadLog) -> int:
+async def _append(database: Database) -> int:
     async with database.transaction() as connection:
-        await audit.lock(connection)
-        commands = await audited_commands.find(connection)
-        head = await audit.append(connection, [_entry(command) for command in commands])
-    if head is not None:
-        heads.written(head)
+        commands = await audited_commands.take(connection)
+        if commands:
+            await audited_commands.mark(connection, commands)
+            await audit.append(connection, [_entry(command) for command in commands])
     return len(commands)
 
 
 def _entry(command: FinishedCommand) -> Entry:
-    principal = _principal.decode(command.principal)
+    try:
+        principal = _principal.decode(command.principal)
+    except (msgspec.MsgspecError, ValueError):
+        principal = None
     return Entry(
         at=command.accepted_at,
-        actor=principal.subscription_key,
+        actor=principal.subscription_key if principal else UNREADABLE,
         action=command.operation,
         outcome=_outcome(command.reply),
         subject={
             "command_id": str(command.command_id),
-            "customer_id": principal.customer_id,
+            "customer_id": principal.customer_id if principal else None,
         },
-        tenant=principal.tenant or None,
-        address=principal.address,
+        tenant=(principal.tenant or None) if principal else None,
+        address=principal.address if principal else None,
         request_id=command.request_id,
         body_digest=command.body_hash,
-        message_id=command.message_id,
-        finished_at=command.finished_at,
     )
 
 
 def _outcome(reply: bytes | None) -> str:
     if reply is None:
         return TAKEN_BACK
-    error = decode_reply(reply).error
+    try:
+        error = decode_reply(reply).error
+    except (msgspec.MsgspecError, ValueError):
+        return UNREADABLE
     return "ok" if error is None else error.code

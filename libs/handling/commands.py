@@ -30,6 +30,7 @@ from libs.messaging.broker import Broker
 from libs.messaging.command_consumer import CommandConsumer
 from libs.messaging.replier import Replier
 from libs.persistence import inbox
+from libs.persistence.audit import log_head_for_ever
 from libs.persistence.engine import Database
 from libs.persistence.leased_writes import LeasedValue
 from libs.runtime.process import Process
@@ -157,6 +158,7 @@ async def run_commands(
         process.background("command-heartbeat", driver.renew_leases()),
         process.background("command-housekeeping", keep_house(database)),
         process.background("audit", audit_commands_for_ever(database)),
+        process.background("audit-head", log_head_for_ever(database)),
     ):
         yield driver
         await consumer.stop(STOP_SECONDS)

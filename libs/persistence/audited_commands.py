@@ -1,45 +1,44 @@
 """Commands that are finished and not yet in the audit, found in the inbox.
 
-The audit is written a few seconds after a command is final, many in one transaction, so that it costs the commands
-nothing. A command leaves the inbox only when it is in the audit (`inbox_housekeeping`).
+The audit is written a few seconds after a command is final, many in one transaction, so that a command does not wait
+for it. It leaves the inbox only when it is in the audit (`inbox_housekeeping`). One that was taken back and begun anew
+in these seconds is there once, with its later outcome.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from uuid import UUID
 
-from sqlalchemy import func, select, text
+from sqlalchemy import any_, bindparam, not_, select, update
+from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from libs.persistence.tables import audit, inbox
+from libs.persistence.tables import UUID_TYPE, inbox
 
 BATCH = 500
-LONGEST_TRANSACTION = timedelta(minutes=2)
-"""A transaction that finishes a command ends within this time (`transaction_timeout`, deploy/postgres/schemas.sql). So
-a command that is seen now was not finished before one that was seen so much earlier.
-"""
 
-_SINCE = select(func.max(audit.c.finished_at) - LONGEST_TRANSACTION).scalar_subquery()
 _FINISHED = (
     select(
         inbox.c.command_id,
         inbox.c.operation,
-        inbox.c.message_id,
         inbox.c.request_id,
         inbox.c.principal,
         inbox.c.body_hash,
         inbox.c.reply,
         inbox.c.accepted_at,
-        inbox.c.finished_at,
     )
-    .where(
-        inbox.c.finished_at >= func.coalesce(_SINCE, text("'-infinity'::timestamptz")),
-        ~select(audit.c.number).where(audit.c.message_id == inbox.c.message_id).exists(),
-    )
+    .where(inbox.c.finished_at.is_not(None), not_(inbox.c.audited))
     .order_by(inbox.c.finished_at)
     .limit(BATCH)
+    .with_for_update(key_share=True, skip_locked=True)
+)
+_AUDITED = (
+    update(inbox)
+    .where(inbox.c.command_id == any_(bindparam("ids", type_=ARRAY(UUID_TYPE))))
+    .values(audited=True)
 )
 
 
@@ -49,16 +48,19 @@ class FinishedCommand:
 
     command_id: UUID
     operation: str
-    message_id: str
     request_id: str
     principal: bytes
     body_hash: str | None
     reply: bytes | None
     accepted_at: datetime
-    finished_at: datetime
 
 
-async def find(connection: AsyncConnection) -> list[FinishedCommand]:
-    """Up to `BATCH`, those first that were finished first. After `audit.lock`, in its transaction."""
+async def take(connection: AsyncConnection) -> list[FinishedCommand]:
+    """Up to `BATCH`, those first that were finished first, locked until the transaction ends."""
     rows = await connection.execute(_FINISHED)
     return [FinishedCommand(*row) for row in rows]
+
+
+async def mark(connection: AsyncConnection, commands: Sequence[FinishedCommand]) -> None:
+    """Note that they are in the audit, in the transaction that puts them there."""
+    await connection.execute(_AUDITED, {"ids": [command.command_id for command in commands]})

@@ -10,3 +10,5 @@ from __future__ import annotations
 READ_WRITE = frozenset({"SELECT", "INSERT", "UPDATE", "DELETE"})
 APPEND_ONLY = frozenset({"SELECT", "INSERT"})
 READ_ONLY = frozenset({"SELECT"})
+LOCKED_ONLY = frozenset({"SELECT", "UPDATE"})
+"""A row that is there to be locked."""

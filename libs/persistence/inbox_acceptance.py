@@ -83,6 +83,7 @@ _RECORD = """
             reply_to = f.reply_to, deadline = f.deadline, attempts = f.attempts, lease = f.lease,
             lease_until = CASE WHEN f.lease IS NOT NULL THEN clock_timestamp() + make_interval(secs => $14) END,
             due_at = clock_timestamp(), accepted_at = clock_timestamp(), finished_at = NULL, forgotten = false,
+            audited = false,
             forgotten_messages = i.forgotten_messages || i.message_id
         FROM forgotten f WHERE i.command_id = f.command_id
         RETURNING i.command_id

@@ -8,7 +8,6 @@ from datetime import timedelta
 from sqlalchemy import Interval, bindparam, delete, extract, func, not_, or_, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from libs.persistence.tables import audit
 from libs.persistence.tables import inbox as table
 
 RETENTION_HOURS = 24
@@ -20,7 +19,7 @@ _PURGE = delete(table).where(
         .where(
             table.c.finished_at < func.clock_timestamp() - bindparam("age", type_=Interval),
             or_(table.c.forgotten, not_(table.c.keep_for_ever)),
-            select(audit.c.number).where(audit.c.message_id == table.c.message_id).exists(),
+            table.c.audited,
         )
         .limit(bindparam("batch"))
         .with_for_update(skip_locked=True)

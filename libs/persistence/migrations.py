@@ -62,7 +62,12 @@ async def migrate(
         connect_args={
             **connect_arguments(url, ca_file),
             "timeout": 10,
-            "server_settings": KEEPALIVE,
+            # An index of a large table may take its time, and the guard waits for all revisions.
+            "server_settings": {
+                **KEEPALIVE,
+                "statement_timeout": "0",
+                "idle_in_transaction_session_timeout": "0",
+            },
         },
     )
 

@@ -20,6 +20,7 @@ from sqlalchemy import (
     false,
     func,
     text,
+    true,
 )
 from sqlalchemy.dialects.postgresql import ARRAY, BYTEA, TIMESTAMP, UUID
 
@@ -62,6 +63,7 @@ inbox = Table(
     Column("abandoned_by", Text),
     Column("abandoned_because", Text),
     Column("forgetting", Boolean, nullable=False, server_default=false()),
+    Column("audited", Boolean, nullable=False, server_default=false()),
     Index(
         "inbox_order",
         "ordering_key",
@@ -69,7 +71,11 @@ inbox = Table(
         postgresql_where=text("finished_at IS NULL AND ordering_key IS NOT NULL"),
     ),
     Index("inbox_due", "due_at", postgresql_where=text("finished_at IS NULL")),
-    Index("inbox_finished", "finished_at", postgresql_where=text("finished_at IS NOT NULL")),
+    Index(
+        "inbox_unaudited",
+        "finished_at",
+        postgresql_where=text("finished_at IS NOT NULL AND NOT audited"),
+    ),
     Index(
         "inbox_kept",
         "finished_at",
@@ -178,10 +184,15 @@ audit = Table(
     Column("entry", Text, nullable=False),
     Column("previous", BYTEA, nullable=False),
     Column("hash", BYTEA, nullable=False),
-    Column("message_id", Text, unique=True),
-    Column("finished_at", INSTANT),
-    Index("audit_finished", "finished_at", postgresql_where=text("finished_at IS NOT NULL")),
 )
+
+audit_turn = Table(
+    "audit_turn",
+    shared,
+    Column("only_row", Boolean, primary_key=True, server_default=true()),
+)
+
+AUDIT = (audit, audit_turn)
 
 OUTBOX = (outbox, outbox_unroutable)
 FEEDS = (feed_cursor, feed_stop, feed_skip)

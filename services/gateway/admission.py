@@ -18,6 +18,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import structlog
+
 from libs.contracts.errors import (
     NonceReused,
     RateLimited,
@@ -26,6 +28,7 @@ from libs.contracts.errors import (
 )
 from libs.contracts.operation import RateClass
 from libs.messaging.batching import Batcher
+from libs.persistence.availability import is_away
 from libs.persistence.engine import Database
 from services.gateway.authentication import Signed
 
@@ -170,16 +173,27 @@ class Admission:
                 [ask.nonce for ask in sent],
                 [ask.rate_class.value for ask in sent],
             )
-            answers = {id(sent[row["n"] - 1]): _answer(row) for row in rows}
-            if closing := self._closing((sent[row["n"] - 1], row) for row in rows):
+        answered = [(sent[row["n"] - 1], row) for row in rows]
+        if closing := self._closing(answered):
+            await self._close(closing)
+        answers = {id(ask): _answer(ask, row) for ask, row in answered}
+        reused = _Answer(active=True, in_bounds=True, fresh=False, allowed=False, rate=None)
+        return [answers.get(id(ask), reused) for ask in asks]
+
+    async def _close(self, closing: Mapping[tuple[int, RateClass], int]) -> None:
+        """What was admitted is recorded: it does not fail when this does, and the next refusal tries again."""
+        try:
+            async with self._database.driver() as connection:
                 await connection.execute(
                     _CLOSE,
                     [credential_id for credential_id, _ in closing],
                     [rate_class.value for _, rate_class in closing],
                     list(closing.values()),
                 )
-        reused = _Answer(active=True, in_bounds=True, fresh=False, allowed=False, rate=None)
-        return [answers.get(id(ask), reused) for ask in asks]
+        except Exception as error:
+            if not is_away(error):
+                raise
+            structlog.get_logger("admission").warning("database_away")
 
     def _closing(
         self, answered: Iterable[tuple[Ask, Mapping[str, Any]]]
@@ -200,9 +214,9 @@ class Admission:
         return closing
 
 
-def _answer(row: Mapping[str, Any]) -> _Answer:
+def _answer(ask: Ask, row: Mapping[str, Any]) -> _Answer:
     if row["closed_to"] is not None:
-        left = max(1, row["closed_to"] + 1 - int(time.time()))
+        left = row["closed_to"] + 1 - ask.timestamp  # by the caller's clock, with which it signs
         nothing = Rate(limit=row["quota"], remaining=0, reset_seconds=left)
         return _Answer(row["active"], row["in_bounds"], True, False, nothing, left)
     if row["place"] is None:

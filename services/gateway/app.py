@@ -11,6 +11,7 @@ from aiohttp import web
 
 from libs.messaging.broker import Broker
 from libs.messaging.caller import Caller
+from libs.persistence.audit import log_head_for_ever
 from libs.persistence.engine import open_database
 from libs.runtime.process import Misconfigured, Process
 from services.gateway.admission import Admission
@@ -152,6 +153,7 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
             ),
             process.background("failures", failures.exchange_for_ever()),
             process.background("refusals", refusals.write_for_ever()),
+            process.background("audit-head", log_head_for_ever(database)),
             process.background("last-use", last_use.write_for_ever()),
             process.background("key-expiry", measure_for_ever(database)),
             process.background("connections", connections.close_slow_ones_for_ever()),

@@ -168,8 +168,7 @@ class Endpoints:
             if (connection := request.get(CONNECTION)) is not None:
                 connection.authenticated()
         except (Unauthenticated, AddressNotAllowed) as error:
-            key = claimed_key(request.headers)
-            self._refusals.note(error, operation.name, caller_address, key)
+            self._refusals.stranger(error, address, claimed_key(request.headers))
             self._failures.count(address)
             raise
         rate_headers.update(rate.headers())
@@ -177,8 +176,7 @@ class Endpoints:
         try:
             _authorize(operation, signed.credential)
         except BanksideError as error:
-            key = principal.subscription_key
-            self._refusals.note(error, operation.name, caller_address, key)
+            self._refusals.known(error, address, principal.subscription_key, operation.name)
             raise
         if not operation.is_query:
             principal = msgspec.structs.replace(principal, address=caller_address)
@@ -273,8 +271,6 @@ def _require_allowed(credential: Credential, address: str) -> None:
     """Called once the signature is verified: a caller who cannot sign learns nothing. Raises AddressNotAllowed."""
     networks = credential.allowed_networks
     if networks and not is_within(address, networks):
-        key = credential.principal.subscription_key
-        _log.warning("address_not_allowed", subscription_key=key, address=address)
         raise AddressNotAllowed(extra={"address": address})
 
 

@@ -124,6 +124,10 @@ def create(
                 customer_id=str(customer) if customer else None,
                 scopes=" ".join(sorted(scopes)),
                 allowed_networks=" ".join(sorted(networks)),
+                reads_per_minute=reads_per_minute,
+                writes_per_minute=writes_per_minute,
+                wires_per_minute=wires_per_minute,
+                expires_at=expires_at.isoformat() if expires_at else None,
             )
         return _made(subscription_key, secret, owner, family.value)
 
@@ -295,7 +299,9 @@ def rotate(
         async with database.transaction() as connection:
             rotated = await repository.rotate(connection, key, sealed, overlap_hours)
             if rotated is not None:
-                await record(connection, "keys.rotate", subscription_key=key)
+                await record(
+                    connection, "keys.rotate", subscription_key=key, overlap_hours=overlap_hours
+                )
             return rotated
 
     rotated = with_database(SERVICE, work)

@@ -1,7 +1,7 @@
 """Refused requests in the audit: those that could not prove who sent them, and those that may not do what they ask.
 
-Equal ones within `WRITE_SECONDS` are one row with their count, and at most `GROUPS` rows are written at a time: a
-caller who guesses keys does not fill the database. What is beyond is counted without its address and key.
+Equal ones within `WRITE_SECONDS` are one row with their count, and at most `GROUPS` rows of either kind are written at
+a time: a caller who guesses keys does not fill the database. What is beyond is counted without its address.
 """
 
 from __future__ import annotations
@@ -12,40 +12,47 @@ from typing import NamedTuple, NoReturn
 
 import structlog
 
-from libs.contracts.errors import BanksideError
-from libs.handling.auditing import HeadLog
+from libs.contracts.errors import (
+    BanksideError,
+    MalformedCredentials,
+    MissingCredentials,
+    UnknownSubscriptionKey,
+)
 from libs.persistence import audit
 from libs.persistence.audit import Entry
 from libs.persistence.availability import is_away
 from libs.persistence.engine import Database
 
-WRITE_SECONDS = 5.0
-GROUPS = 100
+WRITE_SECONDS = 10.0
+GROUPS = 50
+AUTHENTICATION = "authenticate"
+"""The action of a request that did not get as far as what it asks for."""
+_OF_NO_KEY = (MissingCredentials, MalformedCredentials, UnknownSubscriptionKey)
 
 
 class _Group(NamedTuple):
     address: str | None
-    subscription_key: str | None
-    operation: str
+    subscription_key: str
+    action: str
     code: str
 
 
 class Refusals:
-    """What was refused since it was last written."""
+    """What was refused since it was last written. Lost with the process, at most `WRITE_SECONDS` of it."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._counts: Counter[_Group] = Counter()
-        self._heads = HeadLog()
+        self._strangers: Counter[_Group] = Counter()
+        self._known: Counter[_Group] = Counter()
 
-    def note(
-        self, error: BanksideError, operation: str, address: str, subscription_key: str | None
-    ) -> None:
-        """Count a refusal; `subscription_key`: as claimed, if it has the form of one."""
-        group = _Group(address, subscription_key, operation, error.code)
-        if group not in self._counts and len(self._counts) >= GROUPS:
-            group = _Group(None, None, operation, error.code)
-        self._counts[group] += 1
+    def stranger(self, error: BanksideError, address: str, claimed_key: str | None) -> None:
+        """Count a request that was not authenticated. A key that does not exist is not kept: there are any number."""
+        key = "" if claimed_key is None or isinstance(error, _OF_NO_KEY) else claimed_key
+        _count(self._strangers, _Group(address, key, AUTHENTICATION, error.code))
+
+    def known(self, error: BanksideError, address: str, key: str, operation: str) -> None:
+        """Count a request whose key may not do this."""
+        _count(self._known, _Group(address, key, operation, error.code))
 
     async def write_for_ever(self) -> NoReturn:
         while True:
@@ -53,29 +60,33 @@ class Refusals:
             await self.write()
 
     async def write(self) -> None:
-        """Nothing is lost while the database is away: it is written later."""
-        counts = Counter(self._counts)
-        if not counts:
+        """While the database is away, they are kept and written later."""
+        strangers, known = Counter(self._strangers), Counter(self._known)
+        entries = [_entry(group, count) for group, count in (strangers + known).items()]
+        if not entries:
             return
         try:
             async with self._database.transaction() as connection:
-                head = await audit.append(
-                    connection, [_entry(group, count) for group, count in counts.items()]
-                )
+                await audit.append(connection, entries)
         except Exception as error:
             if not is_away(error):
                 raise
             structlog.get_logger("refusals").warning("database_away")
             return
-        self._counts -= counts
-        if head is not None:
-            self._heads.written(head)
+        self._strangers -= strangers
+        self._known -= known
+
+
+def _count(counts: Counter[_Group], group: _Group) -> None:
+    if group not in counts and len(counts) >= GROUPS:
+        group = _Group(None, "", group.action, group.code)
+    counts[group] += 1
 
 
 def _entry(group: _Group, count: int) -> Entry:
     return Entry(
-        actor=group.subscription_key or "",
-        action=group.operation,
+        actor=group.subscription_key,
+        action=group.action,
         outcome=group.code,
         subject={"count": count},
         address=group.address,

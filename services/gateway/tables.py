@@ -20,8 +20,8 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import ARRAY, TIMESTAMP, UUID
 
-from libs.persistence.grants import APPEND_ONLY, READ_ONLY
-from libs.persistence.tables import audit as shared_audit
+from libs.persistence.grants import APPEND_ONLY, LOCKED_ONLY, READ_ONLY
+from libs.persistence.tables import AUDIT
 
 metadata = MetaData()
 
@@ -105,6 +105,11 @@ failures = Table(
     prefixes=["UNLOGGED"],
 )
 
-audit = shared_audit.to_metadata(metadata)
+audit, audit_turn = (shared.to_metadata(metadata) for shared in AUDIT)
 
-LIMITED = {audit: APPEND_ONLY, nonces: APPEND_ONLY, nonce_bounds: READ_ONLY}
+LIMITED = {
+    audit: APPEND_ONLY,
+    audit_turn: LOCKED_ONLY,
+    nonces: APPEND_ONLY,
+    nonce_bounds: READ_ONLY,
+}

@@ -11,6 +11,7 @@ from libs.handling.outbox_relay import run_relay
 from libs.handling.queries import run_queries
 from libs.messaging.broker import Broker
 from libs.messaging.caller import Caller
+from libs.persistence.audit import log_head_for_ever
 from libs.persistence.engine import open_database
 from libs.providers.http import ProviderClient
 from libs.providers.transport import open_session
@@ -69,13 +70,16 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
         await opened.enter_async_context(run_relay(process, broker, database))
         await opened.enter_async_context(run_queries(process, sealer, broker, queries))
         await broker.start(wait_seconds=BROKER_WAIT_SECONDS)
-        async with run_feed(
-            process,
-            database,
-            FEED,
-            FinancialFeed(client).fetch,
-            FeedEvents(ownership).prepare,
-            poll_seconds=settings.feed_poll_seconds,
-            page_size=settings.feed_page_size,
+        async with (
+            process.background("audit-head", log_head_for_ever(database)),
+            run_feed(
+                process,
+                database,
+                FEED,
+                FinancialFeed(client).fetch,
+                FeedEvents(ownership).prepare,
+                poll_seconds=settings.feed_poll_seconds,
+                page_size=settings.feed_page_size,
+            ),
         ):
             yield

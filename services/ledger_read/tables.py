@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from sqlalchemy import BigInteger, CheckConstraint, Column, MetaData, Table, Text
 
-from libs.persistence.grants import APPEND_ONLY
-from libs.persistence.tables import FEEDS, OUTBOX, leader_lease
-from libs.persistence.tables import audit as shared_audit
+from libs.persistence.grants import APPEND_ONLY, LOCKED_ONLY
+from libs.persistence.tables import AUDIT, FEEDS, OUTBOX, leader_lease
 
 metadata = MetaData()
 
-audit = shared_audit.to_metadata(metadata)
+audit, audit_turn = (shared.to_metadata(metadata) for shared in AUDIT)
 
 for _table in (*OUTBOX, *FEEDS, leader_lease):
     _table.to_metadata(metadata)
@@ -23,4 +22,4 @@ resource_sequences = Table(
     Column("sequence", BigInteger, CheckConstraint("sequence > 0"), nullable=False),
 )
 
-LIMITED = {audit: APPEND_ONLY}
+LIMITED = {audit: APPEND_ONLY, audit_turn: LOCKED_ONLY}

@@ -27,8 +27,9 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import BYTEA, JSONB
 
-from libs.persistence.grants import APPEND_ONLY
+from libs.persistence.grants import APPEND_ONLY, LOCKED_ONLY
 from libs.persistence.tables import (
+    AUDIT,
     FEEDS,
     INSTANT,
     OUTBOX,
@@ -36,7 +37,6 @@ from libs.persistence.tables import (
     database_life,
     leader_lease,
 )
-from libs.persistence.tables import audit as shared_audit
 from libs.persistence.tables import inbox as shared_inbox
 
 metadata = MetaData()
@@ -44,7 +44,7 @@ metadata = MetaData()
 _NOW = func.clock_timestamp()
 
 inbox = shared_inbox.to_metadata(metadata)
-audit = shared_audit.to_metadata(metadata)
+audit, audit_turn = (shared.to_metadata(metadata) for shared in AUDIT)
 for _table in (*OUTBOX, *FEEDS, leader_lease, database_life):
     _table.to_metadata(metadata)
 
@@ -189,4 +189,4 @@ saga_origin = Table(
     Column("message_id", Text, nullable=False),
 )
 
-LIMITED = {audit: APPEND_ONLY}
+LIMITED = {audit: APPEND_ONLY, audit_turn: LOCKED_ONLY}

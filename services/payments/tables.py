@@ -22,8 +22,9 @@ from sqlalchemy import (
     text,
 )
 
-from libs.persistence.grants import APPEND_ONLY
+from libs.persistence.grants import APPEND_ONLY, LOCKED_ONLY
 from libs.persistence.tables import (
+    AUDIT,
     FEEDS,
     INSTANT,
     OUTBOX,
@@ -31,13 +32,12 @@ from libs.persistence.tables import (
     database_life,
     leader_lease,
 )
-from libs.persistence.tables import audit as shared_audit
 from libs.persistence.tables import inbox as shared_inbox
 
 metadata = MetaData()
 
 inbox = shared_inbox.to_metadata(metadata)
-audit = shared_audit.to_metadata(metadata)
+audit, audit_turn = (shared.to_metadata(metadata) for shared in AUDIT)
 for _table in (*OUTBOX, *FEEDS, leader_lease, database_life):
     _table.to_metadata(metadata)
 
@@ -96,4 +96,9 @@ contradiction = Table(
     Column("recorded_at", INSTANT, nullable=False, server_default=func.clock_timestamp()),
 )
 
-LIMITED = {audit: APPEND_ONLY, wire_history: APPEND_ONLY, contradiction: APPEND_ONLY}
+LIMITED = {
+    audit: APPEND_ONLY,
+    audit_turn: LOCKED_ONLY,
+    wire_history: APPEND_ONLY,
+    contradiction: APPEND_ONLY,
+}

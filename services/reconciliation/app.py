@@ -13,6 +13,7 @@ from libs.handling.queries import run_queries
 from libs.handling.query_client import QueryClient
 from libs.messaging.broker import Broker
 from libs.messaging.caller import Caller
+from libs.persistence.audit import log_head_for_ever
 from libs.persistence.engine import Database, open_database
 from libs.providers.http import ProviderClient
 from libs.providers.transport import open_session
@@ -91,6 +92,7 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
         await broker.start(wait_seconds=BROKER_WAIT_SECONDS)
         async with (
             process.background("metrics", measure_for_ever(database)),
+            process.background("audit-head", log_head_for_ever(database)),
             process.background("runs", reconciler.run_for_ever()),
         ):
             yield

@@ -25,9 +25,8 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 
-from libs.persistence.grants import APPEND_ONLY
-from libs.persistence.tables import INSTANT, UUID_TYPE, feed_cursor, leader_lease
-from libs.persistence.tables import audit as shared_audit
+from libs.persistence.grants import APPEND_ONLY, LOCKED_ONLY
+from libs.persistence.tables import AUDIT, INSTANT, UUID_TYPE, feed_cursor, leader_lease
 
 metadata = MetaData()
 
@@ -38,7 +37,7 @@ _AMOUNT = Numeric(20, 2)
 _SINGLE_ROW = text("(true)")
 """Indexed with a condition: at most one row fulfils it."""
 
-audit = shared_audit.to_metadata(metadata)
+audit, audit_turn = (shared.to_metadata(metadata) for shared in AUDIT)
 for _table in (feed_cursor, leader_lease):
     _table.to_metadata(metadata)
 
@@ -159,4 +158,4 @@ feed_watch = Table(
     Column("since", INSTANT, nullable=False, server_default=_NOW),
 )
 
-LIMITED = {audit: APPEND_ONLY}
+LIMITED = {audit: APPEND_ONLY, audit_turn: LOCKED_ONLY}

@@ -26,9 +26,8 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import BYTEA
 
-from libs.persistence.grants import APPEND_ONLY
-from libs.persistence.tables import INSTANT, UUID_TYPE, leader_lease
-from libs.persistence.tables import audit as shared_audit
+from libs.persistence.grants import APPEND_ONLY, LOCKED_ONLY
+from libs.persistence.tables import AUDIT, INSTANT, UUID_TYPE, leader_lease
 from libs.persistence.tables import inbox as shared_inbox
 
 metadata = MetaData()
@@ -44,7 +43,7 @@ SUCCEEDED = literal_column("'succeeded'", Text)
 FAILED = literal_column("'failed'", Text)
 
 inbox = shared_inbox.to_metadata(metadata)
-audit = shared_audit.to_metadata(metadata)
+audit, audit_turn = (shared.to_metadata(metadata) for shared in AUDIT)
 leader_lease.to_metadata(metadata)
 
 # `customer_id` is null where the partner subscribed, to the events of all its customers. Secrets are sealed.
@@ -220,4 +219,4 @@ outcome = Table(
     Column("data", BYTEA, nullable=False),
 )
 
-LIMITED = {audit: APPEND_ONLY, event: APPEND_ONLY, attempt: APPEND_ONLY}
+LIMITED = {audit: APPEND_ONLY, audit_turn: LOCKED_ONLY, event: APPEND_ONLY, attempt: APPEND_ONLY}

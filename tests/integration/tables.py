@@ -8,8 +8,7 @@ from typing import Any
 import asyncpg
 from sqlalchemy import text
 
-from libs.persistence import audit, audited_commands, leased_writes
-from libs.persistence.audit import Entry
+from libs.persistence import audited_commands, leased_writes
 from libs.persistence.engine import Database
 from libs.persistence.inbox import Leased
 from libs.persistence.leased_writes import LeasedValue
@@ -38,22 +37,9 @@ async def define(environment: Environment, service: str, *statements: str) -> No
 
 
 async def audit_finished(database: Database) -> None:
-    """Put the final commands into the audit, as their service does within seconds: from then on they may be purged."""
+    """Note that the final commands are in the audit, as their service does within seconds: they may be purged."""
     async with database.transaction() as connection:
-        await audit.lock(connection)
-        await audit.append(
-            connection,
-            [
-                Entry(
-                    actor="",
-                    action=command.operation,
-                    outcome="ok",
-                    message_id=command.message_id,
-                    finished_at=command.finished_at,
-                )
-                for command in await audited_commands.find(connection)
-            ],
-        )
+        await audited_commands.mark(connection, await audited_commands.take(connection))
 
 
 async def finish(database: Database, command: Leased, reply: bytes = b"{}") -> None:

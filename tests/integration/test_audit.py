@@ -32,25 +32,20 @@ def entry(number: int = 0) -> Entry:
 
 async def append(database: Database, *entries: Entry) -> Head | None:
     async with database.transaction() as connection:
-        return await audit.append(connection, entries)
-
-
-async def verify(database: Database, since: date | None = None) -> Head | None:
-    async with database.snapshot() as connection:
-        return await audit.verify(connection, since)
+        await audit.append(connection, entries)
+    return await audit.head(database)
 
 
 async def entries_of(database: Database) -> list[dict[str, Any]]:
-    async with database.snapshot() as connection:
-        return [json.loads(row.entry) async for row in audit.read(connection)]
+    return [json.loads(row.entry) async for row in audit.read(database)]
 
 
 async def test_entries_of_many_transactions_at_once_are_one_chain(database: Database) -> None:
-    assert await verify(database) is None
+    assert await audit.verify(database) is None
 
     await asyncio.gather(*(append(database, entry(n), entry(n)) for n in range(8)))
 
-    head = await verify(database)
+    head = await audit.verify(database)
     assert head is not None
     assert head.number == 16
     assert sorted(found["n"] for found in await entries_of(database)) == sorted([*range(8)] * 2)
@@ -62,7 +57,7 @@ async def test_nothing_is_appended_without_what_it_tells(database: Database) -> 
             await audit.append(connection, [entry()])
             raise ZeroDivisionError
 
-    assert await verify(database) is None
+    assert await audit.verify(database) is None
 
 
 TAMPERING = {
@@ -89,7 +84,7 @@ async def test_what_the_superuser_changed_is_found(
     await connection.close()
 
     with pytest.raises(BrokenChain):
-        await verify(database)
+        await audit.verify(database)
 
 
 async def test_rows_cut_off_at_the_end_are_missed_by_the_head_of_the_log(
@@ -114,23 +109,49 @@ async def test_rows_cut_off_at_the_end_are_missed_by_the_head_of_the_log(
 async def test_a_later_day_goes_on_from_the_one_before(
     database: Database, fresh_environment: Environment
 ) -> None:
-    await append(database, entry(), entry())
-    superuser = await asyncpg.connect(fresh_environment.database_urls["postgres"])
-    await superuser.execute("DELETE FROM onboarding.audit")
     yesterday, first = datetime.now(UTC).date() - timedelta(days=1), entry(1).text()
     hash_ = audit.chained(audit.BEGINNING, yesterday, 1, first)
+    superuser = await asyncpg.connect(fresh_environment.database_urls["postgres"])
+    await superuser.execute("SET search_path = onboarding")
     await superuser.execute(
-        "INSERT INTO onboarding.audit VALUES ($1, 1, $2, $3, $4)",
-        *(yesterday, first, audit.BEGINNING, hash_),
+        "INSERT INTO audit VALUES ($1, 1, $2, $3, $4)", yesterday, first, audit.BEGINNING, hash_
     )
-    await superuser.close()
 
-    head = await append(database, entry(2))
+    head = await append(database, entry(2), entry(3))
 
     assert head is not None
-    assert (head.day, head.number) == (datetime.now(UTC).date(), 1)
-    assert await verify(database) == head
-    assert await verify(database, head.day) == head
+    assert (head.day, head.number) == (datetime.now(UTC).date(), 2)
+    assert await audit.verify(database) == await audit.verify(database, head.day) == head
+    await superuser.execute("DELETE FROM audit WHERE day = $1 AND number = 1", head.day)
+    await superuser.close()
+    with pytest.raises(BrokenChain):
+        await audit.verify(database, head.day)
+
+
+def forged(day: date, number: int, previous: bytes, text: str = "{}") -> tuple[Any, ...]:
+    return day, number, text, previous, audit.chained(previous, day, number, text)
+
+
+async def test_the_services_login_can_only_go_on_where_the_audit_ends(
+    database: Database, fresh_environment: Environment
+) -> None:
+    head = await append(database, entry())
+    assert head is not None
+    login = await asyncpg.connect(fresh_environment.database_urls["onboarding"])
+    hostile = {
+        "a later day": forged(head.day + timedelta(days=9), 1, head.hash),
+        "an earlier day": forged(head.day - timedelta(days=1), 1, audit.BEGINNING),
+        "a gap": forged(head.day, 3, head.hash),
+        "another chain": forged(head.day, 2, audit.BEGINNING),
+        "a wrong hash": (*forged(head.day, 2, head.hash)[:4], bytes(32)),
+    }
+    for what, row in hostile.items():
+        with pytest.raises(asyncpg.IntegrityConstraintViolationError):
+            await login.execute("INSERT INTO audit VALUES ($1, $2, $3, $4, $5)", *row)
+            pytest.fail(what)
+    await login.close()
+
+    assert await audit.verify(database) == head
 
 
 async def test_each_final_command_is_an_entry_once_and_is_purged_no_sooner(

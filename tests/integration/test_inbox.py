@@ -12,13 +12,12 @@ from sqlalchemy.exc import DBAPIError
 from libs.contracts.onboarding_operations import UPDATE_PERSON
 from libs.contracts.principal import Family, Principal
 from libs.messaging.envelope import encode
-from libs.persistence import audit, forgetting, inbox, inbox_acceptance, inbox_housekeeping, parking
-from libs.persistence.audit import Entry
+from libs.persistence import forgetting, inbox, inbox_acceptance, inbox_housekeeping, parking
 from libs.persistence.availability import is_away
 from libs.persistence.engine import Database
 from libs.persistence.inbox_acceptance import InternalCommand, KnownCommand, NewCommand
 from tests.integration.gateway.desk import until
-from tests.integration.tables import execute, rows
+from tests.integration.tables import audit_finished, execute, rows
 
 PRINCIPAL = Principal("tenant", "Tenant", Family.PARTNER, "sub_test")
 
@@ -188,12 +187,9 @@ async def test_what_was_finished_is_kept_a_day_unless_for_ever(database: Databas
         "UPDATE inbox SET finished_at = now() - interval '25 hours'"
         f" WHERE command_id <> '{commands[2].command_id}'",
     )
+    await audit_finished(database)
 
     async with database.transaction() as connection:
-        await audit.append(
-            connection,
-            [Entry(actor="", action="", outcome="ok", message_id=c.message_id) for c in commands],
-        )
         assert await inbox_housekeeping.purge(connection) == 1
         assert await inbox_housekeeping.purge(connection) == 0
 

@@ -10,7 +10,7 @@ import asyncpg
 import pytest
 
 from deploy.local.services import ROLES
-from libs.persistence.grants import APPEND_ONLY
+from libs.persistence.grants import APPEND_ONLY, LOCKED_ONLY
 from tests.support.infrastructure import Environment
 
 FOREIGN = {service: "payments" if service == "gateway" else "gateway" for service in ROLES}
@@ -22,6 +22,7 @@ LIMITED = [
     (service, table.name, grants)
     for service in ROLES
     for table, grants in getattr(import_module(f"services.{service}.tables"), "LIMITED", {}).items()
+    if grants != LOCKED_ONLY
 ]
 DDL = (
     "CREATE TABLE stolen (secret text)",

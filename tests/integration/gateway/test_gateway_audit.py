@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 from tests.integration.gateway.desk import Desk, until
@@ -16,6 +17,8 @@ async def test_refused_requests_are_in_the_audit_with_their_count(desk: Desk) ->
     for _ in range(3):
         headers = signed_headers(forged, "GET", CUSTOMERS, b"") | {"X-API-SIGNATURE": "0" * 64}
         assert (await desk.send(headers, CUSTOMERS)).code == "invalid_signature"
+    unknown = replace(forged, subscription_key="sub_" + "0" * 24)
+    assert (await desk.api(unknown).get(CUSTOMERS)).code == "unknown_subscription_key"
     assert (await desk.api(narrow).get(CUSTOMERS)).code == "insufficient_scope"
 
     async def refusals() -> dict[tuple[str, str], list[dict[str, Any]]]:
@@ -31,6 +34,7 @@ async def test_refused_requests_are_in_the_audit_with_their_count(desk: Desk) ->
         return (
             sum(one["count"] for one in signatures) == 3
             and (narrow.subscription_key, "insufficient_scope") in found
+            and ("", "unknown_subscription_key") in found
         )
 
     await until(are_there)

@@ -12,3 +12,4 @@ def upgrade() -> None:
     for statement in audit.DDL:
         op.execute(statement)
     op.execute("REVOKE UPDATE, DELETE ON audit FROM ledger_read")
+    op.execute("REVOKE INSERT, DELETE ON audit_turn FROM ledger_read")

@@ -12,4 +12,8 @@ def upgrade() -> None:
     for statement in audit.DDL:
         op.execute(statement)
     op.execute("REVOKE UPDATE, DELETE ON audit FROM payments")
-    op.execute("CREATE INDEX inbox_finished ON inbox (finished_at) WHERE finished_at IS NOT NULL")
+    op.execute("REVOKE INSERT, DELETE ON audit_turn FROM payments")
+    op.execute("ALTER TABLE inbox ADD COLUMN audited boolean NOT NULL DEFAULT false")
+    op.execute(
+        "CREATE INDEX inbox_unaudited ON inbox (finished_at) WHERE finished_at IS NOT NULL AND NOT audited"
+    )
