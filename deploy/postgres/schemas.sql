@@ -56,9 +56,6 @@ SELECT format('ALTER ROLE %I SET search_path = %I', name, schema) FROM login \ge
 -- Longer than any statement or transaction of ours should take: what exceeds it holds others up.
 SELECT format('ALTER ROLE %I SET statement_timeout = %L', name, '15s') FROM login \gexec
 SELECT format('ALTER ROLE %I SET idle_in_transaction_session_timeout = %L', name, '15s') FROM login \gexec
--- Known from PostgreSQL 17 on; before, the two above bound a transaction by its number of statements only.
-SELECT format('ALTER ROLE %I SET transaction_timeout = %L', s.name, '2min') FROM service s
- WHERE EXISTS (SELECT FROM pg_catalog.pg_settings g WHERE g.name = 'transaction_timeout') \gexec
 
 SELECT format('REVOKE ALL ON DATABASE %I FROM PUBLIC', datname) FROM pg_catalog.pg_database
  WHERE datname IN (current_database(), 'postgres', 'template1') \gexec

@@ -10,6 +10,7 @@ at the same address.
 from __future__ import annotations
 
 import asyncio
+import gc
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -21,12 +22,8 @@ from prometheus_client import Counter, Gauge
 SWEEP_SECONDS = 1.0
 MOST_AHEAD_BYTES = 1024 * 1024
 """Of a request's body, and of requests that are sent before the answer to it."""
-MOST_HEADER_BYTES = 64 * 1024
-"""Of a request. aiohttp bounds each header and their number, and keeps all it has read of those that it refuses until
-the garbage collector comes: half a megabyte for each request.
-"""
-EMPTY_LINE = b"\r\n\r\n"
-_TOO_LARGE = b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nCache-Control: no-store\r\nConnection: close\r\n\r\n"
+COLLECTED_BYTES = 16 * 1024 * 1024
+"""The garbage collector is called whenever so much has arrived on all connections."""
 
 OPEN = Gauge("bankside_gateway_connections", "Connections of callers.")
 CLOSED = Counter(
@@ -54,26 +51,6 @@ class _Waiting:
         return next(iter(self._strangers), None) or next(iter(self._authenticated), None)
 
 
-class _Headers:
-    """How much has arrived of the headers of a request. What follows them is its body, which is bounded elsewhere."""
-
-    def __init__(self) -> None:
-        self._bytes = 0
-        self._end = b""
-        """The last bytes, which may be the beginning of the empty line."""
-        self._are_complete = False
-
-    def are_too_large(self, data: bytes) -> bool:
-        """Whether they are with this, which arrived next."""
-        if self._are_complete:
-            return False
-        found = (self._end + data[: MOST_HEADER_BYTES + len(EMPTY_LINE)]).find(EMPTY_LINE)
-        self._are_complete = found >= 0
-        self._bytes += len(data) if found < 0 else found
-        self._end = (self._end + data[-len(EMPTY_LINE) :])[-len(EMPTY_LINE) + 1 :]
-        return self._bytes > MOST_HEADER_BYTES
-
-
 class _Connection(asyncio.Protocol):
     """aiohttp's protocol for one connection, and what is known of its requests."""
 
@@ -86,7 +63,6 @@ class _Connection(asyncio.Protocol):
         """A signed request was admitted on it."""
         self._headers_began: float | None = None
         """Monotonic; None while no headers are arriving."""
-        self._headers = _Headers()
         self._requests = 0
         """Under way, the bodies of answered ones included."""
         self._ahead_bytes = 0
@@ -105,19 +81,10 @@ class _Connection(asyncio.Protocol):
             if self._ahead_bytes > MOST_AHEAD_BYTES:
                 self.abort("sent_ahead")
                 return
-        else:
-            if self._headers_began is None:
-                self._headers_began = time.monotonic()
-            if self._headers.are_too_large(data):
-                self._refuse_headers()
-                return
+        elif self._headers_began is None:
+            self._headers_began = time.monotonic()
         self._handler.data_received(data)
-
-    def _refuse_headers(self) -> None:
-        CLOSED.labels("large_headers").inc()
-        if self.transport is not None and not self.transport.is_closing():
-            self.transport.write(_TOO_LARGE)
-            self.transport.close()
+        self._owner.received(len(data))
 
     def begin_request(self) -> None:
         self._requests += 1
@@ -128,7 +95,6 @@ class _Connection(asyncio.Protocol):
         self._requests -= 1
         if not self._requests:
             self._ahead_bytes = 0
-            self._headers = _Headers()
 
     def authenticated(self) -> None:
         """The request that is under way was admitted: the connection stays until its answer."""
@@ -201,6 +167,7 @@ class Connections:
         self._count: dict[str, int] = {}
         self._waiting = _Waiting()
         self._waiting_from: dict[str, _Waiting] = {}
+        self._uncollected_bytes = 0
 
     def protocols(self, handler: Callable[[], asyncio.Protocol]) -> Callable[[], asyncio.Protocol]:
         """What makes the protocol of each new connection, around aiohttp's."""
@@ -246,6 +213,17 @@ class Connections:
             self._close_one(self._waiting, connection, "in_all")
         if transport in self._open:
             self._wait(connection)
+
+    def received(self, count: int) -> None:
+        """Called by a connection when so much has arrived.
+
+        aiohttp keeps what it has read of a request that its parser refuses, half a megabyte at most, in a cycle of
+        objects: their number would not have the garbage collector come before there are hundreds of megabytes.
+        """
+        self._uncollected_bytes += count
+        if self._uncollected_bytes >= COLLECTED_BYTES:
+            self._uncollected_bytes = 0
+            gc.collect(1)
 
     def remove(self, connection: _Connection) -> None:
         """Called by a connection that was lost."""

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
 
 from tests.benchmarks.bench import Bench
 from tests.benchmarks.figures import Figure, Series, limited
 from tests.benchmarks.keys.balance import balance_load
 from tests.benchmarks.keys.write_path import wire_load
 from tests.benchmarks.partner import onboarded_partner
+from tests.support.memory import resident_mebibytes
 from tests.support.stack import Stack
 
 GOAL_MIB, FLOOR_MIB = 90.0, 100.0
@@ -51,10 +51,4 @@ def _figures(name: str, idle: float, loaded: float, note: str) -> list[Figure]:
 
 def resident(stack: Stack) -> dict[str, float]:
     """MiB, by service."""
-    return {name: _rss(process.pid) for name, process in stack.services.items()}
-
-
-def _rss(pid: int) -> float:
-    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-    line = next(line for line in lines if line.startswith("VmRSS:"))
-    return int(line.split()[1]) / 1024
+    return {name: resident_mebibytes(process.pid) for name, process in stack.services.items()}
