@@ -8,8 +8,10 @@ No service of the earlier release may run meanwhile: it would declare its exchan
 | queues and bindings | declared as by the services |
 | commands and events without a sender | published anew as their senders, confirmed, and only then acked |
 
-A message that this release would take from no sender goes to the dead queue. Running it again changes nothing; ended in
-between, it leaves a message twice at most, which has one effect.
+A message that this release would take from no sender goes to the dead queue. Ended in between, it leaves a message
+twice at most, which has one effect. Done once, it gives no message a sender any more: from then on one without is
+forged, by a service that left the property out. That it was done is seen by the exchange of dead letters, which is
+replaced last.
 """
 
 from __future__ import annotations
@@ -31,6 +33,7 @@ from libs.messaging.envelope import NotAnEnvelope, decode_command
 from libs.messaging.senders import EMITTERS, PARTICIPANTS, senders_of_commands
 from libs.messaging.topology import (
     COMMANDS,
+    DEAD,
     EVENT_CONSUMERS,
     EVENTS,
     EXCHANGES,
@@ -63,29 +66,41 @@ async def upgrade(
     """
     async with asyncio.timeout(UPGRADE_SECONDS), AsyncExitStack() as opened:
         administrator = await _connected(administrator_url, ca_file, opened)
+        was_done = await _is_topic(administrator, DEAD)
         for name in EXCHANGES:
-            await _replace_exchange(administrator, name)
-        async with administrator.channel() as channel:
-            for service in SERVICES:
-                await declare_service(channel, service)
-            for service in EVENT_CONSUMERS:
-                await declare_events(channel, service)
-        senders = _Senders(urls, ca_file, opened)
-        moved = 0
-        for service in SERVICES:
-            if known := senders_of_commands(service):
-
-                def sender_of(
-                    message: AbstractIncomingMessage, known: Mapping[str, frozenset[str]] = known
-                ) -> str | None:
-                    return _sender_of_command(message, known)
-
-                queue = commands_queue(service)
-                moved += await _stamp(administrator, queue, senders, COMMANDS, sender_of)
-        for service in EVENT_CONSUMERS:
-            queue = events_queue(service)
-            moved += await _stamp(administrator, queue, senders, EVENTS, _emitter)
+            if name != DEAD:
+                await _replace_exchange(administrator, name)
+        await _declare_queues(administrator)
+        moved = 0 if was_done else await _stamp_all(administrator, _Senders(urls, ca_file, opened))
+        await _replace_exchange(administrator, DEAD)
+        await _declare_queues(administrator)
         return moved
+
+
+async def _declare_queues(administrator: AbstractConnection) -> None:
+    async with administrator.channel() as channel:
+        for service in SERVICES:
+            await declare_service(channel, service)
+        for service in EVENT_CONSUMERS:
+            await declare_events(channel, service)
+
+
+async def _stamp_all(administrator: AbstractConnection, senders: _Senders) -> int:
+    moved = 0
+    for service in SERVICES:
+        if known := senders_of_commands(service):
+
+            def sender_of(
+                message: AbstractIncomingMessage, known: Mapping[str, frozenset[str]] = known
+            ) -> str | None:
+                return _sender_of_command(message, known)
+
+            queue = commands_queue(service)
+            moved += await _stamp(administrator, queue, senders, COMMANDS, sender_of)
+    for service in EVENT_CONSUMERS:
+        queue = events_queue(service)
+        moved += await _stamp(administrator, queue, senders, EVENTS, _emitter)
+    return moved
 
 
 async def _connected(url: str, ca_file: str | None, opened: AsyncExitStack) -> AbstractConnection:
@@ -99,11 +114,18 @@ async def _connected(url: str, ca_file: str | None, opened: AsyncExitStack) -> A
     return connection
 
 
-async def _replace_exchange(administrator: AbstractConnection, name: str) -> None:
+async def _is_topic(administrator: AbstractConnection, name: str) -> bool:
+    """Whether the exchange is one of this release, which it becomes if there was none."""
     try:
         async with administrator.channel() as channel:
             await channel.declare_exchange(name, ExchangeType.TOPIC, durable=True)
     except ChannelPreconditionFailed:
+        return False
+    return True
+
+
+async def _replace_exchange(administrator: AbstractConnection, name: str) -> None:
+    if not await _is_topic(administrator, name):
         async with administrator.channel() as channel:
             await channel.exchange_delete(name)
             await channel.declare_exchange(name, ExchangeType.TOPIC, durable=True)

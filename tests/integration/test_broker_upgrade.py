@@ -113,3 +113,21 @@ async def test_exchanges_are_of_the_kind_on_which_the_broker_checks_routing_keys
 
     for name in EXCHANGES:  # refused if it were of another kind
         await channel.declare_exchange(name, ExchangeType.TOPIC, durable=True)
+
+
+async def test_what_names_no_sender_after_the_upgrade_is_given_none(
+    fresh_environment: Environment, channel: AbstractChannel
+) -> None:
+    urls = fresh_environment.amqp_urls
+    await upgrade(fresh_environment.amqp_url, urls)
+    [event] = made_up_events(1, "tenant", "customer")
+    command = encode(a_command("onboarding.update_person"))
+    await publish(channel, EVENTS_QUEUE, [Message(event.body, type=event.type)])
+    await publish(channel, QUEUE, [Message(command)])
+
+    moved = await upgrade(fresh_environment.amqp_url, urls)
+
+    left = await taken(channel, EVENTS_QUEUE) + await taken(channel, QUEUE)
+    assert moved == 0
+    assert [message.body for message in left] == [event.body, command]
+    assert [message.user_id for message in left] == [None, None]
