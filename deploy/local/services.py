@@ -79,6 +79,8 @@ SHARING = (
     ("reconciliation", "onboarding"),
 )
 """The services between which sealed values travel, with a key ring of their own for each two."""
+KEEPING = ("gateway-onboarding", "gateway-webhook_dispatcher")
+"""Those of them whose commands and replies stay sealed in an inbox. Queries are gone after half a minute."""
 
 
 @dataclass(frozen=True)
@@ -149,14 +151,14 @@ def _completed(fresh: Mapping[str, Any], stored: Mapping[str, Any]) -> dict[str,
 
 
 def _put_behind(fresh: Mapping[str, Any], sealing_keys: str, lookup_key: str) -> None:
-    """Behind the new keys, the one ring of an earlier release, which sealed what is stored, and its lookup key."""
-    for rings, earlier in (
-        (fresh["storage_keys"], sealing_keys),
-        (fresh["shared_keys"], sealing_keys),
-        (fresh["lookup_keys"], lookup_key),
+    """Behind the new keys, the one ring of an earlier release, where it sealed what is stored, and its lookup key."""
+    for rings, names, earlier in (
+        (fresh["storage_keys"], STORING, sealing_keys),
+        (fresh["shared_keys"], KEEPING, sealing_keys),
+        (fresh["lookup_keys"], FINDING, lookup_key),
     ):
-        for name, ring in rings.items():
-            rings[name] = f"{ring},{earlier}"
+        for name in names:
+            rings[name] = f"{rings[name]},{earlier}"
 
 
 def _ring() -> str:

@@ -113,7 +113,7 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
         lookup,
     )
     possible = possible_connections(settings.connections)
-    shaking_hands = possible // 4 if encryption is not None else 0
+    shaking_hands = max(1, possible // 4) if encryption is not None else 0
     connections = Connections(
         endpoints.counted_peer,
         per_address=settings.connections_per_address,
@@ -124,7 +124,7 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
         Handshakes(
             encryption,
             endpoints.counted_peer,
-            per_address=settings.connections_per_address,
+            per_address=min(settings.connections_per_address, max(1, shaking_hands // 4)),
             in_all=shaking_hands,
             seconds=settings.stalled_seconds,
         )

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml  # type: ignore[import-untyped]
 
-from deploy.local.services import FINDING, OWNERS, PROVIDER_APIS, ROLES, SHARING, STORING
+from deploy.local.services import FINDING, KEEPING, OWNERS, PROVIDER_APIS, ROLES, SHARING, STORING
 from libs.persistence.sealing import Keyring, LookupKeys
 from libs.secret_files import read_secret
 
@@ -150,7 +150,13 @@ def test_the_one_ring_of_an_earlier_release_is_put_behind_the_new_keys(checkout:
         ring for name, ring in values.items() if name.endswith("_KEYS") and ring not in lookups
     ]
     sealed = Keyring(f"k1:{key}").seal("text", "row#field")
-    assert {Keyring(ring).open(sealed, "row#field") for ring in rings} == {"text"}
+    opening = [ring for ring in rings if f"k1:{key}" in ring]
+    assert {Keyring(ring).open(sealed, "row#field") for ring in opening} == {"text"}
+    kept = {"_".join(pair.split("-")).upper() for pair in KEEPING}
+    stored = {f"{service}_STORAGE".upper() for service in STORING}
+    names = {name for name, ring in values.items() if ring in opening}
+    assert names >= {f"BANKSIDE_{name}_KEYS" for name in kept | stored}
+    assert not [name for name in names if "LEDGER_READ" in name or "RECONCILIATION" in name]
     assert len(set(rings)) == len(STORING) + len(SHARING)
     assert [LookupKeys(ring).key_ids[1:] for ring in lookups] == [("",)] * len(FINDING)
     for one, other in SHARING:

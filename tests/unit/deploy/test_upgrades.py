@@ -12,6 +12,7 @@ import pytest
 
 from deploy.local.services import (
     FINDING,
+    KEEPING,
     LOGINS,
     SERVICES,
     SHARING,
@@ -86,8 +87,11 @@ def test_rings_of_its_own_open_what_the_one_ring_of_an_earlier_release_sealed(
     upgraded = LocalState(tmp_path).remembered()
 
     assert upgraded is not None
-    rings = [*upgraded.secrets.storage_keys.values(), *upgraded.secrets.shared_keys.values()]
-    assert {Keyring(ring).open(sealed, "row#field") for ring in rings} == {"text"}
+    shared = upgraded.secrets.shared_keys
+    rings = [*upgraded.secrets.storage_keys.values(), *shared.values()]
+    opening = [*upgraded.secrets.storage_keys.values(), *(shared[pair] for pair in KEEPING)]
+    assert {Keyring(ring).open(sealed, "row#field") for ring in opening} == {"text"}
+    assert not [ring for ring in rings if ring not in opening and f"k1:{key}" in ring]
     assert not any(Keyring(ring).is_current(sealed) for ring in rings)
     assert len(set(rings)) == len(STORING) + len(SHARING)
     digest = LookupKeys(key).digests("ein", "1")[0]
