@@ -154,9 +154,9 @@ def test_the_one_ring_of_an_earlier_release_is_put_behind_the_new_keys(checkout:
     assert {Keyring(ring).open(sealed, "row#field") for ring in opening} == {"text"}
     kept = {"_".join(pair.split("-")).upper() for pair in KEEPING}
     stored = {f"{service}_STORAGE".upper() for service in STORING}
-    names = {name for name, ring in values.items() if ring in opening}
-    assert names >= {f"BANKSIDE_{name}_KEYS" for name in kept | stored}
-    assert not [name for name in names if "LEDGER_READ" in name or "RECONCILIATION" in name]
+    given = {name for name, ring in values.items() if ring in opening}
+    assert given >= {f"BANKSIDE_{name}_KEYS" for name in kept | stored}
+    assert not [name for name in given if "LEDGER_READ" in name or "RECONCILIATION" in name]
     assert len(set(rings)) == len(STORING) + len(SHARING)
     assert [LookupKeys(ring).key_ids[1:] for ring in lookups] == [("",)] * len(FINDING)
     for one, other in SHARING:
