@@ -15,6 +15,7 @@ SHARING = (
     ("e2e/wires",),
     ("e2e/test_listening.py", "e2e/test_newcomer.py"),
     (
+        "e2e/test_audit.py",
         "e2e/test_authentication.py",
         "e2e/test_external_accounts.py",
         "e2e/test_onboarding.py",
