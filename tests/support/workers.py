@@ -70,5 +70,6 @@ def share_of(nodeid: str) -> str:
 
 
 class SharedProcesses(LoadScopeScheduling):  # type: ignore[misc] # xdist is not typed
+    # xdist documents no other way to say what belongs together; its marker `xdist_group` has no effect with pytest 9.2.
     def _split_scope(self, nodeid: str) -> str:
         return share_of(nodeid)
