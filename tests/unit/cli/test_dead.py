@@ -27,6 +27,7 @@ from tests.support.command_line import Finished, run_bankside
 from tests.support.infrastructure import Environment
 from tests.support.pace import pace
 from tests.support.stack import Stack
+from tests.support.waiting import eventually
 
 QUEUE = "onboarding.commands"
 COMMAND_ID = "5a9cf8a8-5a0e-4b6c-9d2c-6e7a2f6f6d01"
@@ -47,6 +48,18 @@ class Site:
 
     async def dead(self, *arguments: str) -> Finished:
         return await run_bankside(("dead", *arguments), os.environ | dict(self.env))
+
+    async def seen(self, *arguments: str) -> str:
+        """What is printed once the letters are back that an earlier look had taken: that takes the broker a moment."""
+        printed = ""
+
+        async def are_back() -> bool:
+            nonlocal printed
+            status, printed, _ = await self.dead(*arguments)
+            return status == 0 and f"{QUEUE}.dead: none" not in printed
+
+        await eventually("the letters are back", are_back)
+        return printed
 
     async def letters(self) -> list[dict[str, Any]]:
         status, out, _ = await self.dead("list", "--json", "--queue", QUEUE)
@@ -108,9 +121,9 @@ async def site(fresh_environment: Environment, tmp_path: Path) -> Site:
 
 async def test_letters_are_listed_and_shown(site: Site) -> None:
     command, forged, unreadable = await site.letters()
-    _, table, _ = await site.dead("list")
-    _, shown, _ = await site.dead("show", COMMAND_ID)
-    _, document, _ = await site.dead("show", unreadable["id"], "--json")
+    table = await site.seen("list")
+    shown = await site.seen("show", COMMAND_ID)
+    document = await site.seen("show", unreadable["id"], "--json")
 
     assert command["operation"] == "onboarding.update_business"
     assert command["command_id"] == COMMAND_ID

@@ -15,6 +15,7 @@ from aiohttp import web
 from libs.providers.circuit import Circuit
 from libs.providers.http import ProviderClient
 from libs.providers.transport import open_session
+from tests.support.pace import pace
 
 Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -99,6 +100,6 @@ def client(provider: Provider, session: aiohttp.ClientSession) -> ProviderClient
         provider.url,
         "token",
         session,
-        timeout_seconds=0.2,
+        timeout_seconds=0.3 * pace(),
         circuit=Circuit(failures_to_open=100),
     )
