@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
+from sqlalchemy.exc import ProgrammingError
+
 from libs.client.errors import OperatorError
 from libs.persistence.addressing import BadDatabaseUrl
 from libs.persistence.availability import is_away
@@ -14,6 +16,9 @@ from libs.secret_files import BadSecret, read_secret
 from libs.tls import BadCertificates, ca_file_setting
 
 T = TypeVar("T")
+
+OF_ANOTHER_RELEASE = {"42P01", "42703", "42883"}
+"""SQLSTATEs: a table, a column or a function does not exist."""
 
 
 def database_variable(service: str) -> str:
@@ -54,6 +59,12 @@ def with_database(service: str, work: Callable[[Database], Awaitable[T]]) -> T:
 
     try:
         return asyncio.run(run())
+    except ProgrammingError as error:
+        if getattr(error.orig, "sqlstate", None) not in OF_ANOTHER_RELEASE:
+            raise
+        raise OperatorError(
+            f"The database of {service} is not that of this release: run `make up` or `make migrate`."
+        ) from error
     except Exception as error:
         if not is_away(error):
             raise

@@ -193,3 +193,22 @@ async def test_each_final_command_is_an_entry_once_and_is_purged_no_sooner(
     async with database.transaction() as connection:
         assert await inbox_housekeeping.purge(connection) == 3
     assert len(await rows(database, "SELECT 1 FROM inbox")) == 1
+
+
+async def test_a_database_of_an_earlier_release_is_told_in_a_sentence(
+    fresh_environment: Environment,
+) -> None:
+    owner = await asyncpg.connect(fresh_environment.database_urls["reconciliation_owner"])
+    await owner.execute("ALTER TABLE audit RENAME TO not_yet")
+    url = fresh_environment.database_urls["reconciliation"]
+    try:
+        done = await run_bankside(
+            ("audit", "verify", "--service", "reconciliation"),
+            {"BANKSIDE_RECONCILIATION_DATABASE_URL": url},
+        )
+    finally:
+        await owner.execute("ALTER TABLE not_yet RENAME TO audit")
+        await owner.close()
+
+    assert done.status == 2
+    assert done.err.startswith("bankside: The database of reconciliation is not that of")
