@@ -9,6 +9,7 @@ from typing import Any
 
 from sqlalchemy import Row, Table
 
+from libs.contracts.sensitive import SensitiveShape
 from libs.contracts.table import BY_NAME
 from libs.messaging.envelope import command_context, operation_of_context, reply_context
 from libs.messaging.message_sealer import other_party
@@ -61,14 +62,22 @@ def inbox_columns(service: str, inbox: Table, rings: Mapping[str, str]) -> tuple
     def of_reply(row: Row[Any]) -> str:
         return _context(row, "reply")
 
+    def in_command(row: Row[Any]) -> SensitiveShape:
+        operation = BY_NAME.get(row.operation)
+        return operation.command_shape if operation else SensitiveShape()
+
+    def in_reply(row: Row[Any]) -> SensitiveShape:
+        operation = BY_NAME.get(row.operation)
+        return operation.reply_shape if operation else SensitiveShape()
+
     columns = inbox.c
     return (
-        SealedColumn(columns.body, of_command, ring, is_json=True, also=(columns.operation,)),
+        SealedColumn(columns.body, of_command, ring, shape=in_command, also=(columns.operation,)),
         SealedColumn(
             columns.reply,
             of_reply,
             ring,
-            is_json=True,
+            shape=in_reply,
             within=("result", "data"),
             also=(columns.operation,),
         ),

@@ -18,6 +18,7 @@ from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.contracts.exact_json import decode
+from libs.contracts.sensitive import SensitiveShape
 from libs.persistence.engine import Database
 from libs.persistence.sealing import CannotOpen, Keyring
 
@@ -35,7 +36,7 @@ class SealedColumn:
         column: text, bytes of text, or jsonb; null where there is no value.
         context: of a row: what its value is sealed for, without the field when the column is JSON.
         ring: the name of the ring that seals a value of this context.
-        is_json: the sealed values stand in JSON, at the places of their fields.
+        shape: of a row: where in its JSON the sealed values stand; without, the value is one.
         within: the member of the JSON at which those places begin.
         also: columns that `context` reads, besides the primary key.
     """
@@ -43,7 +44,7 @@ class SealedColumn:
     column: Column[Any]
     context: Callable[[Row[Any]], str]
     ring: Callable[[str], str]
-    is_json: bool = False
+    shape: Callable[[Row[Any]], SensitiveShape] | None = None
     within: tuple[str, ...] = ()
     also: tuple[Column[Any], ...] = ()
 
@@ -56,13 +57,20 @@ class SealedColumn:
         text, context = text_of(row), self.context(row)
         if not text:  # as the body of a command that is finished, or the secret of a subscription that is deleted
             return
-        if not self.is_json:
+        if self.shape is None:
             yield text, context
             return
         value = decode(text)
         for name in self.within:
             value = value.get(name) if isinstance(value, dict) else None
-        yield from _tokens_in(value, f"{context}#")
+        found: list[tuple[str, str]] = []
+
+        def note(token: str, place: str) -> str:
+            found.append((token, place))
+            return token
+
+        self.shape(row).apply(value, note, f"{context}#")
+        yield from found
 
 
 @dataclass
@@ -213,15 +221,3 @@ class _Walk:
 
 def text_of(row: Row[Any]) -> str:
     return row.sealed.decode() if isinstance(row.sealed, bytes) else str(row.sealed)
-
-
-def _tokens_in(value: Any, place: str) -> Iterator[tuple[str, str]]:
-    match value:
-        case str() if Keyring.key_id_of(value) is not None:
-            yield value, place
-        case dict():
-            for name, member in value.items():
-                yield from _tokens_in(member, f"{place}/{name}")
-        case list():
-            for index, item in enumerate(value):
-                yield from _tokens_in(item, f"{place}/{index}")

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 
+from libs.contracts.customers import Business, ExternalBankAccount
+from libs.contracts.sensitive import SensitiveShape
 from libs.handling.resealing import Digests, SealedStore, inbox_columns
 from libs.persistence.engine import Database
 from libs.persistence.resealing import SealedColumn
 from libs.runtime.service_settings import LOOKUP_KEYS
+from services.onboarding.models import PersonDetails
 from services.onboarding.redigesting import redigest
 from services.onboarding.repository import customers, external_accounts, persons
 from services.onboarding.repository.vault import Vault
@@ -27,19 +30,19 @@ def sealed_store() -> SealedStore:
             customers_table.c.business,
             lambda row: customers.context_of(row.customer_id),
             lambda _: storage,
-            is_json=True,
+            shape=lambda _: SensitiveShape.of(Business),
         ),
         SealedColumn(
             persons_table.c.details,
             lambda row: persons.context_of(row.tenant, row.person_id),
             lambda _: storage,
-            is_json=True,
+            shape=lambda _: SensitiveShape.of(PersonDetails),
         ),
         SealedColumn(
             external_accounts_table.c.details,
             lambda row: external_accounts.context_of(row.draft_id),
             lambda _: storage,
-            is_json=True,
+            shape=lambda _: SensitiveShape.of(ExternalBankAccount),
         ),
         *inbox_columns(Settings.service, inbox, shared),
     )

@@ -21,7 +21,7 @@ def sealed_store() -> SealedStore:
         outcome.c.data,
         lambda row: outcomes.context_of(row.command_id),
         lambda _: storage,
-        is_json=True,
+        shape=lambda _: outcomes.SEALED,
     )
     shared = {"gateway": Settings.variable("gateway_keys")}
     return SealedStore(

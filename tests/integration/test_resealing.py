@@ -106,6 +106,9 @@ async def test_personal_data_and_commands_are_sealed_anew(
     async with database.transaction() as transaction:
         file = await add_pending(transaction, store, "t")
         business = await store.customers.business(transaction, file.customer)
+        pretending = business.model_copy(update={"business_name": "s1.k0.AAAA"})
+        await store.customers.set_business(transaction, file.customer, pretending)
+        business = await store.customers.business(transaction, file.customer)
     command = UpdatePerson.model_validate({"person_id": str(uuid4()), "tin": "536904399"})
     envelope = Caller(sealer_of(secrets, "gateway")).envelope(
         *(UPDATE_PERSON, PRINCIPAL, command),

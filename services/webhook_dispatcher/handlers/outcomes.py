@@ -16,6 +16,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from libs.contracts.exact_json import decode, encode
 from libs.contracts.model import Model
 from libs.contracts.sensitive import Sealer, SensitiveShape, open_payload, seal_payload
+from libs.contracts.webhook_views import SubscriptionSecret
 from libs.handling.commands import Drive
 from libs.runtime.crash import crash_point
 from services.webhook_dispatcher.tables import outcome as table
@@ -27,6 +28,10 @@ _INSERT = insert(table)
 _RECORD = _INSERT.on_conflict_do_update(
     index_elements=[table.c.command_id], set_={"data": _INSERT.excluded.data}
 )
+
+
+SEALED = SensitiveShape.of(SubscriptionSecret)
+"""Of the outcome of any command: those of others have no sensitive fields. By it, outcomes are sealed anew."""
 
 
 class Outcomes:
@@ -87,6 +92,8 @@ class Outcomes:
 
     async def _record(self, connection: AsyncConnection, command_id: UUID, done: Model) -> None:
         shape, context = SensitiveShape.of(type(done)), context_of(command_id)
+        if shape and shape != SEALED:
+            raise TypeError(f"{type(done).__name__} has sensitive fields that SEALED lacks")
         sealed = seal_payload(shape, done.model_dump(), self._sealer, context)
         await connection.execute(_RECORD, {"command_id": command_id, "data": encode(sealed)})
 
