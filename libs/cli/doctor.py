@@ -32,7 +32,7 @@ def doctor(*services: str, production: Flag = False, json: Flag = False) -> int:
 
     Args:
         services: Which services; without, those whose database is named in the environment.
-        production: Say what the production profile refuses, whatever the profile is.
+        production: Say what the production profile refuses, also under another one.
         json: Print one JSON document.
     """
     wanted = _chosen(services)

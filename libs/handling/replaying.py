@@ -35,7 +35,7 @@ async def accept_command_anew(
     unordered: frozenset[str] = frozenset(),
     keep_for_ever: frozenset[str] = frozenset(),
 ) -> None:
-    """Record a command, which the service then drives. Its caller is not answered: nobody waits for it any more.
+    """Record a command, which the service then drives. Its caller is not answered, since none waits for it any more.
 
     Args:
         ordering, unordered, keep_for_ever: as of `libs.handling.commands.run_commands`.

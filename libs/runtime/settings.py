@@ -101,7 +101,7 @@ class ServiceSettings(BaseSettings):
         """The settings of the environment, None when they cannot be read; and all that is wrong, a sentence each.
 
         Args:
-            for_production: say what production refuses, whatever the profile.
+            for_production: say what production refuses, also under another profile.
         """
         secrets, mistakes = cls._secrets()
         if mistakes:

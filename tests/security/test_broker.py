@@ -1,4 +1,4 @@
-"""What one service's user can do at the broker: what the tables allow it, by whatever way it tries."""
+"""What one service's user can do at the broker: what the tables allow it, by any way that it tries."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ WITH_COMMANDS = tuple(queue.partition(".")[0] for queue in QUEUES if queue.endsw
 
 @pytest.fixture(scope="module")
 def site(infrastructure: Infrastructure) -> Iterator[Environment]:
-    """A virtual host, on which nobody consumes unless a test does."""
+    """A virtual host whose queues have no consumers but those of a test."""
     environment = infrastructure.create()
     yield environment
     infrastructure.drop(environment)
@@ -205,7 +205,7 @@ async def test_a_service_cannot_have_copies_of_what_is_sent_to_others(
     assert [key for key, it_can in zip(bindings, done, strict=True) if it_can] == []
 
 
-# What consumers do, whatever reached their queues
+# What consumers do with anything that reached their queues
 
 
 def an_envelope(operation: str, request_id: str = "request") -> Envelope:
