@@ -96,8 +96,10 @@ def _parsed(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
         address = ipaddress.ip_address(text)
     except ValueError:
         return None
-    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
-    return mapped or address
+    if isinstance(address, ipaddress.IPv4Address):
+        return address
+    # A zone (`%eth0`) says something on its own machine only, and may be any text.
+    return address.ipv4_mapped or ipaddress.IPv6Address(int(address))
 
 
 def check_announced_size(request: web.Request) -> None:

@@ -38,7 +38,7 @@ class Registry:
     async def answer(self, request: web.Request) -> web.Response:
         self.asked.append(request.path)
         if self.hangs:
-            await asyncio.sleep(60)
+            await asyncio.sleep(60)  # longer than the audit waits for an answer
         name = request.match_info["name"]
         if name not in self.known or request.match_info["version"] != "1.0":
             raise web.HTTPNotFound

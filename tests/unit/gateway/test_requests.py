@@ -109,3 +109,10 @@ def test_a_key_names_one_command_of_tenant_customer_method_and_path_as_sent() ->
     assert len(set(same)) == 1
     assert same[0].version == 5
     assert len({same[0], *others}) == 7
+
+
+def test_a_zone_is_no_part_of_an_address() -> None:
+    forwarded = request(("X-Forwarded-For", "2001:db8::1%any text"))
+
+    assert address_of(forwarded, PROXIES) == "2001:db8::1"
+    assert address_of(request(remote="fe80::1%eth0"), PROXIES) == "fe80::1"
