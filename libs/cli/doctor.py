@@ -12,7 +12,8 @@ from libs.cli import examinations
 from libs.cli.decisions import Flag
 from libs.cli.output import console, print_json
 from libs.client.errors import OperatorError
-from libs.runtime.service_settings import MessagingSettings, ProviderSettings
+from libs.runtime.provider_settings import ProviderSettings
+from libs.runtime.service_settings import MessagingSettings
 from libs.runtime.settings import ServiceSettings
 from libs.secret_files import is_set
 

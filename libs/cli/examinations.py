@@ -22,7 +22,8 @@ from libs.messaging.permissions import permissions_of
 from libs.messaging.topology import replies_queue
 from libs.persistence.addressing import connect_arguments
 from libs.persistence.availability import is_away
-from libs.runtime.service_settings import MessagingSettings, ProviderSettings
+from libs.runtime.provider_settings import ProviderSettings
+from libs.runtime.service_settings import MessagingSettings
 from libs.runtime.settings import ServiceSettings
 from libs.runtime.start_checks import (
     SANDBOX_SERVER,
@@ -180,9 +181,10 @@ async def providers(settings: ProviderSettings, *, production: bool) -> AsyncIte
         timeout=aiohttp.ClientTimeout(total=SECONDS),
         trust_env=False,
     ) as session:
-        for variable, (url, token) in settings.provider_logins().items():
-            address = f"{url.rstrip('/')}/operations/bankside-doctor"
-            headers = {"Authorization": f"Bearer {token}"}
+        for login in settings.provider_logins():
+            variable = settings.variable(login.url_field)
+            address = f"{login.url.rstrip('/')}{login.probe}"
+            headers = {"Authorization": f"Bearer {login.secret}"}
             try:
                 async with session.get(address, headers=headers, allow_redirects=False) as answer:
                     status, server = answer.status, answer.headers.get("Server")
@@ -192,7 +194,8 @@ async def providers(settings: ProviderSettings, *, production: bool) -> AsyncIte
             if production and server == SANDBOX_SERVER:
                 yield sandbox_as_provider(variable)
             if status == 401:
-                yield f"set {variable.removesuffix('_URL')}_TOKEN: the provider does not know the one that it has."
+                secret = settings.variable(login.secret_field)
+                yield f"set {secret}: the provider does not know the one that it has."
 
 
 def _unreachable(variable: str, ca_setting: str, error: Exception) -> str:

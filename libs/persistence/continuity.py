@@ -179,12 +179,14 @@ _CLOSE = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
+class Page(Protocol):
     """Ids of ours that a provider has, the newest first. `next`: where the following page begins, if any."""
 
-    ids: Sequence[str]
-    next: str | None
+    @property
+    def ids(self) -> Sequence[str]: ...
+
+    @property
+    def next(self) -> str | None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,18 +206,17 @@ Compare = Callable[[AsyncConnection, Sequence[str], datetime], Awaitable[Compare
 """Compares a page of ids with the database. The last argument: when the present life was first seen."""
 
 
-class NewestRecords(Protocol):
-    """One provider's list of our records."""
+@dataclass(frozen=True, slots=True)
+class NewestRecords:
+    """One provider's list of our records.
 
-    @property
-    def provider(self) -> str: ...
+    Args:
+        fetch: (after, limit) -> a page. Raises BanksideError: there is no usable answer.
+    """
 
-    @property
-    def compare(self) -> Compare: ...
-
-    async def fetch(self, after: str | None, limit: int) -> Page:
-        """Raises BanksideError: there is no usable answer."""
-        ...
+    provider: str
+    fetch: Callable[[str | None, int], Awaitable[Page]]
+    compare: Compare
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,12 +1,17 @@
 """How one attempt at a provider ends without a usable answer, and which conclusions that allows.
 
-ProviderRefusal ── a definite no; what it means for a write is decided in `keyed_write`
+ProviderRefusal ── a definite no; what it means for a write is decided by the provider's adapter
 AttemptFailed ──── no usable answer, because of a `Failure`
 """
 
 from __future__ import annotations
 
 from enum import StrEnum
+
+from libs.contracts.errors import BanksideError, ProviderError, ProviderTimeout, Unavailable
+
+TURNS_AWAY = frozenset({401, 403, 429})
+"""Statuses of `Failure.TURNED_AWAY`."""
 
 NO_DECISION = frozenset({401, 403, 408, 425, 429})
 """By these statuses a provider says that it did not look at the request: not the request's fault, so never its end."""
@@ -63,3 +68,14 @@ class AttemptFailed(Exception):
         super().__init__(failure.value if status is None else f"{failure.value} {status}")
         self.failure = failure
         self.status = status
+
+
+def read_error(failure: Failure) -> BanksideError:
+    """What a caller of ours gets when a read has failed so."""
+    match failure:
+        case Failure.TIMED_OUT | Failure.NO_TIME:
+            return ProviderTimeout()
+        case Failure.CIRCUIT_OPEN | Failure.NOT_CONNECTED | Failure.TURNED_AWAY:
+            return Unavailable("A provider cannot be reached. Try again shortly.")
+        case Failure.BROKEN | Failure.SERVER_ERROR | Failure.UNREADABLE:
+            return ProviderError()

@@ -1,4 +1,4 @@
-"""The entries of a provider's event feed: reading a page, decoding it, and describing an entry at fault.
+"""The entries of a provider's event feed: decoding a page, and describing an entry at fault.
 
 The description of an entry has none of its values but its position and type.
 """
@@ -7,19 +7,13 @@ from __future__ import annotations
 
 import json
 import re
-import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Protocol, TypeVar
 
-import msgspec
-
-from libs.contracts.errors import ProviderError
-from libs.providers.errors import ProviderRefusal
-from libs.providers.http import ProviderClient
-
 FETCH_SECONDS = 10.0
+"""For one page, at most."""
 OUTLINE_FIELDS = 50
 OUTLINE_DEPTH = 4
 NAME_LENGTH = 64
@@ -61,26 +55,6 @@ class UndecodableEntry(Exception):
     def __init__(self, entry: FaultyEntry) -> None:
         super().__init__(f"entry at {entry.position}: {entry.problem}")
         self.entry = entry
-
-
-async def read_entries(
-    client: ProviderClient, decode: Callable[[Any], DecodedT], after: int, limit: int
-) -> list[DecodedT]:
-    """The entries of the provider's event feed after a position, at most `limit`.
-
-    Raises:
-        ProviderTimeout, ProviderError, Unavailable: there is no usable answer.
-        UndecodableEntry: `decode` failed on the next entry.
-    """
-    params = (("after", str(after)), ("limit", str(limit)))
-    try:
-        answer: Any = await client.read(
-            "list_events", "/events", params, deadline=time.time() + FETCH_SECONDS
-        )
-        items = msgspec.convert(answer["events"], list[Any])
-    except (ProviderRefusal, msgspec.ValidationError, KeyError, TypeError) as error:
-        raise ProviderError from error
-    return decode_entries(items, after, decode)
 
 
 def decode_entries(

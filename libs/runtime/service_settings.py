@@ -1,4 +1,4 @@
-"""Settings that several services share: the broker, the keys that seal what travels, and providers."""
+"""Settings that several services share: the broker, and the keys that seal what travels."""
 
 from __future__ import annotations
 
@@ -11,11 +11,8 @@ from libs.messaging.message_sealer import MessageSealer, peers_of
 from libs.persistence.inbox import LEASE_SECONDS
 from libs.persistence.sealing import BadKey, Keyring, LookupKeys
 from libs.runtime.process import Misconfigured
-from libs.runtime.production import plaintext_broker, plaintext_provider
+from libs.runtime.production import plaintext_broker
 from libs.runtime.settings import KEY_RING, CaFile, ServiceSettings
-from libs.runtime.start_checks import provider_refusals
-
-PROVIDERS = ("identity", "core", "financial")
 
 LOOKUP_KEYS = "lookup_keys"
 """The setting of the keys by whose digests values are found; it seals nothing."""
@@ -86,36 +83,3 @@ class CommandSettings(MessagingSettings):
 
     lease_seconds: float = Field(default=LEASE_SECONDS, ge=1, le=300)
     """After a crash, another process goes on with a command when so long has passed."""
-
-
-class ProviderSettings(ServiceSettings):
-    """A service that calls providers."""
-
-    provider_ca_file: CaFile = None
-    """The CAs of the providers' certificates; None: those that the system trusts."""
-
-    def provider_logins(self) -> dict[str, tuple[str, str]]:
-        """URL and token of each provider, by the variable that sets the URL."""
-        fields = [api for api in PROVIDERS if f"{api}_url" in type(self).model_fields]
-        return {
-            self.variable(f"{api}_url"): (
-                getattr(self, f"{api}_url"),
-                getattr(self, f"{api}_token").get_secret_value(),
-            )
-            for api in fields
-        }
-
-    def provider_urls(self) -> dict[str, str]:
-        """By the variables that set them."""
-        return {variable: url for variable, (url, _) in self.provider_logins().items()}
-
-    def refusals(self) -> Iterator[str]:
-        yield from super().refusals()
-        for variable, url in self.provider_urls().items():
-            yield from plaintext_provider(variable, url)
-
-    async def refusals_at_start(self) -> list[str]:
-        return [
-            *await super().refusals_at_start(),
-            *await provider_refusals(self.provider_urls(), self.provider_ca_file),
-        ]

@@ -97,12 +97,20 @@ class ServiceSettings(BaseSettings):
         return settings
 
     @classmethod
+    def complete(cls) -> type[Self]:
+        """This class, or a subclass with further settings that the environment makes necessary."""
+        return cls
+
+    @classmethod
     def examine(cls, *, for_production: bool = False) -> tuple[Self | None, list[str]]:
         """The settings of the environment, None when they cannot be read; and all that is wrong, a sentence each.
 
         Args:
             for_production: say what production refuses, also under another profile.
         """
+        complete = cls.complete()
+        if complete is not cls:
+            return complete.examine(for_production=for_production)
         secrets, mistakes = cls._secrets()
         if mistakes:
             return None, mistakes
@@ -137,7 +145,7 @@ class ServiceSettings(BaseSettings):
     @classmethod
     def variable(cls, field: str) -> str:
         """The variable that sets this field: the one that is given, else that of the service alone."""
-        names = _names_of(cls.model_fields[field])
+        names = names_of(cls.model_fields[field])
         return next((name for name in names if is_set(name)), names[0])
 
     def random_secrets(self) -> dict[str, str]:
@@ -165,7 +173,7 @@ class ServiceSettings(BaseSettings):
         found: dict[str, Any] = {}
         mistakes: list[str] = []
         for field in filter(_is_secret, cls.model_fields.values()):
-            name = next((name for name in _names_of(field) if is_set(name)), None)
+            name = next((name for name in names_of(field) if is_set(name)), None)
             if name is not None:
                 try:
                     found[name] = read_secret(name)
@@ -178,7 +186,8 @@ def _is_secret(field: FieldInfo) -> bool:
     return SecretStr in (field.annotation, *get_args(field.annotation))
 
 
-def _names_of(field: FieldInfo) -> list[str]:
+def names_of(field: FieldInfo) -> list[str]:
+    """The variables that set this field, the first that is given counts."""
     assert isinstance(field.validation_alias, AliasChoices)
     return [str(name) for name in field.validation_alias.choices]
 

@@ -13,16 +13,12 @@ from libs.messaging.broker import Broker
 from libs.messaging.caller import Caller
 from libs.persistence.audit import log_head_for_ever
 from libs.persistence.engine import open_database
-from libs.providers.http import ProviderClient
-from libs.providers.transport import open_session
 from libs.runtime.process import Process
-from services.ledger_read.adapters.financial import FinancialProvider
-from services.ledger_read.adapters.financial_feed import FinancialFeed
-from services.ledger_read.adapters.ledger import FinancialLedger
 from services.ledger_read.adapters.ownership import OnboardingOwnership
 from services.ledger_read.handlers.accounts import AccountQueries
 from services.ledger_read.handlers.feed_events import FeedEvents
 from services.ledger_read.handlers.ledger import LedgerQueries
+from services.ledger_read.providers import open_providers
 from services.ledger_read.settings import Settings
 
 FEED = "financial"
@@ -52,18 +48,10 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
     process.readiness.add("database", database.ping)
     async with AsyncExitStack() as opened:
         opened.push_async_callback(database.close)
-        client = ProviderClient(
-            "financial",
-            settings.financial_url,
-            settings.financial_token.get_secret_value(),
-            await opened.enter_async_context(
-                open_session(settings.provider_connections, ca_file=settings.provider_ca_file)
-            ),
-            timeout_seconds=settings.provider_timeout_seconds,
-        )
+        financial = (await open_providers(settings, opened, database)).financial
         queries = {
-            **AccountQueries(ownership, FinancialProvider(client)).by_operation(),
-            **LedgerQueries(ownership, FinancialLedger(client)).by_operation(),
+            **AccountQueries(ownership, financial.accounts).by_operation(),
+            **LedgerQueries(ownership, financial.ledger).by_operation(),
             table.LIST_FEED_POSITIONS.name: feed_positions(database),
         }
         await opened.enter_async_context(broker.open())
@@ -76,7 +64,7 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
                 process,
                 database,
                 FEED,
-                FinancialFeed(client).fetch,
+                financial.feed,
                 FeedEvents(ownership).prepare,
                 poll_seconds=settings.feed_poll_seconds,
                 page_size=settings.feed_page_size,

@@ -6,6 +6,7 @@ Deadlines are Unix seconds.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from libs.contracts.accounts import Account, Balance, ExternalAccount, LinkedExternalAccount
@@ -16,7 +17,8 @@ from libs.contracts.principal import Principal
 from libs.contracts.settlement import ListSettlementCalculations, SettlementCalculation
 from libs.contracts.statements import ListStatements, Statement
 from libs.contracts.transactions import ListTransactions, Transaction
-from services.ledger_read.models import Page
+from libs.providers.feed_entries import Fetch
+from services.ledger_read.models import FeedEntry, Page
 
 
 class Ownership(Protocol):
@@ -90,3 +92,21 @@ class Ledger(Protocol):
     ) -> list[SettlementCalculation] | None:
         """None when the account has no reserve account."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class FinancialRole:
+    accounts: Financial
+    ledger: Ledger
+    feed: Fetch[FeedEntry]
+
+
+@dataclass(frozen=True, slots=True)
+class Providers:
+    financial: FinancialRole
+
+
+class Adapters(Protocol):
+    """One company's adapters."""
+
+    def financial(self) -> FinancialRole: ...

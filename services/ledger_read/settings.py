@@ -6,7 +6,9 @@ from typing import ClassVar
 
 from pydantic import Field, SecretStr
 
-from libs.runtime.service_settings import MessagingSettings, ProviderSettings
+from libs.providers.companies import DEFAULT, Company
+from libs.runtime.provider_settings import ProviderSettings
+from libs.runtime.service_settings import MessagingSettings
 from libs.runtime.settings import settings_of
 
 
@@ -16,8 +18,7 @@ class Settings(MessagingSettings, ProviderSettings):
 
     gateway_keys: SecretStr
 
-    financial_url: str
-    financial_token: SecretStr
+    financial_provider: Company = DEFAULT
     provider_timeout_seconds: float = Field(default=5.0, gt=0, le=60)
     provider_connections: int = Field(default=128, ge=1, le=1000)
     database_connections: int = Field(default=5, ge=3, le=200)

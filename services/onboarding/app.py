@@ -5,25 +5,18 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 
-import aiohttp
-from pydantic import SecretStr
-
 from libs.contracts import onboarding_operations as table
 from libs.handling.commands import CommandHandler, run_commands
-from libs.handling.continuity import ListedRecords, RequestedReconciliation
+from libs.handling.continuity import RequestedReconciliation
 from libs.handling.feeds import run_feed
 from libs.handling.outbox_relay import run_relay
 from libs.handling.queries import QueryHandler, run_queries
 from libs.messaging.broker import Broker
 from libs.messaging.caller import Caller
-from libs.persistence.continuity import Continuity
+from libs.persistence.continuity import Continuity, NewestRecords
 from libs.persistence.engine import Database, open_database
-from libs.providers.http import ProviderClient
-from libs.providers.transport import open_session
+from libs.providers.newest_records import FetchNewest
 from libs.runtime.process import Process
-from services.onboarding.adapters.core import HttpCoreBanking
-from services.onboarding.adapters.feeds import FinancialFeed, IdentityFeed
-from services.onboarding.adapters.identity import HttpIdentityProvider
 from services.onboarding.events import Events
 from services.onboarding.handlers import apply_decision
 from services.onboarding.handlers.add_external_bank_account import AddExternalBankAccountHandler
@@ -44,6 +37,7 @@ from services.onboarding.handlers.update_business import UpdateBusinessHandler
 from services.onboarding.handlers.update_person import UpdatePersonHandler
 from services.onboarding.housekeeping import keep_house
 from services.onboarding.ordering import UNORDERED, CustomerOrdering
+from services.onboarding.providers import open_providers
 from services.onboarding.repository.missing import compare_at_core, compare_at_identity
 from services.onboarding.repository.store import Store
 from services.onboarding.repository.vault import Vault
@@ -72,22 +66,8 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
     process.readiness.add("database", database.ping)
     async with AsyncExitStack() as opened:
         opened.push_async_callback(database.close)
-        session = await opened.enter_async_context(
-            open_session(settings.provider_connections, ca_file=settings.provider_ca_file)
-        )
-        identity = _client(
-            "identity", settings.identity_url, settings.identity_token, settings, session
-        )
-        core = _client("core", settings.core_url, settings.core_token, settings, session)
-        financial = _client(
-            "financial", settings.financial_url, settings.financial_token, settings, session
-        )
-        parts = Parts(
-            HttpIdentityProvider(identity, settings.identity_capabilities()),
-            HttpCoreBanking(core, settings.core_capabilities()),
-            store,
-            Events(store),
-        )
+        providers = await open_providers(settings, opened)
+        parts = Parts(providers.identity.writes, providers.core.writes, store, Events(store))
         await opened.enter_async_context(broker.open())
         await opened.enter_async_context(run_relay(process, broker, database))
         await opened.enter_async_context(
@@ -115,8 +95,8 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
                 "continuity",
                 continuity_of(
                     database,
-                    identity,
-                    core,
+                    providers.identity.newest,
+                    providers.core.newest,
                     transit_seconds=settings.provider_transit_seconds + STEP_SECONDS,
                     went_back=RequestedReconciliation(caller, process.service),
                 ).watch(),
@@ -128,7 +108,7 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
                 process,
                 database,
                 IDENTITY_FEED,
-                IdentityFeed(identity).fetch,
+                providers.identity.feed,
                 prepare_identity,
                 poll_seconds=settings.feed_poll_seconds,
                 page_size=settings.feed_page_size,
@@ -137,7 +117,7 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
                 process,
                 database,
                 FINANCIAL_FEED,
-                FinancialFeed(financial).fetch,
+                providers.financial.feed,
                 prepare_financial,
                 poll_seconds=settings.feed_poll_seconds,
                 page_size=settings.feed_page_size,
@@ -173,37 +153,14 @@ def query_handlers(database: Database, store: Store) -> Mapping[str, QueryHandle
 
 def continuity_of(
     database: Database,
-    identity: ProviderClient,
-    core: ProviderClient,
+    identity: FetchNewest,
+    core: FetchNewest,
     *,
     transit_seconds: float,
     went_back: Callable[[], Awaitable[None]] | None = None,
 ) -> Continuity:
     sources = [
-        ListedRecords(
-            provider=name,
-            client=client,
-            operation="list_customers",
-            path="/customers",
-            rows="customers",
-            our_id="customer_id",
-            compare=compare,
-        )
-        for name, client, compare in (
-            ("identity", identity, compare_at_identity),
-            ("core", core, compare_at_core),
-        )
+        NewestRecords("identity", identity, compare_at_identity),
+        NewestRecords("core", core, compare_at_core),
     ]
     return Continuity(database, sources, transit_seconds=transit_seconds, went_back=went_back)
-
-
-def _client(
-    name: str, url: str, token: SecretStr, settings: Settings, session: aiohttp.ClientSession
-) -> ProviderClient:
-    return ProviderClient(
-        name,
-        url,
-        token.get_secret_value(),
-        session,
-        timeout_seconds=settings.provider_timeout_seconds,
-    )

@@ -1,4 +1,4 @@
-"""What onboarding needs of the two providers that it writes to.
+"""What onboarding needs of the providers: of two that it writes to, and of the feeds of two.
 
 A method of a port describes one write in terms of its provider and sends nothing: `Saga` attempts the write by the rule
 of `libs.providers.writing`.
@@ -7,14 +7,22 @@ of `libs.providers.writing`.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Protocol
 from uuid import UUID
 
 import msgspec
 
 from libs.contracts.customers import Business, ExternalBankAccount
+from libs.providers.feed_entries import Fetch
+from libs.providers.newest_records import FetchNewest
 from libs.providers.writing import ProviderWrite
-from services.onboarding.models import PersonDetails, Verification
+from services.onboarding.models import (
+    AccountEntry,
+    IdentityEntry,
+    PersonDetails,
+    Verification,
+)
 
 Changes = Mapping[str, Any]
 """Fields with their new values; null clears one, an object is merged."""
@@ -76,3 +84,42 @@ class CoreBanking(Protocol):
     def close_external_account(self, external_account_id: str) -> ProviderWrite[Closed]: ...
 
     def open_account(self, core_id: str, title: str) -> ProviderWrite[OpenedAccount]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """The identity role. `newest`: ids of our customers and persons."""
+
+    writes: IdentityProvider
+    feed: Fetch[IdentityEntry]
+    newest: FetchNewest
+
+
+@dataclass(frozen=True, slots=True)
+class Core:
+    """The core banking role. `newest`: ids of our customers and persons."""
+
+    writes: CoreBanking
+    newest: FetchNewest
+
+
+@dataclass(frozen=True, slots=True)
+class Financial:
+    feed: Fetch[AccountEntry]
+
+
+@dataclass(frozen=True, slots=True)
+class Providers:
+    identity: Identity
+    core: Core
+    financial: Financial
+
+
+class Adapters(Protocol):
+    """One company's adapters. A method is called for the roles that the company has."""
+
+    def identity(self) -> Identity: ...
+
+    def core(self) -> Core: ...
+
+    def financial(self) -> Financial: ...

@@ -6,8 +6,10 @@ from typing import ClassVar
 
 from pydantic import Field, SecretStr
 
+from libs.providers.companies import DEFAULT, Company
 from libs.providers.writing import Capabilities
-from libs.runtime.service_settings import CommandSettings, ProviderSettings
+from libs.runtime.provider_settings import ProviderSettings
+from libs.runtime.service_settings import CommandSettings
 from libs.runtime.settings import settings_of
 
 SECONDS_OF_AN_HOUR = 3600
@@ -24,12 +26,9 @@ class Settings(CommandSettings, ProviderSettings):
     gateway_keys: SecretStr
     reconciliation_keys: SecretStr
 
-    identity_url: str
-    core_url: str
-    financial_url: str
-    identity_token: SecretStr
-    core_token: SecretStr
-    financial_token: SecretStr
+    identity_provider: Company = DEFAULT
+    core_provider: Company = DEFAULT
+    financial_provider: Company = DEFAULT
     provider_timeout_seconds: float = Field(default=5.0, gt=0, le=60)
     provider_connections: int = Field(default=64, ge=1, le=1000)
     """Over all providers; a command uses one at a time."""

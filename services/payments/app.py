@@ -7,20 +7,16 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 from libs.contracts import payments_operations as table
 from libs.handling.commands import CommandHandler, run_commands
-from libs.handling.continuity import ListedRecords, RequestedReconciliation
+from libs.handling.continuity import RequestedReconciliation
 from libs.handling.feeds import run_feed
 from libs.handling.outbox_relay import run_relay
 from libs.handling.queries import QueryHandler, run_queries
 from libs.handling.query_client import QueryClient
 from libs.messaging.broker import Broker
 from libs.messaging.caller import Caller
-from libs.persistence.continuity import Continuity
+from libs.persistence.continuity import Continuity, NewestRecords
 from libs.persistence.engine import Database, open_database
-from libs.providers.http import ProviderClient
-from libs.providers.transport import open_session
-from libs.providers.writing import Capabilities
 from libs.runtime.process import Process
-from services.payments.adapters.core import CoreFeed, HttpCoreBanking
 from services.payments.adapters.ownership import OnboardingOwnership
 from services.payments.handlers import feed
 from services.payments.handlers.cancel_wire import CancelWireHandler
@@ -29,6 +25,7 @@ from services.payments.handlers.reconcile_queries import ReconcileQueries
 from services.payments.handlers.send_wire import SEND_SECONDS, SendWireHandler
 from services.payments.metrics import measure_for_ever
 from services.payments.ports import CoreBanking, Ownership
+from services.payments.providers import open_providers
 from services.payments.repository import wires
 from services.payments.settings import Settings
 
@@ -59,38 +56,16 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
     process.readiness.add("database", database.ping)
     async with AsyncExitStack() as opened:
         opened.push_async_callback(database.close)
-        client = ProviderClient(
-            "core",
-            settings.core_url,
-            settings.core_token.get_secret_value(),
-            await opened.enter_async_context(
-                open_session(settings.provider_connections, ca_file=settings.provider_ca_file)
-            ),
-            timeout_seconds=settings.provider_timeout_seconds,
-        )
-        core = HttpCoreBanking(
-            client,
-            Capabilities(settings.provider_key_hours * 3600, settings.provider_transit_seconds),
-        )
+        core = (await open_providers(settings, opened)).core
         continuity = Continuity(
             database,
-            [
-                ListedRecords(
-                    provider="core",
-                    client=client,
-                    operation="list_wires",
-                    path="/wires",
-                    rows="wires",
-                    our_id="transaction_id",
-                    compare=wires.compare,
-                )
-            ],
+            [NewestRecords("core", core.newest, wires.compare)],
             transit_seconds=settings.provider_transit_seconds + SEND_SECONDS,
             went_back=RequestedReconciliation(caller, process.service),
         )
         commands = command_handlers(
             ownership,
-            core,
+            core.writes,
             lease_seconds=settings.lease_seconds,
         )
         await opened.enter_async_context(broker.open())
@@ -118,7 +93,7 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
                 process,
                 database,
                 feed.FEED,
-                CoreFeed(client).fetch,
+                core.feed,
                 feed.prepare,
                 poll_seconds=settings.feed_poll_seconds,
                 page_size=settings.feed_page_size,

@@ -5,11 +5,14 @@ Deadlines are Unix seconds.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Protocol
 
 from libs.contracts.principal import Principal
+from libs.providers.feed_entries import Fetch
+from libs.providers.newest_records import FetchNewest
 from libs.providers.writing import ProviderWrite
-from services.payments.models import WireRecord
+from services.payments.models import FeedEntry, WireRecord
 
 
 class Ownership(Protocol):
@@ -37,3 +40,23 @@ class CoreBanking(Protocol):
     def send_wire(self, wire: WireRecord) -> ProviderWrite[Acceptance]:
         """The write that orders the wire. Its idempotency key is the wire's transaction id."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class Core:
+    """The core banking role. `newest`: the transaction ids of wires."""
+
+    writes: CoreBanking
+    feed: Fetch[FeedEntry]
+    newest: FetchNewest
+
+
+@dataclass(frozen=True, slots=True)
+class Providers:
+    core: Core
+
+
+class Adapters(Protocol):
+    """One company's adapters."""
+
+    def core(self) -> Core: ...

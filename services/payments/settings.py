@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from pydantic import Field, SecretStr
+from pydantic import Field
 
-from libs.runtime.service_settings import CommandSettings, ProviderSettings
+from libs.providers.companies import DEFAULT, Company
+from libs.providers.writing import Capabilities
+from libs.runtime.provider_settings import ProviderSettings
+from libs.runtime.service_settings import CommandSettings
 from libs.runtime.settings import settings_of
+
+SECONDS_OF_AN_HOUR = 3600
 
 
 class Settings(CommandSettings, ProviderSettings):
     service: ClassVar[str] = "payments"
     model_config = settings_of("PAYMENTS")
 
-    core_url: str
-    core_token: SecretStr
+    core_provider: Company = DEFAULT
     provider_timeout_seconds: float = Field(default=5.0, gt=0, le=60)
     provider_connections: int = Field(default=128, ge=1, le=1000)
     """At most; a command that is driven uses one, and so does the feed."""
@@ -37,3 +41,8 @@ class Settings(CommandSettings, ProviderSettings):
     """The size of two LRU caches: the owners of accounts, and of external accounts. About 300 bytes for each entry."""
     feed_poll_seconds: float = Field(default=0.25, gt=0, le=60)
     feed_page_size: int = Field(default=500, ge=1, le=500)
+
+    def core_capabilities(self) -> Capabilities:
+        return Capabilities(
+            self.provider_key_hours * SECONDS_OF_AN_HOUR, self.provider_transit_seconds
+        )

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-
-import aiohttp
-from pydantic import SecretStr
 
 from libs.contracts import reconciliation_operations as table
 from libs.handling.queries import run_queries
@@ -15,17 +12,15 @@ from libs.messaging.broker import Broker
 from libs.messaging.caller import Caller
 from libs.persistence.audit import log_head_for_ever
 from libs.persistence.engine import Database, open_database
-from libs.providers.http import ProviderClient
-from libs.providers.transport import open_session
+from libs.providers.companies import Role
 from libs.runtime.process import Process
 from services.reconciliation.adapters.feeds import FeedPositions
 from services.reconciliation.adapters.our_services import OnboardingQueries, PaymentsQueries
-from services.reconciliation.adapters.providers import HttpFinancial, HttpList
 from services.reconciliation.handlers.balances import BalanceComparison
 from services.reconciliation.handlers.books import Books
 from services.reconciliation.handlers.comparison import Comparison
 from services.reconciliation.handlers.contradictions import ContradictionComparison
-from services.reconciliation.handlers.customers import CustomerComparison, Providers
+from services.reconciliation.handlers.customers import CustomerComparison, CustomerLists
 from services.reconciliation.handlers.deposit_locations import DepositLocationComparison
 from services.reconciliation.handlers.feeds import FeedComparison
 from services.reconciliation.handlers.queries import Queries
@@ -33,14 +28,8 @@ from services.reconciliation.handlers.running import Reconciler
 from services.reconciliation.handlers.stored_answers import StoredAnswerComparison
 from services.reconciliation.handlers.wires import WireComparison
 from services.reconciliation.metrics import measure_for_ever
-from services.reconciliation.ports import (
-    Balance,
-    CoreAccount,
-    CoreCustomer,
-    CoreExternalAccount,
-    CoreWire,
-    IdentityRecord,
-)
+from services.reconciliation.ports import Providers
+from services.reconciliation.providers import open_providers
 from services.reconciliation.settings import Settings
 
 BROKER_WAIT_SECONDS = 5.0
@@ -66,21 +55,11 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
     process.readiness.add("database", database.ping)
     async with AsyncExitStack() as opened:
         opened.push_async_callback(database.close)
-        session = await opened.enter_async_context(
-            open_session(settings.provider_connections, ca_file=settings.provider_ca_file)
-        )
-        clients = {
-            name: _client(name, url, token, settings, session)
-            for name, url, token in (
-                ("identity", settings.identity_url, settings.identity_token),
-                ("core", settings.core_url, settings.core_token),
-                ("financial", settings.financial_url, settings.financial_token),
-            )
-        }
+        providers = await open_providers(settings, opened)
         query_client = QueryClient(caller, patience_seconds=ASK_SECONDS)
         reconciler = Reconciler(
             database,
-            comparisons(settings, database, query_client, clients),
+            comparisons(settings, database, query_client, providers),
             run_seconds=settings.run_seconds,
             run_limit_seconds=settings.run_limit_seconds,
             grace_seconds=settings.grace_seconds,
@@ -102,50 +81,34 @@ def comparisons(
     settings: Settings,
     database: Database,
     query_client: QueryClient,
-    clients: Mapping[str, ProviderClient],
+    providers: Providers,
 ) -> list[Comparison]:
     """In the order in which a run makes them: postings come before the comparisons that use them."""
     size = settings.page_size
-    identity, core, financial = clients["identity"], clients["core"], clients["financial"]
+    identity, core, financial = providers.identity, providers.core, providers.financial
     payments = PaymentsQueries(query_client, size)
     onboarding = OnboardingQueries(query_client, settings.customers_page_size)
-    ledger = HttpFinancial(financial, page_size=size)
-    books = Books(database, ledger, page_size=size)
-    balances = HttpList(financial, "/balances", "balances", Balance, page_size=size)
-    core_wires = HttpList(core, "/wires", "wires", CoreWire, page_size=size)
-    core_accounts = HttpList(core, "/accounts", "accounts", CoreAccount, page_size=size)
-    core_external_accounts = HttpList(
-        core, "/external-accounts", "external_accounts", CoreExternalAccount, page_size=size
+    books = Books(database, financial.books, page_size=size)
+    lists = CustomerLists(
+        identity=identity.customers,
+        core=core.customers,
+        external_accounts=core.external_accounts,
+        accounts=core.accounts,
     )
-    providers = Providers(
-        identity=HttpList(identity, "/customers", "customers", IdentityRecord, page_size=size),
-        core=HttpList(core, "/customers", "customers", CoreCustomer, page_size=size),
-        external_accounts=core_external_accounts,
-        accounts=core_accounts,
-    )
-    wires = WireComparison(payments, core_wires, books, page_size=size)
+    newest = {
+        Role.IDENTITY: identity.newest_entry,
+        Role.CORE: core.newest_entry,
+        Role.FINANCIAL: financial.newest_entry,
+    }
+    wires = WireComparison(payments, core.wires, books, page_size=size)
     return [
         FeedComparison(
-            database,
-            FeedPositions(query_client, clients),
-            still_seconds=settings.feed_still_seconds,
+            database, FeedPositions(query_client, newest), still_seconds=settings.feed_still_seconds
         ),
-        BalanceComparison(books, balances, page_size=size),
-        CustomerComparison(onboarding, providers),
-        StoredAnswerComparison(onboarding, core_accounts, core_external_accounts),
+        BalanceComparison(books, financial.balances, page_size=size),
+        CustomerComparison(onboarding, lists),
+        StoredAnswerComparison(onboarding, core.accounts, core.external_accounts),
         wires,
         ContradictionComparison(database, payments, wires),
-        DepositLocationComparison(database, ledger),
+        DepositLocationComparison(database, financial.books),
     ]
-
-
-def _client(
-    name: str, url: str, token: SecretStr, settings: Settings, session: aiohttp.ClientSession
-) -> ProviderClient:
-    return ProviderClient(
-        name,
-        url,
-        token.get_secret_value(),
-        session,
-        timeout_seconds=settings.provider_timeout_seconds,
-    )

@@ -6,10 +6,10 @@ cannot be used. Cursors are opaque; `None` begins at the start.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any, Generic, Literal, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import msgspec
 
@@ -19,6 +19,7 @@ from libs.contracts.reconciliation import (
     HeldWire,
     ToldAnswer,
 )
+from libs.providers.companies import Role
 
 RowT_co = TypeVar("RowT_co", covariant=True)
 
@@ -136,7 +137,7 @@ class Feeds(Protocol):
         """How far our services have applied each feed that they follow."""
         ...
 
-    async def newest(self, api: Literal["identity", "core", "financial"], deadline: float) -> int:
+    async def newest(self, role: Role, deadline: float) -> int:
         """The position of the provider's newest entry; 0 when there is none."""
         ...
 
@@ -169,3 +170,46 @@ class Financial(Protocol):
     ) -> tuple[int, Decimal]:
         """How many locations the load of that day has, and the sum of their balances."""
         ...
+
+
+NewestEntry = Callable[[float], Awaitable[int]]
+"""(deadline) -> the position of the newest entry of a role's feed; 0 when there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    customers: ProviderList[IdentityRecord]
+    newest_entry: NewestEntry
+
+
+@dataclass(frozen=True, slots=True)
+class Core:
+    customers: ProviderList[CoreCustomer]
+    accounts: ProviderList[CoreAccount]
+    external_accounts: ProviderList[CoreExternalAccount]
+    wires: ProviderList[CoreWire]
+    newest_entry: NewestEntry
+
+
+@dataclass(frozen=True, slots=True)
+class FinancialRole:
+    books: Financial
+    balances: ProviderList[Balance]
+    newest_entry: NewestEntry
+
+
+@dataclass(frozen=True, slots=True)
+class Providers:
+    identity: Identity
+    core: Core
+    financial: FinancialRole
+
+
+class Adapters(Protocol):
+    """One company's adapters. A method is called for the roles that the company has."""
+
+    def identity(self) -> Identity: ...
+
+    def core(self) -> Core: ...
+
+    def financial(self) -> FinancialRole: ...

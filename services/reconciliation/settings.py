@@ -6,7 +6,9 @@ from typing import ClassVar
 
 from pydantic import Field, SecretStr
 
-from libs.runtime.service_settings import MessagingSettings, ProviderSettings
+from libs.providers.companies import DEFAULT, Company
+from libs.runtime.provider_settings import ProviderSettings
+from libs.runtime.service_settings import MessagingSettings
 from libs.runtime.settings import settings_of
 
 
@@ -16,12 +18,9 @@ class Settings(MessagingSettings, ProviderSettings):
 
     onboarding_keys: SecretStr
 
-    identity_url: str
-    core_url: str
-    financial_url: str
-    identity_token: SecretStr
-    core_token: SecretStr
-    financial_token: SecretStr
+    identity_provider: Company = DEFAULT
+    core_provider: Company = DEFAULT
+    financial_provider: Company = DEFAULT
     provider_timeout_seconds: float = Field(default=5.0, gt=0, le=60)
     provider_connections: int = Field(default=4, ge=1, le=100)
     """A run asks for one page after another, and for a few chunks of ids at once."""

@@ -12,8 +12,9 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.contracts.errors import ProviderTimeout
 from libs.persistence import continuity
-from libs.persistence.continuity import Compared, Continuity, Page
+from libs.persistence.continuity import Compared, Continuity, NewestRecords
 from libs.persistence.engine import Database, open_database
+from libs.providers.newest_records import NewestPage
 from tests.support.infrastructure import Environment
 from tests.support.pace import pace
 
@@ -32,14 +33,14 @@ class Bank:
     away: bool = False
     provider: str = "bank"
 
-    async def fetch(self, after: str | None, limit: int) -> Page:
+    async def fetch(self, after: str | None, limit: int) -> NewestPage:
         self.pages_read += 1
         if self.away:
             raise ProviderTimeout
         newest = list(reversed(self.holds))
         begin = int(after or 0)
         end = begin + min(limit, self.page)
-        return Page(newest[begin:end], str(end) if end < len(newest) else None)
+        return NewestPage(newest[begin:end], str(end) if end < len(newest) else None)
 
     async def compare(self, _: AsyncConnection, ids: Sequence[str], __: datetime) -> Compared:
         return Compared(
@@ -71,7 +72,8 @@ def check(database: Database, bank: Bank) -> Continuity:
 def checking(
     database: Database, bank: Bank, went_back: Callable[[], Awaitable[None]] | None = None
 ) -> Continuity:
-    return Continuity(database, [bank], transit_seconds=TRANSIT_SECONDS, went_back=went_back)
+    source = NewestRecords(bank.provider, bank.fetch, bank.compare)
+    return Continuity(database, [source], transit_seconds=TRANSIT_SECONDS, went_back=went_back)
 
 
 async def start_anew(database: Database) -> None:
@@ -302,7 +304,7 @@ async def test_what_either_of_two_replicas_finds_missing_is_kept(
     other = Bank(holds=["w_1"])
 
     class Slow(Bank):
-        async def fetch(self, after: str | None, limit: int) -> Page:
+        async def fetch(self, after: str | None, limit: int) -> NewestPage:
             page = await super().fetch(after, limit)
             await checking(database, other).check()
             return page
@@ -316,10 +318,10 @@ async def test_another_server_that_took_over_meanwhile_is_compared_by_itself(
     database: Database,
 ) -> None:
     class Overtaken(Bank):
-        async def fetch(self, after: str | None, limit: int) -> Page:
+        async def fetch(self, after: str | None, limit: int) -> NewestPage:
             async with database.transaction() as connection:
                 await connection.execute(text("DELETE FROM database_life"))
-            return Page([], None)
+            return NewestPage([], None)
 
     await checking(database, Overtaken()).check()
 

@@ -33,7 +33,7 @@ USED_BY_ALL = (
     "libs.handling.commands",
     "libs.handling.feeds",
     "libs.handling.outbox_relay",
-    "libs.providers.http",
+    "libs.providers.sandbox.http",
     "libs.cli.cli",
     "services.gateway.operator",
     "aiohttp.web",

@@ -1,20 +1,18 @@
-"""Positions in the providers' feeds: our services' over the broker, the providers' over HTTP."""
+"""Positions in the providers' feeds: our services' over the broker, and the providers'."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from typing import Literal
 
 from libs.contracts import ledger_read_operations as ledger_read
 from libs.contracts import onboarding_operations as onboarding
 from libs.contracts import payments_operations as payments
 from libs.contracts import reconciliation as r
-from libs.contracts.errors import ProviderError
 from libs.contracts.principal import SERVICE
 from libs.handling.query_client import QueryClient
-from libs.providers.http import ProviderClient
-from services.reconciliation.adapters.providers import read
+from libs.providers.companies import Role
+from services.reconciliation.ports import NewestEntry
 
 FEEDS = {
     "onboarding": onboarding.LIST_FEED_POSITIONS,
@@ -26,9 +24,9 @@ FEEDS = {
 class FeedPositions:
     """See `ports.Feeds`."""
 
-    def __init__(self, query_client: QueryClient, clients: Mapping[str, ProviderClient]) -> None:
+    def __init__(self, query_client: QueryClient, newest: Mapping[Role, NewestEntry]) -> None:
         self._query_client = query_client
-        self._clients = clients
+        self._newest = newest
 
     async def applied(self, deadline: float) -> Mapping[str, int]:
         replies = await asyncio.gather(
@@ -45,9 +43,5 @@ class FeedPositions:
             for feed in reply.feeds
         }
 
-    async def newest(self, api: Literal["identity", "core", "financial"], deadline: float) -> int:
-        answer = await read(self._clients[api], "get_newest_event", "/events/newest", (), deadline)
-        try:
-            return int(answer["position"])
-        except (KeyError, TypeError, ValueError) as error:
-            raise ProviderError from error
+    async def newest(self, role: Role, deadline: float) -> int:
+        return await self._newest[role](deadline)

@@ -35,7 +35,7 @@ RowT = TypeVar("RowT")
 
 
 @dataclass(frozen=True, slots=True)
-class Providers:
+class CustomerLists:
     identity: ProviderList[IdentityRecord]
     core: ProviderList[CoreCustomer]
     external_accounts: ProviderList[CoreExternalAccount]
@@ -57,7 +57,7 @@ class CustomerComparison:
 
     name = "customers"
 
-    def __init__(self, onboarding: Onboarding, providers: Providers) -> None:
+    def __init__(self, onboarding: Onboarding, providers: CustomerLists) -> None:
         self._onboarding = onboarding
         self._providers = providers
 

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Literal
 
 from libs.persistence.engine import Database
+from libs.providers.companies import Role
 from services.reconciliation.handlers.comparison import Scan, suspects
 from services.reconciliation.models import Difference, Finding, Scanned
 from services.reconciliation.ports import Feeds
 from services.reconciliation.repository import feed_watch
 
-Api = Literal["identity", "core", "financial"]
-
-FOLLOWED: Mapping[str, Api] = {
-    "onboarding/identity": "identity",
-    "onboarding/financial": "financial",
-    "payments/core": "core",
-    "ledger_read/financial": "financial",
+FOLLOWED: Mapping[str, Role] = {
+    "onboarding/identity": Role.IDENTITY,
+    "onboarding/financial": Role.FINANCIAL,
+    "payments/core": Role.CORE,
+    "ledger_read/financial": Role.FINANCIAL,
 }
-"""Every feed that a service follows, and the API that it is of."""
+"""Every feed that a service follows, and the provider that it is of."""
 
 
 class FeedComparison:
@@ -48,8 +46,8 @@ class FeedComparison:
         # Our positions first: the provider's can only have grown since.
         applied = await self._feeds.applied(deadline)
         newest = {
-            api: await self._feeds.newest(api, deadline)
-            for api in dict.fromkeys(FOLLOWED[key] for key in keys)
+            role: await self._feeds.newest(role, deadline)
+            for role in dict.fromkeys(FOLLOWED[key] for key in keys)
         }
         return {
             key: await self._judge(key, applied.get(key, 0), newest[FOLLOWED[key]]) for key in keys

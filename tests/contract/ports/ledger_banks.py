@@ -16,9 +16,9 @@ import aiohttp
 from aiohttp import web
 
 from deploy.local.ports import LOOPBACK
-from libs.providers.http import ProviderClient
-from services.ledger_read.adapters.financial import FinancialProvider
-from services.ledger_read.adapters.ledger import FinancialLedger
+from libs.providers.sandbox.http import ProviderClient
+from services.ledger_read.adapters.sandbox.financial import SandboxFinancial
+from services.ledger_read.adapters.sandbox.ledger import SandboxLedger
 from services.ledger_read.ports import Financial, Ledger
 from tests.integration.provider_sandbox.bank import Bank as SandboxBank
 from tests.integration.provider_sandbox.bank import external_account
@@ -74,8 +74,8 @@ class SandboxLedgerBank:
     def __init__(self, stack: Stack, bank: SandboxBank, session: aiohttp.ClientSession) -> None:
         token = stack.environment.secrets.provider_tokens["ledger_read"]["financial"]
         client = ProviderClient("financial", f"{stack.sandbox_url}/financial", token, session)
-        self.financial: Financial = FinancialProvider(client)
-        self.ledger: Ledger = FinancialLedger(client)
+        self.financial: Financial = SandboxFinancial(client)
+        self.ledger: Ledger = SandboxLedger(client)
         self._bank = bank
         self._core_ids: dict[str, str] = {}
 
@@ -132,8 +132,8 @@ class FakeLedgerBank:
 
     def __init__(self, bank: Bank, url: str, session: aiohttp.ClientSession) -> None:
         client = ProviderClient("financial", url, "token", session)
-        self.financial: Financial = FinancialProvider(client)
-        self.ledger: Ledger = FinancialLedger(client)
+        self.financial: Financial = SandboxFinancial(client)
+        self.ledger: Ledger = SandboxLedger(client)
         self._bank = bank
         self._rows: defaultdict[tuple[str, str], list[answers.Row]] = defaultdict(list)
         self._links: defaultdict[str, list[answers.Row]] = defaultdict(list)

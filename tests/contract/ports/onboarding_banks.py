@@ -8,9 +8,9 @@ from uuid import UUID
 import aiohttp
 
 from libs.contracts.customers import CustomerStatus
-from libs.providers.http import ProviderClient
-from services.onboarding.adapters.core import HttpCoreBanking
-from services.onboarding.adapters.identity import HttpIdentityProvider
+from libs.providers.sandbox.http import ProviderClient
+from services.onboarding.adapters.sandbox.core import SandboxCoreBanking
+from services.onboarding.adapters.sandbox.identity import SandboxIdentityProvider
 from services.onboarding.ports import CoreBanking, IdentityProvider
 from tests.integration.onboarding.desk import GOOD, tax_number
 from tests.integration.provider_sandbox.bank import Bank
@@ -72,10 +72,10 @@ class FakeOnboardingBank:
 class SandboxOnboardingBank:
     def __init__(self, stack: Stack, bank: Bank, session: aiohttp.ClientSession) -> None:
         tokens, url = stack.environment.secrets.provider_tokens["onboarding"], stack.sandbox_url
-        self.identity: IdentityProvider = HttpIdentityProvider(
+        self.identity: IdentityProvider = SandboxIdentityProvider(
             ProviderClient("identity", f"{url}/identity", tokens["identity"], session), FOR_EVER
         )
-        self.core: CoreBanking = HttpCoreBanking(
+        self.core: CoreBanking = SandboxCoreBanking(
             ProviderClient("core", f"{url}/core", tokens["core"], session), FOR_EVER
         )
         self._bank = bank

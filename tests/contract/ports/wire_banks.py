@@ -14,9 +14,9 @@ import aiohttp
 import asyncpg
 
 from deploy.local.ports import LOOPBACK
-from libs.providers.http import ProviderClient
+from libs.providers.sandbox.http import ProviderClient
 from libs.providers.writing import Capabilities
-from services.payments.adapters.core import CoreFeed, HttpCoreBanking
+from services.payments.adapters.sandbox.core import CoreFeed, SandboxCoreBanking
 from services.payments.models import FeedEntry
 from services.payments.ports import CoreBanking
 from tests.integration.provider_sandbox.bank import Bank, external_account
@@ -80,7 +80,7 @@ class FakeWireBank:
 
     def __init__(self, core: FakeCore, url: str, session: aiohttp.ClientSession) -> None:
         client = ProviderClient("core", url, TOKEN, session)
-        self.core: CoreBanking = HttpCoreBanking(client, CAPABILITIES)
+        self.core: CoreBanking = SandboxCoreBanking(client, CAPABILITIES)
         self.feed: Feed = CoreFeed(client)
         self._fake = core
 
@@ -124,7 +124,7 @@ class SandboxWireBank:
     def __init__(self, stack: Stack, bank: Bank, session: aiohttp.ClientSession) -> None:
         token = stack.environment.secrets.provider_tokens["payments"]["core"]
         client = ProviderClient("core", f"{stack.sandbox_url}/core", token, session)
-        self.core: CoreBanking = HttpCoreBanking(client, CAPABILITIES)
+        self.core: CoreBanking = SandboxCoreBanking(client, CAPABILITIES)
         self.feed: Feed = CoreFeed(client)
         self._bank = bank
         self._database_url = stack.environment.database_urls["provider_sandbox"]

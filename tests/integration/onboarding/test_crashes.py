@@ -33,10 +33,10 @@ from libs.handling.commands import CommandHandler
 from libs.persistence import inbox
 from libs.persistence.engine import Database, open_database
 from libs.persistence.sealing import LookupKeys
-from libs.providers.http import ProviderClient
+from libs.providers.sandbox.http import ProviderClient
 from libs.runtime import crash
-from services.onboarding.adapters.core import HttpCoreBanking
-from services.onboarding.adapters.identity import HttpIdentityProvider
+from services.onboarding.adapters.sandbox.core import SandboxCoreBanking
+from services.onboarding.adapters.sandbox.identity import SandboxIdentityProvider
 from services.onboarding.app import command_handlers
 from services.onboarding.events import Events
 from services.onboarding.handlers import apply_decision
@@ -180,8 +180,8 @@ async def bench(bank: Stack, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[B
             for api in ("identity", "core")
         )
         parts = Parts(
-            HttpIdentityProvider(identity, FOR_EVER),
-            HttpCoreBanking(core, FOR_EVER),
+            SandboxIdentityProvider(identity, FOR_EVER),
+            SandboxCoreBanking(core, FOR_EVER),
             store,
             Events(store),
         )

@@ -18,7 +18,8 @@ from libs.contracts.errors import ProviderError
 from libs.persistence import continuity
 from libs.persistence.continuity import Continuity
 from libs.persistence.engine import Database
-from libs.providers.http import ProviderClient
+from libs.providers.sandbox.http import ProviderClient
+from services.onboarding.adapters.sandbox.composition import newest_customers
 from services.onboarding.app import continuity_of
 from services.onboarding.models import CustomerFile
 from tests.integration.onboarding.shelf import add_approved, new_store
@@ -70,12 +71,17 @@ async def check(database: Database) -> AsyncIterator[Check]:
     async with database.transaction() as connection:
         file = await add_approved(connection, new_store(), "demo")
     async with aiohttp.ClientSession() as http:
-        identity, core = (
-            ProviderClient(api, f"http://{LOOPBACK}:{port}/{api}", "x" * 32, http)
+        newest = {
+            api: newest_customers(
+                ProviderClient(api, f"http://{LOOPBACK}:{port}/{api}", "x" * 32, http)
+            )
             for api in ("identity", "core")
-        )
+        }
         yield Check(
-            lists, database, continuity_of(database, identity, core, transit_seconds=0), file
+            lists,
+            database,
+            continuity_of(database, newest["identity"], newest["core"], transit_seconds=0),
+            file,
         )
     await runner.cleanup()
 

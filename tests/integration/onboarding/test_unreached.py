@@ -18,9 +18,9 @@ from libs.contracts.errors import Unavailable
 from libs.contracts.operation import Operation
 from libs.handling.commands import CommandHandler
 from libs.persistence.engine import Database
-from libs.providers.http import ProviderClient
-from services.onboarding.adapters.core import HttpCoreBanking
-from services.onboarding.adapters.identity import HttpIdentityProvider
+from libs.providers.sandbox.http import ProviderClient
+from services.onboarding.adapters.sandbox.core import SandboxCoreBanking
+from services.onboarding.adapters.sandbox.identity import SandboxIdentityProvider
 from services.onboarding.app import command_handlers
 from services.onboarding.events import Events
 from services.onboarding.handlers.parts import Parts
@@ -71,8 +71,8 @@ async def desert(environment: Environment) -> AsyncIterator[Desert]:
             for api in ("identity", "core")
         )
         parts = Parts(
-            HttpIdentityProvider(identity, FOR_EVER),
-            HttpCoreBanking(core, FOR_EVER),
+            SandboxIdentityProvider(identity, FOR_EVER),
+            SandboxCoreBanking(core, FOR_EVER),
             store,
             Events(store),
         )

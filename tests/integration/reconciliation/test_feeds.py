@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from typing import Literal
 
 from libs.persistence.engine import Database
+from libs.providers.companies import Role
 from services.reconciliation.handlers.feeds import FOLLOWED, FeedComparison
 from services.reconciliation.models import Difference
 from tests.integration.tables import execute
@@ -22,7 +22,7 @@ class FakeFeeds:
     async def applied(self, deadline: float) -> Mapping[str, int]:
         return dict.fromkeys(FOLLOWED, self.latest) | {FEED: self.position}
 
-    async def newest(self, api: Literal["identity", "core", "financial"], deadline: float) -> int:
+    async def newest(self, role: Role, deadline: float) -> int:
         return self.latest
 
 

@@ -17,11 +17,11 @@ from libs.contracts.operation import Operation
 from libs.contracts.principal import Principal
 from libs.contracts.result import Result
 from libs.providers.circuit import Circuit
-from libs.providers.http import ProviderClient
-from libs.providers.transport import open_session
-from services.ledger_read.adapters.financial import FinancialProvider
-from services.ledger_read.adapters.ledger import FinancialLedger
+from libs.providers.sandbox.http import ProviderClient
+from libs.providers.sandbox.transport import open_session
 from services.ledger_read.adapters.ownership import OnboardingOwnership
+from services.ledger_read.adapters.sandbox.financial import SandboxFinancial
+from services.ledger_read.adapters.sandbox.ledger import SandboxLedger
 from services.ledger_read.handlers.accounts import AccountQueries
 from services.ledger_read.handlers.ledger import LedgerQueries
 from tests.unit.ledger_read.fakes import Onboarding
@@ -123,8 +123,8 @@ async def service() -> AsyncIterator[Service]:
         )
         ownership = OnboardingOwnership(onboarding, patience_seconds=1, remembered=3)
         handlers = {
-            **AccountQueries(ownership, FinancialProvider(client)).by_operation(),
-            **LedgerQueries(ownership, FinancialLedger(client)).by_operation(),
+            **AccountQueries(ownership, SandboxFinancial(client)).by_operation(),
+            **LedgerQueries(ownership, SandboxLedger(client)).by_operation(),
         }
         yield Service(bank, onboarding, client, handlers)
     await runner.cleanup()

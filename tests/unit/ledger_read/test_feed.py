@@ -11,9 +11,9 @@ from libs.contracts.accounts import AccountEventData
 from libs.contracts.errors import Unavailable
 from libs.contracts.events import EVENT_TYPES
 from libs.providers.feed_entries import UndecodableEntry
-from services.ledger_read.adapters.feed_translations import TRANSLATIONS
-from services.ledger_read.adapters.financial_feed import FinancialFeed
 from services.ledger_read.adapters.ownership import OnboardingOwnership
+from services.ledger_read.adapters.sandbox.feed_translations import TRANSLATIONS
+from services.ledger_read.adapters.sandbox.financial_feed import FinancialFeed
 from services.ledger_read.handlers.feed_events import FeedEvents
 from tests.unit.ledger_read.answers import ach_request, period, transaction
 from tests.unit.ledger_read.conftest import Service, account_answer

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from libs.contracts.errors import ProviderError
-from services.ledger_read.adapters.paging import window
+from services.ledger_read.adapters.sandbox.paging import window
 from services.ledger_read.models import Page
 
 

@@ -30,11 +30,11 @@ from libs.persistence import inbox, inbox_acceptance
 from libs.persistence.engine import Database, open_database
 from libs.persistence.inbox_acceptance import NewCommand
 from libs.persistence.leased_writes import LeasedValue
-from libs.providers.http import ProviderClient
-from libs.providers.transport import open_session
+from libs.providers.sandbox.http import ProviderClient
+from libs.providers.sandbox.transport import open_session
 from libs.providers.writing import Capabilities
 from services.payments import states
-from services.payments.adapters.core import CoreFeed, HttpCoreBanking
+from services.payments.adapters.sandbox.core import CoreFeed, SandboxCoreBanking
 from services.payments.handlers import feed
 from services.payments.handlers.cancel_wire import CancelWireHandler
 from services.payments.handlers.send_wire import SendWireHandler
@@ -240,7 +240,7 @@ async def open_bench(environment: Environment) -> AsyncIterator[Bench]:
             yield Bench(
                 database,
                 core,
-                HttpCoreBanking(client, Capabilities(KEY_SECONDS, TRANSIT_SECONDS)),
+                SandboxCoreBanking(client, Capabilities(KEY_SECONDS, TRANSIT_SECONDS)),
                 CoreFeed(client),
                 GroupCommit(database),
             )

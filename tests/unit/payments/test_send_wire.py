@@ -13,7 +13,7 @@ from libs.contracts.errors import InvalidState, OutcomePending, ProviderRefused
 from libs.contracts.wires import WireState
 from libs.providers.outcomes import Accepted, Finding, Outcome
 from libs.providers.writing import Capabilities
-from services.payments.adapters.core import AcceptedWire
+from services.payments.adapters.sandbox.core import AcceptedWire
 from services.payments.handlers.send_wire import SEND_SECONDS
 from services.payments.models import WireRecord
 from services.payments.repository import wires

@@ -13,8 +13,8 @@ import pytest
 from aiohttp import web
 
 from libs.providers.circuit import Circuit
-from libs.providers.http import ProviderClient
-from libs.providers.transport import open_session
+from libs.providers.sandbox.http import ProviderClient
+from libs.providers.sandbox.transport import open_session
 from tests.support.pace import pace
 
 Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]

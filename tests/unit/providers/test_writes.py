@@ -13,8 +13,6 @@ import pytest
 
 from libs.contracts.exact_json import decode
 from libs.providers.circuit import Circuit
-from libs.providers.http import ProviderClient
-from libs.providers.keyed_write import KeyedWrite
 from libs.providers.outcomes import (
     Absent,
     Accepted,
@@ -25,7 +23,9 @@ from libs.providers.outcomes import (
     Refused,
     Unknown,
 )
-from libs.providers.transport import open_session
+from libs.providers.sandbox.http import ProviderClient
+from libs.providers.sandbox.keyed_write import KeyedWrite
+from libs.providers.sandbox.transport import open_session
 from libs.providers.writing import Capabilities
 from tests.support.waiting import eventually
 from tests.unit.providers.conftest import (

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from libs.contracts.reconciliation import HeldCustomer, ToldAnswer
-from services.reconciliation.handlers.customers import CustomerComparison, Providers
+from services.reconciliation.handlers.customers import CustomerComparison, CustomerLists
 from services.reconciliation.models import Finding
 from services.reconciliation.ports import Page
 
@@ -62,7 +62,7 @@ class FakeOnboarding:
         return {one.command_id: one for one in self.told if one.command_id in ids}
 
 
-async def compared(onboarding: FakeOnboarding, providers: Providers) -> dict[str, Finding]:
+async def compared(onboarding: FakeOnboarding, providers: CustomerLists) -> dict[str, Finding]:
     """What all scans suspect, and the second look finds: as a run does it."""
     comparison = CustomerComparison(onboarding, providers)
     suspected: set[str] = set()

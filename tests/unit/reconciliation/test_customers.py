@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from libs.contracts.customers import CustomerStatus
-from services.reconciliation.handlers.customers import Providers
+from services.reconciliation.handlers.customers import CustomerLists
 from services.reconciliation.models import IN_FLIGHT, Difference
 from tests.unit.reconciliation import records as r
 from tests.unit.reconciliation.fakes import FakeList, FakeOnboarding, compared
@@ -22,7 +22,7 @@ class Books:
         self.accounts = FakeList([r.core_account()], "account_id")
 
     async def differences(self) -> list[Difference]:
-        providers = Providers(self.identity, self.core, self.external, self.accounts)
+        providers = CustomerLists(self.identity, self.core, self.external, self.accounts)
         found: list[Difference] = []
         for finding in (await compared(self.ours, providers)).values():
             assert isinstance(finding, list)
@@ -188,6 +188,6 @@ async def test_a_denied_customer_has_nothing_open_at_core_banking(books: Books) 
 async def test_a_customer_with_an_open_command_is_in_flight(books: Books) -> None:
     books.ours.held[0] = r.our_customer(command_open=True)
     books.core.rows.clear()
-    providers = Providers(books.identity, books.core, books.external, books.accounts)
+    providers = CustomerLists(books.identity, books.core, books.external, books.accounts)
 
     assert await compared(books.ours, providers) == {"c_1": IN_FLIGHT}

@@ -45,7 +45,7 @@ def environment_of_production(monkeypatch: pytest.MonkeyPatch) -> None:
     for service in ALL:
         user = f"{service.service}:{password()}"
         settings[f"BANKSIDE_{service.service.upper()}_AMQP_URL"] = f"amqps://{user}@mq.example/"
-        for name in service.model_fields:
+        for name in service.complete().model_fields:
             own = f"BANKSIDE_{service.service}_{name}".upper()
             if name.endswith("_token"):
                 settings[own] = password()

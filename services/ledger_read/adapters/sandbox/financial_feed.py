@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from libs.providers.feed_entries import read_entries
-from libs.providers.http import ProviderClient
-from services.ledger_read.adapters.feed_translations import (
+from libs.providers.sandbox.feed_pages import read_entries
+from libs.providers.sandbox.http import ProviderClient
+from services.ledger_read.adapters.sandbox.feed_translations import (
     OPERATION,
     TRANSLATIONS,
     EntryAnswer,
 )
-from services.ledger_read.adapters.financial_answers import read_answer
+from services.ledger_read.adapters.sandbox.financial_answers import read_answer
 from services.ledger_read.models import FeedEntry
 
 

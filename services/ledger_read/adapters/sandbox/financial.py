@@ -9,16 +9,16 @@ import structlog
 
 from libs.contracts.accounts import Account, Balance, ExternalAccount, LinkedExternalAccount
 from libs.contracts.errors import NotFound, ProviderError
-from libs.providers.http import ProviderClient, segment
-from services.ledger_read.adapters.financial_answers import (
+from libs.providers.sandbox.http import ProviderClient, segment
+from services.ledger_read.adapters.sandbox.financial_answers import (
     AccountAnswer,
     AccountsAnswer,
     BalanceAnswer,
     ExternalAccountAnswer,
     LinkedExternalAccountsAnswer,
 )
-from services.ledger_read.adapters.paging import CursorT, every_page
-from services.ledger_read.adapters.reading import NotKnown, Params, Reader
+from services.ledger_read.adapters.sandbox.paging import CursorT, every_page
+from services.ledger_read.adapters.sandbox.reading import NotKnown, Params, Reader
 
 ACCOUNTS_AT_ONCE = 100
 """Ids in one request at most; the provider's limit."""
@@ -28,7 +28,7 @@ CUSTOMER_PAGE = 100
 """Rows asked for at once of a list of a customer's."""
 
 
-class FinancialProvider:
+class SandboxFinancial:
     """See `ports.Financial`."""
 
     def __init__(self, client: ProviderClient) -> None:

@@ -10,7 +10,7 @@ from typing import Protocol, TypeVar
 import structlog
 
 from libs.contracts.errors import ProviderError
-from services.ledger_read.adapters.financial_answers import CursorAnswer
+from services.ledger_read.adapters.sandbox.financial_answers import CursorAnswer
 from services.ledger_read.models import Page
 
 MOST_ROWS = 10_000

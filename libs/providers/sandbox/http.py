@@ -1,4 +1,4 @@
-"""The client of one provider: reads that may be repeated, writes that are sent once under a key.
+"""The client of one API of the sandbox: reads that may be repeated, writes that are sent once under a key.
 
     client = ProviderClient("core", "http://127.0.0.1:8090/core", token, session)
     account = await client.read("get_account", "/accounts/acc_1", deadline=deadline)
@@ -10,8 +10,6 @@ go through `segment`.
 
 from __future__ import annotations
 
-import asyncio
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -20,15 +18,12 @@ from urllib.parse import quote, urlencode
 import aiohttp
 from yarl import URL
 
-from libs.backoff import Backoff
-from libs.contracts.errors import BanksideError, ProviderError, ProviderTimeout, Unavailable
 from libs.contracts.exact_json import encode
 from libs.providers.circuit import Circuit
 from libs.providers.errors import AttemptFailed, Failure, ProviderRefusal
-from libs.providers.transport import ProviderTransport, refusal
+from libs.providers.exchanges import Exchange, Exchanges
+from libs.providers.sandbox.transport import Transport, refusal
 
-READ_ATTEMPTS = 3
-READ_RETRIES = Backoff(first_seconds=0.05, longest_seconds=1.0, factor=4.0, jitter=0.5)
 ASK_OPERATION = "get_operation"
 
 
@@ -67,7 +62,8 @@ class ProviderClient:
         if not base_url.startswith(("http://", "https://")):
             raise ValueError(f"the URL of provider {name} must be absolute")
         self._base_url = base_url.rstrip("/")
-        self._transport = ProviderTransport(name, token, session, timeout_seconds, circuit)
+        self._transport = Transport(token, session)
+        self._exchanges = Exchanges(name, timeout_seconds=timeout_seconds, circuit=circuit)
 
     async def read(
         self,
@@ -86,10 +82,9 @@ class ProviderClient:
             ProviderError: 5xx, a broken connection or an answer that cannot be read.
             Unavailable: the provider was not reached, or its circuit breaker is open.
         """
-        try:
-            return await self._read(operation, path, params, deadline, headers)
-        except AttemptFailed as error:
-            raise _read_error(error.failure) from error
+        return await self._exchanges.read(
+            operation, self._get(path, params, headers), deadline=deadline
+        )
 
     async def send(
         self,
@@ -107,13 +102,12 @@ class ProviderClient:
             ProviderRefusal: 4xx in the provider's error shape.
             AttemptFailed: there is no usable answer; its `failure` says whether there may be an effect.
         """
-        return await self._transport.attempt(
+        url, data = self._url(path), encode(body)
+        headers = {"Idempotency-Key": idempotency_key, "Content-Type": "application/json"}
+        return await self._exchanges.once(
             operation,
-            method,
-            self._url(path),
+            lambda seconds: self._transport.exchange(seconds, method, url, data, headers),
             deadline=deadline,
-            data=encode(body),
-            headers={"Idempotency-Key": idempotency_key, "Content-Type": "application/json"},
         )
 
     async def stored_answer(self, idempotency_key: str, *, deadline: float) -> StoredAnswer | None:
@@ -125,7 +119,9 @@ class ProviderClient:
         """
         path = f"/operations/{segment(idempotency_key)}"
         try:
-            earlier = await self._read(ASK_OPERATION, path, (), deadline)
+            earlier = await self._exchanges.repeated(
+                ASK_OPERATION, self._get(path), deadline=deadline
+            )
         except ProviderRefusal as refused:
             if refused.status == 404 and refused.code == "unknown_key":
                 return None
@@ -138,39 +134,15 @@ class ProviderClient:
             case _:
                 raise AttemptFailed(Failure.UNREADABLE)
 
-    async def _read(
+    def _get(
         self,
-        operation: str,
         path: str,
-        params: Sequence[tuple[str, str]],
-        deadline: float,
+        params: Sequence[tuple[str, str]] = (),
         headers: Mapping[str, str] | None = None,
-    ) -> Any:
+    ) -> Exchange[Any]:
         url = self._url(path, params)
-        for attempt in range(1, READ_ATTEMPTS + 1):
-            try:
-                return await self._transport.attempt(
-                    operation, "GET", url, deadline=deadline, headers=headers
-                )
-            except AttemptFailed as error:
-                pause = READ_RETRIES.pause_seconds(attempt)
-                no_time = time.time() + pause >= deadline
-                is_last = attempt == READ_ATTEMPTS or no_time
-                if is_last or not error.failure.is_strike:
-                    raise
-            await asyncio.sleep(pause)
-        raise AssertionError("the last attempt returns or raises")
+        return lambda seconds: self._transport.exchange(seconds, "GET", url, None, headers)
 
     def _url(self, path: str, params: Sequence[tuple[str, str]] = ()) -> URL:
         query = f"?{urlencode(params)}" if params else ""
         return URL(f"{self._base_url}{path}{query}", encoded=True)
-
-
-def _read_error(failure: Failure) -> BanksideError:
-    match failure:
-        case Failure.TIMED_OUT | Failure.NO_TIME:
-            return ProviderTimeout()
-        case Failure.CIRCUIT_OPEN | Failure.NOT_CONNECTED | Failure.TURNED_AWAY:
-            return Unavailable("A provider cannot be reached. Try again shortly.")
-        case Failure.BROKEN | Failure.SERVER_ERROR | Failure.UNREADABLE:
-            return ProviderError()

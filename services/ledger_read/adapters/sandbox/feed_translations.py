@@ -13,7 +13,7 @@ from libs.contracts.events import EVENT_TYPES
 from libs.contracts.model import Model
 from libs.contracts.statements import StatementEventData
 from libs.contracts.transactions import TransactionEventData
-from services.ledger_read.adapters.financial_answers import (
+from services.ledger_read.adapters.sandbox.financial_answers import (
     AccountAnswer,
     Answer,
     Instant,
@@ -21,7 +21,7 @@ from services.ledger_read.adapters.financial_answers import (
     last_four,
     read_answer,
 )
-from services.ledger_read.adapters.ledger_answers import (
+from services.ledger_read.adapters.sandbox.ledger_answers import (
     AchRequestAnswer,
     LoadAnswer,
     PeriodAnswer,

@@ -10,7 +10,7 @@ from pydantic_core import PydanticCustomError
 
 from libs.contracts import ach, deposit_locations, settlement, statements, transactions
 from libs.contracts.fields import CalendarDate, UuidText
-from services.ledger_read.adapters.financial_answers import (
+from services.ledger_read.adapters.sandbox.financial_answers import (
     Amount,
     Answer,
     CursorAnswer,

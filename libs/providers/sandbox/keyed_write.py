@@ -11,7 +11,6 @@ import msgspec
 import structlog
 
 from libs.providers.errors import NO_DECISION, AttemptFailed, Failure, ProviderRefusal
-from libs.providers.http import ProviderClient
 from libs.providers.outcomes import (
     Absent,
     Accepted,
@@ -22,6 +21,7 @@ from libs.providers.outcomes import (
     Refused,
     Unknown,
 )
+from libs.providers.sandbox.http import ProviderClient
 from libs.providers.writing import Capabilities
 
 KEY_ERRORS = frozenset({"idempotency_key_reused", "duplicate_transaction"})

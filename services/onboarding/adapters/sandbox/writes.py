@@ -10,9 +10,9 @@ from uuid import UUID
 import msgspec
 
 from libs.contracts.customers import Business
-from libs.providers.http import ProviderClient, segment
-from libs.providers.keyed_write import KeyedWrite
 from libs.providers.outcomes import Reason
+from libs.providers.sandbox.http import ProviderClient, segment
+from libs.providers.sandbox.keyed_write import KeyedWrite
 from libs.providers.writing import Capabilities
 from services.onboarding.models import PersonDetails
 from services.onboarding.ports import Changes

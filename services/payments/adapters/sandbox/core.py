@@ -10,10 +10,10 @@ import msgspec
 
 from libs.contracts.errors import BanksideError
 from libs.providers.errors import ProviderRefusal
-from libs.providers.feed_entries import read_entries
-from libs.providers.http import ProviderClient, segment
-from libs.providers.keyed_write import KeyedWrite
 from libs.providers.outcomes import Absent, Accepted, Finding, Outcome, Reason, Unknown
+from libs.providers.sandbox.feed_pages import read_entries
+from libs.providers.sandbox.http import ProviderClient, segment
+from libs.providers.sandbox.keyed_write import KeyedWrite
 from libs.providers.writing import Capabilities
 from services.payments.models import FeedEntry, WireRecord
 
@@ -76,7 +76,7 @@ def _about(
     return accepted
 
 
-class HttpCoreBanking:
+class SandboxCoreBanking:
     """See `ports.CoreBanking`."""
 
     def __init__(self, client: ProviderClient, capabilities: Capabilities) -> None:

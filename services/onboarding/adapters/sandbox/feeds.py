@@ -6,8 +6,8 @@ from typing import Any
 
 import msgspec
 
-from libs.providers.feed_entries import read_entries
-from libs.providers.http import ProviderClient
+from libs.providers.sandbox.feed_pages import read_entries
+from libs.providers.sandbox.http import ProviderClient
 from services.onboarding.models import AccountEntry, IdentityEntry
 
 

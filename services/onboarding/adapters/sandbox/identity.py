@@ -5,14 +5,14 @@ from __future__ import annotations
 from uuid import UUID
 
 from libs.contracts.customers import Business
-from libs.providers.http import ProviderClient, segment
+from libs.providers.sandbox.http import ProviderClient, segment
 from libs.providers.writing import Capabilities, ProviderWrite
-from services.onboarding.adapters.writes import Writes
+from services.onboarding.adapters.sandbox.writes import Writes
 from services.onboarding.models import PersonDetails, Verification
 from services.onboarding.ports import Changes
 
 
-class HttpIdentityProvider:
+class SandboxIdentityProvider:
     def __init__(self, client: ProviderClient, capabilities: Capabilities) -> None:
         self._writes = Writes(client, capabilities)
 

@@ -1,4 +1,4 @@
-"""The providers' books: paged lists over HTTP."""
+"""The sandbox's books: paged lists over HTTP."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import msgspec
 
 from libs.contracts.errors import ProviderError
 from libs.providers.errors import ProviderRefusal
-from libs.providers.http import ProviderClient, segment
+from libs.providers.sandbox.http import ProviderClient, segment
 from services.reconciliation.adapters.chunks import chunks
 from services.reconciliation.ports import DepositLoad, Page, Posting
 
@@ -22,7 +22,7 @@ RowT = TypeVar("RowT", bound=msgspec.Struct)
 Params = tuple[tuple[str, str], ...]
 
 
-class HttpList(Generic[RowT]):
+class SandboxList(Generic[RowT]):
     """One list of one provider. See `ports.ProviderList`.
 
     Args:
@@ -68,7 +68,7 @@ class HttpList(Generic[RowT]):
 
     async def _read(self, chosen: Params, after: str | None, deadline: float) -> Page[RowT]:
         params = (*chosen, ("after", after or "0"), ("limit", str(self._page_size)))
-        answer = await read(self._client, f"list_{self._rows}", self._path, params, deadline)
+        answer = await _read(self._client, f"list_{self._rows}", self._path, params, deadline)
         try:
             rows = [msgspec.convert(row, self._row, strict=False) for row in answer[self._rows]]
             following = answer["next"]
@@ -79,13 +79,15 @@ class HttpList(Generic[RowT]):
         return Page(rows, None if following is None else str(following))
 
 
-class HttpFinancial:
+class SandboxFinancial:
     """See `ports.Financial`."""
 
     def __init__(self, client: ProviderClient, *, page_size: int = LARGEST_PAGE) -> None:
         self._client = client
-        self._postings = HttpList(client, "/postings", "postings", Posting, page_size=page_size)
-        self._loads = HttpList(client, "/deposit-loads", "loads", DepositLoad, page_size=page_size)
+        self._postings = SandboxList(client, "/postings", "postings", Posting, page_size=page_size)
+        self._loads = SandboxList(
+            client, "/deposit-loads", "loads", DepositLoad, page_size=page_size
+        )
 
     async def postings_after(self, position: int, deadline: float) -> Sequence[Posting]:
         return (await self._postings.page(str(position), deadline)).rows
@@ -105,7 +107,7 @@ class HttpFinancial:
                 ("page", str(page)),
                 ("limit", str(LOCATIONS_PAGE)),
             )
-            answer = await read(self._client, "list_deposit_locations", path, params, deadline)
+            answer = await _read(self._client, "list_deposit_locations", path, params, deadline)
             try:
                 found = [Decimal(str(item["balance"])) for item in answer["locations"]]
                 total = int(answer["total"])
@@ -117,7 +119,16 @@ class HttpFinancial:
             page += 1
 
 
-async def read(
+async def newest_entry(client: ProviderClient, deadline: float) -> int:
+    """See `ports.NewestEntry`."""
+    answer = await _read(client, "get_newest_event", "/events/newest", (), deadline)
+    try:
+        return int(answer["position"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise ProviderError from error
+
+
+async def _read(
     client: ProviderClient, operation: str, path: str, params: Params, deadline: float
 ) -> Any:
     """Raises ProviderTimeout, ProviderError, Unavailable."""

@@ -8,8 +8,8 @@ import structlog
 
 from libs.contracts.errors import ProviderError
 from libs.providers.errors import ProviderRefusal
-from libs.providers.http import ProviderClient
-from services.ledger_read.adapters.financial_answers import AnswerT, read_answer
+from libs.providers.sandbox.http import ProviderClient
+from services.ledger_read.adapters.sandbox.financial_answers import AnswerT, read_answer
 
 Params = Sequence[tuple[str, str]]
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 from uuid import UUID
 
 from libs.contracts.customers import Business, ExternalBankAccount
-from libs.providers.http import ProviderClient, segment
 from libs.providers.outcomes import Reason
+from libs.providers.sandbox.http import ProviderClient, segment
 from libs.providers.writing import Capabilities, ProviderWrite
-from services.onboarding.adapters.writes import Writes
+from services.onboarding.adapters.sandbox.writes import Writes
 from services.onboarding.models import PersonDetails
 from services.onboarding.ports import Changes, Closed, CoreCustomer, LinkedAccount, OpenedAccount
 
 REASONS = {"already_linked": Reason.ALREADY_LINKED}
 
 
-class HttpCoreBanking:
+class SandboxCoreBanking:
     def __init__(self, client: ProviderClient, capabilities: Capabilities) -> None:
         self._writes = Writes(client, capabilities, REASONS)
 

@@ -13,29 +13,29 @@ from libs.contracts.deposit_locations import DepositLocation, ListDepositLocatio
 from libs.contracts.settlement import ListSettlementCalculations, SettlementCalculation
 from libs.contracts.statements import ListStatements, Statement
 from libs.contracts.transactions import ListTransactions, Transaction
-from libs.providers.http import ProviderClient, segment
-from services.ledger_read.adapters.financial_answers import AnswerT
-from services.ledger_read.adapters.ledger_answers import (
+from libs.providers.sandbox.http import ProviderClient, segment
+from services.ledger_read.adapters.sandbox.financial_answers import AnswerT
+from services.ledger_read.adapters.sandbox.ledger_answers import (
     AchRequestsAnswer,
     DepositLocationsAnswer,
     SettlementCalculationsAnswer,
     StatementsAnswer,
     TransactionsAnswer,
 )
-from services.ledger_read.adapters.paging import (
+from services.ledger_read.adapters.sandbox.paging import (
     CursorT,
     broken_pages,
     every_page,
     window,
 )
-from services.ledger_read.adapters.reading import NotKnown, Params, Reader
+from services.ledger_read.adapters.sandbox.reading import NotKnown, Params, Reader
 from services.ledger_read.models import Page
 
 CURSOR_PAGE = 200
 """Rows asked for at once of a list that is read to its end."""
 
 
-class FinancialLedger:
+class SandboxLedger:
     """See `ports.Ledger`."""
 
     def __init__(self, client: ProviderClient) -> None:
