@@ -1,0 +1,29 @@
+"""What an operator sets for Increase: one URL for all services, and a key for each."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from importlib.util import find_spec
+
+from pydantic import SecretStr
+
+from libs.providers.companies import CompanySettings, Login, Role
+
+PROBE = "/accounts?limit=1"
+
+
+class IncreaseSettings(CompanySettings):
+    increase_url: str
+    increase_key: SecretStr
+
+    def logins(self) -> Iterator[Login]:
+        secret = self.increase_key.get_secret_value()
+        yield Login("increase_url", self.increase_url, "increase_key", secret, PROBE)
+
+    def unusable(self) -> Iterator[str]:
+        if find_spec("increase") is None:
+            yield "install bankside[increase]: a provider role is at Increase, whose package is missing."
+
+
+def settings_for(_: Collection[Role]) -> type[IncreaseSettings]:
+    return IncreaseSettings

@@ -1,0 +1,144 @@
+"""Which company has each provider role, and what then has to be set."""
+
+from __future__ import annotations
+
+import pytest
+
+from libs.providers.companies import Company, Role
+from libs.runtime.process import Misconfigured
+from services.onboarding.settings import Settings as OnboardingSettings
+from services.payments.settings import Settings
+
+SETTINGS = {
+    "BANKSIDE_DATABASE_URL": "postgresql://login@localhost/bankside",
+    "BANKSIDE_PAYMENTS_AMQP_URL": "amqp://payments:x@localhost/",
+    **{
+        f"BANKSIDE_PAYMENTS_{peer}_KEYS": "k1:" + "A" * 43 + "="
+        for peer in ("GATEWAY", "ONBOARDING", "RECONCILIATION")
+    },
+}
+AT_SANDBOX = {
+    "BANKSIDE_CORE_URL": "http://localhost/core",
+    "BANKSIDE_PAYMENTS_CORE_TOKEN": "token of the sandbox",
+}
+AT_INCREASE = {
+    "BANKSIDE_CORE_PROVIDER": "increase",
+    "BANKSIDE_INCREASE_URL": "http://localhost:8091",
+    "BANKSIDE_PAYMENTS_INCREASE_KEY": "key of the account",
+}
+
+
+@pytest.fixture(autouse=True)
+def environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in SETTINGS.items():
+        monkeypatch.setenv(name, value)
+
+
+def choose(monkeypatch: pytest.MonkeyPatch, settings: dict[str, str]) -> None:
+    for name, value in settings.items():
+        monkeypatch.setenv(name, value)
+
+
+def test_the_sandbox_has_each_role_unless_another_company_is_chosen(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    choose(monkeypatch, AT_SANDBOX)
+
+    settings = Settings.load()
+
+    assert settings.companies() == {Company.SANDBOX: [Role.CORE]}
+    assert [login.url for login in settings.provider_logins()] == ["http://localhost/core"]
+
+
+def test_only_the_settings_of_the_chosen_company_are_needed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    choose(monkeypatch, AT_INCREASE)
+
+    settings = Settings.load()
+
+    [login] = settings.provider_logins()
+    assert (login.url, login.secret) == ("http://localhost:8091", "key of the account")
+    assert list(settings.mistakes()) == []
+
+
+@pytest.mark.parametrize(
+    ("chosen", "missing"),
+    [
+        ("sandbox", {"BANKSIDE_PAYMENTS_CORE_URL", "BANKSIDE_PAYMENTS_CORE_TOKEN"}),
+        ("increase", {"BANKSIDE_PAYMENTS_INCREASE_URL", "BANKSIDE_PAYMENTS_INCREASE_KEY"}),
+    ],
+)
+def test_what_is_missing_is_one_sentence(
+    monkeypatch: pytest.MonkeyPatch, chosen: str, missing: set[str]
+) -> None:
+    monkeypatch.setenv("BANKSIDE_CORE_PROVIDER", chosen)
+    monkeypatch.delenv("BANKSIDE_DATABASE_URL")
+
+    settings, [sentence] = Settings.examine()
+
+    assert settings is None
+    names = sentence.removeprefix("set ").removesuffix(".").split(", ")
+    assert set(names) == missing | {"BANKSIDE_PAYMENTS_DATABASE_URL"}
+
+
+def test_a_company_that_does_not_exist_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    choose(monkeypatch, AT_SANDBOX | {"BANKSIDE_CORE_PROVIDER": "acme"})
+
+    settings, [sentence] = Settings.examine()
+
+    assert settings is None
+    assert "CORE_PROVIDER (Input should be 'sandbox' or " in sentence
+
+
+def test_a_service_may_have_several_companies(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BANKSIDE_ONBOARDING_AMQP_URL", "amqp://onboarding:x@localhost/")
+    for name in OnboardingSettings.model_fields:
+        if name.endswith("_keys"):
+            monkeypatch.setenv(f"BANKSIDE_ONBOARDING_{name.upper()}", "k1:" + "A" * 43 + "=")
+    choose(
+        monkeypatch,
+        {
+            "BANKSIDE_CORE_PROVIDER": "increase",
+            "BANKSIDE_FINANCIAL_PROVIDER": "increase",
+            "BANKSIDE_IDENTITY_URL": "http://localhost/identity",
+            "BANKSIDE_ONBOARDING_IDENTITY_TOKEN": "token of the sandbox",
+            "BANKSIDE_INCREASE_URL": "http://localhost:8091",
+            "BANKSIDE_ONBOARDING_INCREASE_KEY": "key of the account",
+        },
+    )
+
+    settings = OnboardingSettings.load()
+
+    assert settings.companies() == {
+        Company.SANDBOX: [Role.IDENTITY],
+        Company.INCREASE: [Role.CORE, Role.FINANCIAL],
+    }
+    assert {login.url for login in settings.provider_logins()} == {
+        "http://localhost/identity",
+        "http://localhost:8091",
+    }
+
+
+def test_production_wants_tls_to_every_company(monkeypatch: pytest.MonkeyPatch) -> None:
+    choose(monkeypatch, AT_INCREASE | {"BANKSIDE_INCREASE_URL": "http://api.example"})
+
+    _, sentences = Settings.examine(for_production=True)
+
+    assert any(
+        sentence.startswith("set BANKSIDE_INCREASE_URL to https://") for sentence in sentences
+    )
+
+
+def test_a_company_whose_package_is_not_installed_is_a_sentence_at_start(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    choose(monkeypatch, AT_INCREASE)
+    monkeypatch.setattr("libs.providers.increase.settings.find_spec", lambda _: None)
+    settings = Settings.load()
+
+    with pytest.raises(Misconfigured, match=r"^install bankside\[increase\]"):
+        settings.require_usable()
+
+    [sentence] = [one for one in settings.mistakes() if "install" in one]
+    assert "Increase" in sentence
