@@ -191,6 +191,7 @@ def test_every_container_is_hardened_and_bounded(name: str) -> None:
     assert row["cap_drop"] == ["ALL"]
     assert row["security_opt"] == ["no-new-privileges:true"]
     assert row["mem_limit"]
+    assert row["cpus"]
     assert row["pids_limit"]
     assert name not in OURS or "cap_add" not in row
     assert all(port.startswith("127.0.0.1:") for port in row.get("ports", ()))
