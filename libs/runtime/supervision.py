@@ -51,6 +51,8 @@ class ChildSpec:
     log_path: Path | None = None
     """Where its output is appended, kept within bounds; None: the supervisor's own output."""
     cwd: Path | None = None
+    pass_fds: tuple[int, ...] = ()
+    """Descriptors that it inherits, under the same numbers."""
     user: int | None = None
     group: int | None = None
     stop_signal: signal.Signals = signal.SIGTERM
@@ -151,6 +153,7 @@ class Child:
                 stdin=subprocess.DEVNULL,
                 start_new_session=True,
                 preexec_fn=die_with_parent(spec.orphan_signal),
+                pass_fds=spec.pass_fds,
                 **options,
             )
 

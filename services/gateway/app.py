@@ -22,8 +22,9 @@ from services.gateway.credentials import Credentials
 from services.gateway.endpoint import Endpoints
 from services.gateway.expiry import measure_for_ever
 from services.gateway.failures import Failures
-from services.gateway.handshakes import Handshakes, listening_sockets
+from services.gateway.handshakes import Handshakes
 from services.gateway.last_use import LastUse
+from services.gateway.listening import listening_sockets
 from services.gateway.nonce_partitions import maintain, maintain_for_ever
 from services.gateway.refusals import Refusals
 from services.gateway.settings import Settings
@@ -65,16 +66,15 @@ async def _listening(
     handshakes: Handshakes | None,
 ) -> AsyncIterator[None]:
     """While the body runs, connections are accepted."""
-    host, port, share = settings.host, settings.port, settings.processes > 1
+    sockets = listening_sockets(settings.host, settings.port, BACKLOG)
     async with AsyncExitStack() as opened:
-        if handshakes is None:
-            server = await asyncio.get_running_loop().create_server(
-                protocols, host, port, backlog=BACKLOG, reuse_port=share
-            )
-            opened.callback(server.close)
-        else:
-            sockets = listening_sockets(host, port, backlog=BACKLOG, reuse_port=share)
-            for listening in await opened.enter_async_context(sockets):
+        for listening in await opened.enter_async_context(sockets):
+            if handshakes is None:
+                server = await asyncio.get_running_loop().create_server(
+                    protocols, sock=listening, backlog=BACKLOG
+                )
+                opened.callback(server.close)
+            else:
                 accepting = handshakes.accept_for_ever(listening, protocols)
                 await opened.enter_async_context(process.background("tls-handshakes", accepting))
         yield
@@ -133,13 +133,14 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
     )
     process.readiness.add("database", database.ping)
     process.readiness.add("broker", broker.ping)
+    drain_seconds = min(settings.drain_seconds, settings.shutdown_seconds / 2)
     runner = web.AppRunner(
         build_application(endpoints, connections),
         access_log=None,
         auto_decompress=False,
         handler_cancellation=False,
         keepalive_timeout=KEEPALIVE_SECONDS,
-        shutdown_timeout=settings.shutdown_seconds,
+        shutdown_timeout=settings.shutdown_seconds - drain_seconds,
         max_headers=MAX_HEADERS,
         lingering_time=LINGERING_SECONDS,
     )
@@ -167,6 +168,7 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
                     settings, process, connections.protocols(handler), handshakes
                 ):
                     yield
+                    await connections.drain(drain_seconds)
             finally:
                 await runner.cleanup()
                 await last_use.write()

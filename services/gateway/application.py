@@ -26,7 +26,10 @@ def build_application(endpoints: Endpoints, connections: Connections) -> web.App
     @web.middleware
     async def on_connection(request: web.Request, handler: Handler) -> web.StreamResponse:
         with connections.serving(request):
-            return await handler(request)
+            response = await handler(request)
+            if connections.is_draining:
+                response.force_close()
+            return response
 
     application = web.Application(
         middlewares=[on_connection, routing_problems], client_max_size=MAX_BODY_BYTES + 1

@@ -13,7 +13,7 @@ import asyncio
 import gc
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Final, cast
 
 from aiohttp import web
@@ -168,6 +168,9 @@ class Connections:
         self._waiting = _Waiting()
         self._waiting_from: dict[str, _Waiting] = {}
         self._uncollected_bytes = 0
+        self.is_draining = False
+        """Every answer ends its connection."""
+        self._none_open = asyncio.Event()
 
     def protocols(self, handler: Callable[[], asyncio.Protocol]) -> Callable[[], asyncio.Protocol]:
         """What makes the protocol of each new connection, around aiohttp's."""
@@ -189,6 +192,19 @@ class Connections:
             self.leave(connection)
             if connection.transport in self._open:
                 self._wait(connection)
+
+    async def drain(self, seconds: float) -> None:
+        """Let each connection end after its next answer; return when none is open, or after `seconds`.
+
+        A connection that is closed while it is idle may have a request on its way, which its caller then has to send
+        again.
+        """
+        self.is_draining = True
+        if self._open:
+            self._none_open.clear()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    await self._none_open.wait()
 
     async def close_slow_ones_for_ever(self) -> None:
         """Close those whose headers take too long, or whose callers do not read."""
@@ -230,6 +246,8 @@ class Connections:
         if connection.transport is None or self._open.pop(connection.transport, None) is None:
             return
         OPEN.dec()
+        if not self._open:
+            self._none_open.set()
         self.leave(connection)
         address = connection.address
         if address is not None:

@@ -9,8 +9,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from typing import Any
 
 import structlog
@@ -109,23 +108,3 @@ class Handshakes:
             of_address.pop(task, None)
             if not of_address:
                 del self._of_address[address]
-
-
-@asynccontextmanager
-async def listening_sockets(
-    host: str, port: int, *, backlog: int, reuse_port: bool
-) -> AsyncIterator[list[socket.socket]]:
-    """Sockets that listen at every address of `host`. Raises OSError."""
-    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    opened: list[socket.socket] = []
-    try:
-        for family, address in dict.fromkeys((item[0], item[4]) for item in found):
-            listening = socket.create_server(
-                address, family=family, backlog=backlog, reuse_port=reuse_port
-            )
-            listening.setblocking(False)
-            opened.append(listening)
-        yield opened
-    finally:
-        for listening in opened:
-            listening.close()

@@ -1,6 +1,9 @@
 """One port, N processes: the parent supervises N children that share the port (SO_REUSEPORT).
 
 Child i has its admin port at `BANKSIDE_GATEWAY_ADMIN_PORT` + i. With one process there is no parent.
+
+On SIGHUP the parent replaces its children one after the other, so that they read files of secrets anew: how a key ring
+changes without a request that fails. A child that is not ready in time ends the replacement; the others stay.
 """
 
 from __future__ import annotations
@@ -14,13 +17,18 @@ import sys
 import structlog
 
 from libs.runtime.logging import configure_logging
-from libs.runtime.process import Misconfigured, run
+from libs.runtime.probes import http_ready
+from libs.runtime.process import EXIT_CRASHED, Misconfigured, run
 from libs.runtime.settings import EXIT_MISCONFIGURED
-from libs.runtime.supervision import Change, ChildSpec, Supervisor
+from libs.runtime.supervision import Change, ChildSpec, NotReady, Supervisor
+from libs.runtime.supervision_state import ChildState
 from services.gateway.app import serve
+from services.gateway.listening import PASSED_ON, ChildSockets, addresses_of
 from services.gateway.settings import Settings
 
 CHILD_VARIABLE = "BANKSIDE_GATEWAY_CHILD"
+REPLACED_SECONDS = 60.0
+"""A child that is not ready after so long ends the replacement."""
 
 
 def main() -> None:
@@ -39,34 +47,82 @@ def main() -> None:
     except Misconfigured as error:
         print(f"{settings.service}: {error}", file=sys.stderr)
         sys.exit(EXIT_MISCONFIGURED)
-    asyncio.run(_supervise(settings))
+    try:
+        asyncio.run(_supervise(settings))
+    except OSError as error:
+        print(f"{settings.service}: cannot listen: {error.strerror}.", file=sys.stderr)
+        sys.exit(EXIT_CRASHED)
 
 
 async def _supervise(settings: Settings) -> None:
     configure_logging(settings.service, settings.log_level)
     log = structlog.get_logger("gateway")
-    stop = asyncio.Event()
+    stop, replace = asyncio.Event(), asyncio.Event()
     for signum in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(signum, stop.set)
+    asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, replace.set)
+    addresses = await addresses_of(settings.host, settings.port)
+    sockets = {_name(number): ChildSockets(addresses) for number in range(settings.processes)}
 
     def report(change: Change) -> None:
         log.info("child", child=change.child, state=change.state.value, detail=change.detail)
+        if change.state is ChildState.DIED:
+            sockets[change.child].renew()
 
     async with Supervisor(report) as supervisor:
         for number in range(settings.processes):
-            supervisor.start(_child(settings, number))
-        await stop.wait()
+            supervisor.start(_child(settings, number, sockets[_name(number)]))
+        replacing = asyncio.create_task(_replace_for_ever(supervisor, replace), name="replacing")
+        stopping = asyncio.create_task(stop.wait(), name="stop")
+        try:
+            await asyncio.wait({replacing, stopping}, return_when=asyncio.FIRST_COMPLETED)
+            if replacing.done():
+                replacing.result()
+        finally:
+            for task in (replacing, stopping):
+                task.cancel()
+            await asyncio.wait({replacing, stopping})
 
 
-def _child(settings: Settings, number: int) -> ChildSpec:
+async def _replace_for_ever(supervisor: Supervisor, wanted: asyncio.Event) -> None:
+    """Replace all children, one after the other, whenever it is wanted."""
+    log = structlog.get_logger("gateway")
+    while True:
+        await wanted.wait()
+        wanted.clear()
+        settings, mistakes = Settings.examine()
+        if mistakes := mistakes or [*(settings.mistakes() if settings else ())]:
+            log.error("children_not_replaced", because=mistakes)
+            continue
+        for name, spec in [(name, child.spec) for name, child in supervisor.children.items()]:
+            await supervisor.stop(name)
+            supervisor.start(spec)
+            try:
+                await supervisor.until_ready([name], REPLACED_SECONDS)
+            except NotReady:
+                log.exception("children_not_replaced")
+                break
+        else:
+            log.info("children_replaced")
+
+
+def _name(number: int) -> str:
+    return f"gateway-{number}"
+
+
+def _child(settings: Settings, number: int, sockets: ChildSockets) -> ChildSpec:
     admin_port = settings.admin_port + number if settings.admin_port else 0
     return ChildSpec(
-        name=f"gateway-{number}",
+        name=_name(number),
         command=(sys.executable, "-m", "services.gateway"),
         env={
             **os.environ,
             CHILD_VARIABLE: str(number),
+            PASSED_ON: ",".join(map(str, sockets.descriptors)),
             "BANKSIDE_GATEWAY_ADMIN_PORT": str(admin_port),
         },
+        ready=http_ready(settings.admin_host, admin_port) if admin_port else None,
+        watch=False,
+        pass_fds=sockets.descriptors,
         stop_seconds=settings.shutdown_seconds + 2,
     )

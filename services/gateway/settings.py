@@ -32,6 +32,10 @@ class Settings(MessagingSettings):
     processes: int = Field(default=1, ge=1, le=64)
     deadline_seconds: float = Field(default=25, gt=4, le=QUERY_TTL_SECONDS)
     """Every caller is answered within this time."""
+    drain_seconds: float = Field(default=1, ge=0, le=60)
+    """At a stop, requests are still taken for so long, and each connection is closed after its next answer. At most
+    half of `shutdown_seconds`.
+    """
     body_seconds: float = Field(default=10, gt=0, le=60)
     """A body that has not arrived after this time is a 408."""
     stalled_seconds: float = Field(default=10, gt=0, le=60)

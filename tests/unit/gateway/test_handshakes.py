@@ -11,7 +11,8 @@ import pytest
 
 from deploy.local.ports import LOOPBACK
 from libs.tls import client_context
-from services.gateway.handshakes import Handshakes, listening_sockets
+from services.gateway.handshakes import Handshakes
+from services.gateway.listening import listening_sockets
 from tests.support.certificates import Authority
 from tests.support.pace import pace
 
@@ -34,7 +35,7 @@ async def accepting(
         in_all=in_all,
         seconds=seconds * pace(),
     )
-    async with listening_sockets(LOOPBACK, 0, backlog=100, reuse_port=False) as [listening]:
+    async with listening_sockets(LOOPBACK, 0, 100) as [listening]:
         serving = asyncio.create_task(handshakes.accept_for_ever(listening, Greeter))
         yield listening.getsockname()[1]
         serving.cancel()
