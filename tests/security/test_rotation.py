@@ -1,56 +1,119 @@
-"""Every key of the services that seal is replaced: no request fails for it, and the old keys are not needed after."""
+"""Every key of the services that seal is replaced under load: no request fails, and the old keys are not needed after.
+
+The services are restarted as an operator would, one process after the other: the gateway's by SIGHUP, onboarding's
+beside a second one, the others with a gap.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import json
+import os
+import signal
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import aiohttp
-
 from deploy.local.services import SERVICES, settings_of
-from tests.support.api import Answer, Api, Key, fetch_interface
+from libs.secret_files import file_variable
+from tests.e2e.wires.hands import new_sender
+from tests.support.api import Answer
 from tests.support.command_line import run_bankside
 from tests.support.infrastructure import Environment
 from tests.support.launching import forked
-from tests.support.live import ACCOUNTS, CUSTOMERS
+from tests.support.live import ACCOUNTS, CUSTOMERS, Deployment, Live, hands_on
 from tests.support.people import APPROVED, application, new_key, new_tin
-from tests.support.stack import Stack, environment_with, running_stack
+from tests.support.ports import free_ports
+from tests.support.receivers import receiver
+from tests.support.recorded_events import RecordedEvents
+from tests.support.stack import ServiceProcess, Stack, environment_with
+from tests.support.subscribers import subscribed
 from tests.support.waiting import eventually
 from tests.unit.persistence.keys import a_key
 
 SEALING = ("gateway", "onboarding", "webhook_dispatcher")
 """The services that store what is sealed."""
-NEEDED = [service for service in SERVICES if service.name not in ("payments", "reconciliation")]
+NEEDED = [service for service in SERVICES if service.name != "reconciliation"]
+RESTARTED = ("onboarding", "ledger_read", "payments", "webhook_dispatcher")
+"""One process after the other."""
 KEPT_FOR_A_DAY = "BANKSIDE_GATEWAY_LOOKUP_KEYS"
 SUBSCRIPTIONS = "/partner/reseller/webhooks/subscriptions"
+UNLIMITED = ("--writes-per-minute", "1000000", "--reads-per-minute", "1000000")
+PAUSE_SECONDS = 0.25
+"""Between two requests of a caller: the load is to meet each restart, not to fill the machine."""
+REPLACED_SECONDS = 60.0
 
 
-class Rotated:
-    """The rings of a stack with a new key in front, and with the new key alone."""
+class Rings:
+    """The rings of a stack, as files that every service reads at its start."""
 
-    def __init__(self, stack: Stack) -> None:
-        old = {name: ring for name, ring in stack.env.items() if name.endswith("_KEYS")}
+    def __init__(self, stack: Stack, folder: Path) -> None:
+        self._folder = folder
+        self._old = {name: ring for name, ring in stack.env.items() if name.endswith("_KEYS")}
         # Two services that share a ring still share one.
-        fresh = {ring: f"new:{a_key()}" for ring in old.values()}
-        self.both = {name: f"{fresh[ring]},{ring}" for name, ring in old.items()}
-        self.new = {name: fresh[ring] for name, ring in old.items()}
-        # By it answers are repeated for a day.
-        self.new[KEPT_FOR_A_DAY] = self.both[KEPT_FOR_A_DAY]
+        self._new = {ring: f"new:{a_key()}" for ring in self._old.values()}
+        folder.mkdir(mode=0o700)
+        for name in self._old:
+            del stack.env[name]
+            stack.env[file_variable(name)] = str(folder / name)
+        self.write("{old}")
+
+    def write(self, form: str) -> None:
+        for name, old in self._old.items():
+            kept = "{new},{old}" if name == KEPT_FOR_A_DAY and form == "{new}" else form
+            ring = kept.format(old=old, new=self._new[old])
+            (self._folder / name).write_text(ring)
 
 
-async def change_rings(stack: Stack, rings: dict[str, str]) -> None:
-    """Start every service again with these rings."""
-    await stack.stop()
-    stack.env |= rings
+class Fleet:
+    """The processes of a stack, with a second one of onboarding."""
+
+    def __init__(self, stack: Stack, folder: Path) -> None:
+        [admin_port] = free_ports(1)
+        onboarding = stack.services["onboarding"]
+        settings = onboarding.settings | {"BANKSIDE_ONBOARDING_ADMIN_PORT": str(admin_port)}
+        self.second = ServiceProcess(onboarding.module, settings, folder / "second.log", forked)
+        self.stack = stack
+
+    async def restart(self) -> None:
+        """Of each service one process at a time."""
+        gateway = self.stack.services["gateway"]
+        replaced = gateway.log.count("children_replaced")
+        os.kill(gateway.pid, signal.SIGHUP)
+        for name in RESTARTED:
+            await self._restart(self.stack.services[name])
+        await self._restart(self.second)
+
+        async def is_replaced() -> bool:
+            return gateway.log.count("children_replaced") > replaced
+
+        await eventually("the gateway's processes are replaced", is_replaced, REPLACED_SECONDS)
+
+    async def _restart(self, process: ServiceProcess) -> None:
+        await process.stop()
+        await process.start()
+
+
+@asynccontextmanager
+async def running_fleet(
+    environment: Environment, folder: Path
+) -> AsyncIterator[tuple[Fleet, Rings]]:
+    stack = Stack(environment, folder, NEEDED, forked, BANKSIDE_GATEWAY_PROCESSES="2")
+    rings = Rings(stack, folder / "rings")
     for service in NEEDED:
-        process = stack.services[service.name]
-        process.settings.update(settings_of(service, stack.env))
-        process.spawn()
-    for service in NEEDED:
-        await stack.services[service.name].ready()
+        stack.services[service.name].settings = settings_of(service, stack.env)
+    fleet = Fleet(stack, folder)
+    try:
+        await stack.start()
+        await fleet.second.start()
+        yield fleet, rings
+    finally:
+        if fleet.second.is_running:
+            await fleet.second.stop()
+        await stack.stop()
 
 
 async def reseal(stack: Stack, service: str) -> tuple[int, Any]:
@@ -68,8 +131,8 @@ async def needs_no_old_key(stack: Stack, service: str) -> bool:
 class Business:
     """A customer with an external account, a subscription, and answers that can be repeated."""
 
-    def __init__(self, api: Api) -> None:
-        self.api = api
+    def __init__(self, live: Live) -> None:
+        self.api = live.partner
         self.application, self.key = application(), new_key()
         self.rotation = new_key()
 
@@ -103,45 +166,96 @@ class Business:
         assert secret.data["secret"] == self.secret
         number = self.application["external_bank_account"]["account_number"]
         assert account.data["external_account_number"] == number
-        assert changed.status == 200
+        assert changed.status == 200, changed.body
         assert (taken.status, taken.code) == (409, "already_exists")
 
 
-async def test_every_ring_is_replaced_while_requests_go_on(
+class Load:
+    """Callers, each of whom sends one request after the other. An answer that is not right fails the test."""
+
+    def __init__(self, *callers: Callable[[], Awaitable[object]]) -> None:
+        self._callers = callers
+        self.answered = Counter[int]()
+        self._is_on = True
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        async with asyncio.TaskGroup() as group:
+            for number, caller in enumerate(self._callers):
+                group.create_task(self._send_on(number, caller))
+            try:
+                yield
+            finally:
+                self._is_on = False
+
+    async def _send_on(self, number: int, caller: Callable[[], Awaitable[object]]) -> None:
+        while self._is_on:
+            await caller()
+            self.answered[number] += 1
+            await asyncio.sleep(PAUSE_SECONDS)
+
+    async def goes_on(self) -> None:
+        """Return when each caller was answered twice: one request was sent after this."""
+        before = self.answered.copy()
+
+        async def all_answered() -> bool:
+            return all(
+                self.answered[number] >= before[number] + 2 for number in range(len(self._callers))
+            )
+
+        await eventually("every caller is answered", all_answered)
+
+
+async def test_every_key_is_replaced_under_load_and_no_request_fails(
     fresh_environment: Environment, tmp_path: Path
 ) -> None:
-    async with (
-        running_stack(fresh_environment, tmp_path, NEEDED) as stack,
-        aiohttp.ClientSession(auto_decompress=False) as session,
-    ):
-        rotated = Rotated(stack)
-        interface = await fetch_interface(session, stack.base_url)
-        made = await stack.command("keys", "create", "--family", "partner", "--tenant", "anvil")
-        key = Key(made["subscription_key"], made["secret"], made["tenant"])
-        business = Business(Api(session, stack.base_url, interface, key))
-        await business.begin()
-        await change_rings(stack, rotated.both)
-        resealed = asyncio.Event()
+    async with running_fleet(fresh_environment, tmp_path) as (fleet, rings):
+        stack = fleet.stack
+        deployment = Deployment(stack, RecordedEvents(fresh_environment.amqp_url))
+        await deployment.key("anvil", *UNLIMITED)
+        deployment.keys["anvil"] = await deployment.key("anvil", *UNLIMITED)
+        async with hands_on(deployment) as live, receiver() as endpoint:
+            business = Business(live)
+            await business.begin()
+            sender = await new_sender(live, "1000000.00")
+            sent: list[str] = []
 
-        async def go_on() -> int:
-            rounds = 0
-            while not resealed.is_set() or rounds == 0:
-                await business.is_as_it_was()
-                rounds += 1
-            return rounds
+            async def read() -> None:
+                for target in (CUSTOMERS, f"{ACCOUNTS}/balance/{sender.account_id}"):
+                    answer = await live.partner.get(target)
+                    assert answer.status == 200, answer.body
 
-        going_on = asyncio.create_task(go_on())
-        for service in SEALING:
-            await eventually(
-                f"{service} needs no old key", partial(needs_no_old_key, stack, service)
-            )
-        resealed.set()
-        rounds = await going_on
-        await change_rings(stack, rotated.new)
-        await business.is_as_it_was()
-        after = [await reseal(stack, service) for service in SEALING]
+            async def onboard() -> None:
+                await live.onboarded()
 
-    assert rounds > 0
+            async def send_wire() -> None:
+                sent.append((await sender.send()).data["transaction_id"])
+
+            load = Load(business.is_as_it_was, read, read, onboard, send_wire)
+            async with subscribed(live.partner, endpoint, "wire") as subscriber:
+                async with load.running():
+                    for form in ("{old},{new}", "{new},{old}"):
+                        rings.write(form)
+                        await fleet.restart()
+                        await load.goes_on()
+                    for service in SEALING:
+                        await eventually(
+                            f"{service} needs no old key", partial(needs_no_old_key, stack, service)
+                        )
+                    rings.write("{new}")
+                    await fleet.restart()
+                    await load.goes_on()
+                    after = [await reseal(stack, service) for service in SEALING]
+
+                async def all_delivered() -> bool:
+                    told = [subscriber.verified(request) for request in subscriber.requests]
+                    done = {
+                        e["data"]["transaction_id"] for e in told if e["type"] == "wire.completed"
+                    }
+                    return done >= {*sent}
+
+                await eventually("each wire is completed, and told", all_delivered)
+
     assert [status for status, _ in after] == [0, 0, 0]
     assert all(keys == {} for _, done in after for keys in done["old_keys"].values())
     assert not any(done["unopened"] for _, done in after)
