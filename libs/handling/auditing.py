@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import NoReturn
 
 import msgspec
-import structlog
 
 from libs.contracts.principal import Principal
+from libs.handling.periodic import repeat
 from libs.messaging.envelope import decode_reply
 from libs.persistence import audit, audited_commands
 from libs.persistence.audit import Entry
 from libs.persistence.audited_commands import BATCH, FinishedCommand
-from libs.persistence.availability import is_away
 from libs.persistence.engine import Database
 
 WRITE_SECONDS = 2.0
@@ -27,16 +25,12 @@ _principal = msgspec.json.Decoder(Principal)
 
 async def audit_commands_for_ever(database: Database) -> NoReturn:
     """Append the commands that were finished, every `WRITE_SECONDS`. Replicas share them."""
-    log = structlog.get_logger("audit")
-    while True:
-        try:
-            while await _append(database) == BATCH:
-                pass
-        except Exception as error:
-            if not is_away(error):
-                raise
-            log.warning("database_away")
-        await asyncio.sleep(WRITE_SECONDS)
+
+    async def append_all() -> None:
+        while await _append(database) == BATCH:
+            pass
+
+    await repeat("audit", append_all, WRITE_SECONDS)
 
 
 async def _append(database: Database) -> int:

@@ -20,6 +20,7 @@ from libs.contracts.result import Result
 from libs.contracts.sensitive import Sealer
 from libs.handling.acceptance import Acceptance, Ordering
 from libs.handling.answers import CommandAnswers
+from libs.handling.audit_head import log_head_for_ever
 from libs.handling.auditing import audit_commands_for_ever
 from libs.handling.driving import Driver, keep_house
 from libs.handling.group_commit import GroupCommit, Write
@@ -30,7 +31,6 @@ from libs.messaging.broker import Broker
 from libs.messaging.command_consumer import CommandConsumer
 from libs.messaging.replier import Replier
 from libs.persistence import inbox
-from libs.persistence.audit import log_head_for_ever
 from libs.persistence.engine import Database
 from libs.persistence.leased_writes import LeasedValue
 from libs.runtime.process import Process

@@ -16,6 +16,7 @@ from libs.handling.metrics import (
     LONGEST_PARKED_SECONDS,
     OLDEST_COMMAND_SECONDS,
 )
+from libs.handling.periodic import repeat
 from libs.handling.running import CommandRunner
 from libs.persistence import inbox, inbox_housekeeping
 from libs.persistence.availability import is_away
@@ -171,22 +172,18 @@ class Driver:
 
 async def keep_house(database: Database) -> NoReturn:
     """Purge finished commands whose retention is over and measure the backlog, for ever."""
-    log = structlog.get_logger("commands")
-    while True:
-        try:
-            while await _purge(database) == inbox_housekeeping.PURGE_BATCH:
-                pass
-            async with database.transaction() as connection:
-                backlog = await inbox_housekeeping.measure_backlog(connection)
-            COMMANDS_OPEN.set(backlog.open)
-            OLDEST_COMMAND_SECONDS.set(backlog.oldest_open_seconds)
-            COMMANDS_PARKED.set(backlog.parked)
-            LONGEST_PARKED_SECONDS.set(backlog.longest_parked_seconds)
-        except Exception as error:
-            if not is_away(error):
-                raise
-            log.warning("database_away")
-        await asyncio.sleep(HOUSEKEEPING_SECONDS)
+    await repeat("commands", lambda: _purge_and_measure(database), HOUSEKEEPING_SECONDS)
+
+
+async def _purge_and_measure(database: Database) -> None:
+    while await _purge(database) == inbox_housekeeping.PURGE_BATCH:
+        pass
+    async with database.transaction() as connection:
+        backlog = await inbox_housekeeping.measure_backlog(connection)
+    COMMANDS_OPEN.set(backlog.open)
+    OLDEST_COMMAND_SECONDS.set(backlog.oldest_open_seconds)
+    COMMANDS_PARKED.set(backlog.parked)
+    LONGEST_PARKED_SECONDS.set(backlog.longest_parked_seconds)
 
 
 async def _purge(database: Database) -> int:

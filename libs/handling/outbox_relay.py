@@ -22,6 +22,7 @@ from libs.handling.metrics import (
     EVENTS_UNROUTABLE,
     OLDEST_EVENT_SECONDS,
 )
+from libs.handling.periodic import repeat
 from libs.messaging.broker import BROKER_ERRORS, Broker
 from libs.messaging.event_publisher import EventPublisher
 from libs.persistence.availability import is_away
@@ -57,7 +58,9 @@ async def run_relay(process: Process, broker: Broker, database: Database) -> Asy
     relay = Relay(database, publish, progress.made)
     async with (
         process.background("outbox-relay", _relay_for_ever(relay)),
-        process.background("outbox-metrics", _measure_for_ever(database)),
+        process.background(
+            "outbox-metrics", repeat("outbox", lambda: _measure(database), MEASURE_SECONDS)
+        ),
     ):
         yield
 
@@ -77,13 +80,7 @@ async def _relay_for_ever(relay: Relay) -> NoReturn:
         await asyncio.sleep(ELECTION_SECONDS)
 
 
-async def _measure_for_ever(database: Database) -> NoReturn:
-    while True:
-        try:
-            async with database.transaction() as connection:
-                OLDEST_EVENT_SECONDS.set(await oldest_seconds(connection))
-                EVENTS_UNROUTABLE.set(await count_unroutable(connection))
-        except Exception as error:
-            if not is_away(error):
-                raise
-        await asyncio.sleep(MEASURE_SECONDS)
+async def _measure(database: Database) -> None:
+    async with database.transaction() as connection:
+        OLDEST_EVENT_SECONDS.set(await oldest_seconds(connection))
+        EVENTS_UNROUTABLE.set(await count_unroutable(connection))

@@ -11,19 +11,16 @@ Entries never hold a sensitive value. Bodies appear as a keyed hash.
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
-from typing import Any, NoReturn
+from typing import Any
 
-import structlog
 from sqlalchemy import Date, bindparam, cast, func, insert, select, tuple_
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.contracts.exact_json import encode
-from libs.persistence.availability import is_away
 from libs.persistence.engine import Database
 from libs.persistence.tables import audit as table
 from libs.persistence.tables import audit_turn
@@ -67,7 +64,6 @@ DDL = (
 BEGINNING = bytes(32)
 """What stands in the first row for the hash of the row before it."""
 PAGE = 1000
-HEAD_SECONDS = 60.0
 
 _TURN = select(audit_turn.c.only_row).with_for_update()
 _TODAY = select(cast(func.timezone("UTC", func.clock_timestamp()), Date))
@@ -183,23 +179,6 @@ async def append(connection: AsyncConnection, entries: Sequence[Entry]) -> None:
         )
         previous = hash_
     await connection.execute(_APPEND, rows)
-
-
-async def log_head_for_ever(database: Database) -> NoReturn:
-    """Log the last hash once a minute, when there is another: what a shortened audit is compared with."""
-    log, logged = structlog.get_logger("audit"), None
-    while True:
-        try:
-            found = await head(database)
-        except Exception as error:
-            if not is_away(error):
-                raise
-            log.warning("database_away")
-        else:
-            if found is not None and found != logged:
-                logged = found
-                log.info("audit_head", head=str(found))
-        await asyncio.sleep(HEAD_SECONDS)
 
 
 async def head(database: Database) -> Head | None:

@@ -9,9 +9,10 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 from aiohttp import web
 
+from libs.handling.audit_head import log_head_for_ever
+from libs.handling.periodic import once
 from libs.messaging.broker import Broker
 from libs.messaging.caller import Caller
-from libs.persistence.audit import log_head_for_ever
 from libs.persistence.engine import open_database
 from libs.runtime.process import Misconfigured, Process
 from services.gateway.admission import Admission
@@ -171,7 +172,7 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
                     await connections.drain(drain_seconds)
             finally:
                 await runner.cleanup()
-                await last_use.write()
-                await refusals.write()
+                await once("last_use", last_use.write)
+                await once("refusals", refusals.write)
     finally:
         await database.close()

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import math
+from typing import NoReturn
 
-import structlog
 from prometheus_client import Gauge
 
-from libs.persistence.availability import is_away
+from libs.handling.periodic import repeat
 from libs.persistence.engine import Database
 
 LOOK_SECONDS = 60.0
@@ -29,21 +28,13 @@ _EXPIRING = """
     """
 
 
+async def measure_for_ever(database: Database) -> NoReturn:
+    await repeat("expiry", lambda: measure(database), LOOK_SECONDS)
+
+
 async def measure(database: Database) -> None:
     async with database.driver() as connection:
         row = await connection.fetchrow(_EXPIRING, SOON_DAYS)
     assert row is not None
     EXPIRING_SOON.set(row["soon"])
     NEXT_SECONDS.set(math.inf if row["next"] is None else row["next"])
-
-
-async def measure_for_ever(database: Database) -> None:
-    log = structlog.get_logger("expiry")
-    while True:
-        try:
-            await measure(database)
-        except Exception as error:
-            if not is_away(error):
-                raise
-            log.warning("database_away")
-        await asyncio.sleep(LOOK_SECONDS)

@@ -8,16 +8,14 @@ Counts are exchanged with the other processes once a second, so an address may g
 
 from __future__ import annotations
 
-import asyncio
 import ipaddress
 import time
 from collections import Counter
 from functools import lru_cache
-
-import structlog
+from typing import NoReturn
 
 from libs.contracts.errors import RateLimited
-from libs.persistence.availability import is_away
+from libs.handling.periodic import repeat
 from libs.persistence.engine import Database
 from services.gateway.requests import ADDRESSES_KEPT
 
@@ -68,16 +66,8 @@ class Failures:
             self._known.clear()
             self._new.clear()
 
-    async def exchange_for_ever(self) -> None:
-        log = structlog.get_logger("failures")
-        while True:
-            await asyncio.sleep(EXCHANGE_SECONDS)
-            try:
-                await self._exchange()
-            except Exception as error:
-                if not is_away(error):
-                    raise
-                log.warning("database_away")
+    async def exchange_for_ever(self) -> NoReturn:
+        await repeat("failures", self._exchange, EXCHANGE_SECONDS)
 
     async def _exchange(self) -> None:
         self._turn()

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
+from typing import NoReturn
 
-import structlog
-
-from libs.persistence.availability import is_away
+from libs.handling.periodic import repeat
 from libs.persistence.engine import Database
 
 WRITE_SECONDS = 5.0
@@ -32,22 +30,14 @@ class LastUse:
     def note(self, credential_id: int) -> None:
         self._used.add(credential_id)
 
-    async def write_for_ever(self) -> None:
-        while True:
-            await asyncio.sleep(WRITE_SECONDS)
-            await self.write()
+    async def write_for_ever(self) -> NoReturn:
+        await repeat("last_use", self.write, WRITE_SECONDS)
 
     async def write(self) -> None:
-        """Nothing is lost while the database is away: the keys are written later, with the time of then."""
+        """Nothing is lost when this fails: the keys are written by the next call, with the time of then."""
         used = set(self._used)
         if not used:
             return
-        try:
-            async with self._database.driver_transaction() as connection:
-                await connection.execute(_WRITE, list(used))
-        except Exception as error:
-            if not is_away(error):
-                raise
-            structlog.get_logger("last_use").warning("database_away")
-        else:
-            self._used -= used
+        async with self._database.driver_transaction() as connection:
+            await connection.execute(_WRITE, list(used))
+        self._used -= used

@@ -11,8 +11,8 @@ The gateway may neither define tables nor change the bounds: it calls functions 
 
 from __future__ import annotations
 
-import asyncio
 import time
+from typing import NoReturn
 
 import asyncpg
 import structlog
@@ -20,7 +20,7 @@ from prometheus_client import Gauge
 from sqlalchemy import BigInteger, Double, bindparam, cast, extract, func, select
 from sqlalchemy.exc import DBAPIError
 
-from libs.persistence.availability import is_away
+from libs.handling.periodic import repeat
 from libs.persistence.engine import Database
 
 PARTITION_SECONDS = 600
@@ -79,16 +79,8 @@ async def _drop_outdated(database: Database) -> None:
         structlog.get_logger("nonces").warning("partitions_in_use")
 
 
-async def maintain_for_ever(database: Database, window_seconds: int) -> None:
-    log = structlog.get_logger("nonces")
-    while True:
-        await asyncio.sleep(MAINTENANCE_SECONDS)
-        try:
-            await maintain(database, window_seconds)
-        except Exception as error:
-            if not is_away(error):
-                raise
-            log.warning("database_away")
+async def maintain_for_ever(database: Database, window_seconds: int) -> NoReturn:
+    await repeat("nonces", lambda: maintain(database, window_seconds), MAINTENANCE_SECONDS)
 
 
 def _start(timestamp: float) -> int:

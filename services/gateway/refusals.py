@@ -6,11 +6,8 @@ a time: a caller who guesses keys does not fill the database. What is beyond is 
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
 from typing import NamedTuple, NoReturn
-
-import structlog
 
 from libs.contracts.errors import (
     BanksideError,
@@ -18,9 +15,9 @@ from libs.contracts.errors import (
     MissingCredentials,
     UnknownSubscriptionKey,
 )
+from libs.handling.periodic import repeat
 from libs.persistence import audit
 from libs.persistence.audit import Entry
-from libs.persistence.availability import is_away
 from libs.persistence.engine import Database
 
 WRITE_SECONDS = 10.0
@@ -55,24 +52,16 @@ class Refusals:
         _count(self._known, _Group(address, key, operation, error.code))
 
     async def write_for_ever(self) -> NoReturn:
-        while True:
-            await asyncio.sleep(WRITE_SECONDS)
-            await self.write()
+        await repeat("refusals", self.write, WRITE_SECONDS)
 
     async def write(self) -> None:
-        """While the database is away, they are kept and written later."""
+        """What was counted stays counted when this fails, and is written by the next call."""
         strangers, known = Counter(self._strangers), Counter(self._known)
         entries = [_entry(group, count) for group, count in (strangers + known).items()]
         if not entries:
             return
-        try:
-            async with self._database.transaction() as connection:
-                await audit.append(connection, entries)
-        except Exception as error:
-            if not is_away(error):
-                raise
-            structlog.get_logger("refusals").warning("database_away")
-            return
+        async with self._database.transaction() as connection:
+            await audit.append(connection, entries)
         self._strangers -= strangers
         self._known -= known
 

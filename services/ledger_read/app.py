@@ -6,12 +6,12 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 
 from libs.contracts import ledger_read_operations as table
+from libs.handling.audit_head import log_head_for_ever
 from libs.handling.feeds import feed_positions, run_feed
 from libs.handling.outbox_relay import run_relay
 from libs.handling.queries import run_queries
 from libs.messaging.broker import Broker
 from libs.messaging.caller import Caller
-from libs.persistence.audit import log_head_for_ever
 from libs.persistence.engine import open_database
 from libs.runtime.process import Process
 from services.ledger_read.adapters.ownership import OnboardingOwnership

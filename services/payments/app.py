@@ -23,7 +23,7 @@ from services.payments.handlers.cancel_wire import CancelWireHandler
 from services.payments.handlers.queries import Queries
 from services.payments.handlers.reconcile_queries import ReconcileQueries
 from services.payments.handlers.send_wire import SEND_SECONDS, SendWireHandler
-from services.payments.metrics import measure_for_ever
+from services.payments.metrics import count_for_ever, measure_for_ever
 from services.payments.ports import CoreBanking, Ownership
 from services.payments.providers import open_providers
 from services.payments.repository import wires
@@ -88,6 +88,7 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
         await broker.start(wait_seconds=BROKER_WAIT_SECONDS)
         async with (
             process.background("metrics", measure_for_ever(database)),
+            process.background("wire-counts", count_for_ever(database)),
             process.background("continuity", continuity.watch()),
             run_feed(
                 process,

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
-import time
 from typing import NoReturn
 
-import structlog
 from prometheus_client import Counter, Gauge
 
 from libs.contracts.wires import WireState
-from libs.persistence.availability import is_away
+from libs.handling.periodic import repeat
 from libs.persistence.engine import Database
 from services.payments.repository import lists
 
@@ -30,23 +27,20 @@ FEED_REFUSED = Counter(
 
 
 async def measure_for_ever(database: Database) -> NoReturn:
-    """Measure the age, on which alerts depend, every `MEASURE_SECONDS`, and the counts as `COUNTING_SHARE` allows."""
-    log = structlog.get_logger("metrics")
-    count_at = time.monotonic()
-    while True:
-        started = time.monotonic()
-        try:
-            async with database.transaction() as connection:
-                OLDEST_UNKNOWN_SECONDS.set(await lists.oldest_unknown_seconds(connection))
-            if started >= count_at:
-                await _count(database)
-                ended = time.monotonic()
-                count_at = ended + (ended - started) * COUNTING_SHARE
-        except Exception as error:
-            if not is_away(error):
-                raise
-            log.warning("database_away")
-        await asyncio.sleep(MEASURE_SECONDS)
+    """Measure the age, on which alerts depend, every `MEASURE_SECONDS`."""
+    await repeat("metrics", lambda: _measure_oldest(database), MEASURE_SECONDS)
+
+
+async def count_for_ever(database: Database) -> NoReturn:
+    """Count the wires by state, every `MEASURE_SECONDS` and as `COUNTING_SHARE` allows."""
+    await repeat(
+        "metrics", lambda: _count(database), MEASURE_SECONDS, times_its_duration=COUNTING_SHARE
+    )
+
+
+async def _measure_oldest(database: Database) -> None:
+    async with database.transaction() as connection:
+        OLDEST_UNKNOWN_SECONDS.set(await lists.oldest_unknown_seconds(connection))
 
 
 async def _count(database: Database) -> None:

@@ -6,11 +6,11 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 
 from libs.contracts import reconciliation_operations as table
+from libs.handling.audit_head import log_head_for_ever
 from libs.handling.queries import run_queries
 from libs.handling.query_client import QueryClient
 from libs.messaging.broker import Broker
 from libs.messaging.caller import Caller
-from libs.persistence.audit import log_head_for_ever
 from libs.persistence.engine import Database, open_database
 from libs.providers.companies import Role
 from libs.runtime.process import Process

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import NoReturn
 
-import structlog
 from prometheus_client import Counter, Gauge
 
-from libs.persistence.availability import is_away
+from libs.handling.periodic import repeat
 from libs.persistence.engine import Database
 from services.reconciliation.repository import differences, runs
 
@@ -32,18 +30,10 @@ FAILURES = Counter(
 
 
 async def measure_for_ever(database: Database) -> NoReturn:
-    log = structlog.get_logger("metrics")
-    while True:
-        try:
-            await measure(database)
-        except Exception as error:
-            if not is_away(error):
-                raise
-            log.warning("database_away")
-        await asyncio.sleep(MEASURE_SECONDS)
+    await repeat("metrics", lambda: _measure(database), MEASURE_SECONDS)
 
 
-async def measure(database: Database) -> None:
+async def _measure(database: Database) -> None:
     async with database.transaction() as connection:
         by_kind = await differences.open_by_kind(connection)
         last_run = await runs.last_complete(connection)

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
-import time
 from collections.abc import Callable
 from datetime import datetime
 from typing import NoReturn
 
-import structlog
 from prometheus_client import Counter, Gauge, Histogram
 from sqlalchemy import bindparam, func, select
 
-from libs.persistence.availability import is_away
+from libs.handling.periodic import repeat
 from libs.persistence.engine import Database
 from libs.persistence.tables import INSTANT
 from services.webhook_dispatcher.tables import PENDING, delivery
@@ -74,20 +71,14 @@ _MEASURE = select(_DUE.c.count, _DUE.c.oldest_at, _IN_FLIGHT.scalar_subquery())
 
 
 async def measure_for_ever(database: Database, clock: Callable[[], datetime]) -> NoReturn:
-    log = structlog.get_logger("metrics")
-    while True:
-        started = time.monotonic()
-        try:
-            async with database.transaction() as connection:
-                now = clock()
-                found = await connection.execute(_MEASURE, {"now": now})
-            due, oldest_due_at, in_flight = found.one()
-            DUE.set(due)
-            IN_FLIGHT.set(in_flight)
-            OLDEST_DUE_SECONDS.set((now - (oldest_due_at or now)).total_seconds())
-        except Exception as error:
-            if not is_away(error):
-                raise
-            log.warning("database_away")
-        took = time.monotonic() - started
-        await asyncio.sleep(max(MEASURE_SECONDS, took * COUNTING_SHARE))
+
+    async def measure() -> None:
+        async with database.transaction() as connection:
+            now = clock()
+            found = await connection.execute(_MEASURE, {"now": now})
+        due, oldest_due_at, in_flight = found.one()
+        DUE.set(due)
+        IN_FLIGHT.set(in_flight)
+        OLDEST_DUE_SECONDS.set((now - (oldest_due_at or now)).total_seconds())
+
+    await repeat("metrics", measure, MEASURE_SECONDS, times_its_duration=COUNTING_SHARE)

@@ -1,0 +1,45 @@
+"""Tasks on the database that a service repeats beside its work: measuring, purging, writing what it has counted.
+
+None of them ends because the database cannot be used for a while.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from typing import NoReturn
+
+import structlog
+
+from libs.persistence.availability import is_away
+
+Act = Callable[[], Awaitable[object]]
+
+
+async def repeat(
+    name: str, act: Act, pause_seconds: float, *, times_its_duration: float = 0.0
+) -> NoReturn:
+    """Call `act` now, and again after each pause, for ever.
+
+    Args:
+        name: of the logger.
+        pause_seconds: between the end of a call and the next call.
+        times_its_duration: the pause is at least this many times as long as the call took, for a statement that takes
+            longer the more rows there are.
+    """
+    while True:
+        began = time.monotonic()
+        await once(name, act)
+        took = time.monotonic() - began
+        await asyncio.sleep(max(pause_seconds, took * times_its_duration))
+
+
+async def once(name: str, act: Act) -> None:
+    """Call `act`. Log an error of it which means that the database cannot be used now; raise the others."""
+    try:
+        await act()
+    except Exception as error:
+        if not is_away(error):
+            raise
+        structlog.get_logger(name).warning("database_away")

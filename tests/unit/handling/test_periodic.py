@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Any, NoReturn
+
+import asyncpg
+import pytest
+
+from libs.handling.periodic import repeat
+
+
+class Stop(Exception):
+    pass
+
+
+async def test_a_task_goes_on_when_the_database_was_away() -> None:
+    calls = 0
+
+    async def act() -> None:
+        nonlocal calls
+        calls += 1
+        if calls < 3:
+            raise asyncpg.PostgresConnectionError
+        raise Stop
+
+    with pytest.raises(Stop):
+        await repeat("task", act, pause_seconds=0)
+
+    assert calls == 3
+
+
+async def test_another_error_ends_it() -> None:
+    async def act() -> NoReturn:
+        raise asyncpg.UndefinedTableError
+
+    with pytest.raises(asyncpg.UndefinedTableError):
+        await repeat("task", act, pause_seconds=0)
+
+
+async def test_after_a_call_that_took_long_the_pause_is_longer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pauses: list[float] = []
+
+    async def act() -> None:
+        if not pauses:
+            time.sleep(0.01)  # noqa: ASYNC251 - the call takes long
+
+    async def sleep(seconds: float, *_: Any) -> None:
+        pauses.append(seconds)
+        if len(pauses) == 2:
+            raise Stop
+
+    monkeypatch.setattr(asyncio, "sleep", sleep)
+    with pytest.raises(Stop):
+        await repeat("task", act, pause_seconds=0.5, times_its_duration=100)
+
+    assert pauses[0] >= 1
+    assert pauses[1] == 0.5
+
+
+async def test_a_task_that_is_cancelled_ends() -> None:
+    running = asyncio.create_task(repeat("task", lambda: asyncio.sleep(0), pause_seconds=0))
+
+    running.cancel()
+
+    with pytest.raises(asyncio.CancelledError):
+        await running
