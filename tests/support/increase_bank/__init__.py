@@ -1,0 +1,1 @@
+"""A bank that behaves as Increase documents, for tests and local stacks: see README.md."""
