@@ -19,7 +19,7 @@ from libs.messaging.connection import connect
 from libs.persistence.engine import Database, open_database
 from libs.persistence.migrations import migrate
 from libs.providers.sandbox.http import ProviderClient
-from libs.providers.sandbox.transport import open_session
+from libs.providers.sessions import open_session
 from tests.support.certificates import Authority, Identity, behind_tls
 from tests.support.infrastructure import Environment
 from tests.support.ports import free_ports

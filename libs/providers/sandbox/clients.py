@@ -9,7 +9,7 @@ import aiohttp
 from libs.providers.companies import Role
 from libs.providers.sandbox.http import ProviderClient
 from libs.providers.sandbox.settings import SandboxSettings
-from libs.providers.sandbox.transport import open_session
+from libs.providers.sessions import open_session
 
 
 class Clients:

@@ -45,7 +45,7 @@ class ProviderClient:
     Args:
         name: the provider, for metrics and logs.
         base_url: absolute; paths are appended to it.
-        session: from `transport.open_session`.
+        session: from `sessions.open_session`.
         timeout_seconds: at most this long for one attempt.
     """
 

@@ -10,31 +10,7 @@ from yarl import URL
 
 from libs.contracts.exact_json import NotExactJson, decode
 from libs.providers.errors import TURNS_AWAY, AttemptFailed, Failure, ProviderRefusal
-from libs.tls import client_context
-
-MAX_ANSWER_BYTES = 8 * 1024 * 1024
-CONNECT_SECONDS = 2.0
-KEEP_ALIVE_SECONDS = 30
-
-
-def open_session(connections: int, *, ca_file: str | None = None) -> aiohttp.ClientSession:
-    """The HTTP session of one process: at most `connections`, kept alive; no cookies, no proxy of the environment.
-
-    Called within a running event loop. The caller closes the session.
-
-    Args:
-        ca_file: the CAs of the providers' certificates, instead of those that the system trusts.
-    """
-    return aiohttp.ClientSession(
-        connector=aiohttp.TCPConnector(
-            limit=connections,
-            keepalive_timeout=KEEP_ALIVE_SECONDS,
-            ssl=client_context(ca_file) if ca_file else True,
-        ),
-        cookie_jar=aiohttp.DummyCookieJar(),
-        auto_decompress=False,
-        trust_env=False,
-    )
+from libs.providers.sessions import CONNECT_SECONDS, read_bounded
 
 
 class Transport:
@@ -71,7 +47,7 @@ class Transport:
                 allow_redirects=False,
             ) as response:
                 status = response.status
-                body = await _read(response)
+                body = await read_bounded(response)
         except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError):
             raise AttemptFailed(Failure.NOT_CONNECTED) from None
         except TimeoutError:
@@ -104,19 +80,3 @@ def refusal(status: int, body: Any) -> ProviderRefusal:
             return ProviderRefusal(status, code, message)
         case _:
             raise AttemptFailed(Failure.UNREADABLE, status)
-
-
-async def _read(response: aiohttp.ClientResponse) -> bytes:
-    content = response.content
-    first = await content.readany()
-    if content.at_eof():
-        return first
-    parts = [first]
-    size = len(first)
-    while not content.at_eof():
-        part = await content.readany()
-        size += len(part)
-        if size > MAX_ANSWER_BYTES:
-            raise AttemptFailed(Failure.UNREADABLE, response.status)
-        parts.append(part)
-    return b"".join(parts)

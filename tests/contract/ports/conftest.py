@@ -13,7 +13,7 @@ import pytest
 import pytest_asyncio
 
 from deploy.local.services import SERVICES
-from libs.providers.sandbox.transport import open_session
+from libs.providers.sessions import open_session
 from tests.contract.ports.ledger_banks import (
     FakeLedgerBank,
     LedgerBank,

@@ -18,7 +18,7 @@ from libs.contracts.principal import Principal
 from libs.contracts.result import Result
 from libs.providers.circuit import Circuit
 from libs.providers.sandbox.http import ProviderClient
-from libs.providers.sandbox.transport import open_session
+from libs.providers.sessions import open_session
 from services.ledger_read.adapters.ownership import OnboardingOwnership
 from services.ledger_read.adapters.sandbox.financial import SandboxFinancial
 from services.ledger_read.adapters.sandbox.ledger import SandboxLedger

@@ -31,7 +31,7 @@ from libs.persistence.engine import Database, open_database
 from libs.persistence.inbox_acceptance import NewCommand
 from libs.persistence.leased_writes import LeasedValue
 from libs.providers.sandbox.http import ProviderClient
-from libs.providers.sandbox.transport import open_session
+from libs.providers.sessions import open_session
 from libs.providers.writing import Capabilities
 from services.payments import states
 from services.payments.adapters.sandbox.core import CoreFeed, SandboxCoreBanking

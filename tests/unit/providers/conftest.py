@@ -14,7 +14,7 @@ from aiohttp import web
 
 from libs.providers.circuit import Circuit
 from libs.providers.sandbox.http import ProviderClient
-from libs.providers.sandbox.transport import open_session
+from libs.providers.sessions import open_session
 from tests.support.pace import pace
 
 Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]

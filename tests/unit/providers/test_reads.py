@@ -11,7 +11,7 @@ from libs.contracts.errors import ProviderError, ProviderTimeout, Unavailable
 from libs.providers.circuit import Circuit
 from libs.providers.errors import ProviderRefusal
 from libs.providers.sandbox.http import ProviderClient, segment
-from libs.providers.sandbox.transport import open_session
+from libs.providers.sessions import open_session
 from tests.support.pace import pace
 from tests.unit.providers.conftest import (
     Provider,

@@ -25,7 +25,7 @@ from libs.providers.outcomes import (
 )
 from libs.providers.sandbox.http import ProviderClient
 from libs.providers.sandbox.keyed_write import KeyedWrite
-from libs.providers.sandbox.transport import open_session
+from libs.providers.sessions import open_session
 from libs.providers.writing import Capabilities
 from tests.support.waiting import eventually
 from tests.unit.providers.conftest import (

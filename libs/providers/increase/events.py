@@ -1,0 +1,180 @@
+"""Increase's events: its list of them in the order of their time, read as a feed that goes on where it was left.
+
+The list gives no cursor at its end, so that the place to go on from is a time: events are read again from a few seconds
+before the newest one that was applied, and those whose ids were applied are left out. So none is lost or given twice
+when several have one time, or when one appears late.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import msgspec
+from increase import AsyncIncrease, omit
+
+from libs.contracts.errors import ProviderError
+from libs.contracts.exact_json import decode
+from libs.providers.errors import ProviderRefusal
+from libs.providers.feed_entries import FETCH_SECONDS
+from libs.providers.increase.client import IncreaseClient
+from libs.providers.increase.lists import LARGEST_PAGE
+
+OVERLAP = timedelta(seconds=5)
+"""An event that appears later than so long after its time is not seen."""
+REMEMBERED = 2000
+"""Ids of applied events in a state. With more of them in the overlap, the overlap is shorter."""
+PAGES = 60
+"""Of one fetch, at most."""
+
+
+class Event(msgspec.Struct, frozen=True):
+    """Something that happened to an object. What is known of it stands in the object."""
+
+    id: str
+    category: str
+    associated_object_id: str
+    created_at: datetime
+
+
+class _Window(msgspec.Struct):
+    """The events that were applied and are listed again: those from `floor` on."""
+
+    floor: datetime
+    newest: datetime
+    applied: dict[str, datetime]
+
+    def add(self, event_id: str, at: datetime) -> None:
+        self.applied[event_id] = at
+        self.newest = max(self.newest, at)
+        floor = _floor(self.newest)
+        if len(self.applied) > REMEMBERED:
+            floor = max(floor, sorted(self.applied.values())[-REMEMBERED])
+        if floor > self.floor:
+            self.floor = floor
+            self.applied = {known: at for known, at in self.applied.items() if at >= floor}
+
+
+def _floor(newest: datetime) -> datetime:
+    """A time that is ahead of the clock does not take the floor with it."""
+    return min(newest, datetime.now(UTC)) - OVERLAP
+
+
+@dataclass(frozen=True, slots=True)
+class ListedEvent:
+    """Args:
+    item: as it came, not decoded.
+    event_id: Increase's, or made of the item when it has none.
+    state: where the feed goes on once this event is applied.
+    """
+
+    item: Any
+    event_id: str
+    state: str
+
+    @property
+    def object_id(self) -> str | None:
+        """None: the item names no object."""
+        match self.item:
+            case {"associated_object_id": str(object_id)}:
+                return object_id or None
+            case _:
+                return None
+
+    def decoded(self) -> Event:
+        """Raises msgspec.ValidationError: it is not of an event's shape."""
+        return msgspec.convert(self.item, Event)
+
+
+class EventFeed:
+    """The events of some categories.
+
+    Args:
+        categories: of Increase's, such as `wire_transfer.updated`.
+    """
+
+    def __init__(self, client: IncreaseClient, categories: Sequence[str]) -> None:
+        self._client = client
+        self._categories = list(categories)
+
+    async def fetch(self, state: str | None, limit: int) -> list[ListedEvent]:
+        """The next events, at most `limit`; none at the feed's end.
+
+        Args:
+            state: of the event that was applied last; None: begin with the first one that there is.
+
+        Raises:
+            ProviderTimeout, ProviderError, Unavailable: there is no usable answer.
+        """
+        window = None if state is None else msgspec.json.decode(state, type=_Window)
+        found: list[ListedEvent] = []
+        listed = 0
+        async for item in self._items(window.floor if window else None):
+            listed += 1
+            event_id = _id_of(item)
+            if window is not None and event_id in window.applied:
+                continue
+            at = _time_of(item) or (window.newest if window else datetime.fromtimestamp(0, UTC))
+            window = window or _Window(_floor(at), at, {})
+            window.add(event_id, at)
+            found.append(ListedEvent(item, event_id, msgspec.json.encode(window).decode()))
+            if len(found) == limit:
+                return found
+        if not found and listed >= PAGES * LARGEST_PAGE:
+            raise ProviderError  # more events of one time than a fetch reads: none of them is passed over
+        return found
+
+    async def _items(self, floor: datetime | None) -> AsyncIterator[Any]:
+        """The list's items from a time on, as many as one fetch reads."""
+        deadline = time.time() + FETCH_SECONDS
+        cursor: str | None = None
+        for _ in range(PAGES):
+            items, following = await self._page(floor, cursor, deadline)
+            for item in items:
+                yield item
+            if following is None:
+                return
+            if following == cursor:
+                raise ProviderError  # a list that does not advance would be read without end
+            cursor = following
+
+    async def _page(
+        self, floor: datetime | None, cursor: str | None, deadline: float
+    ) -> tuple[list[Any], str | None]:
+        async def call(sdk: AsyncIncrease) -> Any:
+            # Not as the SDK's model, whose categories are those of one release: Increase adds to them at any time.
+            answer = await sdk.events.with_raw_response.list(
+                category={"in": self._categories},  # type: ignore[arg-type]
+                created_at={"on_or_after": floor} if floor else omit,
+                cursor=cursor or omit,
+                limit=LARGEST_PAGE,
+                order_by={"field": "created_at", "direction": "ascending"},
+            )
+            return decode(answer.http_response.content)
+
+        try:
+            answer = await self._client.read("list_events", call, deadline=deadline)
+            items = msgspec.convert(answer["data"], list[Any])
+            return items, msgspec.convert(answer["next_cursor"], str | None)
+        except (ProviderRefusal, msgspec.ValidationError, KeyError, TypeError) as error:
+            raise ProviderError from error
+
+
+def _id_of(item: Any) -> str:
+    match item:
+        case {"id": str(event_id)}:
+            return event_id
+        case _:
+            return hashlib.sha256(msgspec.json.encode(item, order="sorted")).hexdigest()
+
+
+def _time_of(item: Any) -> datetime | None:
+    try:
+        at = msgspec.convert(item["created_at"], datetime)
+    except (msgspec.ValidationError, KeyError, TypeError):
+        return None
+    return at.astimezone(UTC) if at.tzinfo else None

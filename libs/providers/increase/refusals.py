@@ -1,0 +1,61 @@
+"""What an error of the SDK says: a definite no, or an attempt without a usable answer."""
+
+from __future__ import annotations
+
+from increase import APIConnectionError, APIError, APIResponseValidationError, APIStatusError
+
+from libs.providers.errors import TURNS_AWAY, AttemptFailed, Failure, ProviderRefusal
+
+KEY_USED = "idempotency_key_already_used_error"
+NOT_FOUND = "object_not_found_error"
+DECIDED = frozenset(
+    {"invalid_operation_error", "invalid_parameters_error", "malformed_request_error", NOT_FOUND}
+)
+"""By an error of these types Increase has looked at the request and said no to it."""
+
+
+class KeyUsed(ProviderRefusal):
+    """The idempotency key has made an object already. `object_id`: of any kind."""
+
+    def __init__(self, status: int, message: str, object_id: str) -> None:
+        super().__init__(status, KEY_USED, message)
+        self.object_id = object_id
+
+
+def conclusion(error: APIError) -> ProviderRefusal | AttemptFailed:
+    """The error, without the request, the headers and the values that the SDK's own carries."""
+    match error:
+        case APIConnectionError():
+            cause = error.__cause__
+            return cause if isinstance(cause, AttemptFailed) else AttemptFailed(Failure.BROKEN)
+        case APIResponseValidationError():
+            return AttemptFailed(Failure.UNREADABLE, error.status_code)
+        case APIStatusError():
+            return _of_status(error.status_code, error.body)
+        case _:
+            return AttemptFailed(Failure.BROKEN)
+
+
+def _of_status(status: int, body: object) -> ProviderRefusal | AttemptFailed:
+    if status >= 500:
+        return AttemptFailed(Failure.SERVER_ERROR, status)
+    if status in TURNS_AWAY:
+        return AttemptFailed(Failure.TURNED_AWAY, status)
+    match body:
+        case {"type": "idempotency_key_already_used_error", "resource_id": str(object_id)}:
+            return KeyUsed(status, _sentence(body), object_id)
+        case {"type": str(kind), "title": str()} if status >= 400:
+            return ProviderRefusal(status, kind, _sentence(body))
+        case _:
+            # Not of Increase's error shape: a proxy may have answered.
+            return AttemptFailed(Failure.UNREADABLE, status)
+
+
+def _sentence(body: object) -> str:
+    match body:
+        case {"title": str(title), "detail": str(detail)}:
+            return f"{title} {detail}"
+        case {"title": str(title)}:
+            return title
+        case _:
+            return ""

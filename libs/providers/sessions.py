@@ -1,0 +1,49 @@
+"""The HTTP session of a process with providers, and what bounds an exchange in it."""
+
+from __future__ import annotations
+
+import aiohttp
+
+from libs.providers.errors import AttemptFailed, Failure
+from libs.tls import client_context
+
+MAX_ANSWER_BYTES = 8 * 1024 * 1024
+CONNECT_SECONDS = 2.0
+KEEP_ALIVE_SECONDS = 30
+
+
+def open_session(connections: int, *, ca_file: str | None = None) -> aiohttp.ClientSession:
+    """The HTTP session of one process: at most `connections`, kept alive; no cookies, no proxy of the environment.
+
+    Called within a running event loop. The caller closes the session.
+
+    Args:
+        ca_file: the CAs of the providers' certificates, instead of those that the system trusts.
+    """
+    return aiohttp.ClientSession(
+        connector=aiohttp.TCPConnector(
+            limit=connections,
+            keepalive_timeout=KEEP_ALIVE_SECONDS,
+            ssl=client_context(ca_file) if ca_file else True,
+        ),
+        cookie_jar=aiohttp.DummyCookieJar(),
+        auto_decompress=False,
+        trust_env=False,
+    )
+
+
+async def read_bounded(response: aiohttp.ClientResponse) -> bytes:
+    """The body of an answer. Raises AttemptFailed: it is larger than `MAX_ANSWER_BYTES`."""
+    content = response.content
+    first = await content.readany()
+    if content.at_eof():
+        return first
+    parts = [first]
+    size = len(first)
+    while not content.at_eof():
+        part = await content.readany()
+        size += len(part)
+        if size > MAX_ANSWER_BYTES:
+            raise AttemptFailed(Failure.UNREADABLE, response.status)
+        parts.append(part)
+    return b"".join(parts)

@@ -1,0 +1,146 @@
+"""Reads of Increase, its lists, and what of a call may be seen in logs and exceptions."""
+
+from __future__ import annotations
+
+import traceback
+from decimal import Decimal
+
+import pytest
+from structlog.testing import capture_logs
+
+from libs.contracts.errors import ProviderError, ProviderTimeout, Unavailable
+from libs.providers.errors import ProviderRefusal
+from libs.providers.increase.client import IncreaseClient
+from libs.providers.increase.lists import CursorPage, read_page, read_pages
+from libs.providers.increase.money import amount_of, cents_of
+from tests.unit.providers.conftest import Provider, drops, hangs, says, soon
+from tests.unit.providers.increase.conftest import (
+    API_KEY,
+    lists,
+    refuses,
+    shows,
+    wire_transfer,
+)
+
+READ = "GET /bank/wire_transfers/wire_transfer_1"
+
+
+async def read(client: IncreaseClient) -> str:
+    wire = await client.read(
+        "get_wire", lambda sdk: sdk.wire_transfers.retrieve("wire_transfer_1"), deadline=soon()
+    )
+    return wire.id
+
+
+async def test_a_read_is_tried_again(provider: Provider, increase: IncreaseClient) -> None:
+    provider.answers = [says(500, "{}"), drops, shows(wire_transfer(None))]
+
+    assert await read(increase) == "wire_transfer_1"
+    assert provider.requests == [READ] * 3
+
+
+@pytest.mark.parametrize(
+    ("answer", "error"),
+    [
+        (hangs, ProviderTimeout),
+        (drops, ProviderError),
+        (says(500, "{}"), ProviderError),
+        (says(200, '{"id": "wire_transfer_1"}'), ProviderError),
+        (says(302, "{}"), ProviderError),
+        (refuses(429, "rate_limited_error"), Unavailable),
+        (refuses(401, "invalid_api_key_error", reason="no_header"), Unavailable),
+        (refuses(404, "object_not_found_error"), ProviderRefusal),
+    ],
+)
+async def test_a_read_without_an_answer_ends_by_an_error_of_ours(
+    provider: Provider, increase: IncreaseClient, answer: object, error: type[Exception]
+) -> None:
+    provider.answers = [answer]  # type: ignore[list-item]
+
+    with pytest.raises(error):
+        await read(increase)
+
+
+async def test_neither_the_api_key_nor_a_value_is_in_a_log_or_an_exception(
+    provider: Provider, increase: IncreaseClient
+) -> None:
+    provider.answers = [shows(wire_transfer(None) | {"amount": "a value of a customer"})]
+
+    with capture_logs() as logs, pytest.raises(ProviderError) as raised:
+        await read(increase)
+
+    [shape] = [log for log in logs if log["event"] == "answer_has_another_shape"]
+    assert shape["fields"] == ["amount: int_parsing"]
+    seen = "".join(traceback.format_exception(raised.value)) + repr(logs)
+    assert API_KEY not in seen
+    assert "a value of a customer" not in seen
+
+
+async def test_an_answer_that_is_compressed_is_not_read(
+    provider: Provider, increase: IncreaseClient
+) -> None:
+    async def compressed(request: object) -> object:
+        answer = await shows(wire_transfer(None))(request)  # type: ignore[arg-type]
+        answer.headers["Content-Encoding"] = "gzip"
+        return answer
+
+    provider.answers = [compressed]  # type: ignore[list-item]
+
+    with pytest.raises(ProviderError):
+        await read(increase)
+
+
+async def page(client: IncreaseClient, cursor: str | None) -> CursorPage[str]:
+    read = await read_page(
+        client,
+        "list_wires",
+        lambda sdk, cursor: sdk.wire_transfers.list(cursor=cursor, limit=2),
+        cursor,
+        deadline=soon(),
+    )
+    return CursorPage([wire.id for wire in read.rows], read.next_cursor)
+
+
+async def test_a_list_is_read_from_a_cursor(provider: Provider, increase: IncreaseClient) -> None:
+    provider.answers = [lists([wire_transfer(None)], "next"), lists([])]
+
+    first = await page(increase, None)
+    last = await page(increase, first.next_cursor)
+
+    assert (first, last) == (CursorPage(["wire_transfer_1"], "next"), CursorPage([], None))
+    assert provider.requests == [
+        "GET /bank/wire_transfers?limit=2",
+        "GET /bank/wire_transfers?cursor=next&limit=2",
+    ]
+
+
+async def test_a_list_that_does_not_end_is_an_error(
+    provider: Provider, increase: IncreaseClient
+) -> None:
+    provider.answers = [lists([], "a"), lists([], "b"), lists([], "a")]
+
+    with pytest.raises(ProviderError):
+        async for _ in read_pages(
+            increase,
+            "list_wires",
+            lambda sdk, cursor: sdk.wire_transfers.list(cursor=cursor),
+            deadline=soon(),
+            most_pages=3,
+        ):
+            pass
+    assert len(provider.requests) == 3
+
+
+@pytest.mark.parametrize(
+    ("amount", "cents"),
+    [("0.01", 1), ("10.5", 1050), ("9999999999.99", 999999999999), ("0", 0), ("-3.10", -310)],
+)
+def test_amounts_are_integer_cents(amount: str, cents: int) -> None:
+    assert cents_of(Decimal(amount)) == cents
+    assert amount_of(cents) == Decimal(amount)
+    assert str(amount_of(1050)) == "10.50"
+
+
+def test_a_fraction_of_a_cent_is_no_amount() -> None:
+    with pytest.raises(ValueError, match="two decimals"):
+        cents_of(Decimal("0.001"))
