@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from libs.contracts.customers import Address
 from libs.contracts.model import Command, Model
 
 
@@ -36,8 +37,12 @@ class AccountOwner(Model):
 
 
 class ExternalAccountOwner(Model):
+    """With the account's holder, whom a wire to it names as its creditor."""
+
     external_account_id: str
     customer_id: str
+    name_on_account: str
+    address_on_account: Address
 
 
 class OwnedAccounts(Model):

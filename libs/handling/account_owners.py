@@ -23,7 +23,7 @@ class AccountOwners:
     def __init__(self, query_client: QueryClient, *, capacity: int) -> None:
         self._query_client = query_client
         self._customers: LRUCache[tuple[str, str | None, str], str] = LRUCache(capacity)
-        self._calls = SingleFlight()
+        self._calls: SingleFlight[None] = SingleFlight()
 
     async def require(self, principal: Principal, account_id: str, deadline: float) -> None:
         """Return when the account is the principal's.

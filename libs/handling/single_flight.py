@@ -8,33 +8,37 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Hashable
+from typing import Generic, TypeVar
 
 from libs.contracts.errors import NotFound
 
+AnswerT = TypeVar("AnswerT")
 
-class SingleFlight:
+
+class SingleFlight(Generic[AnswerT]):
     def __init__(self) -> None:
-        self._running: dict[Hashable, asyncio.Task[None]] = {}
+        self._running: dict[Hashable, asyncio.Task[AnswerT]] = {}
 
-    async def run(self, key: Hashable, call: Callable[[], Awaitable[None]]) -> None:
-        """Raises what `call` raises. The call goes on when its first caller is cancelled: others may wait for it."""
+    async def run(self, key: Hashable, call: Callable[[], Awaitable[AnswerT]]) -> AnswerT:
+        """What `call` returns or raises. It goes on when its first caller is cancelled: others may wait for it."""
         earlier = self._running.get(key)
         if earlier is not None:
             with contextlib.suppress(NotFound):  # it may have been made since
-                await asyncio.shield(earlier)
-                return
-        await asyncio.shield(self._running.get(key) or self._start(key, call))
+                return await asyncio.shield(earlier)
+        return await asyncio.shield(self._running.get(key) or self._start(key, call))
 
-    def _start(self, key: Hashable, call: Callable[[], Awaitable[None]]) -> asyncio.Task[None]:
-        async def made() -> None:
-            await call()
+    def _start(
+        self, key: Hashable, call: Callable[[], Awaitable[AnswerT]]
+    ) -> asyncio.Task[AnswerT]:
+        async def made() -> AnswerT:
+            return await call()
 
         task = asyncio.create_task(made(), name=f"single-flight:{key}")
         self._running[key] = task
         task.add_done_callback(lambda done: self._ended(key, done))
         return task
 
-    def _ended(self, key: Hashable, task: asyncio.Task[None]) -> None:
+    def _ended(self, key: Hashable, task: asyncio.Task[AnswerT]) -> None:
         del self._running[key]
         if not task.cancelled():
             task.exception()  # retrieved here, since all waiting callers may have been cancelled

@@ -22,6 +22,22 @@ class Step:
     reason: str | None
 
 
+class PostalAddress(msgspec.Struct, frozen=True):
+    street_1: str
+    city: str
+    state: str
+    zip_code: str
+    country: str
+    street_2: str | None = None
+
+
+class Creditor(msgspec.Struct, frozen=True):
+    """The holder of the external account that a wire goes to, as onboarding had it when the wire was recorded."""
+
+    name: str
+    address: PostalAddress
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WireRecord:
     """One version of a wire.
@@ -33,6 +49,7 @@ class WireRecord:
         last_sent_at: the beginning of the last send whose outcome is not known, by the database's clock; None as above.
         last_send_age_seconds: the age of that send, as `send_age_seconds`.
         canceled_by: the command that canceled it.
+        creditor: the same at every send. Wires that an earlier release recorded have none.
     """
 
     transaction_id: UUID
@@ -47,6 +64,7 @@ class WireRecord:
     last_send_age_seconds: float | None
     canceled_by: UUID | None
     created_at: datetime
+    creditor: Creditor | None
     history: tuple[Step, ...]
 
     @property

@@ -12,7 +12,7 @@ from libs.contracts.principal import Principal
 from libs.providers.feed_entries import Fetch
 from libs.providers.newest_records import FetchNewest
 from libs.providers.writing import ProviderWrite
-from services.payments.models import FeedEntry, WireRecord
+from services.payments.models import Creditor, FeedEntry, WireRecord
 
 
 class Ownership(Protocol):
@@ -24,8 +24,8 @@ class Ownership(Protocol):
 
     async def require_external_account(
         self, principal: Principal, external_account_id: str, deadline: float
-    ) -> None:
-        """Return when the account is linked to the principal's customer. Raises ExternalAccountNotLinked."""
+    ) -> Creditor:
+        """The holder of the account, which is linked to the principal's customer. Raises ExternalAccountNotLinked."""
         ...
 
 

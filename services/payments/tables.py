@@ -21,6 +21,7 @@ from sqlalchemy import (
     func,
     text,
 )
+from sqlalchemy.dialects.postgresql import JSONB
 
 from libs.persistence.grants import APPEND_ONLY, LOCKED_ONLY
 from libs.persistence.tables import (
@@ -46,7 +47,8 @@ _STATES = (
 )
 
 # `sequence`: the number of steps in the history, and of events. `send_begun_at`: of the first send; null while
-# certainly nothing was sent. `last_sent_at`: of the last send whose outcome is not known; null as above.
+# certainly nothing was sent. `last_sent_at`: of the last send whose outcome is not known; null as above. `creditor`:
+# the holder of the external account, which every send names; null in wires of earlier releases.
 wires = Table(
     "wires",
     metadata,
@@ -63,6 +65,7 @@ wires = Table(
     Column("canceled_by", UUID_TYPE),
     Column("created_at", INSTANT, nullable=False),
     Column("last_sent_at", INSTANT),
+    Column("creditor", JSONB),
     Index("wires_newest", "tenant", "customer_id", desc("created_at"), desc("transaction_id")),
     Index("wires_state", "state"),
     Index(

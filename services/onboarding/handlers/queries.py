@@ -9,7 +9,6 @@ from libs.contracts.operation import PageInfo
 from libs.contracts.ownership import (
     AccountOwner,
     CustomerOwner,
-    ExternalAccountOwner,
     FindAccountOwner,
     FindCustomer,
     FindExternalAccount,
@@ -84,16 +83,12 @@ class Queries:
         external_account_id = command.external_account_id
         # As for the owner of an account: it is asked for with every wire.
         async with self._database.autocommit() as connection:
-            owner = await self._store.external_accounts.customer_of(
+            owner = await self._store.external_accounts.owner_of(
                 connection, principal.tenant, external_account_id
             )
-        if owner is None or principal.customer_id not in (None, str(owner)):
+        if owner is None or principal.customer_id not in (None, owner.customer_id):
             raise NotFound
-        return Result(
-            data=ExternalAccountOwner(
-                external_account_id=external_account_id, customer_id=str(owner)
-            )
-        )
+        return Result(data=owner)
 
     async def list_owned_accounts(
         self, principal: Principal, command: ListOwnedAccounts, _: float

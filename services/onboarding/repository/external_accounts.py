@@ -10,9 +10,12 @@ from sqlalchemy import Row, Select, Text, any_, bindparam, cast, false, insert, 
 from sqlalchemy.dialects.postgresql import ARRAY, BYTEA
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from libs.contracts.customers import ExternalBankAccount
+from libs.contracts.customers import Address, ExternalBankAccount
+from libs.contracts.exact_json import decode
+from libs.contracts.ownership import ExternalAccountOwner
 from libs.persistence.tables import UUID_TYPE
 from services.onboarding.models import ExternalAccountRecord, last_four
+from services.onboarding.repository.stored import read_stored
 from services.onboarding.repository.tenant_rows import (
     TenantRows,
     customer_by,
@@ -60,6 +63,14 @@ _DRAFT = _OF_TENANT.where(_T.c.draft_id == bindparam("draft_id"))
 _OF_CUSTOMERS = _OF_TENANT.where(
     _T.c.customer_id == any_(bindparam("ids", type_=ARRAY(UUID_TYPE)))
 ).order_by(_T.c.customer_id, _T.c.is_primary.desc(), _T.c.created_at.desc())
+_OWNER = select(
+    _T.c.customer_id,
+    _T.c.details["name_on_account"].astext.label("name_on_account"),
+    cast(_T.c.details["address_on_account"], Text).label("address_on_account"),
+).where(
+    _T.c.tenant == bindparam("tenant"),
+    _T.c.external_account_id == bindparam("external_account_id"),
+)
 _DETAILS = select(cast(_T.c.details, Text)).where(
     _T.c.tenant == bindparam("tenant"), _T.c.draft_id == bindparam("draft_id")
 )
@@ -124,6 +135,23 @@ class ExternalAccounts:
     ) -> UUID | None:
         """Whose it is, of the tenant's customers."""
         return await find_customer(connection, _CUSTOMER, tenant, external_account_id)
+
+    async def owner_of(
+        self, connection: AsyncConnection, tenant: str, external_account_id: str
+    ) -> ExternalAccountOwner | None:
+        """As `customer_of`, with its holder."""
+        rows = await connection.execute(
+            _OWNER, {"tenant": tenant, "external_account_id": external_account_id}
+        )
+        row = rows.one_or_none()
+        if row is None:
+            return None
+        return ExternalAccountOwner(
+            external_account_id=external_account_id,
+            customer_id=str(row.customer_id),
+            name_on_account=row.name_on_account,
+            address_on_account=read_stored(Address, decode(row.address_on_account)),
+        )
 
     async def find_draft(
         self, connection: AsyncConnection, tenant: str, draft_id: UUID

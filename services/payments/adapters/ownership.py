@@ -15,6 +15,7 @@ from libs.contracts.principal import Principal
 from libs.handling.account_owners import AccountOwners
 from libs.handling.query_client import QueryClient
 from libs.handling.single_flight import SingleFlight
+from services.payments.models import Creditor, PostalAddress
 
 Key = tuple[str, str | None, str]
 
@@ -25,20 +26,20 @@ class OnboardingOwnership:
     def __init__(self, query_client: QueryClient, *, capacity: int) -> None:
         self._query_client = query_client
         self._accounts = AccountOwners(query_client, capacity=capacity)
-        self._external_accounts: LRUCache[Key, str] = LRUCache(capacity)
-        self._calls = SingleFlight()
+        self._external_accounts: LRUCache[Key, Creditor] = LRUCache(capacity)
+        self._calls: SingleFlight[Creditor] = SingleFlight()
 
     async def require_account(self, principal: Principal, account_id: str, deadline: float) -> None:
         await self._accounts.require(principal, account_id, deadline)
 
     async def require_external_account(
         self, principal: Principal, external_account_id: str, deadline: float
-    ) -> None:
+    ) -> Creditor:
         key = (principal.tenant, principal.customer_id, external_account_id)
-        if self._external_accounts.get(key) is not None:
-            return
+        if (cached := self._external_accounts.get(key)) is not None:
+            return cached
 
-        async def ask() -> None:
+        async def ask() -> Creditor:
             owner = await self._query_client.query(
                 onboarding.FIND_EXTERNAL_ACCOUNT,
                 principal,
@@ -46,9 +47,12 @@ class OnboardingOwnership:
                 contract.ExternalAccountOwner,
                 deadline,
             )
-            self._external_accounts[key] = owner.customer_id
+            address = PostalAddress(**owner.address_on_account.model_dump())
+            creditor = Creditor(owner.name_on_account, address)
+            self._external_accounts[key] = creditor
+            return creditor
 
         try:
-            await self._calls.run(key, ask)
+            return await self._calls.run(key, ask)
         except NotFound as error:
             raise ExternalAccountNotLinked from error

@@ -27,7 +27,7 @@ from libs.providers.writing import Attempt, Earlier, with_lost_history, write_on
 from libs.runtime.crash import crash_point
 from services.payments import states
 from services.payments.metrics import SENDS
-from services.payments.models import Step, WireRecord
+from services.payments.models import Creditor, Step, WireRecord
 from services.payments.ports import Acceptance, CoreBanking, Ownership
 from services.payments.reasons import error_of, reason_of
 from services.payments.repository import send_writes, wires
@@ -67,25 +67,25 @@ class SendWireHandler:
         deadline = time.time() + self._send_seconds
         begun = await self._resume(drive) if drive.attempt > 1 else None
         if begun is None:
-            await self._check_ownership(drive, command)
+            creditor = await self._check_ownership(drive, command)
             deadline = time.time() + self._send_seconds
-            begun = await self._intend(drive, command)
+            begun = await self._intend(drive, command, creditor)
         if not begun.wire.is_pending:
             return verdict_reply(begun.wire)
         decision = await self._call(drive, begun, deadline)
         return verdict_reply(await self._record(drive, begun.wire, decision))
 
-    async def _check_ownership(self, drive: Drive, command: SendWire) -> None:
+    async def _check_ownership(self, drive: Drive, command: SendWire) -> Creditor:
         principal = drive.principal
         deadline = time.time() + OWNERSHIP_SECONDS
         if principal.customer_id is None:
             raise NotFound
         await self._ownership.require_account(principal, command.sending_account_id, deadline)
-        await self._ownership.require_external_account(
+        return await self._ownership.require_external_account(
             principal, command.external_account_id, deadline
         )
 
-    async def _intend(self, drive: Drive, command: SendWire) -> Begun:
+    async def _intend(self, drive: Drive, command: SendWire, creditor: Creditor) -> Begun:
         now = datetime.now(UTC)
         wire = WireRecord(
             transaction_id=drive.command_id,
@@ -100,6 +100,7 @@ class SendWireHandler:
             last_send_age_seconds=None,
             canceled_by=None,
             created_at=now,
+            creditor=creditor,
             history=(Step(WireState.PENDING_SUBMISSION, now, None),),
         )
         crash_point("payments.intending")

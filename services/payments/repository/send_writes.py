@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from uuid import UUID
 
 import asyncpg
+import msgspec
 
 from libs.handling.group_commit import Write, fenced_write
 from libs.persistence import inbox
@@ -27,9 +28,9 @@ from services.payments.views import wire_event
 _INTEND = """
     WITH asked AS (
         SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::text[], $6::text[], $7::numeric[],
-            $8::text[], $9::text[], $10::timestamptz[], $11::text[], $12::text[], $13::bytea[])
+            $8::text[], $9::text[], $10::timestamptz[], $11::text[], $12::text[], $13::bytea[], $14::text[])
             AS a (command_id, lease, tenant, customer_id, sending_account_id, external_account_id, amount,
-            purpose, state, at, event_id, event_type, event_body)
+            purpose, state, at, event_id, event_type, event_body, creditor)
         LIMIT cardinality($1)
     ), leased AS (
         SELECT asked.*, i.accepted_at
@@ -37,9 +38,9 @@ _INTEND = """
         ORDER BY asked.command_id FOR NO KEY UPDATE OF i SKIP LOCKED
     ), wire AS (
         INSERT INTO wires (transaction_id, tenant, customer_id, sending_account_id, external_account_id, amount,
-            purpose, state, sequence, send_begun_at, last_sent_at, created_at)
+            purpose, state, sequence, send_begun_at, last_sent_at, created_at, creditor)
         SELECT command_id, tenant, customer_id, sending_account_id, external_account_id, amount,
-            purpose, state, 1, clock_timestamp(), clock_timestamp(), at FROM leased
+            purpose, state, 1, clock_timestamp(), clock_timestamp(), at, creditor::jsonb FROM leased
     ), step AS (
         INSERT INTO wire_history (transaction_id, sequence, state, at) SELECT command_id, 1, state, at FROM leased
     ), event AS (
@@ -100,6 +101,7 @@ async def _intend(
         [event.event_id for event in events],
         [event.type for event in events],
         [event.body for event in events],
+        [wire.creditor and msgspec.json.encode(wire.creditor).decode() for wire in new],
     )
     return {
         row["command_id"]: wires.sends_in_lost_history(row["lost_seconds"], row["accepted_seconds"])

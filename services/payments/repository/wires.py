@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+import msgspec
 from sqlalchemy import (
     ColumnElement,
     Double,
@@ -41,7 +42,7 @@ from libs.persistence import outbox
 from libs.persistence.continuity import Compared
 from libs.persistence.tables import INSTANT, UUID_TYPE
 from libs.providers.writing import Earlier
-from services.payments.models import Step, WireRecord
+from services.payments.models import Creditor, Step, WireRecord
 from services.payments.tables import inbox, wire_history
 from services.payments.tables import wires as table
 from services.payments.views import wire_event
@@ -77,6 +78,7 @@ SELECT: Select[Any] = select(
     _seconds_since(table.c.last_sent_at).label("last_send_age_seconds"),
     table.c.canceled_by,
     table.c.created_at,
+    table.c.creditor,
     _HISTORY.c.states,
     _HISTORY.c.moments,
     _HISTORY.c.reasons,
@@ -345,5 +347,6 @@ def wire_of(row: Row[Any]) -> WireRecord:
         last_send_age_seconds=row.last_send_age_seconds,
         canceled_by=row.canceled_by,
         created_at=row.created_at,
+        creditor=None if row.creditor is None else msgspec.convert(row.creditor, Creditor),
         history=tuple(Step(WireState(state), at, reason) for state, at, reason in steps),
     )

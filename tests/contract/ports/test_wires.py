@@ -15,11 +15,14 @@ import pytest
 
 from libs.contracts.wires import WireState
 from libs.providers.outcomes import Absent, Accepted, NotSent, Reason, Refused, Unknown
-from services.payments.models import FeedEntry, Step, WireRecord
+from services.payments.models import Creditor, FeedEntry, PostalAddress, Step, WireRecord
 from services.payments.ports import Acceptance
 from tests.contract.ports.wire_banks import Fault, Funded, WireBank
 from tests.support.pace import pace
 
+HOLDER = Creditor(
+    "Tidewater Goods LLC", PostalAddress("1 Main Street", "Norfolk", "VA", "23510", "US")
+)
 FUNDS = Decimal("100.00")
 AMOUNT = Decimal("10.50")
 PAGE = 100
@@ -46,6 +49,7 @@ def new_wire(funded: Funded, amount: Decimal = AMOUNT) -> WireRecord:
         last_send_age_seconds=None,
         canceled_by=None,
         created_at=now,
+        creditor=HOLDER,
         history=(Step(WireState.PENDING_SUBMISSION, now, None),),
     )
 

@@ -7,10 +7,11 @@ import uuid
 import pytest
 
 from libs.contracts import onboarding_operations as table
+from libs.contracts.customers import Address
 from libs.contracts.errors import NotFound
 from libs.contracts.ownership import FindExternalAccount
 from libs.contracts.principal import Family, Principal
-from tests.integration.onboarding.desk import Desk, application, partner
+from tests.integration.onboarding.desk import Desk, address, application, partner
 
 
 def customer(customer_id: str, tenant: str = "demo") -> Principal:
@@ -26,7 +27,12 @@ async def test_a_linked_external_account_is_its_customers_alone(desk: Desk) -> N
     found = await desk.ask(table.FIND_EXTERNAL_ACCOUNT, command, customer(customer_id))
     of_partner = await desk.ask(table.FIND_EXTERNAL_ACCOUNT, command, partner())
 
-    assert found["data"] == {"external_account_id": linked, "customer_id": customer_id}
+    assert found["data"] == {
+        "external_account_id": linked,
+        "customer_id": customer_id,
+        "name_on_account": "Acme Tools",
+        "address_on_account": Address(**address()).model_dump(),
+    }
     assert of_partner == found
     for stranger in (
         customer(second["business"]["customer_id"]),

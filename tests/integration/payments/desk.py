@@ -22,6 +22,7 @@ import asyncpg
 
 from deploy.local.ports import LOOPBACK
 from libs.contracts import payments_operations as table
+from libs.contracts.customers import Address
 from libs.contracts.errors import NotFound
 from libs.contracts.model import Command
 from libs.contracts.onboarding_operations import (
@@ -268,7 +269,16 @@ def _onboarding(owned: dict[str, str]) -> dict[str, QueryHandler]:
     async def external(principal: Principal, command: FindExternalAccount, _: float) -> Result:
         found = command.external_account_id
         owner = owner_of(principal, found)
-        return Result(ExternalAccountOwner(external_account_id=found, customer_id=owner))
+        return Result(
+            ExternalAccountOwner(
+                external_account_id=found,
+                customer_id=owner,
+                name_on_account="Tidewater Goods LLC",
+                address_on_account=Address(
+                    street_1="1 Main Street", city="Norfolk", state="VA", zip_code="23510"
+                ),
+            )
+        )
 
     async def of_any_tenant(_: Principal, command: FindCustomer, __: float) -> Result:
         tenant = TENANTS[command.customer_id]

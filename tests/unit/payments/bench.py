@@ -38,7 +38,7 @@ from services.payments.adapters.sandbox.core import CoreFeed, SandboxCoreBanking
 from services.payments.handlers import feed
 from services.payments.handlers.cancel_wire import CancelWireHandler
 from services.payments.handlers.send_wire import SendWireHandler
-from services.payments.models import Step, WireRecord
+from services.payments.models import Creditor, PostalAddress, Step, WireRecord
 from services.payments.ports import CoreBanking
 from services.payments.repository import send_writes, wires
 from tests.integration.tables import finish
@@ -63,6 +63,11 @@ COMMAND = SendWire(
 )
 
 
+CREDITOR = Creditor(
+    "Tidewater Goods LLC", PostalAddress("1 Main Street", "Norfolk", "VA", "23510", "US")
+)
+
+
 class EveryAccountIsOwned:
     """See `ports.Ownership`."""
 
@@ -71,8 +76,8 @@ class EveryAccountIsOwned:
 
     async def require_external_account(
         self, principal: Principal, external_account_id: str, deadline: float
-    ) -> None:
-        pass
+    ) -> Creditor:
+        return CREDITOR
 
 
 @dataclass
@@ -108,6 +113,7 @@ class Bench:
             last_send_age_seconds=None,
             canceled_by=None,
             created_at=now,
+            creditor=CREDITOR,
             history=(Step(WireState.PENDING_SUBMISSION, now, None),),
         )
         await self.group_commit.commit(send_writes.INTENT, LeasedValue(leased, wire))

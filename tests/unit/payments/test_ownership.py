@@ -25,8 +25,21 @@ from libs.contracts.ownership import FindAccountOwner, FindExternalAccount
 from libs.contracts.principal import Family, Principal
 from libs.handling.query_client import QueryClient
 from services.payments.adapters.ownership import OnboardingOwnership
+from services.payments.models import Creditor, PostalAddress
 from tests.support.waiting import eventually
 
+ADDRESS = {
+    "street_1": "1 Main Street",
+    "street_2": None,
+    "city": "Norfolk",
+    "country": "US",
+    "state": "VA",
+    "zip_code": "23510",
+}
+HOLDER = {"name_on_account": "Tidewater Goods LLC", "address_on_account": ADDRESS}
+CREDITOR = Creditor(
+    "Tidewater Goods LLC", PostalAddress("1 Main Street", "Norfolk", "VA", "23510", "US")
+)
 MINE = Principal("t_1", "Tenant", Family.CUSTOMER, "sub_1", "c_1")
 OTHER = Principal("t_1", "Tenant", Family.CUSTOMER, "sub_2", "c_2")
 
@@ -67,7 +80,8 @@ class Onboarding:
                 if principal != MINE or found not in self.known:
                     return NotFound()
                 name = next(iter(type(command).model_fields))
-                return {"data": {name: found, "customer_id": "c_1"}}
+                answer = {name: found, "customer_id": "c_1"}
+                return {"data": answer | (HOLDER if name == "external_account_id" else {})}
             case _:
                 raise AssertionError(operation.name)
 
@@ -83,7 +97,7 @@ async def test_what_is_ones_own_is_asked_once_and_remembered_for_its_owner_alone
 
     for _ in range(2):
         await asked.require_account(MINE, "acc_1", deadline)
-        await asked.require_external_account(MINE, "ext_1", deadline)
+        assert await asked.require_external_account(MINE, "ext_1", deadline) == CREDITOR
 
     assert set(onboarding.asked.values()) == {1}
     with pytest.raises(NotFound):
@@ -151,7 +165,7 @@ async def test_what_is_linked_while_an_earlier_question_is_under_way_is_asked_ab
     outcomes = await asyncio.gather(early, *late, return_exceptions=True)
 
     assert isinstance(outcomes[0], ExternalAccountNotLinked)
-    assert outcomes[1:] == [None] * 8
+    assert outcomes[1:] == [CREDITOR] * 8
     assert onboarding.asked.total() == 2
 
 

@@ -23,7 +23,7 @@ from services.payments.models import Step, WireRecord
 from services.payments.repository import send_writes, wires
 from tests.support.infrastructure import Environment
 from tests.support.waiting import eventually
-from tests.unit.payments.bench import COMMAND, MINE, Bench
+from tests.unit.payments.bench import COMMAND, CREDITOR, MINE, Bench
 
 
 def intent(leased: inbox.Leased, **changes: object) -> LeasedValue[WireRecord]:
@@ -41,6 +41,7 @@ def intent(leased: inbox.Leased, **changes: object) -> LeasedValue[WireRecord]:
         last_send_age_seconds=None,
         canceled_by=None,
         created_at=now,
+        creditor=CREDITOR,
         history=(Step(WireState.PENDING_SUBMISSION, now, None),),
     )
     return LeasedValue(leased, replace(wire, **changes))  # type: ignore[arg-type]
@@ -80,6 +81,7 @@ async def test_intents_of_a_group_are_what_each_would_be_alone(bench: Bench) -> 
     for send in sends:
         found = await bench.found(send)
         assert found.is_unknown
+        assert found.creditor == CREDITOR
         assert found == replace(
             expected,
             transaction_id=send.command_id,

@@ -41,6 +41,7 @@ def wire() -> WireRecord:
         last_send_age_seconds=None,
         canceled_by=None,
         created_at=T0,
+        creditor=None,
         history=(Step(State.PENDING_SUBMISSION, T0, None),),
     )
 

@@ -1,0 +1,194 @@
+"""Wires at Increase."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from uuid import UUID
+
+from increase import AsyncIncrease
+from increase.types import WireTransfer
+from increase.types.wire_transfer_create_params import (
+    Creditor as CreditorParams,
+)
+from increase.types.wire_transfer_create_params import CreditorAddressStructured
+
+from libs.contracts.errors import BanksideError
+from libs.providers.errors import ProviderRefusal
+from libs.providers.feed_entries import FETCH_SECONDS
+from libs.providers.increase.client import IncreaseClient
+from libs.providers.increase.keyed_write import KeyedWrite
+from libs.providers.increase.lists import LARGEST_PAGE, read_page
+from libs.providers.increase.money import amount_of, cents_of
+from libs.providers.increase.refusals import NOT_FOUND
+from libs.providers.newest_records import NewestPage
+from libs.providers.outcomes import Finding, NotSent, Outcome, Reason
+from libs.providers.writing import Capabilities
+from services.payments.adapters.increase.wire_text import wire_text
+from services.payments.models import Creditor, WireRecord
+
+LONGEST_NAME = 140
+LONGEST_MESSAGE = 140
+LONGEST_LINE = 35
+"""Of an address, whose parts Fedwire carries in so many characters."""
+LONGEST_POSTAL_CODE = 16
+
+
+@dataclass(frozen=True, slots=True)
+class AcceptedWire:
+    transaction_id: str
+
+
+@dataclass(frozen=True)
+class WireWrite:
+    """See `writing.ProviderWrite`. A wire has to name its creditor; wires of releases before 0.9 may have none."""
+
+    keyed: KeyedWrite[WireTransfer, AcceptedWire]
+    has_creditor: bool
+
+    @property
+    def operation(self) -> str:
+        return self.keyed.operation
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return self.keyed.capabilities
+
+    async def send(self, key: UUID, deadline: float) -> Outcome[AcceptedWire]:
+        if not self.has_creditor:
+            return NotSent("the holder of the external account is not known")
+        return await self.keyed.send(key, deadline)
+
+    async def find(self, key: UUID, deadline: float) -> Finding[AcceptedWire]:
+        return await self.keyed.find(key, deadline)
+
+
+class IncreaseCoreBanking:
+    """See `ports.CoreBanking`."""
+
+    def __init__(self, client: IncreaseClient, capabilities: Capabilities) -> None:
+        self._client = client
+        self._capabilities = capabilities
+
+    def send_wire(self, wire: WireRecord) -> WireWrite:
+        async def create(sdk: AsyncIncrease, key: str) -> WireTransfer:
+            assert wire.creditor is not None
+            return await sdk.wire_transfers.create(
+                account_id=wire.sending_account_id,
+                external_account_id=wire.external_account_id,
+                amount=cents_of(wire.amount),
+                creditor=_creditor(wire.creditor),
+                remittance={
+                    "category": "unstructured",
+                    "unstructured": {"message": wire_text(wire.purpose, LONGEST_MESSAGE)},
+                },
+                idempotency_key=key,
+            )
+
+        async def why_refused(_: ProviderRefusal, deadline: float) -> Reason:
+            try:
+                return await self._why_refused(wire, deadline)
+            except (BanksideError, ProviderRefusal):
+                return Reason.PROVIDER_REFUSED
+
+        keyed = KeyedWrite(
+            self._client,
+            self._capabilities,
+            "send_wire",
+            create,
+            lambda sdk, key: sdk.wire_transfers.list(idempotency_key=key),
+            lambda sdk, wire_id: sdk.wire_transfers.retrieve(wire_id),
+            lambda made: AcceptedWire(str(wire.transaction_id)) if _is(made, wire) else None,
+            why_refused,
+        )
+        return WireWrite(keyed, wire.creditor is not None)
+
+    async def _why_refused(self, wire: WireRecord, deadline: float) -> Reason:
+        """Increase gives its reason in words only: what it says of the accounts now shows which one it was.
+
+        Raises BanksideError, ProviderRefusal: it cannot be found out.
+        """
+        read = self._client.read
+        account = await read(
+            "get_account",
+            lambda sdk: sdk.accounts.retrieve(wire.sending_account_id),
+            deadline=deadline,
+        )
+        if account.status == "closed":
+            return Reason.ACCOUNT_CLOSED
+        if not await self._is_linked(wire.external_account_id, deadline):
+            return Reason.EXTERNAL_ACCOUNT_NOT_LINKED
+        entity_id = account.entity_id
+        entity = await read(
+            "get_entity", lambda sdk: sdk.entities.retrieve(entity_id), deadline=deadline
+        )
+        if entity.status != "active":
+            return Reason.ACCOUNT_RESTRICTED
+        balance = await read(
+            "get_balance",
+            lambda sdk: sdk.accounts.balance(wire.sending_account_id),
+            deadline=deadline,
+        )
+        if amount_of(balance.available_balance) < wire.amount:
+            return Reason.INSUFFICIENT_FUNDS
+        return Reason.PROVIDER_REFUSED
+
+    async def _is_linked(self, external_account_id: str, deadline: float) -> bool:
+        try:
+            external_account = await self._client.read(
+                "get_external_account",
+                lambda sdk: sdk.external_accounts.retrieve(external_account_id),
+                deadline=deadline,
+            )
+        except ProviderRefusal as refusal:
+            if refusal.code == NOT_FOUND:
+                return False
+            raise
+        return external_account.status == "active"
+
+
+def _creditor(creditor: Creditor) -> CreditorParams:
+    address = creditor.address
+    structured: CreditorAddressStructured = {
+        "line1": wire_text(address.street_1, LONGEST_LINE),
+        "city": wire_text(address.city, LONGEST_LINE),
+        "state": wire_text(address.state, LONGEST_LINE),
+        "postal_code": wire_text(address.zip_code, LONGEST_POSTAL_CODE),
+        "country": address.country,
+    }
+    if address.street_2:
+        structured["line2"] = wire_text(address.street_2, LONGEST_LINE)
+    return {
+        "name": wire_text(creditor.name, LONGEST_NAME),
+        "address": {"structured": structured},
+    }
+
+
+def _is(made: WireTransfer, wire: WireRecord) -> bool:
+    """Whether the wire at Increase is the one that was ordered."""
+    return (made.amount, made.account_id, made.external_account_id) == (
+        cents_of(wire.amount),
+        wire.sending_account_id,
+        wire.external_account_id,
+    )
+
+
+class NewestWires:
+    """The keys of Increase's wires, the newest first, for `newest_records`. A wire of others may have none."""
+
+    def __init__(self, client: IncreaseClient) -> None:
+        self._client = client
+
+    async def fetch(self, after: str | None, limit: int) -> NewestPage:
+        """Raises ProviderTimeout, ProviderError, Unavailable: there is no usable answer."""
+        page = await read_page(
+            self._client,
+            "list_wires",
+            lambda sdk, cursor: sdk.wire_transfers.list(
+                cursor=cursor, limit=min(limit, LARGEST_PAGE)
+            ),
+            after,
+            deadline=time.time() + FETCH_SECONDS,
+        )
+        keys = [wire.idempotency_key for wire in page.rows if wire.idempotency_key is not None]
+        return NewestPage(keys, page.next_cursor)
