@@ -1,29 +1,37 @@
 """Digests by the first lookup key for what is found by an older one: how a lookup key gets out of use.
 
 While it is replaced, the EIN of a customer is held by the digests of both keys, so that processes with either key find
-it taken. Customers whose row a service has locked are passed over rather than waited for, and looked at again.
+it taken. A customer whose EIN is being changed holds two: that of its row, and that of the unfinished command. An EIN
+that neither of them names was left by an abandoned change: it is let go of when its key is replaced. Customers whose
+row a service has locked are passed over rather than waited for, and looked at again.
 """
 
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ARRAY, Text, any_, bindparam, cast, delete, select, update
+from sqlalchemy import ARRAY, Row, Text, any_, bindparam, cast, delete, select, update
 from sqlalchemy.dialects.postgresql import BYTEA, insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.contracts.customers import Business, ExternalBankAccount
+from libs.contracts.onboarding_operations import UPDATE_BUSINESS
+from libs.contracts.sensitive import Sealer
+from libs.handling.queries import open_command
 from libs.persistence.engine import Database
 from libs.persistence.resealing import BATCH, PASSES, PAUSE_SECONDS
 from libs.persistence.sealing import CannotOpen, LookupKeys
 from libs.persistence.tables import UUID_TYPE
+from services.onboarding.ordering import ordering_key
 from services.onboarding.repository import customers as customer_rows
 from services.onboarding.repository import external_accounts as external_account_rows
 from services.onboarding.repository.vault import Vault
-from services.onboarding.tables import customers, ein_holds, external_accounts
+from services.onboarding.tables import customers, ein_holds, external_accounts, inbox
 
 FIRST = UUID(int=0)
 
@@ -47,6 +55,11 @@ _CUSTOMERS = (
     )
     .where(customers.c.customer_id == any_(_IDS))
     .with_for_update(key_share=True, skip_locked=True)
+)
+_CHANGES = select(inbox.c.ordering_key, inbox.c.command_id, inbox.c.body).where(
+    inbox.c.ordering_key == any_(bindparam("ordering_keys", type_=ARRAY(Text))),
+    inbox.c.operation == UPDATE_BUSINESS.name,
+    inbox.c.finished_at.is_(None),
 )
 _HOLD = insert(ein_holds).on_conflict_do_nothing()
 _LET_GO = delete(ein_holds).where(
@@ -72,22 +85,31 @@ _SET_DIGEST = (
 )
 
 
-async def redigest(database: Database, vault: Vault, keys: LookupKeys) -> Counter[str]:
-    """Returns how many values are left to an older key, by its id."""
+async def redigest(
+    database: Database, vault: Vault, keys: LookupKeys, commands: Sealer
+) -> Counter[str]:
+    """Returns how many values are left to an older key, by its id.
+
+    Args:
+        commands: opens those that the gateway sealed.
+    """
     left = Counter[str]()
     for number in range(PASSES):
         await asyncio.sleep(number and PAUSE_SECONDS)
-        left = await _Walk(database, vault, keys).run()
+        left = await _Walk(database, vault, keys, commands).run()
         if not left:
             break
     return left
 
 
 class _Walk:
-    def __init__(self, database: Database, vault: Vault, keys: LookupKeys) -> None:
+    def __init__(
+        self, database: Database, vault: Vault, keys: LookupKeys, commands: Sealer
+    ) -> None:
         self._database = database
         self._vault = vault
         self._keys = keys
+        self._commands = commands
         self._left = Counter[str]()
 
     async def run(self) -> Counter[str]:
@@ -106,33 +128,80 @@ class _Walk:
         outdated = {
             customer_id: digests
             for customer_id, digests in held.items()
-            if not self._has_first(digests) or self._off_the_ring(digests)
+            if not self._is_held_by_each_key(digests)
         }
         rows = (await connection.execute(_CUSTOMERS, {"ids": list(outdated)})).all()
         # What is read under the locks counts: an EIN may have been changed, or let go of, meanwhile.
         locked = await self._held(connection, [row.customer_id for row in rows])
+        changes = await self._unfinished_changes(connection, rows)
         for row in rows:
-            if not (digests := locked.get(row.customer_id)):
-                continue
-            context = customer_rows.context_of(row.customer_id)
+            digests = locked.get(row.customer_id, [])
             try:
-                business = self._vault.open(Business, row.business, context)
+                eins = [*self._eins_of(row, changes)]
             except CannotOpen:
                 continue
-            for digest in sorted(self._vault.ein_digests(business.ein)):
-                await connection.execute(
-                    _HOLD,
-                    {"tenant": row.tenant, "ein_digest": digest, "customer_id": row.customer_id},
-                )
-            let_go = {
-                "of_tenant": row.tenant,
-                "of_customer": row.customer_id,
-                "digests": self._off_the_ring(digests),
-            }
-            await connection.execute(_LET_GO, let_go)
-            outdated.pop(row.customer_id, None)
+            if await self._renew_hold(connection, row, digests, eins):
+                del outdated[row.customer_id]
         for digests in outdated.values():
             self._count(digests)
+
+    async def _unfinished_changes(
+        self, connection: AsyncConnection, rows: Sequence[Row[Any]]
+    ) -> Mapping[str, Sequence[Any]]:
+        """By ordering key. A command is recorded before it takes hold of an EIN, under the customer's lock."""
+        keys = [ordering_key(row.tenant, row.customer_id) for row in rows]
+        changes = defaultdict[str, list[Any]](list)
+        for change in await connection.execute(_CHANGES, {"ordering_keys": keys}):
+            changes[change.ordering_key].append(change)
+        return changes
+
+    def _eins_of(self, row: Row[Any], changes: Mapping[str, Sequence[Any]]) -> Iterator[str]:
+        """That of the customer's row, then those that unfinished changes would give it. Raises CannotOpen."""
+        context = customer_rows.context_of(row.customer_id)
+        yield self._vault.open(Business, row.business, context).ein
+        for change in changes.get(ordering_key(row.tenant, row.customer_id), ()):
+            command = open_command(
+                UPDATE_BUSINESS, str(change.command_id), change.body, self._commands
+            )
+            business = command.model_dump(exclude_unset=True)["business"]
+            if (ein := business.get("ein")) is not None:
+                yield ein
+
+    async def _renew_hold(
+        self,
+        connection: AsyncConnection,
+        row: Row[Any],
+        digests: Sequence[bytes],
+        eins: Sequence[str],
+    ) -> bool:
+        """Hold by each key what is held by one of them, and let go of the rest; false when that has to wait.
+
+        A digest whose key is off the ring may be that of an unfinished change which is held by no other key. It stays
+        until the change is over, or the key is back.
+        """
+        if not digests:
+            return True
+        candidates = [{*self._vault.ein_digests(ein)} for ein in dict.fromkeys(eins)]
+        is_held = [
+            number == 0 or not of_ein.isdisjoint(digests)
+            for number, of_ein in enumerate(candidates)
+        ]
+        off_the_ring = Counter(map(LookupKeys.key_id_of, self._off_the_ring(digests)))
+        if not all(is_held) and max(off_the_ring.values(), default=0) > sum(is_held):
+            return False
+        renewed = set[bytes]().union(*itertools.compress(candidates, is_held))
+        for digest in sorted(renewed.difference(digests)):
+            await connection.execute(
+                _HOLD,
+                {"tenant": row.tenant, "ein_digest": digest, "customer_id": row.customer_id},
+            )
+        let_go = {
+            "of_tenant": row.tenant,
+            "of_customer": row.customer_id,
+            "digests": [digest for digest in digests if digest not in renewed],
+        }
+        await connection.execute(_LET_GO, let_go)
+        return True
 
     async def _held(
         self, connection: AsyncConnection, ids: Sequence[UUID]
@@ -145,7 +214,11 @@ class _Walk:
     async def _renew_accounts(
         self, connection: AsyncConnection, page: Sequence[tuple[UUID, bytes]]
     ) -> None:
-        outdated = {draft_id: digest for draft_id, digest in page if not self._has_first([digest])}
+        outdated = {
+            draft_id: digest
+            for draft_id, digest in page
+            if LookupKeys.key_id_of(digest) != self._keys.key_ids[0]
+        }
         rows = (await connection.execute(_DETAILS, {"ids": list(outdated)})).all()
         for row in rows:
             context = external_account_rows.context_of(row.draft_id)
@@ -159,8 +232,10 @@ class _Walk:
         for digest in outdated.values():
             self._count([digest])
 
-    def _has_first(self, digests: Sequence[bytes]) -> bool:
-        return any(LookupKeys.key_id_of(digest) == self._keys.key_ids[0] for digest in digests)
+    def _is_held_by_each_key(self, digests: Sequence[bytes]) -> bool:
+        """Whether as many EINs are held by one key of the ring as by any other, and none by a key that is off it."""
+        held = Counter(map(LookupKeys.key_id_of, digests))
+        return held.keys() == {*self._keys.key_ids} and len({*held.values()}) == 1
 
     def _off_the_ring(self, digests: Sequence[bytes]) -> list[bytes]:
         return [d for d in digests if LookupKeys.key_id_of(d) not in self._keys.key_ids]

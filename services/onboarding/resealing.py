@@ -50,7 +50,8 @@ def sealed_store() -> SealedStore:
     rings, lookup = settings.rings(), settings.lookup()
 
     async def renew(database: Database) -> Counter[str]:
-        return await redigest(database, Vault(rings[storage], lookup), lookup)
+        vault = Vault(rings[storage], lookup)
+        return await redigest(database, vault, lookup, rings[shared["gateway"]])
 
     digests = Digests(Settings.variable(LOOKUP_KEYS), lookup.key_ids, renew)
     return SealedStore(columns, rings, digests)

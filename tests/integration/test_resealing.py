@@ -13,8 +13,8 @@ import asyncpg
 import pytest
 from sqlalchemy import text
 
-from libs.contracts.customers import UpdatePerson
-from libs.contracts.onboarding_operations import UPDATE_PERSON
+from libs.contracts.customers import UpdateBusiness, UpdatePerson
+from libs.contracts.onboarding_operations import UPDATE_BUSINESS, UPDATE_PERSON
 from libs.contracts.operation import Operation
 from libs.contracts.principal import Family, Principal
 from libs.contracts.result import Result
@@ -27,6 +27,7 @@ from libs.messaging.message_sealer import MessageSealer
 from libs.persistence.engine import open_database
 from libs.persistence.sealing import Keyring, LookupKeys
 from services.gateway.credentials import Credentials
+from services.onboarding.ordering import ordering_key
 from services.onboarding.repository import ein_holds
 from services.onboarding.repository.store import Store
 from services.onboarding.repository.vault import Vault
@@ -36,6 +37,7 @@ from tests.integration.onboarding.shelf import add_pending, read
 from tests.support.command_line import Finished, run_bankside
 from tests.support.infrastructure import Environment
 from tests.support.keys import sealer_of, storage_of
+from tests.support.people import new_ein
 from tests.support.stack import Stack
 from tests.unit.persistence.keys import a_key
 
@@ -180,6 +182,69 @@ async def test_what_is_found_by_an_old_lookup_key_is_found_by_the_new_one(
         held = await connection.execute(text("SELECT ein_digest FROM ein_holds"))
         assert list(held.scalars()) == [*new.vault.ein_digests(business.ein)]
     await database.close()
+
+
+async def test_an_ein_that_an_unfinished_change_holds_is_held_by_the_new_key(
+    fresh_environment: Environment, rings: Rings
+) -> None:
+    variable = "BANKSIDE_ONBOARDING_LOOKUP_KEYS"
+    secrets, tenant = fresh_environment.secrets, "t"
+    storage = storage_of(secrets, "onboarding")
+    old_keys = LookupKeys(secrets.lookup_keys["onboarding"])
+    old = Store(Vault(storage, old_keys))
+    new_keys = rings.settings[variable].partition(",")[0]
+    new = Store(Vault(storage, LookupKeys(new_keys)))
+    url = fresh_environment.database_urls["onboarding"]
+    database, connection = open_database(url, "tests"), await asyncpg.connect(url)
+    wanted, abandoned = (
+        new_ein(),
+        new_ein(),
+    )  # by a change that is under way, and by one that was abandoned
+    async with database.transaction() as transaction:
+        file = await add_pending(transaction, old, tenant)
+        customer_id = file.customer.customer_id
+        present = (await old.customers.business(transaction, file.customer)).ein
+        for ein in (present, wanted, abandoned):
+            await ein_holds.take(transaction, tenant, customer_id, old.vault.ein_digests(ein))
+    command_id = uuid4()
+    command = UpdateBusiness.model_validate(
+        {"customer_id": str(customer_id), "business": {"ein": wanted}}
+    )
+    envelope = Caller(sealer_of(secrets, "gateway")).envelope(
+        *(UPDATE_BUSINESS, PRINCIPAL, command),
+        command_id=str(command_id),
+        request_id="r",
+        deadline=time.time(),
+    )
+    await record(connection, UPDATE_BUSINESS, command_id, body=bytes(envelope.body))
+    key = ordering_key(tenant, customer_id)
+    await connection.execute("UPDATE inbox SET ordering_key = $1", key)
+
+    async def reseal_with(keys: str) -> tuple[int, Any, set[bytes]]:
+        rings.settings[variable] = keys
+        code, done = await rings.reseal("onboarding")
+        rows = await connection.fetch("SELECT ein_digest FROM ein_holds")
+        return code, done["old_keys"][variable], {row["ein_digest"] for row in rows}
+
+    def digests_by(store: Store, *eins: str) -> set[bytes]:
+        return {digest for ein in eins for digest in store.vault.ein_digests(ein)}
+
+    keys = rings.settings[variable]
+    too_early = await reseal_with(new_keys)
+    during = await reseal_with(keys)
+    after = await reseal_with(new_keys)
+
+    [old_id] = old_keys.key_ids
+    before = digests_by(old, present, wanted, abandoned)
+    assert too_early == (1, {old_id: 1}, before)
+    assert during == (
+        0,
+        {old_id: 0},
+        digests_by(old, present, wanted) | digests_by(new, present, wanted),
+    )
+    assert after == (0, {}, digests_by(new, present, wanted))
+    await database.close()
+    await connection.close()
 
 
 async def test_secrets_of_subscriptions_and_replies_are_sealed_anew(

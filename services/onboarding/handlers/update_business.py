@@ -97,6 +97,10 @@ class UpdateBusinessHandler:
     ) -> None:
         digests = self._parts.store.vault.ein_digests(business.ein)
         async with drive.transaction() as connection:
+            # Every change of what a customer holds is made under its lock.
+            await self._parts.store.customers.find(
+                connection, customer.tenant, customer.customer_id, lock=True
+            )
             await ein_holds.keep_only(connection, customer.tenant, customer.customer_id, digests)
 
     async def _record(
