@@ -17,6 +17,7 @@ from libs.persistence.continuity import Continuity, NewestRecords
 from libs.persistence.engine import Database, open_database
 from libs.providers.newest_records import FetchNewest
 from libs.runtime.process import Process
+from libs.runtime.service_settings import LOOKUP_KEYS
 from services.onboarding.events import Events
 from services.onboarding.handlers import apply_decision
 from services.onboarding.handlers.add_external_bank_account import AddExternalBankAccountHandler
@@ -38,6 +39,7 @@ from services.onboarding.handlers.update_person import UpdatePersonHandler
 from services.onboarding.housekeeping import keep_house
 from services.onboarding.ordering import UNORDERED, CustomerOrdering
 from services.onboarding.providers import open_providers
+from services.onboarding.repository.lookup_keys import introduce
 from services.onboarding.repository.missing import compare_at_core, compare_at_identity
 from services.onboarding.repository.store import Store
 from services.onboarding.repository.vault import Vault
@@ -50,7 +52,8 @@ BROKER_WAIT_SECONDS = 5.0
 @asynccontextmanager
 async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
     sealer = settings.message_sealer()
-    store = Store(Vault(settings.ring("storage_keys"), settings.lookup()))
+    lookup = settings.lookup()
+    store = Store(Vault(settings.ring("storage_keys"), lookup))
     broker = Broker(
         settings.amqp_url.get_secret_value(), process.service, ca_file=settings.amqp_ca_file
     )
@@ -66,6 +69,7 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
     process.readiness.add("database", database.ping)
     async with AsyncExitStack() as opened:
         opened.push_async_callback(database.close)
+        await introduce(database, lookup, settings.variable(LOOKUP_KEYS))
         providers = await open_providers(settings, opened)
         parts = Parts(providers.identity.writes, providers.core.writes, store, Events(store))
         await opened.enter_async_context(broker.open())

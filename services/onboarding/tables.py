@@ -145,6 +145,13 @@ ein_holds = Table(
     Index("ein_holds_customer", "customer_id"),
 )
 
+lookup_keys = Table(
+    "lookup_keys",
+    metadata,
+    Column("key_id", Text, primary_key=True),
+    Column("first_seen_at", INSTANT, nullable=False, server_default=_NOW),
+)
+
 saga_steps = Table(
     "saga_steps",
     metadata,
@@ -189,4 +196,4 @@ saga_origin = Table(
     Column("message_id", Text, nullable=False),
 )
 
-LIMITED = {audit: APPEND_ONLY, audit_turn: LOCKED_ONLY}
+LIMITED = {audit: APPEND_ONLY, audit_turn: LOCKED_ONLY, lookup_keys: APPEND_ONLY}
