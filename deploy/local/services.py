@@ -232,7 +232,23 @@ def settings_of(service: Service, settings: Mapping[str, str]) -> dict[str, str]
     }
 
 
+def tokens_at_sandbox(chosen: Mapping[str, str]) -> dict[str, str]:
+    """The sandbox's settings for tokens that an operator chose for services, whose providers it simulates."""
+    found: dict[str, str] = {}
+    for caller, apis in PROVIDER_APIS.items():
+        for api in apis:
+            role = f"{ROLES[caller]}_{api.upper()}"
+            if chosen.keys() & {f"BANKSIDE_{role}_URL", f"BANKSIDE_{api.upper()}_URL"}:
+                continue  # of a provider elsewhere
+            for name in (f"{role}_TOKEN", file_variable(f"{role}_TOKEN")):
+                if f"BANKSIDE_{name}" in chosen:
+                    found[f"BANKSIDE_SANDBOX_{name}"] = chosen[f"BANKSIDE_{name}"]
+    return found
+
+
 def migration_settings(settings: Mapping[str, str]) -> dict[str, str]:
     """What migrations may know of `settings`."""
     names = {f"BANKSIDE_{prefix}_DATABASE_URL" for prefix in OWNERS.values()}
-    return {n: value for n, value in settings.items() if n.removesuffix("_FILE") in names}
+    of_ca = {f"BANKSIDE_{prefix}_DATABASE_CA_FILE" for prefix in ROLES.values()}
+    names |= {*map(file_variable, names), *of_ca, "BANKSIDE_DATABASE_CA_FILE"}
+    return {name: value for name, value in settings.items() if name in names}

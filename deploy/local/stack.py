@@ -31,7 +31,7 @@ from libs.secret_files import read_secret
 SERVER_SECONDS = 60.0
 MIGRATION_SECONDS = 300.0
 BROKER_LAYOUT = "topic exchanges, a user for each service"
-"""Noted in `.local` once the broker has it."""
+"""Noted in `.local`, with the address of the broker, once that one has it."""
 
 
 def own_postgres(state: LocalState, remembered: Remembered) -> Postgres:
@@ -119,7 +119,7 @@ async def _start(
         except RabbitMQError as error:
             raise Mistake(str(error)) from None
         if is_new:
-            state.write_private(state.broker_upgraded, BROKER_LAYOUT)
+            state.write_private(state.broker_upgraded, broker_layout(settings))
     try:
         await _start_database(supervisor, state, remembered)
     except PostgresError as error:
@@ -128,7 +128,7 @@ async def _start(
     if not state.migrated.exists() or state.migrated.read_text() != revisions:
         await migrate(state, settings)
         state.write_private(state.migrated, revisions)
-    if not _has(state.broker_upgraded, BROKER_LAYOUT):
+    if not _has(state.broker_upgraded, broker_layout(settings)):
         await _upgrade_broker(supervisor, state, remembered, settings)
     # Services wait for the broker by themselves; it takes as long to start as they do.
     for service in SERVICES:
@@ -159,8 +159,14 @@ async def _upgrade_broker(
             f"The broker could not be brought to this release ({type(error).__name__}: {error}): see"
             " “Users of the broker” in deploy/README.md."
         ) from None
-    state.write_private(state.broker_upgraded, BROKER_LAYOUT)
+    state.write_private(state.broker_upgraded, broker_layout(settings))
     say("broker: its exchanges and queues are those of this release")
+
+
+def broker_layout(settings: Mapping[str, str]) -> str:
+    """What is noted of the broker: another one may have another layout."""
+    broker = urlsplit(settings["BANKSIDE_AMQP_URL"])
+    return f"{BROKER_LAYOUT}, at {broker.hostname}:{broker.port}{broker.path}"
 
 
 def _has(path: Path, text: str) -> bool:

@@ -80,7 +80,7 @@ class LocalState:
 
     @property
     def broker_upgraded(self) -> Path:
-        """Holds which layout of exchanges and messages the broker has."""
+        """Holds which broker was brought to which layout of exchanges and messages."""
         return self.folder / "broker-upgraded"
 
     @property

@@ -24,7 +24,13 @@ from deploy.local.mistakes import Mistake
 from deploy.local.partner import ensure_partner
 from deploy.local.ports import LOOPBACK, holder_of, is_free
 from deploy.local.rabbitmq import find_server, urls_of_services
-from deploy.local.services import DATABASE, SERVICES, Service, stack_settings
+from deploy.local.services import (
+    DATABASE,
+    SERVICES,
+    Service,
+    stack_settings,
+    tokens_at_sandbox,
+)
 from deploy.local.stack import expected_children, own_postgres, own_rabbitmq
 from deploy.local.state import LocalState, Remembered, running
 from deploy.rabbitmq.definitions import definitions, users
@@ -134,7 +140,8 @@ def _settings(
         public_ports=public_ports,
         admin_ports=remembered.ports,
     )
-    return {k: v for k, v in generated.items() if file_variable(k) not in chosen} | dict(chosen)
+    chosen = {**tokens_at_sandbox(chosen), **chosen}
+    return {k: v for k, v in generated.items() if file_variable(k) not in chosen} | chosen
 
 
 def check_elsewhere(

@@ -20,6 +20,7 @@ from deploy.local.services import (
     migration_settings,
     settings_of,
     stack_settings,
+    tokens_at_sandbox,
 )
 from deploy.local.state import LocalState, Remembered
 from libs.messaging.senders import PARTICIPANTS
@@ -118,6 +119,32 @@ def test_every_service_of_an_upgraded_stack_has_its_settings(upgraded: Remembere
     assert len(owners) == len(SERVICES)
     assert not any(owners & settings_of(service, settings).keys() for service in SERVICES)
     assert settings["BANKSIDE_RECONCILIATION_AMQP_URL"]
+
+
+def test_migrations_connect_by_the_ca_that_was_set() -> None:
+    of_database = {
+        "BANKSIDE_DATABASE_CA_FILE": "all.pem",
+        "BANKSIDE_PAYMENTS_DATABASE_CA_FILE": "p.pem",
+    }
+    owner = {"BANKSIDE_PAYMENTS_OWNER_DATABASE_URL_FILE": "url"}
+    others = {"BANKSIDE_AMQP_CA_FILE": "a.pem", "BANKSIDE_PAYMENTS_DATABASE_URL": "postgresql://p"}
+
+    assert migration_settings(of_database | owner | others) == of_database | owner
+
+
+def test_a_token_that_is_chosen_for_a_service_is_known_to_the_sandbox() -> None:
+    token, file = "BANKSIDE_PAYMENTS_CORE_TOKEN", "BANKSIDE_LEDGER_READ_FINANCIAL_TOKEN_FILE"
+    elsewhere = {
+        "BANKSIDE_IDENTITY_URL": "https://identity.example.com",
+        "BANKSIDE_ONBOARDING_IDENTITY_TOKEN": "a real provider's",
+    }
+
+    known = tokens_at_sandbox({token: "chosen", file: "/run/token", **elsewhere})
+
+    assert known == {
+        "BANKSIDE_SANDBOX_PAYMENTS_CORE_TOKEN": "chosen",
+        "BANKSIDE_SANDBOX_LEDGER_READ_FINANCIAL_TOKEN_FILE": "/run/token",
+    }
 
 
 def test_a_service_is_told_its_own_login_to_the_broker_alone(upgraded: Remembered) -> None:
