@@ -134,7 +134,7 @@ def create(
     made = with_database(SERVICE, work)
     if save_as:
         save(save_as, Credentials(made["subscription_key"], made["secret"]))
-    _show(made, json)
+    _show(made, save_as, json)
 
 
 @app.command(name="list")
@@ -309,7 +309,7 @@ def rotate(
         raise OperatorError(f"There is no active key {key}.")
     if save_as:
         save(save_as, Credentials(key, secret))
-    _show(_made(key, secret, *rotated), json)
+    _show(_made(key, secret, *rotated), save_as, json)
 
 
 def _made(subscription_key: str, secret: str, tenant: str, family: str) -> dict[str, Any]:
@@ -321,12 +321,14 @@ def _made(subscription_key: str, secret: str, tenant: str, family: str) -> dict[
     }
 
 
-def _show(made: dict[str, Any], json: bool) -> None:
+def _show(made: dict[str, Any], saved_as: str | None, json: bool) -> None:
     if json:
         print_json(made)
         return
     for name, value in made.items():
         console().print(f"{name:17} {value}")
+    if saved_as:
+        console().print(f"Saved for `bankside call --key {saved_as}`.")
     console().print("The secret is not shown again.")
 
 
