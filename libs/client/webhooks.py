@@ -12,47 +12,47 @@ from libs.client.client import BoundCall, Client
 from libs.contracts import webhook_operations as table
 from libs.contracts.model import Command
 from libs.contracts.principal import Family
-from libs.contracts.webhook_operations import Twin
+from libs.contracts.webhook_operations import FamilyPair
 
 C = TypeVar("C", bound=Command)
 R = TypeVar("R")
 
 
-class TwinCall(Generic[C, R]):
+class PairCall(Generic[C, R]):
     """An operation that both families have, as a method of `Webhooks`."""
 
-    def __init__(self, twin: Twin[C, R]) -> None:
-        self.twin = twin
+    def __init__(self, pair: FamilyPair[C, R]) -> None:
+        self.pair = pair
 
     @overload
-    def __get__(self, instance: None, owner: type[Webhooks]) -> TwinCall[C, R]: ...
+    def __get__(self, instance: None, owner: type[Webhooks]) -> PairCall[C, R]: ...
     @overload
     def __get__(self, instance: Webhooks, owner: type[Webhooks]) -> BoundCall[C, R]: ...
     def __get__(
         self, instance: Webhooks | None, owner: type[Webhooks]
-    ) -> TwinCall[C, R] | BoundCall[C, R]:
+    ) -> PairCall[C, R] | BoundCall[C, R]:
         if instance is None:
             return self
-        return BoundCall(instance.client, self.twin.of(instance.family))
+        return BoundCall(instance.client, self.pair.of(instance.family))
 
 
 class Webhooks:
     """What a client can do with webhooks and events; `family` is that of its key."""
 
-    create_subscription = TwinCall(table.CREATE_SUBSCRIPTION)
-    list_subscriptions = TwinCall(table.LIST_SUBSCRIPTIONS)
-    get_subscription = TwinCall(table.GET_SUBSCRIPTION)
-    update_subscription = TwinCall(table.UPDATE_SUBSCRIPTION)
-    delete_subscription = TwinCall(table.DELETE_SUBSCRIPTION)
-    get_secret = TwinCall(table.GET_SECRET)
-    rotate_secret = TwinCall(table.ROTATE_SECRET)
-    test_subscription = TwinCall(table.TEST_SUBSCRIPTION)
-    list_deliveries = TwinCall(table.LIST_DELIVERIES)
-    get_delivery = TwinCall(table.GET_DELIVERY)
-    resend_delivery = TwinCall(table.RESEND_DELIVERY)
-    recover_subscription = TwinCall(table.RECOVER_SUBSCRIPTION)
-    list_events = TwinCall(table.LIST_EVENTS)
-    get_event = TwinCall(table.GET_EVENT)
+    create_subscription = PairCall(table.CREATE_SUBSCRIPTION)
+    list_subscriptions = PairCall(table.LIST_SUBSCRIPTIONS)
+    get_subscription = PairCall(table.GET_SUBSCRIPTION)
+    update_subscription = PairCall(table.UPDATE_SUBSCRIPTION)
+    delete_subscription = PairCall(table.DELETE_SUBSCRIPTION)
+    get_secret = PairCall(table.GET_SECRET)
+    rotate_secret = PairCall(table.ROTATE_SECRET)
+    test_subscription = PairCall(table.TEST_SUBSCRIPTION)
+    list_deliveries = PairCall(table.LIST_DELIVERIES)
+    get_delivery = PairCall(table.GET_DELIVERY)
+    resend_delivery = PairCall(table.RESEND_DELIVERY)
+    recover_subscription = PairCall(table.RECOVER_SUBSCRIPTION)
+    list_events = PairCall(table.LIST_EVENTS)
+    get_event = PairCall(table.GET_EVENT)
 
     def __init__(self, client: Client, family: Family) -> None:
         self.client = client

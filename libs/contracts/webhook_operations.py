@@ -20,7 +20,7 @@ PREFIXES = {Family.CUSTOMER: "/customer", Family.PARTNER: "/partner/reseller"}
 
 
 @dataclass(frozen=True, slots=True)
-class Twin(Generic[C, R]):
+class FamilyPair(Generic[C, R]):
     """One operation as a row of each family."""
 
     customer: Operation[C, R]
@@ -33,7 +33,7 @@ class Twin(Generic[C, R]):
         return iter((self.customer, self.partner))
 
 
-def _twin(
+def _for_both_families(
     verb: str,
     noun: str,
     method: HTTPMethod,
@@ -43,7 +43,7 @@ def _twin(
     reply: type[R] | None,
     numbered: bool = False,
     **row: Any,
-) -> Twin[C, R]:
+) -> FamilyPair[C, R]:
     """`<verb>_customer_<noun>` and `<verb>_partner_<noun>`.
 
     Args:
@@ -62,7 +62,7 @@ def _twin(
         )
         for family in (Family.CUSTOMER, Family.PARTNER)
     )
-    return Twin(*rows)
+    return FamilyPair(*rows)
 
 
 _SUBSCRIPTIONS = "/webhooks/subscriptions"
@@ -70,7 +70,7 @@ _SUBSCRIPTION = f"{_SUBSCRIPTIONS}/{{subscription_id}}"
 _DELIVERIES = f"{_SUBSCRIPTION}/deliveries"
 _DELIVERY = f"{_DELIVERIES}/{{delivery_id}}"
 
-CREATE_SUBSCRIPTION = _twin(
+CREATE_SUBSCRIPTION = _for_both_families(
     "create",
     "subscription",
     HTTPMethod.POST,
@@ -83,7 +83,7 @@ CREATE_SUBSCRIPTION = _twin(
     errors=(e.InvalidState,),
     summary="Subscribe a callback URL to a kind of event",
 )
-LIST_SUBSCRIPTIONS = _twin(
+LIST_SUBSCRIPTIONS = _for_both_families(
     "list",
     "subscriptions",
     HTTPMethod.GET,
@@ -94,7 +94,7 @@ LIST_SUBSCRIPTIONS = _twin(
     message="Webhook subscriptions found",
     summary="List the subscriptions, newest first",
 )
-GET_SUBSCRIPTION = _twin(
+GET_SUBSCRIPTION = _for_both_families(
     "get",
     "subscription",
     HTTPMethod.GET,
@@ -106,7 +106,7 @@ GET_SUBSCRIPTION = _twin(
     errors=(e.NotFound,),
     summary="Get a subscription",
 )
-UPDATE_SUBSCRIPTION = _twin(
+UPDATE_SUBSCRIPTION = _for_both_families(
     "update",
     "subscription",
     HTTPMethod.PATCH,
@@ -118,7 +118,7 @@ UPDATE_SUBSCRIPTION = _twin(
     errors=(e.NotFound, e.InvalidState),
     summary="Change a subscription, disable it, or make it active again",
 )
-DELETE_SUBSCRIPTION: Twin[webhooks.DeleteSubscription, None] = _twin(
+DELETE_SUBSCRIPTION: FamilyPair[webhooks.DeleteSubscription, None] = _for_both_families(
     "delete",
     "subscription",
     HTTPMethod.DELETE,
@@ -130,7 +130,7 @@ DELETE_SUBSCRIPTION: Twin[webhooks.DeleteSubscription, None] = _twin(
     errors=(e.NotFound,),
     summary="Delete a subscription, with the deliveries that it still waits for",
 )
-GET_SECRET = _twin(
+GET_SECRET = _for_both_families(
     "get",
     "secret",
     HTTPMethod.GET,
@@ -142,7 +142,7 @@ GET_SECRET = _twin(
     errors=(e.NotFound,),
     summary="Get the secret that deliveries are signed with",
 )
-ROTATE_SECRET = _twin(
+ROTATE_SECRET = _for_both_families(
     "rotate",
     "secret",
     HTTPMethod.POST,
@@ -154,7 +154,7 @@ ROTATE_SECRET = _twin(
     errors=(e.NotFound,),
     summary="Make a new secret; the one before goes on signing beside it for a while",
 )
-TEST_SUBSCRIPTION = _twin(
+TEST_SUBSCRIPTION = _for_both_families(
     "test",
     "subscription",
     HTTPMethod.POST,
@@ -166,7 +166,7 @@ TEST_SUBSCRIPTION = _twin(
     errors=(e.NotFound, e.InvalidState),
     summary="Record a test event that is delivered to this subscription only",
 )
-LIST_DELIVERIES = _twin(
+LIST_DELIVERIES = _for_both_families(
     "list",
     "deliveries",
     HTTPMethod.GET,
@@ -179,7 +179,7 @@ LIST_DELIVERIES = _twin(
     errors=(e.NotFound,),
     summary="List a subscription's deliveries, newest first",
 )
-GET_DELIVERY = _twin(
+GET_DELIVERY = _for_both_families(
     "get",
     "delivery",
     HTTPMethod.GET,
@@ -191,7 +191,7 @@ GET_DELIVERY = _twin(
     errors=(e.NotFound,),
     summary="Get a delivery with its attempts",
 )
-RESEND_DELIVERY = _twin(
+RESEND_DELIVERY = _for_both_families(
     "resend",
     "delivery",
     HTTPMethod.POST,
@@ -203,7 +203,7 @@ RESEND_DELIVERY = _twin(
     errors=(e.NotFound, e.InvalidState),
     summary="Deliver an event to a subscription once more",
 )
-RECOVER_SUBSCRIPTION = _twin(
+RECOVER_SUBSCRIPTION = _for_both_families(
     "recover",
     "subscription",
     HTTPMethod.POST,
@@ -215,7 +215,7 @@ RECOVER_SUBSCRIPTION = _twin(
     errors=(e.NotFound, e.InvalidState),
     summary="Deliver every event that failed or was held in a time once more",
 )
-LIST_EVENTS = _twin(
+LIST_EVENTS = _for_both_families(
     "list",
     "events",
     HTTPMethod.GET,
@@ -227,7 +227,7 @@ LIST_EVENTS = _twin(
     errors=(e.NotFound,),
     summary="List the events that are kept, oldest first; ask for those after the last one seen to miss none",
 )
-GET_EVENT = _twin(
+GET_EVENT = _for_both_families(
     "get",
     "event",
     HTTPMethod.GET,
@@ -240,6 +240,6 @@ GET_EVENT = _twin(
     summary="Get an event, as it was delivered",
 )
 
-TWINS = declared_in(globals(), Twin)
+FAMILY_PAIRS = declared_in(globals(), FamilyPair)
 
-OPERATIONS = tuple(row for twin in TWINS for row in twin)
+OPERATIONS = tuple(row for pair in FAMILY_PAIRS for row in pair)

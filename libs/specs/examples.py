@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from libs.contracts import webhook_operations as webhooks
-from libs.contracts.webhook_operations import Twin
+from libs.contracts.webhook_operations import FamilyPair
 
 _ADDRESS = {
     "street_1": "21 Harbor Street",
@@ -23,8 +23,8 @@ _EXTERNAL_BANK_ACCOUNT = {
 }
 
 
-def _of_both(twin: Twin, request: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    return {row.name: request for row in twin}
+def _of_both(pair: FamilyPair, request: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    return {row.name: request for row in pair}
 
 
 REQUESTS: dict[str, dict[str, Any]] = {

@@ -13,7 +13,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from libs.contracts import webhook_operations as table
 from libs.contracts.ids import parse_id
 from libs.contracts.sensitive import Sealer
-from libs.contracts.webhook_operations import Twin
+from libs.contracts.webhook_operations import FamilyPair
 from libs.handling.acceptance import Arriving
 from libs.handling.commands import CommandHandler, run_commands
 from libs.handling.queries import QueryHandler, run_queries
@@ -177,5 +177,5 @@ class Handlers:
         )
 
 
-def _by_name(handlers: Mapping[Twin, Any]) -> dict[str, Any]:
-    return {row.name: handler for twin, handler in handlers.items() for row in twin}
+def _by_name(handlers: Mapping[FamilyPair, Any]) -> dict[str, Any]:
+    return {row.name: handler for pair, handler in handlers.items() for row in pair}

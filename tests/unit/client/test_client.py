@@ -15,7 +15,7 @@ from libs.backoff import Backoff
 from libs.client import client as client_module
 from libs.client.client import Call, Client, request_of
 from libs.client.transport import Transport
-from libs.client.webhooks import TwinCall, Webhooks
+from libs.client.webhooks import PairCall, Webhooks
 from libs.contracts import errors
 from libs.contracts import onboarding_operations as onboarding
 from libs.contracts.accounts import GetBalance
@@ -54,18 +54,18 @@ def test_every_operation_for_callers_is_a_method() -> None:
         name: member.operation for name, member in vars(Client).items() if isinstance(member, Call)
     }
 
-    twins = {
-        name: member.twin for name, member in vars(Webhooks).items() if isinstance(member, TwinCall)
+    pairs = {
+        name: member.pair for name, member in vars(Webhooks).items() if isinstance(member, PairCall)
     }
 
-    rows = [*methods.values(), *(row for twin in twins.values() for row in twin)]
+    rows = [*methods.values(), *(row for pair in pairs.values() for row in pair)]
     assert len(rows) == len(set(rows))
     without = {row.name for row in OPERATIONS if row.path} - {row.name for row in rows}
     assert not without, "each is a line of Client, or of Webhooks where both families have it"
     assert set(rows) == {row for row in OPERATIONS if row.path}
     assert all(row.name.endswith(f".{name}") for name, row in methods.items())
-    for name, twin in twins.items():
-        for row in twin:
+    for name, pair in pairs.items():
+        for row in pair:
             assert row.name.replace(f"_{row.family}_", "_").endswith(f".{name}")
 
 

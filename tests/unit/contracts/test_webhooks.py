@@ -12,21 +12,21 @@ from libs.contracts.errors import Invalid
 from libs.contracts.event_views import TYPES_BY_FILTER
 from libs.contracts.events import EVENT_TYPES
 from libs.contracts.exact_json import encode
-from libs.contracts.webhook_operations import Twin
+from libs.contracts.webhook_operations import FamilyPair
 
 PREFIXES = ("/customer", "/partner/reseller")
 CREATION = {"event_types": "transaction", "callback_url": "https://hooks.example.com/in"}
 
 
-def bound(twin: Twin, body: Any = None, **query: str) -> Any:
-    row = twin.customer
+def bound(pair: FamilyPair, body: Any = None, **query: str) -> Any:
+    row = pair.customer
     path = dict.fromkeys(row.path_fields, "x-1")
     return bind(row, path, query.items(), body=b"" if body is None else encode(body))
 
 
-def refused(twin: Twin, body: Any = None, **query: str) -> list[dict[str, Any]]:
+def refused(pair: FamilyPair, body: Any = None, **query: str) -> list[dict[str, Any]]:
     with pytest.raises(Invalid) as refusal:
-        bound(twin, body, **query)
+        bound(pair, body, **query)
     return refusal.value.errors
 
 
@@ -119,10 +119,10 @@ def test_a_recovery_has_a_beginning_and_does_not_end_before_it() -> None:
 
 
 def test_operations_without_fields_take_no_body() -> None:
-    for twin in (table.ROTATE_SECRET, table.TEST_SUBSCRIPTION, table.RESEND_DELIVERY):
-        assert bound(twin)
-        assert bound(twin, {})
-        (error,) = refused(twin, {"since": "now"})
+    for pair in (table.ROTATE_SECRET, table.TEST_SUBSCRIPTION, table.RESEND_DELIVERY):
+        assert bound(pair)
+        assert bound(pair, {})
+        (error,) = refused(pair, {"since": "now"})
         assert error["type"] == "extra_forbidden"
 
 
@@ -149,11 +149,11 @@ def test_a_filter_means_the_types_that_it_names() -> None:
     assert TYPES_BY_FILTER["wire.returned"] == {"wire.returned"}
 
 
-@pytest.mark.parametrize("twin", table.TWINS, ids=lambda twin: twin.customer.name)
-def test_both_families_have_the_same_operation(twin: Twin) -> None:
-    customer, partner = twin
+@pytest.mark.parametrize("pair", table.FAMILY_PAIRS, ids=lambda pair: pair.customer.name)
+def test_both_families_have_the_same_operation(pair: FamilyPair) -> None:
+    customer, partner = pair
 
-    below = [str(row.path).removeprefix(prefix) for row, prefix in zip(twin, PREFIXES, strict=True)]
+    below = [str(row.path).removeprefix(prefix) for row, prefix in zip(pair, PREFIXES, strict=True)]
     assert below[0] == below[1]
     for name in ("method", "scope", "command", "reply", "errors", "pagination", "message"):
         assert getattr(customer, name) == getattr(partner, name)

@@ -21,7 +21,7 @@ from uuid_utils import uuid7
 from libs.contracts import webhook_operations as table
 from libs.contracts.events import Event
 from libs.contracts.principal import Family, Principal
-from libs.contracts.webhook_operations import Twin
+from libs.contracts.webhook_operations import FamilyPair
 from libs.messaging.broker import Broker
 from libs.messaging.caller import Caller
 from libs.persistence.engine import Database, open_database
@@ -69,15 +69,15 @@ class Desk:
         return _principal(f"{self.tenant}-other")
 
     async def ask(
-        self, twin: Twin, who: Principal, *, command_id: str | None = None, **values: Any
+        self, pair: FamilyPair, who: Principal, *, command_id: str | None = None, **values: Any
     ) -> Any:
         """The data of the reply; of a command when it is final. Raises what the reply carries."""
-        return (await self.payload(twin, who, command_id=command_id, **values))["data"]
+        return (await self.payload(pair, who, command_id=command_id, **values))["data"]
 
     async def payload(
-        self, twin: Twin, who: Principal, *, command_id: str | None = None, **values: Any
+        self, pair: FamilyPair, who: Principal, *, command_id: str | None = None, **values: Any
     ) -> Any:
-        operation = twin.of(who.family)
+        operation = pair.of(who.family)
         envelope = self.caller.envelope(
             operation,
             who,

@@ -13,7 +13,7 @@ import pytest_asyncio
 
 from libs.contracts import webhook_operations as table
 from libs.contracts.errors import NotFound
-from libs.contracts.webhook_operations import Twin
+from libs.contracts.webhook_operations import FamilyPair
 from services.webhook_dispatcher.signing_secrets import open_secret
 from tests.integration.webhooks.api.desk import NOWHERE, Desk
 from tests.support.keys import storage_of
@@ -30,7 +30,7 @@ async def dying(desk: Desk) -> AsyncIterator[Desk]:
         await service.start()
 
 
-async def killed_at(desk: Desk, points: Sequence[str], twin: Twin, **values: Any) -> Any:
+async def killed_at(desk: Desk, points: Sequence[str], pair: FamilyPair, **values: Any) -> Any:
     """The answer to a command of which one drive after another ends in a crash, at each of these points."""
     service = desk.stack.services["webhook_dispatcher"]
     asking: asyncio.Task[Any] | None = None
@@ -39,7 +39,7 @@ async def killed_at(desk: Desk, points: Sequence[str], twin: Twin, **values: Any
         service.spawn(BANKSIDE_CRASH_AT=point)
         if asking is None:
             await service.ready()
-            asking = asyncio.create_task(desk.ask(twin, desk.customer, **values))
+            asking = asyncio.create_task(desk.ask(pair, desk.customer, **values))
         await service.ended()
     await service.start()
     assert asking is not None

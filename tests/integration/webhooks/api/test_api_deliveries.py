@@ -83,10 +83,10 @@ async def test_a_delivery_of_another_subscription_is_not_there(desk: Desk) -> No
     first, second = await desk.subscribe(), await desk.subscribe()
     delivery_id = await desk.delivery_of(await desk.record(), first)
 
-    for twin in (table.GET_DELIVERY, table.RESEND_DELIVERY):
+    for pair in (table.GET_DELIVERY, table.RESEND_DELIVERY):
         for asked in (delivery_id, str(uuid.uuid4()), "nonsense"):
             with pytest.raises(NotFound):
-                await desk.ask(twin, desk.customer, subscription_id=second, delivery_id=asked)
+                await desk.ask(pair, desk.customer, subscription_id=second, delivery_id=asked)
 
 
 async def test_a_test_event_goes_to_that_subscription_only_whatever_it_asks_for(desk: Desk) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from libs.contracts import webhook_operations as table
 from libs.contracts.errors import Invalid, InvalidState, NotFound
-from libs.contracts.webhook_operations import Twin
+from libs.contracts.webhook_operations import FamilyPair
 from tests.integration.webhooks.api.desk import NOWHERE, Desk
 
 OTHER_URL = "http://localhost:9/other"
@@ -82,7 +82,7 @@ async def test_of_sixty_creations_at_once_fifty_succeed_for_each_subscriber(desk
     assert await desk.subscribe()
 
 
-BY_ID: list[tuple[Twin, dict[str, str]]] = [
+BY_ID: list[tuple[FamilyPair, dict[str, str]]] = [
     (table.GET_SUBSCRIPTION, {}),
     (table.UPDATE_SUBSCRIPTION, {"description": "mine"}),
     (table.DELETE_SUBSCRIPTION, {}),
@@ -96,9 +96,9 @@ BY_ID: list[tuple[Twin, dict[str, str]]] = [
 ]
 
 
-@pytest.mark.parametrize(("twin", "more"), BY_ID, ids=[twin.customer.name for twin, _ in BY_ID])
+@pytest.mark.parametrize(("pair", "more"), BY_ID, ids=[pair.customer.name for pair, _ in BY_ID])
 async def test_what_is_another_s_is_as_if_it_were_not_there(
-    desk: Desk, twin: Twin, more: dict[str, str]
+    desk: Desk, pair: FamilyPair, more: dict[str, str]
 ) -> None:
     of_customer, of_partner = await desk.subscribe(), await desk.subscribe(desk.partner)
     attempts = [
@@ -113,7 +113,7 @@ async def test_what_is_another_s_is_as_if_it_were_not_there(
 
     for who, subscription_id in attempts:
         with pytest.raises(NotFound):
-            await desk.ask(twin, who, subscription_id=subscription_id, **more)
+            await desk.ask(pair, who, subscription_id=subscription_id, **more)
 
     for who in (desk.customer, desk.partner):
         (left,) = await desk.ask(table.LIST_SUBSCRIPTIONS, who)
