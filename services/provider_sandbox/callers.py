@@ -48,6 +48,7 @@ MAY: Mapping[tuple[str, Api], frozenset[str]] = {
             "get_account",
             "get_balance",
             "list_transactions",
+            "list_account_postings",
             "list_ach",
             "list_statements",
             "list_deposit_locations",

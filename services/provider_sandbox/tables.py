@@ -297,6 +297,12 @@ posting = Table(
     Index("posting_of_entry", "transaction_id", "ledger_account_id", unique=True),
     Index("posting_settled", "ledger_account_id", "settled_at", "transaction_id"),
     Index(
+        "posting_account",
+        "ledger_account_id",
+        "sequence",
+        postgresql_where=text("ledger_account_id NOT LIKE 'bank:%'"),
+    ),
+    Index(
         "posting_sequence",
         "sequence",
         unique=True,

@@ -17,6 +17,7 @@ from services.provider_sandbox.financial.external_accounts import (
     list_external_accounts,
 )
 from services.provider_sandbox.financial.lists import BALANCES, LOADS, POSTINGS
+from services.provider_sandbox.financial.postings import list_account_postings
 from services.provider_sandbox.financial.settlement_calculations import (
     list_settlement_calculations,
 )
@@ -34,6 +35,7 @@ def operations(page_limit: int, links: Links) -> Operations:
         Read("get_account", "/accounts/{id}", get_account, NoQuery),
         BatchedRead("get_balance", "/accounts/{id}/balance", get_balances, "account"),
         list_transactions(page_limit),
+        list_account_postings(page_limit),
         list_ach(page_limit),
         list_statements(page_limit, links),
         list_deposit_locations(page_limit),

@@ -337,3 +337,25 @@ async def test_pages_make_up_the_history_and_balances_its_sum_whatever_happened(
 def signed(transaction: dict[str, str]) -> Decimal:
     amount = Decimal(transaction["amount"])
     return -amount if transaction["direction"] == "debit" else amount
+
+
+async def test_postings_are_listed_in_the_order_in_which_they_were_posted(bank: Bank) -> None:
+    opened, other = await bank.open_account(), await bank.open_account()
+    posted = []
+    for day in ("2025-03-11", "2025-03-09", "2025-03-10"):
+        at = f"{day}T12:00:00Z"
+        posted.append(await transacted(bank, opened.account_id, "1.00", settled_at=at))
+        await transacted(bank, other.account_id, "1.00", settled_at=at)
+    path = f"/financial/accounts/{opened.account_id}/postings?limit=2"
+
+    first = (await bank.get(path)).body
+    last = (await bank.get(f"{path}&cursor={first['next_cursor']}")).body
+    unknown = await bank.get("/financial/accounts/acc_unknown/postings")
+    foreign = await bank.get(f"{path}&cursor=1.2")
+
+    shown = {key: posted[0][key] for key in first["postings"][0]}
+    assert [row["transaction_id"] for row in first["postings"] + last["postings"]] == [
+        row["transaction_id"] for row in reversed(posted)
+    ]
+    assert (last["postings"], last["next_cursor"]) == ([shown], None)
+    assert (unknown.status, foreign.status) == (404, 400)
