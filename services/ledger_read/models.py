@@ -1,13 +1,16 @@
-"""Pages of lists, and entries of the provider's feed in the terms of the event table."""
+"""Pages of lists, postings as they are mirrored, and entries of the provider's feed in the terms of the event table."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import date, datetime
+from decimal import Decimal
 from typing import Generic, TypeVar
+from uuid import UUID
 
 from libs.contracts.events import EventType
 from libs.contracts.model import Model
+from libs.contracts.transactions import TransactionType
 
 RowT = TypeVar("RowT")
 
@@ -39,3 +42,40 @@ class FeedEntry:
     position: int
     type: str
     event: ReportedEvent | None
+
+
+@dataclass(frozen=True, slots=True)
+class Posting:
+    """What was posted to an account; it never changes. `amount` is never negative.
+
+    Args:
+        provider_id: the provider's id of it.
+        transaction_id: the id under which callers know it: the provider's own or ours, one for each `provider_id`.
+        tx_uuid: as in `libs.contracts.transactions`.
+    """
+
+    provider_id: str
+    transaction_id: str
+    tx_uuid: UUID
+    type: TransactionType
+    settled_at: datetime
+    amount: Decimal
+    is_debit: bool
+    counterparty_name: str | None
+    counterparty_id: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class PostingPage:
+    """Postings of an account, the last one posted first. `next_cursor` is None at the end of its history."""
+
+    postings: list[Posting]
+    next_cursor: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class AccountHeading:
+    """What every transaction of an account repeats."""
+
+    account_number: str
+    account_group: str

@@ -18,7 +18,7 @@ from libs.contracts.settlement import ListSettlementCalculations, SettlementCalc
 from libs.contracts.statements import ListStatements, Statement
 from libs.contracts.transactions import ListTransactions, Transaction
 from libs.providers.feed_entries import Fetch
-from services.ledger_read.models import FeedEntry, Page
+from services.ledger_read.models import AccountHeading, FeedEntry, Page, PostingPage
 
 
 class Ownership(Protocol):
@@ -94,11 +94,30 @@ class Ledger(Protocol):
         ...
 
 
+class PostingSource(Protocol):
+    """A provider's list of an account's postings that has cursors; raises as `Financial` does."""
+
+    async def heading(self, account_id: str, deadline: float) -> AccountHeading: ...
+
+    async def page(self, account_id: str, cursor: str | None, deadline: float) -> PostingPage:
+        """The postings from the cursor on, in the order in which they were posted, the newest first.
+
+        Args:
+            cursor: None for the newest ones; else the `next_cursor` of a page, however long ago it was given out.
+        """
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class FinancialRole:
+    """Args:
+    postings: what the mirror is made of; None: transactions are read at `ledger`.
+    """
+
     accounts: Financial
     ledger: Ledger
     feed: Fetch[FeedEntry]
+    postings: PostingSource | None = None
 
 
 @dataclass(frozen=True, slots=True)

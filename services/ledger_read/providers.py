@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
+from dataclasses import replace
 
 from libs.persistence.engine import Database
 from libs.providers.companies import Role
 from libs.runtime.provider_adapters import open_by_role
+from services.ledger_read.mirror.ledger import open_mirrored_ledger
 from services.ledger_read.ports import Adapters, Providers
 from services.ledger_read.settings import Settings
 
@@ -19,4 +21,10 @@ async def open_providers(
 ) -> Providers:
     """Closed with `opened`. Raises Misconfigured."""
     adapters: Mapping[Role, Adapters] = await open_by_role(PACKAGE, settings, opened, database)
-    return Providers(adapters[Role.FINANCIAL].financial())
+    financial = adapters[Role.FINANCIAL].financial()
+    if financial.postings is not None:
+        ledger = await open_mirrored_ledger(
+            opened, database, financial.postings, others=financial.ledger
+        )
+        financial = replace(financial, ledger=ledger)
+    return Providers(financial)

@@ -29,5 +29,7 @@ class Settings(MessagingSettings, ProviderSettings):
     """How long onboarding is waited for before a read is answered 503."""
     remembered_owners: int = Field(default=100_000, ge=1, le=10_000_000)
     """Accounts whose owner is kept in memory; about 300 bytes each."""
+    mirror: bool = False
+    """Transactions come from the mirror also where the provider has page numbers and totals."""
     feed_poll_seconds: float = Field(default=0.25, gt=0, le=60)
     feed_page_size: int = Field(default=100, ge=1, le=500)

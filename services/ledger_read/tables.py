@@ -2,10 +2,23 @@
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, CheckConstraint, Column, MetaData, Table, Text
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    CheckConstraint,
+    Column,
+    Index,
+    Integer,
+    MetaData,
+    Numeric,
+    Table,
+    Text,
+    UniqueConstraint,
+    text,
+)
 
 from libs.persistence.grants import APPEND_ONLY, LOCKED_ONLY
-from libs.persistence.tables import AUDIT, FEEDS, OUTBOX, leader_lease
+from libs.persistence.tables import AUDIT, FEEDS, INSTANT, OUTBOX, UUID_TYPE, leader_lease
 
 metadata = MetaData()
 
@@ -22,4 +35,53 @@ resource_sequences = Table(
     Column("sequence", BigInteger, CheckConstraint("sequence > 0"), nullable=False),
 )
 
-LIMITED = {audit: APPEND_ONLY, audit_turn: LOCKED_ONLY}
+# The mirror of postings.
+
+posting_mirror = Table(
+    "posting_mirror",
+    metadata,
+    Column("account_id", Text, primary_key=True),
+    Column("segments", BigInteger, nullable=False, server_default=text("0")),
+    Column("filler", UUID_TYPE),
+    Column(
+        "filling_until", INSTANT, nullable=False, server_default=text("'-infinity'::timestamptz")
+    ),
+)
+
+posting = Table(
+    "posting",
+    metadata,
+    Column("account_id", Text, primary_key=True),
+    Column("transaction_id", Text, primary_key=True),
+    Column("provider_id", Text, nullable=False),
+    Column("tx_uuid", UUID_TYPE, nullable=False),
+    Column("segment", BigInteger, nullable=False),
+    Column("type", Text, nullable=False),
+    Column("settled_at", INSTANT, nullable=False),
+    Column("amount", Numeric, CheckConstraint("amount >= 0"), nullable=False),
+    Column("is_debit", Boolean, nullable=False),
+    Column("counterparty_name", Text),
+    Column("counterparty_id", Text),
+    UniqueConstraint("account_id", "provider_id"),
+    Index("posting_settled", "account_id", "settled_at", "transaction_id"),
+)
+
+posting_gap = Table(
+    "posting_gap",
+    metadata,
+    Column("account_id", Text, primary_key=True),
+    Column("segment", BigInteger, primary_key=True, autoincrement=False),
+    Column("cursor", Text, nullable=False),
+)
+
+posting_block = Table(
+    "posting_block",
+    metadata,
+    Column("account_id", Text, primary_key=True),
+    Column("settled_at", INSTANT, primary_key=True),
+    Column("transaction_id", Text, primary_key=True),
+    Column("postings", Integer, CheckConstraint("postings >= 0"), nullable=False),
+    postgresql_with={"fillfactor": 70},
+)
+
+LIMITED = {audit: APPEND_ONLY, audit_turn: LOCKED_ONLY, posting: APPEND_ONLY}

@@ -7,13 +7,16 @@ Another provider's adapter passes the suites when its fixture is named in the `p
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
 
 import aiohttp
 import pytest
 import pytest_asyncio
 
 from deploy.local.services import SERVICES
+from libs.persistence.engine import open_database
 from libs.providers.sessions import open_session
+from services.ledger_read.mirror.ledger import open_mirrored_ledger
 from tests.contract.ports.ledger_banks import (
     FakeLedgerBank,
     LedgerBank,
@@ -47,7 +50,7 @@ def onboarding_bank(request: pytest.FixtureRequest) -> OnboardingBank:
     return bank
 
 
-@pytest.fixture(params=["fake_ledger_bank", "sandbox_ledger_bank"])
+@pytest.fixture(params=["fake_ledger_bank", "sandbox_ledger_bank", "mirrored_ledger_bank"])
 def ledger_bank(request: pytest.FixtureRequest) -> LedgerBank:
     """ledger_read's `ports.Financial` and `ports.Ledger`."""
     bank: LedgerBank = request.getfixturevalue(request.param)
@@ -90,6 +93,21 @@ async def sandbox_ledger_bank(
     sandbox: Stack, bank: Bank, session: aiohttp.ClientSession
 ) -> AsyncIterator[LedgerBank]:
     yield SandboxLedgerBank(sandbox, bank, session)
+
+
+@pytest_asyncio.fixture
+async def mirrored_ledger_bank(
+    sandbox: Stack, bank: Bank, session: aiohttp.ClientSession, environment: Environment
+) -> AsyncIterator[LedgerBank]:
+    """The sandbox, with the mirror of its postings before it."""
+    mirrored = SandboxLedgerBank(sandbox, bank, session)
+    database = open_database(environment.database_urls["ledger_read"], "tests")
+    async with AsyncExitStack() as opened:
+        opened.push_async_callback(database.close)
+        mirrored.ledger = await open_mirrored_ledger(
+            opened, database, mirrored.postings, others=mirrored.ledger
+        )
+        yield mirrored
 
 
 @pytest_asyncio.fixture(scope="package", loop_scope="session")

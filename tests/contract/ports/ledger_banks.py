@@ -19,7 +19,8 @@ from deploy.local.ports import LOOPBACK
 from libs.providers.sandbox.http import ProviderClient
 from services.ledger_read.adapters.sandbox.financial import SandboxFinancial
 from services.ledger_read.adapters.sandbox.ledger import SandboxLedger
-from services.ledger_read.ports import Financial, Ledger
+from services.ledger_read.adapters.sandbox.postings import SandboxPostings
+from services.ledger_read.ports import Financial, Ledger, PostingSource
 from tests.integration.provider_sandbox.bank import Bank as SandboxBank
 from tests.integration.provider_sandbox.bank import external_account
 from tests.support.ports import free_ports
@@ -76,6 +77,7 @@ class SandboxLedgerBank:
         client = ProviderClient("financial", f"{stack.sandbox_url}/financial", token, session)
         self.financial: Financial = SandboxFinancial(client)
         self.ledger: Ledger = SandboxLedger(client)
+        self.postings: PostingSource = SandboxPostings(client)
         self._bank = bank
         self._core_ids: dict[str, str] = {}
 

@@ -12,6 +12,7 @@ from libs.providers.sandbox.settings import SandboxSettings
 from services.ledger_read.adapters.sandbox.financial import SandboxFinancial
 from services.ledger_read.adapters.sandbox.financial_feed import FinancialFeed
 from services.ledger_read.adapters.sandbox.ledger import SandboxLedger
+from services.ledger_read.adapters.sandbox.postings import SandboxPostings
 from services.ledger_read.ports import FinancialRole
 from services.ledger_read.settings import Settings
 
@@ -19,13 +20,17 @@ from services.ledger_read.settings import Settings
 class SandboxAdapters:
     """See `ports.Adapters`."""
 
-    def __init__(self, clients: Clients) -> None:
+    def __init__(self, clients: Clients, *, is_mirrored: bool) -> None:
         self._clients = clients
+        self._is_mirrored = is_mirrored
 
     def financial(self) -> FinancialRole:
         client = self._clients.at(Role.FINANCIAL)
         return FinancialRole(
-            SandboxFinancial(client), SandboxLedger(client), FinancialFeed(client).fetch
+            SandboxFinancial(client),
+            SandboxLedger(client),
+            FinancialFeed(client).fetch,
+            SandboxPostings(client) if self._is_mirrored else None,
         )
 
 
@@ -39,4 +44,4 @@ async def open_adapters(
         ca_file=settings.provider_ca_file,
         timeout_seconds=settings.provider_timeout_seconds,
     )
-    return SandboxAdapters(clients)
+    return SandboxAdapters(clients, is_mirrored=settings.mirror)

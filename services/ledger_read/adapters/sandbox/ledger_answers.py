@@ -65,6 +65,14 @@ class TransactionsAnswer(PageAnswer):
         return self.transactions
 
 
+class PostingsAnswer(CursorAnswer):
+    postings: list[TransactionAnswer]
+
+    @property
+    def rows(self) -> Sequence[TransactionAnswer]:
+        return self.postings
+
+
 class AchRequestAnswer(Answer):
     reference_id: Text
     originating_account_id: Text

@@ -1,0 +1,129 @@
+"""Catching up with the provider: before an account is read from the mirror, its newest postings are.
+
+1. One page, the newest postings, is read and stored. Nearly always it holds a posting that is known, and nothing is
+   missing.
+2. Else the account has gaps, which are filled page by page, by one process at a time (a lease in the account's row). It
+   goes on when the callers that wait are gone; when it fails, the next read of the account goes on at the same cursor.
+
+Callers of this process share both; what a caller gets of step 1 was begun after it asked.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from uuid import uuid4
+
+import asyncpg
+import structlog
+from prometheus_client import Counter, Gauge
+
+from libs.contracts.errors import ProviderError, Unavailable
+from services.ledger_read.mirror.joining import JoinedCalls
+from services.ledger_read.mirror.store import PostingStore
+from services.ledger_read.models import PostingPage
+from services.ledger_read.ports import PostingSource
+
+PAGE_SECONDS = 20.0
+"""For one page, with what the provider's client tries again; shorter than the lease of who fills gaps."""
+FILLS_AT_ONCE = 4
+"""Pages of histories that are read at the same moment."""
+MOST_FILLS = 1_000
+"""Accounts whose gaps are filled, or wait to be, by this process."""
+LOOK_SECONDS = 0.2
+"""How often is looked whether another process has filled the gaps."""
+ANSWER_MARGIN_SECONDS = 0.25
+STILL_READ = "The account's history is still being read from the bank. Try again shortly."
+
+PAGES = Counter("bankside_mirror_pages", "Pages of postings read into the mirror", ("of",))
+FILLING = Gauge("bankside_mirror_filling", "Accounts whose history is being read into the mirror")
+
+
+class CatchingUp:
+    """Made by `open_catching_up`."""
+
+    def __init__(self, source: PostingSource, store: PostingStore) -> None:
+        self._source = source
+        self._store = store
+        self._newest: JoinedCalls[bool] = JoinedCalls("mirror-newest")
+        self._fills: JoinedCalls[None] = JoinedCalls("mirror-fill")
+        self._places = asyncio.Semaphore(FILLS_AT_ONCE)
+        self._log = structlog.get_logger("mirror")
+
+    async def catch_up(self, account_id: str, deadline: float) -> None:
+        """Return when all postings are stored that the account had when this was called.
+
+        Raises:
+            Unavailable: the deadline comes first. The reading goes on.
+            ProviderTimeout, Unavailable, ProviderError: the provider cannot be read.
+        """
+        is_missing_some = await self._newest.run(account_id, lambda: self._read_newest(account_id))
+        if not is_missing_some:
+            return
+        if len(self._fills) >= MOST_FILLS:
+            raise Unavailable(STILL_READ)
+        try:
+            async with asyncio.timeout(deadline - ANSWER_MARGIN_SECONDS - time.time()):
+                await self._fills.join(account_id, lambda: self._fill(account_id))
+        except TimeoutError:
+            raise Unavailable(STILL_READ) from None
+
+    async def close(self) -> None:
+        await self._newest.close()
+        await self._fills.close()
+
+    async def _read_newest(self, account_id: str) -> bool:
+        page = await self._source.page(account_id, None, time.time() + PAGE_SECONDS)
+        PAGES.labels("newest").inc()
+        try:
+            return await self._store.add_newest(account_id, page)
+        except asyncpg.IntegrityConstraintViolationError as error:
+            raise self._broken(account_id, "with an id of another posting") from error
+
+    async def _fill(self, account_id: str) -> None:
+        filler = uuid4()
+        is_filler = False
+        pages = 0
+        FILLING.inc()
+        try:
+            while (gap := await self._store.gap(account_id)) is not None:
+                is_filler = is_filler or await self._store.take(account_id, filler)
+                if not is_filler:
+                    await asyncio.sleep(LOOK_SECONDS)
+                    continue
+                async with self._places:
+                    page = await self._page(account_id, gap.cursor)
+                pages += 1
+                is_filler = await self._store.fill(account_id, filler, gap, page)
+        except asyncpg.IntegrityConstraintViolationError as error:
+            raise self._broken(account_id, "with an id of another posting") from error
+        finally:
+            FILLING.dec()
+            if is_filler:
+                with suppress(Exception):  # the lease ends by itself
+                    await self._store.release(account_id, filler)
+        if pages:
+            self._log.info("history_read", account_id=account_id, pages=pages)
+
+    async def _page(self, account_id: str, cursor: str) -> PostingPage:
+        page = await self._source.page(account_id, cursor, time.time() + PAGE_SECONDS)
+        if page.next_cursor == cursor:
+            raise self._broken(account_id, "without end")
+        PAGES.labels("gap").inc()
+        return page
+
+    def _broken(self, account_id: str, how: str) -> ProviderError:
+        self._log.error("provider_postings_broken", account_id=account_id, how=how)
+        return ProviderError()
+
+
+@asynccontextmanager
+async def open_catching_up(source: PostingSource, store: PostingStore) -> AsyncIterator[CatchingUp]:
+    """What is being read at the end is left where it is; the next read of the account goes on there."""
+    catching_up = CatchingUp(source, store)
+    try:
+        yield catching_up
+    finally:
+        await catching_up.close()

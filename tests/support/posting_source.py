@@ -1,0 +1,59 @@
+"""A provider's list of postings whose history, pages and failures a test decides."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections import defaultdict
+from datetime import datetime
+from decimal import Decimal
+
+from services.ledger_read.models import AccountHeading, Posting, PostingPage
+
+
+def posting(settled_at: datetime, cents: int = 100) -> Posting:
+    """A credit of so many cents, or a debit when they are negative."""
+    made = uuid.uuid4()
+    return Posting(
+        provider_id=f"posting_{made.hex}",
+        transaction_id=str(made),
+        tx_uuid=made,
+        type="withdrawal" if cents < 0 else "deposit",
+        settled_at=settled_at,
+        amount=abs(Decimal(cents).scaleb(-2)),
+        is_debit=cents < 0,
+        counterparty_name="Somebody",
+        counterparty_id=None,
+    )
+
+
+class ScriptedSource:
+    """See `ports.PostingSource`. A cursor counts the postings that are older than its page's last one."""
+
+    def __init__(self, page_size: int) -> None:
+        self.page_size = page_size
+        self.histories: defaultdict[str, list[Posting]] = defaultdict(list)
+        """By account, in the order of posting."""
+        self.asked: list[tuple[str, str | None]] = []
+        self.failures: dict[int, Exception] = {}
+        """By the number of a call, from 1."""
+        self.may_answer = asyncio.Event()
+        self.may_answer.set()
+
+    def post(self, account_id: str, *postings: Posting) -> None:
+        self.histories[account_id] += postings
+
+    async def heading(self, account_id: str, deadline: float) -> AccountHeading:
+        return AccountHeading("123456789012", "deposit")
+
+    async def page(self, account_id: str, cursor: str | None, deadline: float) -> PostingPage:
+        self.asked.append((account_id, cursor))
+        failure = self.failures.get(len(self.asked))
+        history = self.histories[account_id]
+        left = len(history) if cursor is None else int(cursor)
+        first = max(0, left - self.page_size)
+        page = PostingPage(history[first:left][::-1], str(first) if first else None)
+        await self.may_answer.wait()
+        if failure is not None:
+            raise failure
+        return page
