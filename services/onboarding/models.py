@@ -162,7 +162,11 @@ class CustomerDetails:
 
 
 class IdentityEntry(msgspec.Struct, frozen=True):
-    """An entry of the identity provider's feed. Ids are text: the provider has customers that are not ours."""
+    """An entry of the identity provider's feed. Ids are text: the provider has customers that are not ours.
+
+    Args:
+        status: empty: the entry says only that something of the customer changed.
+    """
 
     position: int
     type: str

@@ -6,7 +6,7 @@ of `libs.providers.writing`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 from uuid import UUID
@@ -45,32 +45,103 @@ class Closed(msgspec.Struct, frozen=True):
     status: str
 
 
+@dataclass(frozen=True, slots=True)
+class KnownPerson:
+    """A person as one provider knows it.
+
+    Args:
+        id, business_id: the provider's own of the person and of its business.
+    """
+
+    our_id: UUID
+    id: str
+    business_id: str
+
+
 class IdentityProvider(Protocol):
+    """A provider may take a business and its persons in one write: each write about one of them has all persons, in the
+    order of the application.
+    """
+
     def verify_business(
-        self, customer_id: UUID, business: Business
+        self, customer_id: UUID, business: Business, persons: Sequence[PersonDetails]
     ) -> ProviderWrite[Verification]: ...
 
     def verify_person(
-        self, person_id: UUID, customer_id: UUID, person: PersonDetails
+        self,
+        person_id: UUID,
+        customer_id: UUID,
+        persons: Sequence[PersonDetails],
+        number: int,
+        business_identity_id: str,
+    ) -> ProviderWrite[Verification]:
+        """Of `persons[number]`, after its business."""
+        ...
+
+    def update_business(
+        self, identity_id: str, changes: Changes
     ) -> ProviderWrite[Verification]: ...
 
-    def update(self, identity_id: str, changes: Changes) -> ProviderWrite[Verification]: ...
+    def update_person(
+        self, known: KnownPerson, changes: Changes, person: PersonDetails
+    ) -> ProviderWrite[Verification]:
+        """`person`: as it is to be. The answer may have another identity id, which then is the person's."""
+        ...
 
-    def cancel(self, identity_id: str) -> ProviderWrite[Verification]: ...
+    def cancel_business(self, identity_id: str) -> ProviderWrite[Verification]:
+        """Before its persons are canceled."""
+        ...
+
+    def cancel_person(self, identity_id: str) -> ProviderWrite[Verification]: ...
+
+    async def current(
+        self, identity_id: str, person_identity_ids: Sequence[str]
+    ) -> Sequence[Verification]:
+        """What the provider says now of a business and its persons; a person it does not know is left out.
+
+        An entry of the feed without a status has us ask. Versions mean nothing here.
+
+        Raises BanksideError: the provider gave no usable answer.
+        """
+        ...
 
 
 class CoreBanking(Protocol):
+    """See `IdentityProvider`. `identity_id` is that of the identity provider."""
+
     def create_business(
-        self, customer_id: UUID, business: Business
+        self,
+        customer_id: UUID,
+        business: Business,
+        persons: Sequence[PersonDetails],
+        identity_id: str,
     ) -> ProviderWrite[CoreCustomer]: ...
 
     def create_person(
-        self, person_id: UUID, customer_id: UUID, person: PersonDetails
-    ) -> ProviderWrite[CoreCustomer]: ...
+        self,
+        person_id: UUID,
+        customer_id: UUID,
+        persons: Sequence[PersonDetails],
+        number: int,
+        business_core_id: str,
+        identity_id: str,
+    ) -> ProviderWrite[CoreCustomer]:
+        """Of `persons[number]`, after its business."""
+        ...
 
-    def update_customer(self, core_id: str, changes: Changes) -> ProviderWrite[CoreCustomer]: ...
+    def change_business(self, core_id: str, changes: Changes) -> ProviderWrite[CoreCustomer]: ...
 
-    def close_customer(self, core_id: str) -> ProviderWrite[Closed]: ...
+    def change_person(
+        self, known: KnownPerson, changes: Changes, person: PersonDetails
+    ) -> ProviderWrite[CoreCustomer]:
+        """`person`: as it is to be. The answer may have another core id, which then is the person's."""
+        ...
+
+    def close_business(self, core_id: str) -> ProviderWrite[Closed]:
+        """With its accounts, after its persons are closed."""
+        ...
+
+    def close_person(self, core_id: str) -> ProviderWrite[Closed]: ...
 
     def link_external_account(
         self, core_id: str, account: ExternalBankAccount

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, Literal, TypeVar
 from uuid import UUID, uuid4
@@ -27,7 +27,13 @@ from libs.providers.outcomes import (
 )
 from libs.providers.writing import Capabilities
 from services.onboarding.models import PersonDetails, Verification
-from services.onboarding.ports import Closed, CoreCustomer, LinkedAccount, OpenedAccount
+from services.onboarding.ports import (
+    Closed,
+    CoreCustomer,
+    KnownPerson,
+    LinkedAccount,
+    OpenedAccount,
+)
 from tests.support.capabilities import FOR_EVER
 
 AnswerT = TypeVar("AnswerT")
@@ -63,35 +69,57 @@ class FakeProviders:
     _open_customers: dict[str, bool] = field(default_factory=dict)
     _links: dict[str, _Link] = field(default_factory=dict)
 
-    def verify_business(self, customer_id: UUID, business: Business) -> FakeWrite[Verification]:
+    def verify_business(
+        self, customer_id: UUID, business: Business, persons: Sequence[PersonDetails]
+    ) -> FakeWrite[Verification]:
         return self._write("verify_business", lambda: self._verify("business", customer_id))
 
     def verify_person(
-        self, person_id: UUID, customer_id: UUID, person: PersonDetails
+        self,
+        person_id: UUID,
+        customer_id: UUID,
+        persons: Sequence[PersonDetails],
+        number: int,
+        business_identity_id: str,
     ) -> FakeWrite[Verification]:
         return self._write("verify_person", lambda: self._verify("person", person_id))
 
-    def update(self, identity_id: str, changes: Mapping[str, Any]) -> FakeWrite[Verification]:
+    def update_business(
+        self, identity_id: str, changes: Mapping[str, Any]
+    ) -> FakeWrite[Verification]:
         return self._write("update", lambda: self._update(identity_id))
 
-    def cancel(self, identity_id: str) -> FakeWrite[Verification]:
+    def update_person(self, known: KnownPerson, *_: object) -> FakeWrite[Verification]:
+        return self._write("update", lambda: self._update(known.id))
+
+    def cancel_business(self, identity_id: str) -> FakeWrite[Verification]:
         return self._write("cancel", lambda: self._cancel(identity_id))
 
-    def create_business(self, customer_id: UUID, business: Business) -> FakeWrite[CoreCustomer]:
+    cancel_person = cancel_business
+
+    async def current(
+        self, identity_id: str, person_identity_ids: Sequence[str]
+    ) -> list[Verification]:
+        return [self._identities[each] for each in (identity_id, *person_identity_ids)]
+
+    def create_business(self, customer_id: UUID, *_: object) -> FakeWrite[CoreCustomer]:
         return self._write("create_business", lambda: self._create(customer_id))
 
-    def create_person(
-        self, person_id: UUID, customer_id: UUID, person: PersonDetails
-    ) -> FakeWrite[CoreCustomer]:
+    def create_person(self, person_id: UUID, *_: object) -> FakeWrite[CoreCustomer]:
         return self._write("create_person", lambda: self._create(person_id))
 
-    def update_customer(self, core_id: str, changes: Mapping[str, Any]) -> FakeWrite[CoreCustomer]:
+    def change_business(self, core_id: str, *_: object) -> FakeWrite[CoreCustomer]:
         return self._write(
             "update_customer", lambda: self._of_open(core_id, lambda: CoreCustomer(core_id))
         )
 
-    def close_customer(self, core_id: str) -> FakeWrite[Closed]:
+    def change_person(self, known: KnownPerson, *_: object) -> FakeWrite[CoreCustomer]:
+        return self.change_business(known.id)
+
+    def close_business(self, core_id: str) -> FakeWrite[Closed]:
         return self._write("close_customer", lambda: self._close_customer(core_id))
+
+    close_person = close_business
 
     def link_external_account(
         self, core_id: str, account: ExternalBankAccount
@@ -109,6 +137,10 @@ class FakeProviders:
                 core_id, lambda: OpenedAccount(f"acc_{uuid4().hex}", "7000000001")
             ),
         )
+
+    def says_now(self, identity_id: str, status: CustomerStatus) -> None:
+        known = self._identities[identity_id]
+        self._identities[identity_id] = msgspec.structs.replace(known, status=status)
 
     def _write(
         self, method: str, carry_out: Callable[[], Accepted[AnswerT] | Refused]

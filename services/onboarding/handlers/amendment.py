@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
 from uuid import UUID
 
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -10,12 +13,14 @@ from libs.contracts.customers import CustomerStatus
 from libs.contracts.errors import InvalidState
 from libs.contracts.model import Model
 from libs.handling.commands import NeedsOperator
+from libs.providers.writing import ProviderWrite
 from services.onboarding import amending, states
-from services.onboarding.handlers.parts import Parts
-from services.onboarding.models import CustomerFile, CustomerRecord, PersonRecord, Verification
-from services.onboarding.ports import CoreCustomer
+from services.onboarding.models import CustomerFile, CustomerRecord, Verification
+from services.onboarding.ports import Changes, CoreCustomer
 from services.onboarding.repository import steps
 from services.onboarding.saga import Saga, StepRefused
+
+ModelT = TypeVar("ModelT", bound=Model)
 
 
 def refuse_when_final(customer: CustomerRecord) -> None:
@@ -42,38 +47,65 @@ async def refuse_to_overtake(
         )
 
 
-async def write_to_providers(
-    parts: Parts, saga: Saga, subject: CustomerRecord | PersonRecord, before: Model, after: Model
-) -> Verification:
-    """What the identity provider then says of the subject.
+@dataclass(frozen=True)
+class Amendment(Generic[ModelT]):
+    """A change of a business or a person, and how providers are told.
 
-    Core banking is passed over while it does not have the customer: it gets the updated one later.
+    Args:
+        at_identity, at_core: the write by the provider's id, the changed fields, and the whole as it is to be.
+        core_id: None while core banking does not have the customer: it gets the changed one later.
+    """
 
+    before: ModelT
+    after: ModelT
+    identity_id: str
+    core_id: str | None
+    at_identity: Callable[[str, Changes, ModelT], ProviderWrite[Verification]]
+    at_core: Callable[[str, Changes, ModelT], ProviderWrite[CoreCustomer]]
+
+
+@dataclass(frozen=True)
+class Written:
+    """What the providers then say. `core`: None where core banking was not told."""
+
+    verification: Verification
+    core: CoreCustomer | None
+
+
+async def write_to_providers(saga: Saga, amendment: Amendment[ModelT]) -> Written:
+    """
     Raises:
         NothingSent: no provider was reached.
         StepRefused: one refused; the other is restored.
         OutcomePending: run the saga again.
         NeedsOperator: a provider may have forgotten a step of unknown outcome.
     """
-    assert subject.verification is not None, "an undecided customer's update waits for onboarding"
-    identity_id = subject.verification.identity_id
+    before, after = amendment.before, amendment.after
     new, old = amending.changes(before, after)
     verification = await saga.first_step(
-        "update_identity", Verification, parts.identity.update(identity_id, new)
+        "update_identity",
+        Verification,
+        amendment.at_identity(amendment.identity_id, new, after),
     )
-    if subject.core_id is not None:
-        try:
-            await saga.step(
-                "update_core",
-                CoreCustomer,
-                parts.core.update_customer(subject.core_id, new),
-            )
-        except StepRefused:
-            await saga.compensate(
-                "restore_identity", Verification, parts.identity.update(identity_id, old)
-            )
-            raise
-    return verification
+    if amendment.core_id is None:
+        return Written(verification, None)
+    try:
+        core = await saga.step(
+            "update_core", CoreCustomer, amendment.at_core(amendment.core_id, new, after)
+        )
+    except StepRefused:
+        await saga.compensate(
+            "restore_identity",
+            Verification,
+            amendment.at_identity(verification.identity_id, old, before),
+        )
+        raise
+    return Written(verification, core)
+
+
+def identity_id_of(verification: Verification | None) -> str:
+    assert verification is not None, "an undecided customer's update waits for onboarding"
+    return verification.identity_id
 
 
 def is_news(known: Verification | None, answer: Verification) -> bool:
@@ -81,10 +113,9 @@ def is_news(known: Verification | None, answer: Verification) -> bool:
 
     An approval is left to the feed, which carries every status: it may have to open the customer.
     """
-    return (
-        known is not None
-        and answer.version > known.version
-        and answer.status is not CustomerStatus.APPROVED
+    return known is not None and (
+        answer.identity_id != known.identity_id
+        or (answer.version > known.version and answer.status is not CustomerStatus.APPROVED)
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
@@ -11,7 +12,7 @@ from prometheus_client import Counter
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.contracts.customers import CustomerStatus
-from libs.contracts.errors import OutcomePending
+from libs.contracts.errors import BanksideError, OutcomePending
 from libs.contracts.result import Result
 from libs.handling.commands import Drive
 from libs.runtime.crash import crash_point
@@ -31,10 +32,15 @@ TRANSITIONS_REFUSED = Counter(
 
 
 class ApplyDecision(msgspec.Struct, frozen=True):
-    """The command's body. `customer_id` is the business's."""
+    """The command's body.
+
+    Args:
+        customer_id: the business's.
+        verification: None: the provider said only that something changed, and is asked.
+    """
 
     customer_id: UUID
-    verification: Verification
+    verification: Verification | None = None
 
 
 class ApplyDecisionHandler:
@@ -47,8 +53,9 @@ class ApplyDecisionHandler:
 
     async def __call__(self, drive: Drive, body: dict[str, Any]) -> Result:
         command = msgspec.convert(body, ApplyDecision)
+        said = [command.verification] if command.verification else await self._ask(drive, command)
         async with drive.transaction() as connection:
-            file = await self._apply(connection, drive.principal.tenant, command)
+            file = await self._apply(connection, drive.principal.tenant, command.customer_id, said)
             crash_point("onboarding.decision.committing")
         crash_point("onboarding.decision.committed")
         if file is None:
@@ -63,10 +70,45 @@ class ApplyDecisionHandler:
                 return Result()  # the customer is denied; no caller waits for an answer
         return Result()
 
+    async def _ask(self, drive: Drive, command: ApplyDecision) -> list[Verification]:
+        """What the provider now says otherwise of the customer and its persons, as versions after the known ones.
+
+        It is asked when no other command can store what the provider said: commands of one customer are driven one at a
+        time, and an onboarding, which has no order, is over. So no reading replaces one that was made later.
+
+        Raises:
+            OutcomePending: the onboarding is still under way, or the provider cannot be asked.
+        """
+        async with drive.transaction() as connection:
+            file = await self._parts.store.file(
+                connection, drive.principal.tenant, command.customer_id
+            )
+        if file is None or file.customer.status in states.FINAL:
+            return []
+        if file.customer.status is CustomerStatus.PENDING:
+            raise OutcomePending
+        records = [file.customer.verification, *(person.verification for person in file.persons)]
+        known = {record.identity_id: record for record in records if record is not None}
+        business_id, *person_ids = known
+        try:
+            said = await self._parts.identity.current(business_id, person_ids)
+        except BanksideError as error:
+            raise OutcomePending from error
+        return [
+            msgspec.structs.replace(one, version=before.version + 1)
+            for one in said
+            if (before := known.get(one.identity_id)) is not None
+            and (one.status, one.issues) != (before.status, before.issues)
+        ]
+
     async def _apply(
-        self, connection: AsyncConnection, tenant: str, command: ApplyDecision
+        self,
+        connection: AsyncConnection,
+        tenant: str,
+        customer_id: UUID,
+        said: Sequence[Verification],
     ) -> CustomerFile | None:
-        """Take the decision over, unless it is known already; the file afterwards.
+        """Take the decisions over that are not known already; the file afterwards.
 
         Of a customer that is pending only what its onboarding waits for is taken over: from its last verification on,
         the onboarding opens the account without looking again.
@@ -75,19 +117,19 @@ class ApplyDecisionHandler:
             OutcomePending: the onboarding is still under way, and what the decision is about is not known before it is
                 over.
         """
-        parts, customer_id = self._parts, command.customer_id
+        parts = self._parts
         file = await parts.store.file(connection, tenant, customer_id, lock=True)
         if file is None or file.customer.status in states.FINAL:
             return file
         if file.customer.status is CustomerStatus.PENDING:
-            if _is_known(file, command.verification):
+            if all(_is_known(file, one) for one in said):
                 return None
             is_waited_for = states.overall(file.verifications) is CustomerStatus.PENDING
-            if not (is_waited_for and _is_of(file, command.verification)):
+            if not (is_waited_for and all(_is_of(file, one) for one in said)):
                 raise OutcomePending
-            await self._take_over(connection, file, command.verification)
+            await self._take_over(connection, file, said)
             return file
-        await self._take_over(connection, file, command.verification)
+        await self._take_over(connection, file, said)
         file = await parts.locked_file(connection, tenant, customer_id)
         verdict = states.overall(file.verifications)
         current = file.customer.status
@@ -118,14 +160,16 @@ class ApplyDecisionHandler:
                 await open_commands.hasten(connection, command_id)
 
     async def _take_over(
-        self, connection: AsyncConnection, file: CustomerFile, verification: Verification
+        self, connection: AsyncConnection, file: CustomerFile, said: Sequence[Verification]
     ) -> None:
         parts, customer = self._parts, file.customer
-        if _is_newer(customer.verification, verification):
-            await parts.store.customers.set_verification(connection, customer, verification)
+        for one in said:
+            if _is_newer(customer.verification, one):
+                await parts.store.customers.set_verification(connection, customer, one)
         for person in file.persons:
-            if _is_newer(person.verification, verification):
-                await parts.store.persons.set_verification(connection, person, verification)
+            newer = [one for one in said if _is_newer(person.verification, one)]
+            if newer:
+                await parts.store.persons.set_verification(connection, person, newer[-1])
                 now = await parts.locked_file(connection, customer.tenant, customer.customer_id)
                 await parts.events.of_person(
                     connection, "person.updated", now.person(person.person_id)

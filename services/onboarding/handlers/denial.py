@@ -42,9 +42,12 @@ class Denial:
             file = await parts.locked_file(connection, name.tenant, name.customer_id)
         known = [file.customer.verification, *(person.verification for person in file.persons)]
         for number, verification in enumerate(known):
-            if verification is not None:
-                await saga.compensate(
-                    f"cancel_identity_person.{number}" if number else "cancel_identity_business",
-                    Verification,
-                    parts.identity.cancel(verification.identity_id),
-                )
+            if verification is None:
+                continue
+            if number:
+                step = f"cancel_identity_person.{number}"
+                cancel = parts.identity.cancel_person(verification.identity_id)
+            else:
+                step = "cancel_identity_business"
+                cancel = parts.identity.cancel_business(verification.identity_id)
+            await saga.compensate(step, Verification, cancel)

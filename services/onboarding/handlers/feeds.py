@@ -38,7 +38,8 @@ async def prepare_identity(entries: Sequence[IdentityEntry]) -> Record:
             connection, [entry.identity_id for entry in entries]
         )
         for entry, customer_id in ours:
-            if customer_id in tenants and known.get(entry.identity_id, 0) < entry.version:
+            is_news = not entry.status or known.get(entry.identity_id, 0) < entry.version
+            if customer_id in tenants and is_news:
                 await _enqueue(connection, entry, customer_id, tenants[customer_id])
 
     return record
@@ -67,15 +68,21 @@ async def _enqueue(
             ),
             body={
                 "customer_id": str(customer_id),
-                "verification": {
-                    "identity_id": entry.identity_id,
-                    "status": entry.status,
-                    "version": entry.version,
-                    "issues": msgspec.to_builtins(entry.issues),
-                },
+                "verification": _verification_in(entry),
             },
         ),
     )
+
+
+def _verification_in(entry: IdentityEntry) -> dict[str, object] | None:
+    if not entry.status:
+        return None
+    return {
+        "identity_id": entry.identity_id,
+        "status": entry.status,
+        "version": entry.version,
+        "issues": msgspec.to_builtins(entry.issues),
+    }
 
 
 def _account_id(entry: AccountEntry) -> str:

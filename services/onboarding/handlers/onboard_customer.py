@@ -8,6 +8,7 @@ from libs.contracts.customers import CustomerStatus, OnboardCustomer, Person
 from libs.contracts.errors import AlreadyExists, OutcomePending, ProviderRefused, Unavailable
 from libs.contracts.result import Result
 from libs.handling.commands import Drive
+from libs.providers.writing import ProviderWrite
 from libs.runtime.crash import crash_point
 from services.onboarding import states, views
 from services.onboarding.handlers.denial import Denial
@@ -134,10 +135,10 @@ class OnboardCustomerHandler:
             return await saga.drive.commit(ANNOUNCE, replace(advance, business=answer))
 
         try:
-            await saga.first_step(
+            business = await saga.first_step(
                 VERIFY_BUSINESS,
                 Verification,
-                identity.verify_business(customer.customer_id, details.business),
+                identity.verify_business(customer.customer_id, details.business, details.persons),
                 record=announce,
                 following=_verify_person(1),
             )
@@ -145,12 +146,16 @@ class OnboardCustomerHandler:
             await self._take_back(saga.drive, file)
             raise Unavailable from error
         decided: CustomerFile | None = None
-        for number, (person, person_details) in enumerate(
-            zip(file.persons, details.persons, strict=True), start=1
-        ):
-            decided = await self._verify_person(
-                saga, number, person, person_details, is_last=number == len(file.persons)
+        for number, person in enumerate(file.persons, start=1):
+            verify = identity.verify_person(
+                person.person_id,
+                person.customer_id,
+                details.persons,
+                number - 1,
+                business.identity_id,
             )
+            is_last = number == len(file.persons)
+            decided = await self._verify_person(saga, number, person, verify, is_last=is_last)
         return decided or await self._decide(saga, Advance(saga=saga.name))
 
     async def _verify_person(
@@ -158,7 +163,7 @@ class OnboardCustomerHandler:
         saga: Saga,
         number: int,
         person: PersonRecord,
-        details: PersonDetails,
+        verify: ProviderWrite[Verification],
         *,
         is_last: bool,
     ) -> CustomerFile | None:
@@ -175,7 +180,7 @@ class OnboardCustomerHandler:
         await saga.step(
             _verify_person(number),
             Verification,
-            self._parts.identity.verify_person(person.person_id, person.customer_id, details),
+            verify,
             record=store,
             following=None if is_last else _verify_person(number + 1),
         )

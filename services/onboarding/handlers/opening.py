@@ -12,10 +12,11 @@ from uuid import UUID
 import structlog
 
 from libs.handling.commands import Drive
+from libs.providers.writing import ProviderWrite
 from libs.runtime.crash import crash_point
 from services.onboarding.handlers.denial import Denial, Undo
 from services.onboarding.handlers.parts import Parts
-from services.onboarding.models import CustomerDetails, CustomerFile
+from services.onboarding.models import CustomerDetails, CustomerFile, Verification
 from services.onboarding.ports import Closed, CoreCustomer, LinkedAccount, OpenedAccount
 from services.onboarding.repository.onboarding_commits import OPEN, Opened
 from services.onboarding.repository.step_commits import Advance
@@ -89,22 +90,36 @@ class Opening:
         business = await saga.step(
             FIRST_STEP,
             CoreCustomer,
-            core.create_business(customer.customer_id, details.business),
+            core.create_business(
+                customer.customer_id,
+                details.business,
+                details.persons,
+                _identity_id(customer.verification),
+            ),
             following="create_core_person.1",
         )
-        self._add_customer(saga, opened, "close_core_business", business.core_id)
-        persons = zip(file.persons, details.persons, strict=True)
-        for number, (person, person_details) in enumerate(persons, start=1):
+        close_business = core.close_business(business.core_id)
+        _add_customer(saga, opened, "close_core_business", business.core_id, close_business)
+        for number, person in enumerate(file.persons, start=1):
             is_last = number == len(file.persons)
             created = await saga.step(
                 f"create_core_person.{number}",
                 CoreCustomer,
-                core.create_person(person.person_id, customer.customer_id, person_details),
+                core.create_person(
+                    person.person_id,
+                    customer.customer_id,
+                    details.persons,
+                    number - 1,
+                    business.core_id,
+                    _identity_id(person.verification),
+                ),
                 following="link_external_account"
                 if is_last
                 else f"create_core_person.{number + 1}",
             )
-            self._add_customer(saga, opened, f"close_core_person.{number}", created.core_id)
+            close_person = core.close_person(created.core_id)
+            step = f"close_core_person.{number}"
+            _add_customer(saga, opened, step, created.core_id, close_person)
         linked = await saga.step(
             "link_external_account",
             LinkedAccount,
@@ -129,11 +144,6 @@ class Opening:
             return approved[0]
         # The release before recorded the answer in a commit of its own.
         return await self._approve(saga, file, Advance(saga=saga.name), opened, linked, account)
-
-    def _add_customer(self, saga: Saga, opened: _Opened, step: str, core_id: str) -> None:
-        opened.customers.append(core_id)
-        close = self._parts.core.close_customer(core_id)
-        opened.undo.append(partial(saga.compensate, step, Closed, close))
 
     async def _approve(
         self,
@@ -165,3 +175,15 @@ class Opening:
         )
         crash_point("onboarding.opened.committed")
         return approved
+
+
+def _add_customer(
+    saga: Saga, opened: _Opened, step: str, core_id: str, close: ProviderWrite[Closed]
+) -> None:
+    opened.customers.append(core_id)
+    opened.undo.append(partial(saga.compensate, step, Closed, close))
+
+
+def _identity_id(verification: Verification | None) -> str:
+    assert verification is not None, "what is opened is verified"
+    return verification.identity_id

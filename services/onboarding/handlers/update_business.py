@@ -18,7 +18,9 @@ from libs.handling.commands import Drive
 from libs.runtime.crash import crash_point
 from services.onboarding import amending
 from services.onboarding.handlers.amendment import (
+    Amendment,
     follow,
+    identity_id_of,
     is_news,
     refuse_to_overtake,
     refuse_when_final,
@@ -53,15 +55,28 @@ class UpdateBusinessHandler:
             ),
         )
         try:
-            answer = await write_to_providers(self._parts, saga, customer, business, amended)
+            written = await write_to_providers(saga, self._amendment(customer, business, amended))
         except NothingSent as error:
             await self._keep_ein_of(drive, customer, business)
             raise Unavailable from error
         except StepRefused as error:
             await self._keep_ein_of(drive, customer, business)
             raise ProviderRefused from error
-        await self._record(drive, customer, amended, answer)
+        await self._record(drive, customer, amended, written.verification)
         return Result()
+
+    def _amendment(
+        self, customer: CustomerRecord, business: Business, amended: Business
+    ) -> Amendment[Business]:
+        identity, core = self._parts.identity, self._parts.core
+        return Amendment(
+            business,
+            amended,
+            identity_id_of(customer.verification),
+            customer.core_id,
+            lambda identity_id, changes, _: identity.update_business(identity_id, changes),
+            lambda core_id, changes, _: core.change_business(core_id, changes),
+        )
 
     async def _prepare(
         self, drive: Drive, command: UpdateBusiness, saga_id: UUID

@@ -9,17 +9,28 @@ from libs.contracts.errors import Invalid, NotFound, OutcomePending, ProviderRef
 from libs.contracts.ids import parse_id
 from libs.contracts.result import Result
 from libs.handling.commands import Drive
+from libs.providers.writing import ProviderWrite
 from libs.runtime.crash import crash_point
 from services.onboarding import amending
 from services.onboarding.handlers.amendment import (
+    Amendment,
+    Written,
     follow,
+    identity_id_of,
     is_news,
     refuse_to_overtake,
     refuse_when_final,
     write_to_providers,
 )
 from services.onboarding.handlers.parts import Parts
-from services.onboarding.models import CustomerFile, PersonDetails, PersonRecord, Verification
+from services.onboarding.models import (
+    CustomerFile,
+    CustomerRecord,
+    PersonDetails,
+    PersonRecord,
+    Verification,
+)
+from services.onboarding.ports import Changes, CoreCustomer, KnownPerson
 from services.onboarding.repository.sagas import saga_id_of
 from services.onboarding.repository.steps import SagaName
 from services.onboarding.saga import NothingSent, Saga, StepRefused
@@ -33,7 +44,7 @@ class UpdatePersonHandler:
 
     async def __call__(self, drive: Drive, command: UpdatePerson) -> Result:
         saga_id = await saga_id_of(drive)
-        person, details, amended = await self._prepare(drive, command, saga_id)
+        file, person, details, amended = await self._prepare(drive, command, saga_id)
         if amended == details:
             return Result()
         saga = Saga(
@@ -46,18 +57,46 @@ class UpdatePersonHandler:
             ),
         )
         try:
-            answer = await write_to_providers(self._parts, saga, person, details, amended)
+            written = await write_to_providers(
+                saga, self._amendment(file.customer, person, details, amended)
+            )
         except NothingSent as error:
             raise Unavailable from error
         except StepRefused as error:
             raise ProviderRefused from error
-        await self._record(drive, person, amended, answer)
+        await self._record(drive, person, amended, written)
         return Result()
+
+    def _amendment(
+        self,
+        customer: CustomerRecord,
+        person: PersonRecord,
+        details: PersonDetails,
+        amended: PersonDetails,
+    ) -> Amendment[PersonDetails]:
+        identity, core, person_id = self._parts.identity, self._parts.core, person.person_id
+        business_identity_id = identity_id_of(customer.verification)
+
+        def at_identity(
+            known_as: str, changes: Changes, whole: PersonDetails
+        ) -> ProviderWrite[Verification]:
+            known = KnownPerson(person_id, known_as, business_identity_id)
+            return identity.update_person(known, changes, whole)
+
+        def at_core(
+            known_as: str, changes: Changes, whole: PersonDetails
+        ) -> ProviderWrite[CoreCustomer]:
+            assert customer.core_id is not None, "a person is at core banking with its business"
+            known = KnownPerson(person_id, known_as, customer.core_id)
+            return core.change_person(known, changes, whole)
+
+        identity_id = identity_id_of(person.verification)
+        return Amendment(details, amended, identity_id, person.core_id, at_identity, at_core)
 
     async def _prepare(
         self, drive: Drive, command: UpdatePerson, saga_id: UUID
-    ) -> tuple[PersonRecord, PersonDetails, PersonDetails]:
-        """The person, its details, and those as they are to be.
+    ) -> tuple[CustomerFile, PersonRecord, PersonDetails, PersonDetails]:
+        """The customer, the person, its details, and those as they are to be.
 
         Raises:
             NotFound, InvalidState, Invalid: the caller's fault.
@@ -80,17 +119,19 @@ class UpdatePersonHandler:
             details = (await store.persons.details(connection, tenant, [person_id]))[person_id]
         amended = amending.amended_person(details, command)
         _check_together(file, person_id, amended)
-        return file.person(person_id), details, amended
+        return file, file.person(person_id), details, amended
 
     async def _record(
-        self, drive: Drive, person: PersonRecord, amended: PersonDetails, answer: Verification
+        self, drive: Drive, person: PersonRecord, amended: PersonDetails, written: Written
     ) -> None:
         parts, tenant, customer_id = self._parts, person.tenant, person.customer_id
         async with drive.transaction() as connection:
             await parts.locked_file(connection, tenant, customer_id)
             await parts.store.persons.set_details(connection, person, amended)
-            if is_news(person.verification, answer):
-                await parts.store.persons.set_verification(connection, person, answer)
+            if is_news(person.verification, written.verification):
+                await parts.store.persons.set_verification(connection, person, written.verification)
+            if written.core is not None and written.core.core_id != person.core_id:
+                await parts.store.persons.set_core_id(connection, person, written.core.core_id)
             file = await parts.locked_file(connection, tenant, customer_id)
             await parts.events.of_person(
                 connection, "person.updated", file.person(person.person_id)

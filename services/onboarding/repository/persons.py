@@ -48,6 +48,7 @@ _SET_DETAILS = _ROWS.update.values(details=json_of("details_json"))
 _SET_VERIFICATION = _ROWS.update.values(
     verification=json_of("verification_json"), identity_id=bindparam("verified_as")
 )
+_SET_CORE_ID = _ROWS.update.values(core_id=bindparam("at_core_as"))
 
 
 class Persons:
@@ -97,6 +98,12 @@ class Persons:
             verification_json=verifications.to_column(verification),
             verified_as=verification.identity_id,
         )
+
+    async def set_core_id(
+        self, connection: AsyncConnection, person: PersonRecord, core_id: str
+    ) -> None:
+        """Core banking has another record of the person from now on."""
+        await self._set(connection, person, _SET_CORE_ID, at_core_as=core_id)
 
     async def next_sequence(self, connection: AsyncConnection, person: PersonRecord) -> int:
         """The number of its next event, under the lock of its row."""

@@ -30,6 +30,17 @@ ENDINGS = {
 
 
 class OnboardingBank(Protocol):
+    """
+    Args:
+        writes_persons: each person is written by itself, after its business.
+        numbers_versions: what it says of an identity has a version that grows.
+        knows_owners: external accounts belong to its customers.
+    """
+
+    writes_persons: bool
+    numbers_versions: bool
+    knows_owners: bool
+
     @property
     def identity(self) -> IdentityProvider: ...
 
@@ -52,6 +63,8 @@ class OnboardingBank(Protocol):
 class FakeOnboardingBank:
     """`FakeProviders`, which stand in for both in the tests of onboarding's sagas."""
 
+    writes_persons = numbers_versions = knows_owners = True
+
     def __init__(self) -> None:
         self._bank = FakeProviders()
         self.identity: IdentityProvider = self._bank
@@ -70,6 +83,8 @@ class FakeOnboardingBank:
 
 
 class SandboxOnboardingBank:
+    writes_persons = numbers_versions = knows_owners = True
+
     def __init__(self, stack: Stack, bank: Bank, session: aiohttp.ClientSession) -> None:
         tokens, url = stack.environment.secrets.provider_tokens["onboarding"], stack.sandbox_url
         self.identity: IdentityProvider = SandboxIdentityProvider(

@@ -71,6 +71,11 @@ class Handling:
         body = {"customer_id": str(await self.customer_id()), "verification": verification}
         await self.drive(await self.accept(apply_decision.OPERATION), body)
 
+    async def something_changed(self) -> None:
+        """The feed tells of a change, and not of which."""
+        body = {"customer_id": str(await self.customer_id()), "verification": None}
+        await self.drive(await self.accept(apply_decision.OPERATION), body)
+
     async def value(self, statement: str, **values: Any) -> Any:
         """The only value of a statement's answer."""
         async with self.database.transaction() as connection:
@@ -129,6 +134,39 @@ async def test_an_application_waits_for_a_verdict_that_is_pending(
     assert isinstance(result.data, Model)
     assert result.data.model_dump()["status"] == Status.APPROVED
     assert handling.bank.calls["open_account"] == ["send"]
+
+
+async def test_a_change_that_the_feed_only_mentions_is_asked_about(handling: Handling) -> None:
+    handling.bank.verdicts["business"] += [Status.PENDING_REVIEW]
+    handling.bank.verdicts["person"] += [Status.AWAITING_DOCUMENTS]
+    await handling.drive(await handling.accept(ONBOARDING), application())
+    before = await handling.status()
+
+    await handling.something_changed()
+    unchanged = await handling.events()
+    handling.bank.says_now(await handling.identity_of("business"), Status.APPROVED)
+    await handling.something_changed()
+    handling.bank.says_now(await handling.identity_of("person"), Status.APPROVED)
+    await handling.something_changed()
+
+    assert (before, await handling.status()) == ("awaiting_documents", "approved")
+    assert "person.updated" not in unchanged
+    assert (await handling.events()).count("person.updated") == 1
+    assert handling.bank.calls["open_account"] == ["send"]
+
+
+async def test_a_change_is_not_asked_about_while_its_customer_is_being_onboarded(
+    handling: Handling,
+) -> None:
+    handling.bank.verdicts["business"] += [Status.PENDING]
+    with pytest.raises(OutcomePending):
+        await handling.drive(await handling.accept(ONBOARDING), application())
+    handling.bank.says_now(await handling.identity_of("business"), Status.DENIED)
+
+    with pytest.raises(OutcomePending):
+        await handling.something_changed()
+
+    assert await handling.status() == "pending"
 
 
 @pytest.mark.parametrize("kind", ["business", "person"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from uuid import UUID
 
 from libs.contracts.customers import Business, ExternalBankAccount
@@ -10,7 +11,14 @@ from libs.providers.sandbox.http import ProviderClient, segment
 from libs.providers.writing import Capabilities, ProviderWrite
 from services.onboarding.adapters.sandbox.writes import Writes
 from services.onboarding.models import PersonDetails
-from services.onboarding.ports import Changes, Closed, CoreCustomer, LinkedAccount, OpenedAccount
+from services.onboarding.ports import (
+    Changes,
+    Closed,
+    CoreCustomer,
+    KnownPerson,
+    LinkedAccount,
+    OpenedAccount,
+)
 
 REASONS = {"already_linked": Reason.ALREADY_LINKED}
 
@@ -19,20 +27,39 @@ class SandboxCoreBanking:
     def __init__(self, client: ProviderClient, capabilities: Capabilities) -> None:
         self._writes = Writes(client, capabilities, REASONS)
 
-    def create_business(self, customer_id: UUID, business: Business) -> ProviderWrite[CoreCustomer]:
+    def create_business(
+        self,
+        customer_id: UUID,
+        business: Business,
+        persons: Sequence[PersonDetails],
+        identity_id: str,
+    ) -> ProviderWrite[CoreCustomer]:
         return self._writes.create_business(customer_id, business, CoreCustomer)
 
     def create_person(
-        self, person_id: UUID, customer_id: UUID, person: PersonDetails
+        self,
+        person_id: UUID,
+        customer_id: UUID,
+        persons: Sequence[PersonDetails],
+        number: int,
+        business_core_id: str,
+        identity_id: str,
     ) -> ProviderWrite[CoreCustomer]:
-        return self._writes.create_person(person_id, customer_id, person, CoreCustomer)
+        return self._writes.create_person(person_id, customer_id, persons[number], CoreCustomer)
 
-    def update_customer(self, core_id: str, changes: Changes) -> ProviderWrite[CoreCustomer]:
+    def change_business(self, core_id: str, changes: Changes) -> ProviderWrite[CoreCustomer]:
         return self._writes.update_customer(core_id, changes, CoreCustomer)
 
-    def close_customer(self, core_id: str) -> ProviderWrite[Closed]:
+    def change_person(
+        self, known: KnownPerson, changes: Changes, person: PersonDetails
+    ) -> ProviderWrite[CoreCustomer]:
+        return self._writes.update_customer(known.id, changes, CoreCustomer)
+
+    def close_business(self, core_id: str) -> ProviderWrite[Closed]:
         path = f"/customers/{segment(core_id)}/close"
         return self._writes.post("close_customer", path, {}, Closed)
+
+    close_person = close_business
 
     def link_external_account(
         self, core_id: str, account: ExternalBankAccount
