@@ -65,7 +65,7 @@ class Settings(MessagingSettings):
         if self.tls_key_file is None:
             if not self.trusted_proxies.strip():
                 yield (
-                    "set BANKSIDE_GATEWAY_TRUSTED_PROXIES to the network of the proxy that ends TLS before it, or"
+                    "set BANKSIDE_GATEWAY_TRUSTED_PROXIES to the network of the proxy that terminates TLS before it, or"
                     " BANKSIDE_GATEWAY_TLS_CERTIFICATE_FILE and BANKSIDE_GATEWAY_TLS_KEY_FILE: in production callers"
                     " connect by TLS."
                 )

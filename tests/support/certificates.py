@@ -1,4 +1,4 @@
-"""A certificate authority of a test, and a server that ends TLS before one that does not speak it."""
+"""A certificate authority of a test, and a server that terminates TLS before one that does not speak it."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def _builder(
 
 @contextlib.asynccontextmanager
 async def behind_tls(server_url: str, identity: Identity) -> AsyncIterator[str]:
-    """The URL, at the host `localhost`, of a server that ends TLS and passes everything on to that of `server_url`.
+    """The URL, at the host `localhost`, of a server that terminates TLS and forwards all of it to that of `server_url`.
 
     A client of PostgreSQL asks for TLS before it begins with it (PostgreSQL's protocol, section "SSL Session
     Encryption"); others begin at once.

@@ -1,4 +1,4 @@
-"""The gateway ends TLS itself, by setting, in each of its processes."""
+"""The gateway terminates TLS itself, by setting, in each of its processes."""
 
 from __future__ import annotations
 

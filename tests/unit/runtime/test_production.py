@@ -75,7 +75,7 @@ def test_what_is_encrypted_private_and_random_is_taken(service: type[ServiceSett
     [
         (PaymentsSettings, "BANKSIDE_CRASH_AT", "payments.intent", "unset BANKSIDE_CRASH_AT"),
         (DispatcherSettings, "BANKSIDE_CALLBACK_ALLOW", "a:*", "unset BANKSIDE_CALLBACK_ALLOW"),
-        (GatewaySettings, "BANKSIDE_GATEWAY_TRUSTED_PROXIES", "", "the proxy that ends TLS"),
+        (GatewaySettings, "BANKSIDE_GATEWAY_TRUSTED_PROXIES", "", "the proxy that terminates TLS"),
         (
             GatewaySettings,
             "BANKSIDE_DATABASE_URL",
