@@ -39,8 +39,11 @@ class ListFeedPositions(Command):
 
 
 class FeedPosition(Model):
+    """`state`: where the provider's feed goes on, in the words of its adapter."""
+
     feed: str
     position: int
+    state: str | None = None
 
 
 class FeedPositions(Model):

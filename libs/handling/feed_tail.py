@@ -18,11 +18,18 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.backoff import Backoff
 from libs.contracts.errors import BanksideError
-from libs.persistence import cursor, feed_stops
+from libs.persistence import cursor, feed_events, feed_stops
 from libs.persistence.availability import is_away
 from libs.persistence.engine import Database
 from libs.persistence.leadership import LeadershipLost, Term, fence
-from libs.providers.feed_entries import EntryT, FaultyEntry, Fetch, UndecodableEntry, describe
+from libs.providers.feed_entries import (
+    EntryT,
+    FaultyEntry,
+    FeedCursor,
+    Fetch,
+    UndecodableEntry,
+    describe,
+)
 from libs.runtime.crash import crash_point
 
 SHORTEST_PAUSE_SECONDS = 0.05
@@ -40,6 +47,11 @@ STOPPED_SECONDS = Gauge(
 )
 SKIPPED = Counter(
     "bankside_feed_entries_skipped", "Feed entries skipped by an operator's decision", ("feed",)
+)
+REPEATED = Counter(
+    "bankside_feed_entries_repeated",
+    "Feed entries that the provider delivered again, without effect",
+    ("feed",),
 )
 
 Record = Callable[[AsyncConnection], Awaitable[None]]
@@ -137,21 +149,23 @@ class FeedTail(Generic[EntryT]):
 
     async def _apply_page(self) -> bool:
         """Whether there may be more."""
-        after = await self._position()
+        after = await self._cursor()
         entries = await self._fetch(after, self._page_size)
+        position = after.position
         if entries:
-            positions = [after, *(entry.position for entry in entries)]
+            positions = [position, *(entry.position for entry in entries)]
             if any(later <= earlier for earlier, later in pairwise(positions)):
                 raise FeedOutOfOrder(self._feed)
-            await self._apply(entries, after)
-            after = positions[-1]
-        POSITION.labels(self._feed).set(after)
+            await self._apply(entries, position)
+            position = positions[-1]
+        POSITION.labels(self._feed).set(position)
         return len(entries) >= self._page_size
 
-    async def _position(self) -> int:
+    async def _cursor(self) -> FeedCursor:
         try:
             async with self._database.driver() as connection:
-                return await cursor.poll(connection, self._feed)
+                found = await cursor.poll(connection, self._feed)
+                return FeedCursor(found.position, found.state)
         except Exception as error:
             if is_away(error):
                 raise NotLeading(self._feed) from error
@@ -172,7 +186,9 @@ class FeedTail(Generic[EntryT]):
             if not others:
                 problem = describe("it cannot be applied", error)
                 kind = getattr(first, "type", None)
-                faulty = FaultyEntry(first.position, kind, problem, None)
+                faulty = FaultyEntry(
+                    first.position, kind, problem, None, first.state, first.event_id
+                )
                 raise _UnappliableEntry(faulty) from error
         else:
             ENTRIES.labels(self._feed).inc(len(entries))
@@ -182,18 +198,50 @@ class FeedTail(Generic[EntryT]):
             after = entry.position
 
     async def _commit(self, entries: Sequence[EntryT], after: int) -> None:
-        """Commit what the entries cause, and the move of the cursor."""
+        """Commit what the entries cause, but for those applied before, and the move of the cursor."""
+        new = await self._not_applied(entries)
         try:
-            record = await self._prepare(entries)
+            record = await self._prepare(new) if new else None
         except Exception as error:
             if _is_transient(error):
                 raise _NotNow(self._feed) from error
             raise
         async with self._fenced() as connection:
-            await cursor.move(connection, self._feed, expected=after, to=entries[-1].position)
-            await record(connection)
+            await self._move(connection, after, entries[-1], new)
+            if record is not None:
+                await record(connection)
             crash_point(f"feed.{self._feed}.before_commit")
         crash_point(f"feed.{self._feed}.after_commit")
+
+    async def _not_applied(self, entries: Sequence[EntryT]) -> Sequence[EntryT]:
+        """Without those that the provider delivers again. No other process applies entries while this one leads."""
+        ids = {entry.event_id for entry in entries if entry.event_id is not None}
+        if not ids:
+            return entries
+        async with self._fenced() as connection:
+            known = await feed_events.applied(connection, self._feed, ids)
+        new: list[EntryT] = []
+        for entry in entries:
+            if entry.event_id not in known:
+                new.append(entry)
+            if entry.event_id is not None:
+                known.add(entry.event_id)
+        REPEATED.labels(self._feed).inc(len(entries) - len(new))
+        return new
+
+    async def _move(
+        self,
+        connection: AsyncConnection,
+        expected: int,
+        last: EntryT | FaultyEntry,
+        applied: Sequence[EntryT | FaultyEntry],
+    ) -> None:
+        await cursor.move(
+            connection, self._feed, expected=expected, to=last.position, state=last.state
+        )
+        positions = {entry.event_id: entry.position for entry in applied if entry.event_id}
+        if positions:
+            await feed_events.add(connection, self._feed, positions)
 
     async def _stop(self, error: Exception, pause_seconds: float) -> bool:
         """Record the stop. True when an operator had decided to skip the entry, and the cursor was moved past it.
@@ -206,7 +254,7 @@ class FeedTail(Generic[EntryT]):
         entry = error.entry if isinstance(error, UndecodableEntry | _UnappliableEntry) else None
         cause = error.__cause__ if isinstance(error, _NotNow) and error.__cause__ else error
         try:
-            position = await self._position()
+            position = (await self._cursor()).position
             if entry is not None and await self._skip(position, entry):
                 return True
             problem = entry.problem if entry else describe("no page can be applied", cause)
@@ -233,7 +281,7 @@ class FeedTail(Generic[EntryT]):
         async with self._fenced() as connection:
             if await feed_stops.take_skip(connection, self._feed, entry.position) is None:
                 return False
-            await cursor.move(connection, self._feed, expected=position, to=entry.position)
+            await self._move(connection, position, entry, [entry])
             await feed_stops.clear(connection, self._feed)
         SKIPPED.labels(self._feed).inc()
         self._log.warning(

@@ -90,8 +90,8 @@ def feed_positions(database: Database) -> QueryHandler:
         return Result(
             data=FeedPositions(
                 feeds=[
-                    FeedPosition(feed=feed, position=position)
-                    for feed, position in positions.items()
+                    FeedPosition(feed=feed, position=found.position, state=found.state)
+                    for feed, found in positions.items()
                 ]
             )
         )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import asyncpg
 from sqlalchemy import bindparam, delete, select, update
 from sqlalchemy.dialects.postgresql import insert
@@ -10,16 +12,17 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from libs.persistence.tables import feed_cursor as table
 
 DDL = ("CREATE TABLE feed_cursor (feed text PRIMARY KEY, position bigint NOT NULL)",)
+STATE_DDL = ("ALTER TABLE feed_cursor ADD COLUMN state text",)
 
 _IS_OF_FEED = table.c.feed == bindparam("of_feed")
 _READ = select(table.c.position).where(_IS_OF_FEED)
-_POLL = "SELECT position FROM feed_cursor WHERE feed = $1"
-_POSITIONS = select(table.c.feed, table.c.position).order_by(table.c.feed)
+_POLL = "SELECT position, state FROM feed_cursor WHERE feed = $1"
+_POSITIONS = select(table.c.feed, table.c.position, table.c.state).order_by(table.c.feed)
 _START = insert(table).values(position=0).on_conflict_do_nothing()
 _MOVE = (
     update(table)
     .where(_IS_OF_FEED, table.c.position == bindparam("expected"))
-    .values(position=bindparam("to"))
+    .values(position=bindparam("to"), state=bindparam("to_state"))
 )
 _FORGET = delete(table).where(_IS_OF_FEED)
 
@@ -28,25 +31,35 @@ class CursorMoved(Exception):
     """Another process applied these entries; what this process made of them must not be committed."""
 
 
+@dataclass(frozen=True, slots=True)
+class Position:
+    """Of the last entry applied, 0 before the first. `state`: where its provider goes on; see `feed_entries`."""
+
+    position: int
+    state: str | None = None
+
+
 async def read(connection: AsyncConnection, feed: str) -> int:
     """The position of the last entry applied; 0 before the first."""
     row = await connection.execute(_READ, {"of_feed": feed})
     return row.scalar_one_or_none() or 0
 
 
-async def poll(connection: asyncpg.Connection, feed: str) -> int:
-    """As `read`, for a feed without news, of which this is the only statement: several times a second."""
-    position: int | None = await connection.fetchval(_POLL, feed)
-    return position or 0
+async def poll(connection: asyncpg.Connection, feed: str) -> Position:
+    """As `read`, with the state: the only statement of a feed without news, several times a second."""
+    row = await connection.fetchrow(_POLL, feed)
+    return Position(row["position"], row["state"]) if row is not None else Position(0)
 
 
-async def positions(connection: AsyncConnection) -> dict[str, int]:
+async def positions(connection: AsyncConnection) -> dict[str, Position]:
     """The position of every feed that has had an entry."""
     rows = await connection.execute(_POSITIONS)
-    return {row.feed: row.position for row in rows}
+    return {row.feed: Position(row.position, row.state) for row in rows}
 
 
-async def move(connection: AsyncConnection, feed: str, *, expected: int, to: int) -> None:
+async def move(
+    connection: AsyncConnection, feed: str, *, expected: int, to: int, state: str | None = None
+) -> None:
     """Move the cursor from `expected`, in the transaction of what the entries between caused.
 
     Raises:
@@ -54,7 +67,9 @@ async def move(connection: AsyncConnection, feed: str, *, expected: int, to: int
     """
     if expected == 0:
         await connection.execute(_START, {"feed": feed})
-    moved = await connection.execute(_MOVE, {"of_feed": feed, "to": to, "expected": expected})
+    moved = await connection.execute(
+        _MOVE, {"of_feed": feed, "to": to, "to_state": state, "expected": expected}
+    )
     if moved.rowcount != 1:
         raise CursorMoved(feed)
 

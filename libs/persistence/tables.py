@@ -128,6 +128,16 @@ feed_cursor = Table(
     shared,
     Column("feed", Text, primary_key=True),
     Column("position", BigInteger, nullable=False),
+    Column("state", Text),
+)
+
+feed_event = Table(
+    "feed_event",
+    shared,
+    Column("feed", Text, primary_key=True),
+    Column("event_id", Text, primary_key=True),
+    Column("position", BigInteger, nullable=False),
+    Index("feed_event_position", "feed", "position"),
 )
 
 feed_stop = Table(
@@ -195,4 +205,4 @@ audit_turn = Table(
 AUDIT = (audit, audit_turn)
 
 OUTBOX = (outbox, outbox_unroutable)
-FEEDS = (feed_cursor, feed_stop, feed_skip)
+FEEDS = (feed_cursor, feed_event, feed_stop, feed_skip)

@@ -21,16 +21,40 @@ PROBLEM_LENGTH = 500
 LARGEST_POSITION = 2**63 - 1
 
 
+@dataclass(frozen=True, slots=True)
+class FeedCursor:
+    """Up to where a feed was applied.
+
+    Args:
+        position: grows with each entry: the provider's own number of the last one, or how many were applied.
+        state: where the provider's feed goes on, in the words of its adapter, which alone reads it; None at the
+            feed's begin, and always where the position says it.
+    """
+
+    position: int
+    state: str | None = None
+
+
 class FeedEntry(Protocol):
     @property
     def position(self) -> int: ...
+
+    @property
+    def state(self) -> str | None:
+        """That of the cursor, once this entry is applied."""
+        ...
+
+    @property
+    def event_id(self) -> str | None:
+        """The provider's id of the entry, of which a second delivery has no effect; None where the position is it."""
+        ...
 
 
 EntryT = TypeVar("EntryT", bound=FeedEntry)
 
 DecodedT = TypeVar("DecodedT")
 
-Fetch = Callable[[int, int], Awaitable[Sequence[EntryT]]]
+Fetch = Callable[[FeedCursor, int], Awaitable[Sequence[EntryT]]]
 """(after, limit) -> the next entries in order of position; empty at the feed's end. Raises UndecodableEntry."""
 
 
@@ -41,12 +65,15 @@ class FaultyEntry:
     Args:
         problem: a sentence.
         outline: its fields and their types, as JSON.
+        state, event_id: as of any entry.
     """
 
     position: int
     type: str | None
     problem: str
     outline: str | None
+    state: str | None = None
+    event_id: str | None = None
 
 
 class UndecodableEntry(Exception):
@@ -57,38 +84,64 @@ class UndecodableEntry(Exception):
         self.entry = entry
 
 
+@dataclass(frozen=True, slots=True)
+class Place:
+    """What a provider's page says of an entry besides its content.
+
+    Args:
+        type: None when it cannot be read.
+    """
+
+    position: int
+    type: str | None
+    state: str | None = None
+    event_id: str | None = None
+
+
+Locate = Callable[[Any, int], Place]
+"""(item, position of the entry before it) -> its place, also of an item that cannot be decoded. Raises nothing."""
+
+
 def decode_entries(
-    items: Sequence[Any], after: int, decode: Callable[[Any], DecodedT]
+    items: Sequence[Any],
+    after: int,
+    decode: Callable[[Any, Place], DecodedT],
+    locate: Locate,
 ) -> list[DecodedT]:
     """The entries of a page up to the first one that cannot be decoded, for any reason.
 
-    An entry whose position cannot be read is taken to be at the position after the one before it: nothing else is
-    skipped with it.
+    Args:
+        after: the position of the entry before the first one.
 
     Raises:
         UndecodableEntry: the first one cannot be decoded.
     """
     decoded: list[DecodedT] = []
     for item in items:
+        place = locate(item, after)
         try:
-            decoded.append(decode(item))
+            decoded.append(decode(item, place))
         except Exception as error:
             if decoded:
                 break
-            raise UndecodableEntry(_faulty(item, after, error)) from error
+            raise UndecodableEntry(_faulty(item, place, error)) from error
+        after = place.position
     return decoded
 
 
-def _faulty(item: Any, after: int, error: Exception) -> FaultyEntry:
-    fields = item if isinstance(item, dict) else {}
-    position, kind = fields.get("position"), fields.get("type")
+def shown_type(value: Any) -> str | None:
+    """What an entry gives as its type, as far as it can be shown to an operator."""
+    return value[:NAME_LENGTH] if isinstance(value, str) and value.isprintable() else None
+
+
+def _faulty(item: Any, place: Place, error: Exception) -> FaultyEntry:
     return FaultyEntry(
-        position=position
-        if type(position) is int and after < position <= LARGEST_POSITION
-        else after + 1,
-        type=kind[:NAME_LENGTH] if isinstance(kind, str) and kind.isprintable() else None,
+        position=place.position,
+        type=place.type,
         problem=describe("it cannot be decoded", error),
         outline=json.dumps(_outline(item, OUTLINE_DEPTH)),
+        state=place.state,
+        event_id=place.event_id,
     )
 
 

@@ -42,6 +42,8 @@ class FeedEntry:
     position: int
     type: str
     event: ReportedEvent | None
+    state: str | None = None
+    event_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

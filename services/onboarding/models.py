@@ -161,28 +161,56 @@ class CustomerDetails:
     draft: ExternalBankAccount | None
 
 
-class IdentityEntry(msgspec.Struct, frozen=True):
-    """An entry of the identity provider's feed. Ids are text: the provider has customers that are not ours.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IdentityReport:
+    """What the identity provider says of one business or person; see `Verification`.
 
     Args:
-        status: empty: the entry says only that something of the customer changed.
+        business_id: our id of the business, or of the business that the person belongs to. Text: the provider has
+            customers that are not ours.
+        status: None: the provider says only that something of the business changed, and is to be asked.
     """
 
-    position: int
-    type: str
+    business_id: str
     identity_id: str = ""
-    customer_id: str = ""
-    business_customer_id: str | None = None
-    status: str = ""
+    status: str | None = None
     version: int = 0
     issues: tuple[ProviderIssue, ...] = ()
 
 
-class AccountEntry(msgspec.Struct, frozen=True):
-    """An entry of the financial provider's feed. Those about accounts carry the account's state."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IdentityEntry:
+    """An entry of the identity provider's feed; `report` is None when it is about something else."""
 
     position: int
     type: str
-    account_id: str = ""
-    customer_id: str = ""
-    data: dict[str, object] = {}
+    report: IdentityReport | None = None
+    state: str | None = None
+    event_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccountReport:
+    """The state of an account. A customer's reserve account is opened by the bank, and is known by its report only.
+
+    Args:
+        customer_id: ours; text as in `IdentityReport`.
+        status, account_number, account_group: None where the provider does not say.
+    """
+
+    account_id: str
+    customer_id: str
+    status: str | None = None
+    account_number: str | None = None
+    account_group: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccountEntry:
+    """An entry of the financial provider's feed; `report` is None when it is not about an account itself."""
+
+    position: int
+    type: str
+    report: AccountReport | None = None
+    state: str | None = None
+    event_id: str | None = None

@@ -109,11 +109,22 @@ class WireRecord:
         return any(step.state is state for step in self.history)
 
 
-class FeedEntry(msgspec.Struct, frozen=True):
-    """An entry of core banking's feed. Entries about wires have our `transaction_id`."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WireReport:
+    """What core banking reports of a wire. `transaction_id`: ours, or text that the bank gives in its place."""
+
+    transaction_id: str
+    wire_state: WireState
+    occurred_at: datetime
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FeedEntry:
+    """An entry of core banking's feed; `report` is None when it is not about a wire's state."""
 
     position: int
     type: str
-    occurred_at: datetime
-    transaction_id: str | None = None
-    reason: str | None = None
+    report: WireReport | None = None
+    state: str | None = None
+    event_id: str | None = None

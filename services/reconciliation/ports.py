@@ -20,6 +20,7 @@ from libs.contracts.reconciliation import (
     ToldAnswer,
 )
 from libs.providers.companies import Role
+from libs.providers.feed_entries import FeedCursor
 
 RowT_co = TypeVar("RowT_co", covariant=True)
 
@@ -133,12 +134,12 @@ class Onboarding(Protocol):
 class Feeds(Protocol):
     """Feeds are named `<service>/<feed>`."""
 
-    async def applied(self, deadline: float) -> Mapping[str, int]:
+    async def applied(self, deadline: float) -> Mapping[str, FeedCursor]:
         """How far our services have applied each feed that they follow."""
         ...
 
-    async def newest(self, role: Role, deadline: float) -> int:
-        """The position of the provider's newest entry; 0 when there is none."""
+    async def newest(self, role: Role, applied: FeedCursor, deadline: float) -> int:
+        """See `NewestEntry`."""
         ...
 
 
@@ -172,8 +173,12 @@ class Financial(Protocol):
         ...
 
 
-NewestEntry = Callable[[float], Awaitable[int]]
-"""(deadline) -> the position of the newest entry of a role's feed; 0 when there is none."""
+NewestEntry = Callable[[FeedCursor, float], Awaitable[int]]
+"""(applied, deadline) -> the position of the newest entry of a role's feed; 0 when there is none.
+
+A provider whose entries have no positions is asked what follows `applied`: the result is the position of `applied` when
+nothing does, and any greater one when something does.
+"""
 
 
 @dataclass(frozen=True, slots=True)

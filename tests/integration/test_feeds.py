@@ -18,10 +18,11 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from libs.handling import feeds
 from libs.handling.feed_tail import STOPPED_SECONDS, Record
 from libs.handling.feeds import run_feed
-from libs.persistence import cursor, feed_stops
+from libs.persistence import cursor, feed_events, feed_stops
 from libs.persistence.engine import Database
 from libs.persistence.feed_stops import Standing
-from libs.providers.feed_entries import decode_entries
+from libs.providers.feed_entries import FeedCursor, Place, decode_entries
+from libs.providers.sandbox.feed_pages import locate
 from libs.runtime.process import Process
 from tests.integration.tables import define
 from tests.support.infrastructure import Environment
@@ -36,6 +37,8 @@ class Entry(msgspec.Struct, frozen=True):
     position: int
     type: str
     name: str
+    state: str | None = None
+    event_id: str | None = None
 
 
 @dataclass
@@ -50,15 +53,17 @@ class Provider:
     prepared: list[list[int]] = field(default_factory=list)
     """The positions of each page that was applied."""
 
-    async def fetch(self, after: int, limit: int) -> list[Entry]:
+    async def fetch(self, after: FeedCursor, limit: int) -> list[Entry]:
         if self.hangs:
             await asyncio.Event().wait()
         if self.fails:
             raise ConnectionError
-        page = [item for item in self.items if item["position"] > after][:limit]
+        page = [item for item in self.items if item["position"] > after.position][:limit]
         if self.is_reversed:
             page.reverse()
-        return decode_entries(page, after, lambda item: msgspec.convert(item, Entry))
+        return decode_entries(
+            page, after.position, lambda item, _: msgspec.convert(item, Entry), locate
+        )
 
     async def prepare(self, entries: Sequence[Entry]) -> Record:
         self.prepared.append([entry.position for entry in entries])
@@ -271,6 +276,83 @@ async def test_the_command_line_lists_shows_and_skips(
     assert skipped[0] == 0
     assert "stands still" not in afterwards[1]
     assert "Ada was told" in afterwards[1]
+
+
+# A provider whose entries have ids and no positions
+
+
+@dataclass
+class ProviderWithCursors(Provider):
+    """Its entries, names with ids, are read after a cursor, the id of the last one; some are delivered again."""
+
+    asked: list[FeedCursor] = field(default_factory=list)
+
+    async def fetch(self, after: FeedCursor, limit: int) -> list[Entry]:
+        self.asked.append(after)
+        ids = [item["cursor"] for item in self.items]
+        begin = 0 if after.state is None else ids.index(json.loads(after.state)["after"]) + 1
+        return decode_entries(
+            self.items[begin : begin + limit],
+            after.position,
+            lambda item, place: Entry(
+                place.position, "named", str(item["name"]), place.state, place.event_id
+            ),
+            lambda item, position: Place(
+                position + 1, "named", json.dumps({"after": item["cursor"]}), item["event_id"]
+            ),
+        )
+
+
+def delivered(*names: str | None) -> list[dict[str, Any]]:
+    """Deliveries of events, each of which is about a name; None: one that cannot be read."""
+    return [
+        {"cursor": f"d{number}", "event_id": f"event {name}"} | ({"name": name} if name else {})
+        for number, name in enumerate(names, start=1)
+    ]
+
+
+async def test_a_feed_goes_on_by_its_providers_state_and_repeated_events_have_one_effect(
+    database: Database,
+) -> None:
+    provider = ProviderWithCursors(delivered("Ada", "Grace", "Ada", "Ada", "Mary"))
+    async with followed(database, provider, page_size=3):
+        await eventually("its end is reached", moved_to(database, 5))
+        async with database.driver() as connection:
+            last = await cursor.poll(connection, FEED)
+
+        provider.items = delivered("Ada", "Grace", "Ada", "Ada", "Mary", "Grace", "Joan")
+        await eventually("what came later is applied", moved_to(database, 7))
+
+    assert last == cursor.Position(5, '{"after": "d5"}')
+    assert {after.state for after in provider.asked} >= {None, '{"after": "d3"}', last.state}
+    assert provider.prepared == [[1, 2], [5], [7]]
+    assert await names(database) == ["Ada", "Grace", "Mary", "Joan"]
+
+
+async def test_an_entry_that_is_skipped_is_passed_by_its_state(database: Database) -> None:
+    provider = ProviderWithCursors(delivered("Ada", None, "Mary"))
+    async with followed(database, provider):
+        standing = await eventually("it stands still", lambda: stands_still(database))
+        assert standing.stop is not None
+        assert standing.stop.entry_position == 2
+
+        assert await request_skip(database, 2)
+
+        await eventually("it goes on", moved_to(database, 3))
+    assert await names(database) == ["Ada", "Mary"]
+
+
+async def test_ids_of_applied_events_are_bounded(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(feed_events, "KEPT", 3)
+    provider = ProviderWithCursors(delivered(*(f"name {n}" for n in range(10))))
+    async with followed(database, provider, page_size=2):
+        await eventually("its end is reached", moved_to(database, 10))
+
+    async with database.transaction() as connection:
+        kept = (await connection.execute(text("SELECT position FROM feed_event"))).scalars()
+        assert sorted(kept) == [8, 9, 10]
 
 
 # Readiness

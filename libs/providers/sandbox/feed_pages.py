@@ -10,12 +10,20 @@ import msgspec
 
 from libs.contracts.errors import ProviderError
 from libs.providers.errors import ProviderRefusal
-from libs.providers.feed_entries import FETCH_SECONDS, DecodedT, decode_entries
+from libs.providers.feed_entries import (
+    FETCH_SECONDS,
+    LARGEST_POSITION,
+    DecodedT,
+    FeedCursor,
+    Place,
+    decode_entries,
+    shown_type,
+)
 from libs.providers.sandbox.http import ProviderClient
 
 
 async def read_entries(
-    client: ProviderClient, decode: Callable[[Any], DecodedT], after: int, limit: int
+    client: ProviderClient, decode: Callable[[Any], DecodedT], after: FeedCursor, limit: int
 ) -> list[DecodedT]:
     """The entries of the provider's event feed after a position, at most `limit`.
 
@@ -23,7 +31,7 @@ async def read_entries(
         ProviderTimeout, ProviderError, Unavailable: there is no usable answer.
         UndecodableEntry: `decode` failed on the next entry.
     """
-    params = (("after", str(after)), ("limit", str(limit)))
+    params = (("after", str(after.position)), ("limit", str(limit)))
     try:
         answer: Any = await client.read(
             "list_events", "/events", params, deadline=time.time() + FETCH_SECONDS
@@ -31,4 +39,13 @@ async def read_entries(
         items = msgspec.convert(answer["events"], list[Any])
     except (ProviderRefusal, msgspec.ValidationError, KeyError, TypeError) as error:
         raise ProviderError from error
-    return decode_entries(items, after, decode)
+    return decode_entries(items, after.position, lambda item, _: decode(item), locate)
+
+
+def locate(item: Any, after: int) -> Place:
+    """An entry is identified by its position. One that cannot be read is the next: nothing else is skipped with it."""
+    fields = item if isinstance(item, dict) else {}
+    position = fields.get("position")
+    if type(position) is not int or not after < position <= LARGEST_POSITION:
+        position = after + 1
+    return Place(position, shown_type(fields.get("type")))

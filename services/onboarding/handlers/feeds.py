@@ -13,7 +13,13 @@ from libs.contracts.principal import Family, Principal
 from libs.handling.feed_tail import Record
 from libs.persistence import inbox_acceptance
 from services.onboarding.handlers.apply_decision import OPERATION
-from services.onboarding.models import RESERVE, AccountEntry, IdentityEntry
+from services.onboarding.models import (
+    RESERVE,
+    AccountEntry,
+    AccountReport,
+    IdentityEntry,
+    IdentityReport,
+)
 from services.onboarding.ordering import ordering_key
 from services.onboarding.repository import accounts, verifications
 from services.onboarding.repository.customers import tenants_of
@@ -21,7 +27,7 @@ from services.onboarding.repository.customers import tenants_of
 IDENTITY_FEED = "identity"
 FINANCIAL_FEED = "financial"
 DECISIONS = UUID("6f0c2f5e-3d0b-5b53-9d0c-0e6a4f8f2a11")
-"""Namespace of the command ids of decisions: one feed position, one command, however often it is read."""
+"""Namespace of the command ids of decisions: one entry, one command, however often it is read."""
 
 
 async def prepare_identity(entries: Sequence[IdentityEntry]) -> Record:
@@ -32,32 +38,35 @@ async def prepare_identity(entries: Sequence[IdentityEntry]) -> Record:
     """
 
     async def record(connection: AsyncConnection) -> None:
-        ours = [(entry, _business_of(entry)) for entry in entries]
-        tenants = await tenants_of(connection, {c for _, c in ours if c is not None})
+        ours = [
+            (entry, entry.report, parse_id(entry.report.business_id))
+            for entry in entries
+            if entry.report is not None
+        ]
+        tenants = await tenants_of(connection, {c for *_, c in ours if c is not None})
         known = await verifications.known_versions(
-            connection, [entry.identity_id for entry in entries]
+            connection, [report.identity_id for _, report, _ in ours]
         )
-        for entry, customer_id in ours:
-            is_news = not entry.status or known.get(entry.identity_id, 0) < entry.version
+        for entry, report, customer_id in ours:
+            is_news = report.status is None or known.get(report.identity_id, 0) < report.version
             if customer_id in tenants and is_news:
-                await _enqueue(connection, entry, customer_id, tenants[customer_id])
+                command_id = uuid5(DECISIONS, f"{IDENTITY_FEED}/{entry.event_id or entry.position}")
+                await _enqueue(connection, command_id, report, customer_id, tenants[customer_id])
 
     return record
 
 
-def _business_of(entry: IdentityEntry) -> UUID | None:
-    if entry.type != "customer.status_changed":
-        return None
-    return parse_id(entry.business_customer_id or entry.customer_id)
-
-
 async def _enqueue(
-    connection: AsyncConnection, entry: IdentityEntry, customer_id: UUID, tenant: str
+    connection: AsyncConnection,
+    command_id: UUID,
+    report: IdentityReport,
+    customer_id: UUID,
+    tenant: str,
 ) -> None:
     await inbox_acceptance.enqueue(
         connection,
         inbox_acceptance.InternalCommand(
-            command_id=uuid5(DECISIONS, f"{IDENTITY_FEED}/{entry.position}"),
+            command_id=command_id,
             operation=OPERATION,
             ordering_key=ordering_key(tenant, customer_id),
             principal=Principal(
@@ -68,25 +77,25 @@ async def _enqueue(
             ),
             body={
                 "customer_id": str(customer_id),
-                "verification": _verification_in(entry),
+                "verification": _verification_in(report),
             },
         ),
     )
 
 
-def _verification_in(entry: IdentityEntry) -> dict[str, object] | None:
-    if not entry.status:
+def _verification_in(report: IdentityReport) -> dict[str, object] | None:
+    if report.status is None:
         return None
     return {
-        "identity_id": entry.identity_id,
-        "status": entry.status,
-        "version": entry.version,
-        "issues": msgspec.to_builtins(entry.issues),
+        "identity_id": report.identity_id,
+        "status": report.status,
+        "version": report.version,
+        "issues": msgspec.to_builtins(report.issues),
     }
 
 
-def _account_id(entry: AccountEntry) -> str:
-    return entry.account_id
+def _account_id(report: AccountReport) -> str:
+    return report.account_id
 
 
 async def prepare_financial(entries: Sequence[AccountEntry]) -> Record:
@@ -98,21 +107,23 @@ async def prepare_financial(entries: Sequence[AccountEntry]) -> Record:
     """
 
     async def record(connection: AsyncConnection) -> None:
-        reports = [
-            entry for entry in entries if entry.type.startswith("account.") and entry.account_id
-        ]
+        reports = [entry.report for entry in entries if entry.report is not None]
         tenants = await tenants_of(
-            connection, {c for entry in reports if (c := parse_id(entry.customer_id)) is not None}
+            connection, {c for report in reports if (c := parse_id(report.customer_id)) is not None}
         )
-        for entry in sorted(reports, key=_account_id):
-            status, number = entry.data.get("status"), entry.data.get("account_number")
-            if isinstance(status, str):
-                await accounts.set_status(connection, entry.account_id, status)
-            customer_id = parse_id(entry.customer_id)
-            is_reserve = entry.data.get("account_group") == RESERVE
-            if is_reserve and customer_id in tenants and isinstance(number, str):
+        for report in sorted(reports, key=_account_id):
+            if report.status is not None:
+                await accounts.set_status(connection, report.account_id, report.status)
+            customer_id, number = parse_id(report.customer_id), report.account_number
+            is_reserve = report.account_group == RESERVE
+            if is_reserve and customer_id in tenants and number is not None:
                 await accounts.own(
-                    connection, tenants[customer_id], customer_id, entry.account_id, number, RESERVE
+                    connection,
+                    tenants[customer_id],
+                    customer_id,
+                    report.account_id,
+                    number,
+                    RESERVE,
                 )
 
     return record

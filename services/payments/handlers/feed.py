@@ -15,18 +15,12 @@ from libs.contracts.wires import WireState
 from libs.handling.feed_tail import Record
 from services.payments import states
 from services.payments.metrics import FEED_REFUSED
-from services.payments.models import FeedEntry, WireRecord
+from services.payments.models import FeedEntry, WireRecord, WireReport
 from services.payments.reasons import one_line
 from services.payments.repository import contradictions, wires
 from services.payments.repository.contradictions import Contradiction
 
 FEED = "core"
-REPORTED_STATES: dict[str, WireState] = {
-    "wire.submitted": WireState.SUBMITTED,
-    "wire.completed": WireState.COMPLETED,
-    "wire.rejected": WireState.REJECTED,
-    "wire.returned": WireState.RETURNED,
-}
 
 
 async def prepare(entries: Sequence[FeedEntry]) -> Record:
@@ -36,18 +30,18 @@ async def prepare(entries: Sequence[FeedEntry]) -> Record:
     contradiction.
     """
     reports = [
-        (parse_id(entry.transaction_id or ""), entry)
+        (parse_id(entry.report.transaction_id), entry.position, entry.report)
         for entry in entries
-        if entry.type in REPORTED_STATES
+        if entry.report is not None
     ]
-    ids = {transaction_id for transaction_id, _ in reports if transaction_id is not None}
+    ids = {transaction_id for transaction_id, *_ in reports if transaction_id is not None}
 
     async def record(connection: AsyncConnection) -> None:
         current = await wires.lock(connection, ids) if ids else {}
         versions: list[WireRecord] = []
         contradicting: list[Contradiction] = []
-        for transaction_id, entry in reports:
-            match _apply(current, transaction_id, entry):
+        for transaction_id, position, report in reports:
+            match _apply(current, transaction_id, position, report):
                 case Contradiction() as contradiction:
                     contradicting.append(contradiction)
                 case following:
@@ -60,18 +54,24 @@ async def prepare(entries: Sequence[FeedEntry]) -> Record:
 
 
 def _apply(
-    current: dict[UUID, WireRecord], transaction_id: UUID | None, entry: FeedEntry
+    current: dict[UUID, WireRecord],
+    transaction_id: UUID | None,
+    position: int,
+    report: WireReport,
 ) -> list[WireRecord] | Contradiction:
-    """The versions of its wire that follow from an entry. The last one replaces the wire in `current`."""
+    """The versions of its wire that follow from the report of an entry. The last one replaces the wire in `current`."""
     wire = current.get(transaction_id) if transaction_id is not None else None
     if wire is None:
-        return _contradiction("news_of_unknown_wire", entry, None)
-    reason = one_line(entry.reason) if entry.reason else None
-    at = entry.occurred_at if entry.occurred_at.tzinfo else entry.occurred_at.replace(tzinfo=UTC)
+        return _contradiction("news_of_unknown_wire", position, report, None)
+    reason = one_line(report.reason) if report.reason else None
+    at = report.occurred_at
+    at = at if at.tzinfo else at.replace(tzinfo=UTC)
     try:
-        versions = states.apply_report(wire, REPORTED_STATES[entry.type], at=at, reason=reason)
+        versions = states.apply_report(wire, report.wire_state, at=at, reason=reason)
     except states.IllegalTransition as error:
-        return _contradiction("news_of_illegal_transition", entry, wire.state, str(error))
+        return _contradiction(
+            "news_of_illegal_transition", position, report, wire.state, str(error)
+        )
     if versions:
         current[wire.transaction_id] = versions[-1]
     return versions
@@ -79,22 +79,23 @@ def _apply(
 
 def _contradiction(
     kind: Literal["news_of_unknown_wire", "news_of_illegal_transition"],
-    entry: FeedEntry,
+    position: int,
+    report: WireReport,
     ours: WireState | None,
     transition: str | None = None,
 ) -> Contradiction:
     FEED_REFUSED.labels(kind.removeprefix("news_of_")).inc()
     structlog.get_logger("feed").error(
         kind,
-        type=entry.type,
-        position=entry.position,
-        transaction_id=entry.transaction_id,
+        reported=report.wire_state.value,
+        position=position,
+        transaction_id=report.transaction_id,
         transition=transition,
     )
     return Contradiction(
         kind,
-        one_line(entry.transaction_id or ""),
-        feed_position=entry.position,
+        one_line(report.transaction_id),
+        feed_position=position,
         ours=ours.value if ours else None,
-        theirs=REPORTED_STATES[entry.type].value,
+        theirs=report.wire_state.value,
     )

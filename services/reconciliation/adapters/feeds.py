@@ -12,6 +12,7 @@ from libs.contracts import reconciliation as r
 from libs.contracts.principal import SERVICE
 from libs.handling.query_client import QueryClient
 from libs.providers.companies import Role
+from libs.providers.feed_entries import FeedCursor
 from services.reconciliation.ports import NewestEntry
 
 FEEDS = {
@@ -28,7 +29,7 @@ class FeedPositions:
         self._query_client = query_client
         self._newest = newest
 
-    async def applied(self, deadline: float) -> Mapping[str, int]:
+    async def applied(self, deadline: float) -> Mapping[str, FeedCursor]:
         replies = await asyncio.gather(
             *(
                 self._query_client.query(
@@ -38,10 +39,10 @@ class FeedPositions:
             )
         )
         return {
-            f"{service}/{feed.feed}": feed.position
+            f"{service}/{feed.feed}": FeedCursor(feed.position, feed.state)
             for service, reply in zip(FEEDS, replies, strict=True)
             for feed in reply.feeds
         }
 
-    async def newest(self, role: Role, deadline: float) -> int:
-        return await self._newest[role](deadline)
+    async def newest(self, role: Role, applied: FeedCursor, deadline: float) -> int:
+        return await self._newest[role](applied, deadline)

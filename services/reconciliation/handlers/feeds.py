@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from libs.persistence.engine import Database
 from libs.providers.companies import Role
+from libs.providers.feed_entries import FeedCursor
 from services.reconciliation.handlers.comparison import Scan, suspects
 from services.reconciliation.models import Difference, Finding, Scanned
 from services.reconciliation.ports import Feeds
@@ -45,13 +46,12 @@ class FeedComparison:
     async def look(self, keys: Sequence[str], deadline: float) -> Mapping[str, Finding]:
         # Our positions first: the provider's can only have grown since.
         applied = await self._feeds.applied(deadline)
-        newest = {
-            role: await self._feeds.newest(role, deadline)
-            for role in dict.fromkeys(FOLLOWED[key] for key in keys)
-        }
-        return {
-            key: await self._judge(key, applied.get(key, 0), newest[FOLLOWED[key]]) for key in keys
-        }
+        findings: dict[str, Finding] = {}
+        for key in keys:
+            ours = applied.get(key, FeedCursor(0))
+            newest = await self._feeds.newest(FOLLOWED[key], ours, deadline)
+            findings[key] = await self._judge(key, ours.position, newest)
+        return findings
 
     async def _judge(self, feed: str, applied: int, newest: int) -> Finding:
         async with self._database.transaction() as connection:

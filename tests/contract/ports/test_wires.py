@@ -14,6 +14,7 @@ from uuid import UUID
 import pytest
 
 from libs.contracts.wires import WireState
+from libs.providers.feed_entries import FeedCursor
 from libs.providers.outcomes import Absent, Accepted, NotSent, Reason, Refused, Unknown
 from services.payments.models import Creditor, FeedEntry, PostalAddress, Step, WireRecord
 from services.payments.ports import Acceptance
@@ -254,10 +255,14 @@ async def entries_about(bank: WireBank, *wires: WireRecord) -> list[FeedEntry]:
     ids = {str(wire.transaction_id) for wire in wires}
     entries: list[FeedEntry] = []
     while True:
-        page = await bank.feed.fetch(entries[-1].position if entries else 0, PAGE)
+        last = entries[-1] if entries else None
+        after = FeedCursor(last.position, last.state) if last else FeedCursor(0)
+        page = await bank.feed.fetch(after, PAGE)
         assert len(page) <= PAGE
         if not page:
-            return [entry for entry in entries if entry.transaction_id in ids]
+            return [
+                entry for entry in entries if entry.report and entry.report.transaction_id in ids
+            ]
         entries += page
 
 
@@ -271,20 +276,21 @@ async def test_the_feed_tells_in_order_what_became_of_wires(wire_bank: WireBank)
 
     entries = await entries_about(wire_bank, returned, rejected)
 
-    assert len(await wire_bank.feed.fetch(0, 1)) == 1
+    assert len(await wire_bank.feed.fetch(FeedCursor(0), 1)) == 1
     positions = [entry.position for entry in entries]
     assert positions == sorted(set(positions))
     assert told(entries, returned.transaction_id) == [
-        ("wire.submitted", None),
-        ("wire.completed", None),
-        ("wire.returned", "Account closed."),
+        (WireState.SUBMITTED, None),
+        (WireState.COMPLETED, None),
+        (WireState.RETURNED, "Account closed."),
     ]
     assert told(entries, rejected.transaction_id) == [
-        ("wire.submitted", None),
-        ("wire.rejected", "No such account."),
+        (WireState.SUBMITTED, None),
+        (WireState.REJECTED, "No such account."),
     ]
 
 
-def told(entries: list[FeedEntry], transaction_id: UUID) -> list[tuple[str, str | None]]:
-    about = [entry for entry in entries if entry.transaction_id == str(transaction_id)]
-    return [(entry.type, entry.reason) for entry in about]
+def told(entries: list[FeedEntry], transaction_id: UUID) -> list[tuple[WireState, str | None]]:
+    reports = [entry.report for entry in entries if entry.report]
+    about = [report for report in reports if report.transaction_id == str(transaction_id)]
+    return [(report.wire_state, report.reason) for report in about]

@@ -14,6 +14,7 @@ import aiohttp
 import asyncpg
 
 from deploy.local.ports import LOOPBACK
+from libs.providers.feed_entries import FeedCursor
 from libs.providers.sandbox.http import ProviderClient
 from libs.providers.writing import Capabilities
 from services.payments.adapters.sandbox.core import CoreFeed, SandboxCoreBanking
@@ -32,7 +33,7 @@ Fault = Literal["accept_then_drop", "fail_after_success", "error"]
 
 
 class Feed(Protocol):
-    async def fetch(self, after: int, limit: int) -> list[FeedEntry]: ...
+    async def fetch(self, after: FeedCursor, limit: int) -> list[FeedEntry]: ...
 
 
 @dataclass(frozen=True)

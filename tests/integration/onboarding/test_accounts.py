@@ -11,7 +11,7 @@ from sqlalchemy import text
 
 from libs.persistence.engine import Database
 from services.onboarding.handlers.feeds import prepare_financial
-from services.onboarding.models import AccountEntry, CustomerRecord
+from services.onboarding.models import AccountEntry, AccountReport, CustomerRecord
 from services.onboarding.ports import OpenedAccount
 from services.onboarding.repository import accounts
 from tests.integration.onboarding.desk import eventually, partner
@@ -102,13 +102,18 @@ async def test_an_owner_while_news_is_being_recorded_waits_for_that(shelf: Datab
     assert await status_of(shelf, customer) == ["closed"]
 
 
+def reported(position: int, account_id: str, status: str) -> AccountEntry:
+    report = AccountReport(account_id=account_id, customer_id="", status=status)
+    return AccountEntry(position=position, type="an account's status", report=report)
+
+
 async def test_reports_are_applied_in_the_order_of_their_accounts(shelf: Database) -> None:
     lower, higher = sorted(new_account().account_id for _ in range(2))
     record = await prepare_financial(
         [
-            AccountEntry(1, "account.status_changed", higher, data={"status": "frozen"}),
-            AccountEntry(2, "account.status_changed", lower, data={"status": "open"}),
-            AccountEntry(3, "account.status_changed", lower, data={"status": "closed"}),
+            reported(1, higher, "frozen"),
+            reported(2, lower, "open"),
+            reported(3, lower, "closed"),
         ]
     )
 

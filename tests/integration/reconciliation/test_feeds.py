@@ -5,6 +5,7 @@ from collections.abc import Mapping
 
 from libs.persistence.engine import Database
 from libs.providers.companies import Role
+from libs.providers.feed_entries import FeedCursor
 from services.reconciliation.handlers.feeds import FOLLOWED, FeedComparison
 from services.reconciliation.models import Difference
 from tests.integration.tables import execute
@@ -19,10 +20,11 @@ class FakeFeeds:
         self.position = applied
         self.latest = newest
 
-    async def applied(self, deadline: float) -> Mapping[str, int]:
-        return dict.fromkeys(FOLLOWED, self.latest) | {FEED: self.position}
+    async def applied(self, deadline: float) -> Mapping[str, FeedCursor]:
+        others = dict.fromkeys(FOLLOWED, FeedCursor(self.latest))
+        return others | {FEED: FeedCursor(self.position)}
 
-    async def newest(self, role: Role, deadline: float) -> int:
+    async def newest(self, role: Role, applied: FeedCursor, deadline: float) -> int:
         return self.latest
 
 

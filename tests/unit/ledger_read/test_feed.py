@@ -10,7 +10,7 @@ import pytest
 from libs.contracts.accounts import AccountEventData
 from libs.contracts.errors import Unavailable
 from libs.contracts.events import EVENT_TYPES
-from libs.providers.feed_entries import UndecodableEntry
+from libs.providers.feed_entries import FeedCursor, UndecodableEntry
 from services.ledger_read.adapters.ownership import OnboardingOwnership
 from services.ledger_read.adapters.sandbox.feed_translations import TRANSLATIONS
 from services.ledger_read.adapters.sandbox.financial_feed import FinancialFeed
@@ -41,7 +41,7 @@ def test_every_event_of_the_table_that_is_ours_is_translated() -> None:
 async def test_an_entry_becomes_news_with_the_account_number_cut(service: Service) -> None:
     service.bank.answers["/events?after=3&limit=10"] = (200, {"events": [entry(4)]})
 
-    [fetched] = await FinancialFeed(service.client).fetch(3, 10)
+    [fetched] = await FinancialFeed(service.client).fetch(FeedCursor(3), 10)
 
     assert fetched.position == 4
     assert fetched.event is not None
@@ -98,7 +98,7 @@ async def test_an_entry_of_the_ledger_becomes_news_in_its_read_shape(
 ) -> None:
     service.bank.answers["/events"] = (200, {"events": [entry(1, type=kind, data=data)]})
 
-    [fetched] = await FinancialFeed(service.client).fetch(0, 10)
+    [fetched] = await FinancialFeed(service.client).fetch(FeedCursor(0), 10)
 
     assert fetched.event is not None
     assert fetched.event.event_type is EVENT_TYPES[kind]
@@ -115,7 +115,7 @@ async def test_a_type_that_is_not_known_keeps_its_position_without_being_read(
 ) -> None:
     service.bank.answers["/events"] = (200, {"events": [entry(1, type="card.made", data=[7])]})
 
-    [fetched] = await FinancialFeed(service.client).fetch(0, 10)
+    [fetched] = await FinancialFeed(service.client).fetch(FeedCursor(0), 10)
 
     assert (fetched.position, fetched.event) == (1, None)
 
@@ -135,7 +135,7 @@ async def test_a_broken_entry_is_not_skipped(service: Service, broken: dict[str,
     service.bank.answers["/events"] = (200, {"events": [broken]})
 
     with pytest.raises(UndecodableEntry) as raised:
-        await FinancialFeed(service.client).fetch(0, 10)
+        await FinancialFeed(service.client).fetch(FeedCursor(0), 10)
 
     assert raised.value.entry.position == 1
 
@@ -143,7 +143,7 @@ async def test_a_broken_entry_is_not_skipped(service: Service, broken: dict[str,
 async def test_entries_before_a_broken_one_are_fetched(service: Service) -> None:
     service.bank.answers["/events"] = (200, {"events": [entry(4), entry(5, data={}), entry(6)]})
 
-    fetched = await FinancialFeed(service.client).fetch(3, 10)
+    fetched = await FinancialFeed(service.client).fetch(FeedCursor(3), 10)
 
     assert [one.position for one in fetched] == [4]
 
@@ -153,7 +153,7 @@ async def test_what_is_wrong_with_an_entry_is_told_without_its_values(service: S
     service.bank.answers["/events"] = (200, {"events": [entry(9, data=secret)]})
 
     with pytest.raises(UndecodableEntry) as raised:
-        await FinancialFeed(service.client).fetch(3, 10)
+        await FinancialFeed(service.client).fetch(FeedCursor(3), 10)
 
     faulty = raised.value.entry
     assert (faulty.position, faulty.type) == (9, "account.opened")
@@ -165,7 +165,7 @@ async def test_what_is_wrong_with_an_entry_is_told_without_its_values(service: S
 
 async def test_news_wait_while_onboarding_cannot_be_asked(service: Service) -> None:
     service.bank.answers["/events"] = (200, {"events": [entry(1)]})
-    entries = await FinancialFeed(service.client).fetch(0, 10)
+    entries = await FinancialFeed(service.client).fetch(FeedCursor(0), 10)
     onboarding = Onboarding(failure=Unavailable())
     ownership = OnboardingOwnership(onboarding, patience_seconds=1, remembered=10)
 

@@ -30,6 +30,7 @@ from libs.persistence import inbox, inbox_acceptance
 from libs.persistence.engine import Database, open_database
 from libs.persistence.inbox_acceptance import NewCommand
 from libs.persistence.leased_writes import LeasedValue
+from libs.providers.feed_entries import FeedCursor
 from libs.providers.sandbox.http import ProviderClient
 from libs.providers.sessions import open_session
 from libs.providers.writing import Capabilities
@@ -167,7 +168,7 @@ class Bench:
 
     async def apply_feed(self) -> None:
         """Apply all entries of the bank's feed, as its tail does."""
-        record = await feed.prepare(await self.feed.fetch(0, 500))
+        record = await feed.prepare(await self.feed.fetch(FeedCursor(0), 500))
         async with self.database.transaction() as connection:
             await record(connection)
 

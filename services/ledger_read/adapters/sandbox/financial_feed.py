@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from libs.providers.feed_entries import FeedCursor
 from libs.providers.sandbox.feed_pages import read_entries
 from libs.providers.sandbox.http import ProviderClient
 from services.ledger_read.adapters.sandbox.feed_translations import (
@@ -19,7 +20,7 @@ class FinancialFeed:
     def __init__(self, client: ProviderClient) -> None:
         self._client = client
 
-    async def fetch(self, after: int, limit: int) -> list[FeedEntry]:
+    async def fetch(self, after: FeedCursor, limit: int) -> list[FeedEntry]:
         """As `read_entries`."""
         return await read_entries(self._client, _translate, after, limit)
 

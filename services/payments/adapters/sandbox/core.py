@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 import msgspec
 
 from libs.contracts.errors import BanksideError
+from libs.contracts.wires import WireState
 from libs.providers.errors import ProviderRefusal
+from libs.providers.feed_entries import FeedCursor
 from libs.providers.outcomes import Absent, Accepted, Finding, Outcome, Reason, Unknown
 from libs.providers.sandbox.feed_pages import read_entries
 from libs.providers.sandbox.http import ProviderClient, segment
 from libs.providers.sandbox.keyed_write import KeyedWrite
 from libs.providers.writing import Capabilities
-from services.payments.models import FeedEntry, WireRecord
+from services.payments.models import FeedEntry, WireRecord, WireReport
 
 REASONS = {
     "account_closed": Reason.ACCOUNT_CLOSED,
@@ -23,6 +26,23 @@ REASONS = {
     "external_account_not_linked": Reason.EXTERNAL_ACCOUNT_NOT_LINKED,
     "insufficient_funds": Reason.INSUFFICIENT_FUNDS,
 }
+
+REPORTED_STATES = {
+    "wire.submitted": WireState.SUBMITTED,
+    "wire.completed": WireState.COMPLETED,
+    "wire.rejected": WireState.REJECTED,
+    "wire.returned": WireState.RETURNED,
+}
+
+
+class WireEvent(msgspec.Struct, frozen=True):
+    """An entry of the feed. Those about wires have our `transaction_id`."""
+
+    position: int
+    type: str
+    occurred_at: datetime
+    transaction_id: str | None = None
+    reason: str | None = None
 
 
 class AcceptedWire(msgspec.Struct, frozen=True):
@@ -107,14 +127,24 @@ class CoreFeed:
     def __init__(self, client: ProviderClient) -> None:
         self._client = client
 
-    async def fetch(self, after: int, limit: int) -> list[FeedEntry]:
+    async def fetch(self, after: FeedCursor, limit: int) -> list[FeedEntry]:
         """The entries after a position.
 
         Raises:
             ProviderTimeout, ProviderError, Unavailable: there is no usable answer.
         """
-        return await read_entries(self._client, _decode, after, limit)
+        return await read_entries(self._client, _entry, after, limit)
 
 
-def _decode(item: Any) -> FeedEntry:
-    return msgspec.convert(item, FeedEntry)
+def _entry(item: Any) -> FeedEntry:
+    event = msgspec.convert(item, WireEvent)
+    state = REPORTED_STATES.get(event.type)
+    if state is None:
+        return FeedEntry(position=event.position, type=event.type)
+    report = WireReport(
+        transaction_id=event.transaction_id or "",
+        wire_state=state,
+        occurred_at=event.occurred_at,
+        reason=event.reason,
+    )
+    return FeedEntry(position=event.position, type=event.type, report=report)

@@ -10,6 +10,7 @@ import msgspec
 
 from libs.contracts.errors import ProviderError
 from libs.providers.errors import ProviderRefusal
+from libs.providers.feed_entries import FeedCursor
 from libs.providers.sandbox.http import ProviderClient, segment
 from services.reconciliation.adapters.chunks import chunks
 from services.reconciliation.ports import DepositLoad, Page, Posting
@@ -119,7 +120,7 @@ class SandboxFinancial:
             page += 1
 
 
-async def newest_entry(client: ProviderClient, deadline: float) -> int:
+async def newest_entry(client: ProviderClient, _: FeedCursor, deadline: float) -> int:
     """See `ports.NewestEntry`."""
     answer = await _read(client, "get_newest_event", "/events/newest", (), deadline)
     try:

@@ -1,0 +1,13 @@
+"""The state of a provider's list that is read on from where a run ended."""
+
+from alembic import op
+
+from libs.persistence import cursor
+
+revision = "0005"
+down_revision = "0004"
+
+
+def upgrade() -> None:
+    for statement in cursor.STATE_DDL:
+        op.execute(statement)
