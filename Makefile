@@ -5,6 +5,7 @@ RUN := .venv/bin/python
 ARGS ?=
 ONLY ?=
 SERVICE ?=
+BANK ?=
 
 # With compiled code kept, a service starts in half the time.
 unexport PYTHONDONTWRITEBYTECODE
@@ -15,8 +16,8 @@ unexport PYTHONDONTWRITEBYTECODE
 help: ## Show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-up: environment ## Start everything on this machine, and wait until it is ready
-	@$(RUN) -m deploy.local up
+up: environment ## Start everything on this machine; BANK=increase-fake for another bank
+	@$(RUN) -m deploy.local up $(if $(BANK),--bank $(BANK))
 
 down: environment ## Stop everything; the data stays
 	@$(RUN) -m deploy.local down

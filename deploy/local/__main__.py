@@ -9,6 +9,7 @@ import os
 import sys
 from pathlib import Path
 
+from deploy.local.banks import BANKS
 from deploy.local.down import clean, down
 from deploy.local.mistakes import Mistake
 from deploy.local.stack import migrate, supervise
@@ -35,13 +36,20 @@ def main() -> int:
     commands = parser.add_subparsers(dest="command", required=True)
     for name, summary in COMMANDS.items():
         command = commands.add_parser(name, help=summary)
+        if name == "up":
+            command.add_argument("--bank", help=f"of a new stack: {' or '.join(BANKS)}")
         if name == "logs":
             command.add_argument(
                 "part", nargs="?", help="a service, postgres, rabbitmq, supervisor"
             )
     arguments = parser.parse_args()
     try:
-        return run(arguments.command, LocalState(ROOT / ".local"), getattr(arguments, "part", None))
+        return run(
+            arguments.command,
+            LocalState(ROOT / ".local"),
+            part=getattr(arguments, "part", None),
+            bank=getattr(arguments, "bank", None),
+        )
     except Mistake as mistake:
         print(mistake, file=sys.stderr)
     except OSError as error:
@@ -53,11 +61,14 @@ def main() -> int:
     return 1
 
 
-def run(command: str, state: LocalState, part: str | None) -> int:
+def run(command: str, state: LocalState, *, part: str | None, bank: str | None) -> int:
     match command:
-        case "up" | "down" | "clean":
+        case "up":
             with state.locked():
-                {"up": up, "down": down, "clean": clean}[command](state)
+                up(state, bank)
+        case "down" | "clean":
+            with state.locked():
+                {"down": down, "clean": clean}[command](state)
         case "status":
             return 0 if asyncio.run(status(state)) else 1
         case "logs":

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from deploy.local.banks import bank_addresses
 from deploy.local.mistakes import Mistake
 from deploy.local.ports import LOOPBACK
 from deploy.local.state import LocalState
@@ -22,7 +23,7 @@ def ensure_partner(state: LocalState) -> None:
     known = state.read_json(state.credentials)
     wanted = {
         "base_url": f"http://{LOOPBACK}:{settings['BANKSIDE_GATEWAY_PORT']}",
-        "sandbox_url": f"http://{LOOPBACK}:{settings['BANKSIDE_SANDBOX_PORT']}",
+        **bank_addresses(settings),
         "partner": known["partner"] if known else _create_keys(state),
     }
     if known != wanted:

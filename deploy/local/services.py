@@ -68,6 +68,10 @@ PROVIDER_APIS = {
     "reconciliation": ("identity", "core", "financial"),
 }
 """The providers that a service calls, with a token of its own for each."""
+INCREASE_CALLERS = ("onboarding", "payments", "ledger_read", "reconciliation")
+"""The services that call Increase where it is the provider, with a key of their own each."""
+INCREASE_FAKE_PREFIX = "BANKSIDE_INCREASE_FAKE_"
+"""Settings of the fake of Increase, which no service gets."""
 STORING = ("gateway", "onboarding", "webhook_dispatcher")
 """The services with sealed values in their databases."""
 FINDING = ("gateway", "onboarding")
@@ -101,6 +105,10 @@ class Secrets:
     provider_tokens: Mapping[str, Mapping[str, str]] = field(repr=False)
     """By service, then by API."""
     link_key: str = field(repr=False)
+    increase_keys: Mapping[str, str] = field(repr=False)
+    """By service: what the fake of Increase knows them by."""
+    increase_fake_key: str = field(repr=False)
+    """Of the demo and of operators, at the fake of Increase."""
 
     @classmethod
     def generate(cls) -> Self:
@@ -118,6 +126,8 @@ class Secrets:
                 for service, apis in PROVIDER_APIS.items()
             },
             link_key=secrets.token_hex(24),
+            increase_keys={service: secrets.token_hex(24) for service in INCREASE_CALLERS},
+            increase_fake_key=secrets.token_hex(24),
         )
 
     @classmethod
@@ -224,7 +234,7 @@ def stack_settings(
 def settings_of(service: Service, settings: Mapping[str, str]) -> dict[str, str]:
     """What this service may know of `settings`: what is meant for all and for itself, nothing of the others."""
     others = {other.prefix for other in SERVICES if other is not service} | {*OWNERS.values()}
-    hidden = tuple(f"BANKSIDE_{prefix}_" for prefix in others)
+    hidden = (*(f"BANKSIDE_{prefix}_" for prefix in others), INCREASE_FAKE_PREFIX)
     return {
         name: value
         for name, value in settings.items()

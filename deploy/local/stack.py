@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from deploy.local import banks
 from deploy.local.mistakes import Mistake
 from deploy.local.ports import LOOPBACK
 from deploy.local.postgres import Postgres, PostgresError
@@ -65,7 +66,9 @@ def runs_own_rabbitmq(remembered: Remembered, settings: Mapping[str, str]) -> bo
 def expected_children(remembered: Remembered, settings: Mapping[str, str]) -> list[str]:
     """The names of all that has to be ready, in the order in which it starts."""
     own_broker = ["epmd", "rabbitmq"] if runs_own_rabbitmq(remembered, settings) else []
-    return [*own_broker, "postgres", *(service.name for service in SERVICES)]
+    fake = [banks.PART] if banks.has_fake(settings) else []
+    services = (service.name for service in banks.services_beside(settings))
+    return [*own_broker, "postgres", *fake, *services]
 
 
 def say(line: object) -> None:
@@ -131,7 +134,13 @@ async def _start(
     if not _has(state.broker_upgraded, broker_layout(settings)):
         await _upgrade_broker(supervisor, state, remembered, settings)
     # Services wait for the broker by themselves; it takes as long to start as they do.
-    for service in SERVICES:
+    if banks.has_fake(settings):
+        supervisor.start(
+            banks.fake_child(
+                settings, state.increase_fake, _inherited(), state.root, state.log(banks.PART)
+            )
+        )
+    for service in banks.services_beside(settings):
         supervisor.start(_child(service, state, settings))
 
 

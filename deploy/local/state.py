@@ -10,10 +10,11 @@ import secrets as random
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
 
+from deploy.local.banks import SANDBOX
 from deploy.local.mistakes import Mistake
 from deploy.local.ports import free_ports, is_free
 from deploy.local.services import SERVICES, Secrets
@@ -33,10 +34,12 @@ class Remembered:
     secrets: Secrets = field(repr=False)
     ports: Mapping[str, int]
     """Of the servers, and the admin ports by service name."""
+    bank: str = SANDBOX
+    """Whose customers the data is about: one of `deploy.local.banks.BANKS`."""
 
     @classmethod
-    def new(cls) -> Self:
-        return cls(random.token_hex(4), Secrets.generate(), {}).with_usable_ports()
+    def new(cls, bank: str = SANDBOX) -> Self:
+        return cls(random.token_hex(4), Secrets.generate(), {}, bank).with_usable_ports()
 
     def with_usable_ports(self) -> Self:
         """Ports that are busy, or missing since a service is new, are chosen anew."""
@@ -45,7 +48,7 @@ class Remembered:
         wanted = [name for name in names if name not in kept]
         # Ask for more than is needed: one of them may be one that is kept.
         fresh = [port for port in free_ports(len(names)) if port not in kept.values()]
-        return type(self)(self.name, self.secrets, kept | dict(zip(wanted, fresh, strict=False)))
+        return replace(self, ports=kept | dict(zip(wanted, fresh, strict=False)))
 
 
 @dataclass(frozen=True)
@@ -89,6 +92,11 @@ class LocalState:
         return self.folder / "broker-definitions.json"
 
     @property
+    def increase_fake(self) -> Path:
+        """What the fake of Increase remembers."""
+        return self.folder / "increase-fake"
+
+    @property
     def rabbitmq(self) -> Path:
         return self.folder / "rabbitmq"
 
@@ -123,7 +131,7 @@ class LocalState:
         if stored is None:
             return None
         secrets = Secrets.from_json(stored["secrets"])
-        return Remembered(stored["name"], secrets, stored["ports"])
+        return Remembered(stored["name"], secrets, stored["ports"], stored.get("bank", SANDBOX))
 
     def remember(self, remembered: Remembered) -> None:
         self.write_private(self.folder / "stack.json", json.dumps(asdict(remembered)))

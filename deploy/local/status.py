@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 
+from deploy.local.banks import PART, PORT_SETTING
 from deploy.local.ports import LOOPBACK
 from deploy.local.services import SERVICES
 from deploy.local.stack import expected_children
@@ -55,6 +56,8 @@ async def _state_now(child: ChildStatus | None, settings: Mapping[str, str]) -> 
 
 
 def _address(name: str, remembered: Remembered, settings: Mapping[str, str]) -> str:
+    if name == PART:
+        return f"http://{LOOPBACK}:{settings[PORT_SETTING]}"
     service = next((service for service in SERVICES if service.name == name), None)
     if service is None:
         return f"{LOOPBACK}:{remembered.ports[name]}"

@@ -18,7 +18,7 @@ from urllib.parse import unquote, urlsplit
 
 import aio_pika
 
-from deploy.local import debian
+from deploy.local import banks, debian
 from deploy.local.down import stop
 from deploy.local.mistakes import Mistake
 from deploy.local.partner import ensure_partner
@@ -26,8 +26,8 @@ from deploy.local.ports import LOOPBACK, holder_of, is_free
 from deploy.local.rabbitmq import find_server, urls_of_services
 from deploy.local.services import (
     DATABASE,
+    INCREASE_FAKE_PREFIX,
     SERVICES,
-    Service,
     stack_settings,
     tokens_at_sandbox,
 )
@@ -48,8 +48,9 @@ LOG_LINES = 15
 _TIME = re.compile(r"^[-0-9:T]+Z ")
 
 
-def up(state: LocalState) -> None:
+def up(state: LocalState, wanted_bank: str | None = None) -> None:
     """Start what does not run, wait until all is ready, say where it is. Raises Mistake."""
+    bank = banks.chosen_bank(wanted_bank, state.remembered())
     status = running(state)
     if status is not None and not waiting_for(state, status):
         print("The stack is running already.")
@@ -57,20 +58,20 @@ def up(state: LocalState) -> None:
         print("The stack is running already, but not all of it is ready yet.")
         _wait_until_ready(state, state.log("supervisor").stat().st_size, None)
     else:
-        _start(state)
+        _start(state, bank)
     ensure_partner(state)
     _say_where(state)
 
 
-def _start(state: LocalState) -> None:
+def _start(state: LocalState, bank: str) -> None:
     _check_disk(state)
     left = end_leftovers(state.supervisor)
     if left:
         print(f"Ended what a stack that was killed had left running: {', '.join(left)}.")
     chosen = {k: v for k, v in os.environ.items() if k.startswith("BANKSIDE_")}
-    public_ports = {s.name: _public_port(s, chosen) for s in SERVICES if s.public_port is not None}
-    remembered = (state.remembered() or Remembered.new()).with_usable_ports()
-    settings = _settings(state, remembered, public_ports, chosen)
+    remembered = (state.remembered() or Remembered.new(bank)).with_usable_ports()
+    settings = _settings(state, remembered, chosen)
+    _check_ports(settings)
     state.remember(remembered)
     state.write_environment(settings)
     log = state.log("supervisor")
@@ -101,30 +102,44 @@ def _check_disk(state: LocalState) -> None:
         )
 
 
-def _public_port(service: Service, chosen: Mapping[str, str]) -> int:
-    """The port that callers use, checked to be free."""
-    setting = service.port_setting
-    text = chosen.get(setting, str(service.public_port))
+def _port(setting: str, default: int | None, chosen: Mapping[str, str]) -> int:
+    """The port that callers use."""
+    text = chosen.get(setting, str(default))
     if not text.isascii() or not text.isdigit() or not 0 < int(text) < 65536:
         raise Mistake(f"{setting} is not a port number: {text!r}.")
-    port = int(text)
-    if not is_free(port, chosen.get(f"BANKSIDE_{service.prefix}_HOST", LOOPBACK)):
+    return int(text)
+
+
+def _check_ports(settings: Mapping[str, str]) -> None:
+    """Whether the ports that callers use are free. Raises Mistake."""
+    for service in banks.services_beside(settings):
+        if service.public_port is not None:
+            host = settings[f"BANKSIDE_{service.prefix}_HOST"]
+            _check_free(service.name, service.port_setting, host, settings)
+    if banks.has_fake(settings):
+        _check_free(banks.PART, banks.PORT_SETTING, LOOPBACK, settings)
+
+
+def _check_free(name: str, setting: str, host: str, settings: Mapping[str, str]) -> None:
+    port = int(settings[setting])
+    if not is_free(port, host):
         holder = holder_of(port)
         raise Mistake(
-            f"Port {port} of the {service.name.replace('_', ' ')} cannot be used"
+            f"Port {port} of the {name.replace('_', ' ')} cannot be used"
             f"{f': {holder} listens on it' if holder else ''}. Free it, or choose another one: "
             f"`{setting}={port + 100} make up`."
         )
-    return port
 
 
 def _settings(
     state: LocalState,
     remembered: Remembered,
-    public_ports: Mapping[str, int],
     chosen: Mapping[str, str],
 ) -> dict[str, str]:
     """All settings of the stack; what the operator's environment says wins."""
+    public = [service for service in SERVICES if service.public_port is not None]
+    public_ports = {s.name: _port(s.port_setting, s.public_port, chosen) for s in public}
+    fake_port = _port(banks.PORT_SETTING, banks.DEFAULT_PORT, chosen)
     broker = chosen.get("BANKSIDE_AMQP_URL")
     if broker:
         check_elsewhere(state, remembered, broker, chosen.get("BANKSIDE_AMQP_CA_FILE"))
@@ -139,7 +154,9 @@ def _settings(
         amqp_urls=urls_of_services(broker, remembered.secrets.amqp_passwords),
         public_ports=public_ports,
         admin_ports=remembered.ports,
-    )
+    ) | banks.bank_settings(remembered.bank, remembered.secrets, fake_port)
+    if not banks.has_fake(generated):
+        chosen = {k: v for k, v in chosen.items() if not k.startswith(INCREASE_FAKE_PREFIX)}
     chosen = {**tokens_at_sandbox(chosen), **chosen}
     return {k: v for k, v in generated.items() if file_variable(k) not in chosen} | chosen
 
@@ -267,11 +284,12 @@ def waiting_for(state: LocalState, status: SupervisorStatus) -> list[str]:
 
 def _say_where(state: LocalState) -> None:
     known = state.read_json(state.credentials)
+    names = {"sandbox_url": "provider sandbox", "increase_fake_url": "Increase's fake"}
+    of_banks = (f"  {names[name]:<18}{known[name]}\n" for name in names if name in known)
     print(
         f"""
   gateway           {known["base_url"]}
-  provider sandbox  {known["sandbox_url"]}
-  demo partner      keys in {state.credentials.relative_to(state.root)}
+{"".join(of_banks)}  demo partner      keys in {state.credentials.relative_to(state.root)}
 
 Next: make demo   (also: make status, make logs, make down)"""
     )

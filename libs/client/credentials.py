@@ -10,7 +10,7 @@ import json
 import os
 import re
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -36,7 +36,8 @@ class Stack:
     """Addresses and key of a running stack, from the file that it wrote."""
 
     base_url: str
-    sandbox_url: str | None
+    bank_urls: Mapping[str, str]
+    """Of the banks that run beside it, by their names."""
     partner: Credentials | None
 
 
@@ -56,10 +57,13 @@ def stack() -> Stack | None:
     if folder is None or not (path := folder / "credentials.json").exists():
         return None
     content = _read(path)
-    sandbox_url, partner = content.get("sandbox_url"), content.get(PARTNER)
+    partner = content.get(PARTNER)
+    urls = {
+        name.removesuffix("_url"): url for name, url in content.items() if name.endswith("_url")
+    }
     return Stack(
         _text(path, content, "base_url"),
-        sandbox_url if isinstance(sandbox_url, str) else None,
+        {name: url for name, url in urls.items() if isinstance(url, str) and name != "base"},
         _credentials(path, partner) if isinstance(partner, dict) else None,
     )
 

@@ -37,10 +37,11 @@ def base_url() -> str:
     return _url(found, "gateway", "BANKSIDE_BASE_URL")
 
 
-def sandbox_url() -> str:
-    """The URL of the provider sandbox, without a trailing slash."""
-    found = os.environ.get("BANKSIDE_SANDBOX_URL") or getattr(stack(), "sandbox_url", None)
-    return _url(found, "provider sandbox", "BANKSIDE_SANDBOX_URL")
+def bank_url(name: str) -> str:
+    """The URL of a bank that runs beside the stack, without a trailing slash."""
+    variable, known = f"{PREFIX}{name.upper()}_URL", stack()
+    found = os.environ.get(variable) or (known.bank_urls.get(name) if known else None)
+    return _url(found, "bank of the stack", variable)
 
 
 def amqp_variable(service: str) -> str:

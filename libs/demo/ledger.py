@@ -8,6 +8,7 @@ import sys
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
+from typing import Literal, NamedTuple
 
 from libs.client.credentials import LOCAL, Credentials, local_folder
 from libs.client.errors import OperatorError
@@ -22,10 +23,18 @@ from libs.demo.scene import Scene, StoryBroken, expect
 KEY_SECONDS = 30.0
 INSURED = Decimal(250_000)
 """No program bank holds more of one account."""
+
+
+class Payment(NamedTuple):
+    amount: Decimal
+    direction: Literal["credit", "debit"]
+    counterparty: str
+
+
 BUSINESS = (
-    ("612345.67", "credit", "Casco Bay Cooperative"),
-    ("1840.00", "debit", "Harbor Street Properties"),
-    ("96.50", "debit", "Lighthouse Power & Light"),
+    Payment(Decimal("612345.67"), "credit", "Casco Bay Cooperative"),
+    Payment(Decimal("1840.00"), "debit", "Wharf Properties"),
+    Payment(Decimal("96.50"), "debit", "Lighthouse Power"),
 )
 
 
@@ -40,16 +49,8 @@ async def give_the_business_a_key(scene: Scene) -> None:
 
 async def do_business(scene: Scene) -> None:
     scene.title("Money comes and goes")
-    for amount, direction, counterparty in BUSINESS:
-        await scene.simulate(
-            "/simulate/transactions",
-            {
-                "account_id": scene.facts["account_id"],
-                "amount": amount,
-                "direction": direction,
-                "counterparty_name": counterparty,
-            },
-        )
+    for payment in BUSINESS:
+        await scene.bank.move(scene.facts["account_id"], *payment)
 
 
 async def read_the_transactions(scene: Scene) -> None:
@@ -64,7 +65,7 @@ async def read_the_transactions(scene: Scene) -> None:
     for item in found:
         signed = -item.amount if item.debit_credit_flag else item.amount
         scene.show(item.type, f"{signed:>14,.2f} USD  {item.counterparty_name}")
-    expected = [name for _, _, name in reversed(BUSINESS)]
+    expected = [payment.counterparty for payment in reversed(BUSINESS)]
     names = [item.counterparty_name for item in found]
     expect(names[: len(expected)] == expected, "The transactions are not the ones that were made.")
     moments = [item.settled_at for item in found]
@@ -80,10 +81,7 @@ async def fetch_the_statement(scene: Scene) -> None:
     scene.title("The month's statement as a document")
     day = date.fromisoformat(scene.facts["day"])
     account_id = scene.facts["account_id"]
-    await scene.simulate(
-        "/simulate/statements",
-        {"account_id": account_id, "year": day.year, "month": day.month},
-    )
+    await scene.bank.make_statement(account_id, day)
 
     answer = await scene.call(
         scene.client.list_statements, ListStatements(account_id=account_id, start_date=day)
@@ -101,7 +99,7 @@ async def fetch_the_statement(scene: Scene) -> None:
 async def see_where_deposits_lie(scene: Scene) -> None:
     scene.title("Where the deposits lie")
     account_id = scene.facts["account_id"]
-    await scene.simulate("/simulate/deposit-locations", {"account_id": account_id})
+    await scene.bank.sweep(account_id)
 
     answer = await scene.call(
         scene.customer.list_deposit_locations, ListDepositLocations(account_id=account_id)

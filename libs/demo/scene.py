@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -14,13 +15,13 @@ from libs.client.client import BoundCall, Client, request_of
 from libs.client.credentials import Credentials
 from libs.client.transport import Transport
 from libs.contracts.errors import BanksideError, Invalid
-from libs.contracts.exact_json import NotExactJson, decode, encode
 from libs.contracts.model import Command
+from libs.providers.simulation import SimulatedBank, open_bank
 
 R = TypeVar("R")
 C = TypeVar("C", bound=Command)
 
-SANDBOX_SECONDS = 30.0
+DOCUMENT_SECONDS = 30.0
 DOCUMENT_BYTES = 16 * 1024 * 1024
 
 
@@ -35,14 +36,17 @@ class Scene:
     client: Client
     session: aiohttp.ClientSession
     base_url: str
-    sandbox_url: str
+    bank_url: Callable[[str], str]
     out: Console
     chapter: int = 0
     facts: dict[str, str] = field(default_factory=dict)
     customer: Client = field(init=False)
+    bank: SimulatedBank = field(init=False)
+    """Which makes happen what others than the business do."""
 
     def __post_init__(self) -> None:
         self.customer = self.client
+        self.bank = open_bank(self.session, self.bank_url, self._report_bank)
 
     def client_of(self, credentials: Credentials) -> Client:
         return Client(Transport(self.base_url, credentials, self.session))
@@ -67,29 +71,10 @@ class Scene:
         self._request_line(method, target, 200, started)
         return answer
 
-    async def simulate(self, path: str, body: object) -> dict[str, object]:
-        """Make something happen at the simulated bank and show the request line."""
-        started = time.perf_counter()
-        timeout = aiohttp.ClientTimeout(total=SANDBOX_SECONDS)
-        try:
-            async with self.session.post(
-                self.sandbox_url + path,
-                data=encode(body),
-                headers={"Content-Type": "application/json"},
-                timeout=timeout,
-            ) as response:
-                status, answer = response.status, decode(await response.read())
-        except (aiohttp.ClientError, TimeoutError, NotExactJson):
-            raise StoryBroken(f"The provider sandbox gave no answer to POST {path}.") from None
-        if status != 200 or not isinstance(answer, dict):
-            raise StoryBroken(f"The provider sandbox answered POST {path} with {status}.")
-        self._request_line("POST", path, status, started, at=" at the sandbox")
-        return answer
-
     async def download(self, url: str) -> bytes:
         """The document behind a signed URL, fetched without credentials."""
         started = time.perf_counter()
-        timeout = aiohttp.ClientTimeout(total=SANDBOX_SECONDS)
+        timeout = aiohttp.ClientTimeout(total=DOCUMENT_SECONDS)
         try:
             async with self.session.get(url, timeout=timeout) as response:
                 status, content = response.status, b""
@@ -104,6 +89,9 @@ class Scene:
 
     def show(self, name: str, value: object) -> None:
         self.out.print(f"   [dim]{name:<18}[/] {value}")
+
+    def _report_bank(self, method: str, path: str, status: int, started: float) -> None:
+        self._request_line(method, path, status, started, at=f" at {self.bank.name}")
 
     def _request_line(
         self, method: str, target: str, status: int, started: float, at: str = ""

@@ -27,9 +27,10 @@ from libs.contracts.customers import CustomerStatus, OnboardCustomer
 from libs.contracts.exact_json import decode, encode
 from libs.demo import ledger, webhooks
 from libs.demo.scene import Scene, StoryBroken, expect
+from libs.providers.simulation import SimulationFailed
 
 DECIDED_BY_LAST_DIGITS = ("0001", "0002", "0003")
-"""Numbers that end so are not simply approved at the sandbox."""
+"""Numbers that end so are not simply approved at a simulated bank."""
 
 
 async def onboard_a_business(scene: Scene) -> None:
@@ -67,14 +68,7 @@ async def receive_a_deposit(scene: Scene) -> None:
     scene.title("A customer of the business pays")
     amount = Decimal(random.randint(100_00, 9_999_99)) / 100  # noqa: S311 - an amount is no secret
 
-    await scene.simulate(
-        "/simulate/deposits",
-        {
-            "account_id": scene.facts["account_id"],
-            "amount": amount,
-            "counterparty_name": "Harbor Café",
-        },
-    )
+    await scene.bank.deposit(scene.facts["account_id"], amount, "Harbor Café")
 
     scene.show("amount", f"{amount:,.2f} USD")
     scene.facts["deposited"] = str(amount)
@@ -166,12 +160,12 @@ def _fresh_number(is_valid: Callable[[str], bool]) -> str:
 
 
 async def play(out: Console) -> None:
-    """Play every chapter. Raises StoryBroken or OperatorError."""
-    base_url, credentials, sandbox_url = settings.base_url(), look_up(), settings.sandbox_url()
+    """Play every chapter. Raises StoryBroken, SimulationFailed or OperatorError."""
+    base_url, credentials = settings.base_url(), look_up()
     out.print(f"[bold]Bankside[/] at {base_url}")
     async with aiohttp.ClientSession(trust_env=False) as session:
         client = Client(Transport(base_url, credentials, session))
-        scene = Scene(client, session, base_url, sandbox_url, out)
+        scene = Scene(client, session, base_url, settings.bank_url, out)
         for chapter in CHAPTERS:
             await chapter(scene)
     out.print("\n[bold green]✓[/] Everything is as it should be.")
@@ -186,7 +180,7 @@ def main() -> int:
     try:
         settings.load_stack_environment()
         asyncio.run(play(Console(highlight=False, soft_wrap=True)))
-    except StoryBroken as broken:
+    except (StoryBroken, SimulationFailed) as broken:
         print(f"The story broke: {broken}", file=sys.stderr)
         return 1
     except OperatorError as mistake:

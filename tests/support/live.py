@@ -14,13 +14,15 @@ import aiohttp
 import pytest
 import pytest_asyncio
 
+from deploy.local.banks import SANDBOX
 from tests.support.api import Answer, Api, Interface, Key, fetch_interface
 from tests.support.bank import Bank
+from tests.support.bank_at_increase import BankAtIncrease
 from tests.support.infrastructure import Environment, Infrastructure
 from tests.support.pace import waiting_pace
 from tests.support.people import application, new_key
 from tests.support.recorded_events import RecordedEvents
-from tests.support.stack import Stack, running_stack
+from tests.support.stack import BANK, Stack, running_stack
 from tests.support.waiting import eventually
 
 CUSTOMERS = "/partner/reseller/customers"
@@ -198,12 +200,19 @@ class Live:
         await self.has_events(customer_id, ONBOARDED)
 
 
+def bank_of(stack: Stack, session: aiohttp.ClientSession) -> Bank:
+    """The bank behind the stack."""
+    if BANK == SANDBOX:
+        return Bank(session, stack.sandbox_url)
+    return BankAtIncrease(session, stack.increase_url, stack.environment.secrets.increase_fake_key)
+
+
 @contextlib.asynccontextmanager
 async def hands_on(deployment: Deployment) -> AsyncIterator[Live]:
     async with aiohttp.ClientSession(auto_decompress=False) as session:
         base_url = deployment.stack.base_url
         deployment.interface = deployment.interface or await fetch_interface(session, base_url)
-        bank = Bank(session, deployment.stack.sandbox_url)
+        bank = bank_of(deployment.stack, session)
         key = await deployment.key("anvil")
         interface = deployment.interface
         partner = Api(session, base_url, interface, key, deployment.logs)
@@ -227,7 +236,9 @@ async def deployment(own_environment: Environment) -> AsyncIterator[Deployment]:
     events = RecordedEvents(own_environment.amqp_url)
     await events.begin()
     with tempfile.TemporaryDirectory(prefix="bankside-test-") as folder:
-        async with running_stack(own_environment, Path(folder), **short_waits()) as stack:
+        async with running_stack(
+            own_environment, Path(folder), bank=BANK, **short_waits()
+        ) as stack:
             yield Deployment(stack, events)
 
 

@@ -19,15 +19,19 @@ from collections.abc import AsyncIterator, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from deploy.local import banks
 from deploy.local.ports import LOOPBACK
 from deploy.local.services import SERVICES, Service, settings_of, stack_settings
 from libs.runtime.probes import http_ready
+from libs.runtime.supervision import ReadyCheck
 from tests.support.command_line import run_bankside
 from tests.support.infrastructure import Environment
 from tests.support.launching import Launch, Program, Running, forked
 from tests.support.pace import pace
 from tests.support.ports import free_ports
 
+BANK = os.environ.get("BANK") or banks.SANDBOX
+"""Of the stacks that e2e and fault tests share: `make test BANK=increase-fake` has them at the fake of Increase."""
 READY_SECONDS = 30.0
 STOP_SECONDS = 40.0
 POLL_SECONDS = 0.05
@@ -37,10 +41,16 @@ class ServiceProcess:
     """One process of a service; it is started, ended and asked by the test, and never restarts by itself."""
 
     def __init__(
-        self, module: str, settings: Mapping[str, str], log_path: Path, launch: Launch = forked
+        self,
+        module: str,
+        settings: Mapping[str, str],
+        log_path: Path,
+        launch: Launch = forked,
+        *arguments: str,
     ) -> None:
         """`settings` are all the BANKSIDE_ variables it gets; it must be told its ADMIN_PORT in them."""
         self.module = module
+        self.arguments = arguments
         self.settings = dict(settings)
         self.log_path = log_path
         self._launch = launch
@@ -60,6 +70,9 @@ class ServiceProcess:
     def admin_port(self) -> int:
         return next(int(v) for k, v in self.settings.items() if k.endswith("_ADMIN_PORT"))
 
+    def is_ready(self) -> ReadyCheck:
+        return http_ready(LOOPBACK, self.admin_port)
+
     @property
     def is_running(self) -> bool:
         return self._process is not None and self._process.poll() is None
@@ -71,7 +84,7 @@ class ServiceProcess:
         self._process = self._launch(
             Program(
                 self.module,
-                (),
+                self.arguments,
                 environment_with(self.settings | changes),
                 str(Path.cwd()),
                 log,
@@ -81,7 +94,7 @@ class ServiceProcess:
 
     async def ready(self, timeout_seconds: float = READY_SECONDS) -> None:
         """Return when it is ready. Fails with its log when it dies or takes too long."""
-        check = http_ready(LOOPBACK, self.admin_port)
+        check = self.is_ready()
         deadline = time.monotonic() + timeout_seconds * pace()
         while True:
             with contextlib.suppress(OSError, TimeoutError):
@@ -124,6 +137,17 @@ class ServiceProcess:
             raise
 
 
+class IncreaseFake(ServiceProcess):
+    """The fake of Increase, in the sandbox's place."""
+
+    @property
+    def admin_port(self) -> int:
+        return int(self.settings[banks.PORT_SETTING])
+
+    def is_ready(self) -> ReadyCheck:
+        return http_ready(LOOPBACK, self.admin_port, "/fake/health")
+
+
 class Stack:
     """All services, or some, on one environment."""
 
@@ -134,12 +158,15 @@ class Stack:
         services: Iterable[Service] = SERVICES,
         launch: Launch = forked,
         /,
+        *,
+        bank: str = banks.SANDBOX,
         **settings: str,
     ) -> None:
         self.environment = environment
         self.folder = folder
         self._launch = launch
         public, admin = free_ports(len(SERVICES)), free_ports(len(SERVICES))
+        [fake] = free_ports(1)
         self.env: dict[str, str] = {
             **stack_settings(
                 secrets=environment.secrets,
@@ -149,6 +176,7 @@ class Stack:
                 public_ports={s.name: port for s, port in zip(SERVICES, public, strict=True)},
                 admin_ports={s.name: port for s, port in zip(SERVICES, admin, strict=True)},
             ),
+            **banks.bank_settings(bank, environment.secrets, fake),
             # What a killed process held is taken over sooner than the default 10 s, so that tests need not wait.
             "BANKSIDE_LEASE_SECONDS": "3",
             # A stack that waits for a test's next step costs the others a third less than with the default of 0.25 s.
@@ -159,7 +187,10 @@ class Stack:
             **settings,
         }
         """Every BANKSIDE_ variable, as `.local/stack.env` has them."""
-        self.services = {
+        self.services: dict[str, ServiceProcess] = {}
+        if banks.has_fake(self.env):
+            self.services[banks.PART] = self._fake(folder, launch)
+        self.services |= {
             service.name: ServiceProcess(
                 f"services.{service.name}",
                 settings_of(service, self.env),
@@ -167,7 +198,15 @@ class Stack:
                 launch,
             )
             for service in services
+            if service in banks.services_beside(self.env)
         }
+
+    def _fake(self, folder: Path, launch: Launch) -> ServiceProcess:
+        module, *arguments = banks.fake_command(self.env, folder / "increase-fake")
+        settings = {banks.PORT_SETTING: self.env[banks.PORT_SETTING]}
+        settings |= banks.fake_settings(self.env)
+        log = folder / f"{banks.PART}.log"
+        return IncreaseFake(module, settings, log, launch, *arguments)
 
     @property
     def base_url(self) -> str:
@@ -176,6 +215,11 @@ class Stack:
     @property
     def sandbox_url(self) -> str:
         return f"http://{LOOPBACK}:{self.env['BANKSIDE_SANDBOX_PORT']}"
+
+    @property
+    def increase_url(self) -> str:
+        """Of the fake of Increase, where that is the bank."""
+        return f"http://{LOOPBACK}:{self.env[banks.PORT_SETTING]}"
 
     async def start(self) -> None:
         for service in self.services.values():
@@ -225,10 +269,12 @@ async def running_stack(
     services: Iterable[Service] = SERVICES,
     launch: Launch = forked,
     /,
+    *,
+    bank: str = banks.SANDBOX,
     **settings: str,
 ) -> AsyncIterator[Stack]:
     """A stack that is ready, and stopped afterwards."""
-    stack = Stack(environment, folder, services, launch, **settings)
+    stack = Stack(environment, folder, services, launch, bank=bank, **settings)
     try:
         await stack.start()
         yield stack

@@ -10,7 +10,7 @@ import pytest
 
 from libs.client.credentials import Credentials, local_folder, look_up, save
 from libs.client.errors import OperatorError
-from libs.client.settings import amqp_url, base_url, load_stack_environment, sandbox_url
+from libs.client.settings import amqp_url, bank_url, base_url, load_stack_environment
 
 DEMO = Credentials("sub_demo", "demo-secret")
 OTHER = Credentials("sub_other", "other-secret")
@@ -86,7 +86,7 @@ def test_a_key_whose_secret_is_not_known_here_is_a_mistake(local: Path) -> None:
 
 
 def test_without_a_stack_every_look_up_says_what_to_do(checkout: Path) -> None:
-    for look in (look_up, base_url, sandbox_url, lambda: amqp_url("onboarding")):
+    for look in (look_up, base_url, lambda: bank_url("sandbox"), lambda: amqp_url("onboarding")):
         with pytest.raises(OperatorError, match="make up"):
             look()
     with pytest.raises(OperatorError, match=r"no \.local"):
@@ -107,7 +107,7 @@ def test_the_secret_is_in_no_representation() -> None:
 
 def test_addresses_come_from_the_stack_without_a_trailing_slash(local: Path) -> None:
     assert base_url() == "http://127.0.0.1:8080"
-    assert sandbox_url() == "http://127.0.0.1:8090"
+    assert bank_url("sandbox") == "http://127.0.0.1:8090"
 
 
 def test_the_environment_wins_over_the_settings_of_the_stack(

@@ -76,7 +76,7 @@ async def told(dispatcher: Dispatcher, monkeypatch: pytest.MonkeyPatch) -> str:
         dispatcher.server = server
         client = Client(Transport(server.base_url, KEY, session))
         console = Console(file=output, soft_wrap=True)
-        scene = Scene(client, session, server.base_url, server.base_url, console)
+        scene = Scene(client, session, server.base_url, lambda _: server.base_url, console)
         await webhooks.receive_events_of_a_wire(scene)
     return output.getvalue()
 

@@ -79,9 +79,8 @@ async def told(bank: Bank) -> str:
     async with gateway(bank.answer) as server, aiohttp.ClientSession() as session:
         bank.server = server
         client = Client(Transport(server.base_url, KEY, session))
-        scene = Scene(
-            client, session, server.base_url, server.base_url, Console(file=output, soft_wrap=True)
-        )
+        console = Console(file=output, soft_wrap=True)
+        scene = Scene(client, session, server.base_url, lambda _: server.base_url, console)
         scene.facts = {"account_id": "acc_1", "external_account_id": "ext_1"}
         await wires.send_a_wire(scene)
     return output.getvalue()

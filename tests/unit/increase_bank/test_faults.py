@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import aiohttp
@@ -14,7 +15,9 @@ from increase import (
     InternalServerError,
     RateLimitError,
 )
+from increase.types import WireTransfer
 
+from deploy.local.banks import PORT_SETTING
 from tests.support.increase_bank.faults import FaultKind, FaultRule
 from tests.support.increase_bank.server import RunningBank, running_bank
 from tests.support.increase_clients import (
@@ -24,6 +27,9 @@ from tests.support.increase_clients import (
     open_account,
     send_wire,
 )
+from tests.support.launching import forked
+from tests.support.ports import free_ports
+from tests.support.stack import IncreaseFake
 
 WIRES = "POST /wire_transfers"
 
@@ -89,6 +95,39 @@ async def test_what_was_acknowledged_survives_a_restart(tmp_path: Path) -> None:
 
         assert again.id == wire.id
         assert (await increase.accounts.balance(account.id)).available_balance == 900
+
+
+async def test_a_bank_that_is_killed_has_made_each_wire_once(tmp_path: Path) -> None:
+    [port] = free_ports(1)
+    settings = {PORT_SETTING: str(port), "BANKSIDE_PAYMENTS_INCREASE_KEY": "a-key"}
+    arguments = ("--port", str(port), "--data", str(tmp_path / "bank"))
+    module, log = "tests.support.increase_bank", tmp_path / "bank.log"
+    process = IncreaseFake(module, settings, log, forked, *arguments)
+    await process.start()
+    try:
+        async with client_of(f"http://127.0.0.1:{port}", "a-key") as increase:
+            account, external = await open_account(increase), await link_external(increase)
+            await fund(increase, account, 1_000)
+            sending = [
+                asyncio.create_task(send_wire(increase, account, external, 1, f"wire-{number}"))
+                for number in range(100)
+            ]
+            await sending[20]
+            await process.kill()
+            before = await asyncio.gather(*sending, return_exceptions=True)
+        await process.start()
+        async with client_of(f"http://127.0.0.1:{port}", "a-key") as increase:
+            for number in range(100):
+                await send_wire(increase, account, external, 1, f"wire-{number}")
+            wires = [wire.id async for wire in increase.wire_transfers.list(account_id=account.id)]
+            balance = await increase.accounts.balance(account.id)
+    finally:
+        await process.kill()
+
+    acknowledged = {wire.id for wire in before if isinstance(wire, WireTransfer)}
+    assert len(wires) == 100
+    assert acknowledged <= {*wires}
+    assert balance.available_balance == 900
 
 
 async def test_tests_order_and_read_over_http(
