@@ -24,7 +24,7 @@ from libs.cli.output import age, console, print_json
 from libs.client.errors import OperatorError
 from libs.persistence import feed_stops
 from libs.persistence.engine import Database
-from libs.persistence.feed_stops import Skip, Standing
+from libs.persistence.feed_stops import FeedState, Skip
 
 SERVICES = ("ledger_read", "onboarding", "payments")
 """Those that follow feeds. A feed is named after its service too: `onboarding/identity`."""
@@ -43,16 +43,16 @@ def list_feeds(*, stopped: Flag = False, json: Flag = False) -> int:
         json: Print one JSON document.
     """
     found = [
-        (service, standing)
+        (service, state)
         for service in SERVICES
-        for standing in with_database(service, _standings)
-        if standing.stop is not None or not stopped
+        for state in with_database(service, _feed_states)
+        if state.stop is not None or not stopped
     ]
     if json:
-        print_json({"feeds": [_document(service, standing) for service, standing in found]})
+        print_json({"feeds": [_document(service, state) for service, state in found]})
         return 0
-    for service, standing in found:
-        _show_line(service, standing)
+    for service, state in found:
+        _show_line(service, state)
     if not found:
         console().print("There is none.")
     return 0
@@ -71,26 +71,26 @@ def show(feed: str, /, *, json: Flag = False) -> int:
     """
     service, name = _parsed(feed)
 
-    async def look(database: Database) -> tuple[list[Standing], list[Skip]]:
+    async def look(database: Database) -> tuple[list[FeedState], list[Skip]]:
         async with database.transaction() as connection:
             return (
-                await feed_stops.standings(connection),
+                await feed_stops.feed_states(connection),
                 await feed_stops.skips(connection, name, most=SKIPS_SHOWN),
             )
 
-    standings, skips = with_database(service, look)
-    standing = next((one for one in standings if one.feed == name), None)
-    if standing is None:
+    feed_states, skips = with_database(service, look)
+    state = next((one for one in feed_states if one.feed == name), None)
+    if state is None:
         raise OperatorError(f"There is no feed {feed!r}; see `bankside feeds list`.")
     if json:
-        print_json(_document(service, standing) | {"skips": [asdict(skip) for skip in skips]})
+        print_json(_document(service, state) | {"skips": [asdict(skip) for skip in skips]})
         return 0
-    _show_line(service, standing)
+    _show_line(service, state)
     out, now = console(), datetime.now(UTC)
-    if standing.stop is not None:
-        tried = f"tried {standing.tries} times, last {age(standing.tried_at, now)} ago"
-        out.print(f"  {escape(standing.stop.error)}")
-        out.print(f"  {tried}; fields: {escape(standing.stop.outline or 'not known')}")
+    if state.stop is not None:
+        tried = f"tried {state.tries} times, last {age(state.tried_at, now)} ago"
+        out.print(f"  {escape(state.stop.error)}")
+        out.print(f"  {tried}; fields: {escape(state.stop.outline or 'not known')}")
     for skip in skips:
         done = f"skipped {age(skip.skipped_at, now)} ago" if skip.skipped_at else "to be skipped"
         out.print(f"  {skip.position} {done}, asked by {escape(skip.asked_by)}")
@@ -158,9 +158,9 @@ def skip(
     return 0
 
 
-async def _standings(database: Database) -> list[Standing]:
+async def _feed_states(database: Database) -> list[FeedState]:
     async with database.transaction() as connection:
-        return await feed_stops.standings(connection)
+        return await feed_stops.feed_states(connection)
 
 
 def _parsed(feed: str) -> tuple[str, str]:
@@ -177,21 +177,21 @@ def _agreed(feed: str, position: int) -> bool:
     return agrees(f"Skip the entry at {position} of {escape(feed)}, for good?")
 
 
-def _show_line(service: str, standing: Standing) -> None:
-    line = f"{service}/{escape(standing.feed)}  at {standing.position}"
-    if standing.stop is not None:
-        line += f"  [red]stands still[/] for {age(standing.since, datetime.now(UTC))}"
-        if standing.stop.entry_position is not None:
-            kind = escape(standing.stop.entry_type or "of no type")
-            line += f", at the entry at {standing.stop.entry_position} ({kind})"
+def _show_line(service: str, state: FeedState) -> None:
+    line = f"{service}/{escape(state.feed)}  at {state.position}"
+    if state.stop is not None:
+        line += f"  [red]stands still[/] for {age(state.since, datetime.now(UTC))}"
+        if state.stop.entry_position is not None:
+            kind = escape(state.stop.entry_type or "of no type")
+            line += f", at the entry at {state.stop.entry_position} ({kind})"
     console().print(line)
 
 
-def _document(service: str, standing: Standing) -> dict[str, Any]:
-    stop = standing.stop
+def _document(service: str, state: FeedState) -> dict[str, Any]:
+    stop = state.stop
     return {
-        "feed": f"{service}/{standing.feed}",
-        "position": standing.position,
+        "feed": f"{service}/{state.feed}",
+        "position": state.position,
         "stop": None
         if stop is None
         else {
@@ -199,8 +199,8 @@ def _document(service: str, standing: Standing) -> dict[str, Any]:
             "entry_type": stop.entry_type,
             "error": stop.error,
             "outline": msgspec.Raw(stop.outline.encode()) if stop.outline else None,
-            "since": standing.since,
-            "tried_at": standing.tried_at,
-            "tries": standing.tries,
+            "since": state.since,
+            "tried_at": state.tried_at,
+            "tries": state.tries,
         },
     }

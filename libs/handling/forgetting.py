@@ -27,7 +27,7 @@ FORGETTING_SECONDS = 1.0
 """Time left until the caller's deadline, at least, when forgetting begins: for the commit and the reply."""
 ROUTED_SECONDS = 0.5
 """Time left until the deadline, at least, when the broker confirms the reply, so that the caller still accepts it."""
-TELL_AGAIN_SECONDS = 0.25
+SEND_AGAIN_SECONDS = 0.25
 NOT_KNOWN_WHETHER_TOLD = (
     "Nothing was started, but its caller may have been told so and have sent it again:"
     " retry it only if the caller has not, else abandon it."
@@ -61,9 +61,9 @@ class Forgetting:
             await forgetting.begin(connection, leased)
         crash_point(f"{self._service}.forgetting")
         try:
-            routed = await self._tell(leased, leased.reply_to, reply)
+            routed = await self._send_confirmed(leased, leased.reply_to, reply)
         except NotKnownWhetherRouted as error:
-            await self._tell_later(leased, error)
+            await self._send_later(leased, error)
             return True
         if routed:
             await self._forgotten(leased)
@@ -86,16 +86,16 @@ class Forgetting:
             str(leased.command_id), leased.message_id, Unavailable(), leased.request_id
         )
         try:
-            routed = await self._tell(leased, leased.reply_to, reply)
+            routed = await self._send_confirmed(leased, leased.reply_to, reply)
         except NotKnownWhetherRouted as error:
-            await self._tell_later(leased, error)
+            await self._send_later(leased, error)
             return
         if routed:
             await self._forgotten(leased)
         else:
-            await self._tell_later(leased, None)
+            await self._send_later(leased, None)
 
-    async def _tell(self, leased: inbox.Leased, reply_to: str, reply: Reply) -> bool:
+    async def _send_confirmed(self, leased: inbox.Leased, reply_to: str, reply: Reply) -> bool:
         """Raises NotKnownWhetherRouted."""
         seconds = leased.deadline - ROUTED_SECONDS - time.time()
         return await self._answers.send_confirmed(reply_to, reply, seconds)
@@ -105,13 +105,13 @@ class Forgetting:
         async with inbox.fenced(self._database, leased) as connection:
             await forgetting.forget(connection, leased)
 
-    async def _tell_later(self, leased: inbox.Leased, error: Exception | None) -> None:
+    async def _send_later(self, leased: inbox.Leased, error: Exception | None) -> None:
         self._log.warning(
             "not_known_whether_told", command=str(leased.command_id), error=str(error or "")
         )
         async with inbox.fenced(self._database, leased) as connection:
             await inbox.postpone(
-                connection, leased, seconds=TELL_AGAIN_SECONDS, error=Unavailable.code
+                connection, leased, seconds=SEND_AGAIN_SECONDS, error=Unavailable.code
             )
 
 

@@ -30,12 +30,12 @@ async def repeat(
     """
     while True:
         began = time.monotonic()
-        await once(name, act)
+        await tolerating_outage(name, act)
         took = time.monotonic() - began
         await asyncio.sleep(max(pause_seconds, took * times_its_duration))
 
 
-async def once(name: str, act: Act) -> None:
+async def tolerating_outage(name: str, act: Act) -> None:
     """Call `act`. Log an error of it which means that the database cannot be used now; raise the others."""
     try:
         await act()

@@ -65,7 +65,7 @@ class CommandConsumer:
             has_dead_queue=True,
             works=lambda: bool(self._recording),
             waits=lambda: bool(self._unacked) and not self._recording,
-            tend=self._tend,
+            pause_or_resume=self._pause_or_resume,
         )
         self._unacked: set[Delivery] = set()
         self._nothing_unacked = asyncio.Event()
@@ -90,7 +90,7 @@ class CommandConsumer:
         except TimeoutError:
             self._log.warning("commands_left_to_the_broker", count=len(self._unacked))
 
-    async def _tend(self) -> None:
+    async def _pause_or_resume(self) -> None:
         """Pause while nothing can be recorded; resume when it can."""
         if self._consumption.is_paused:
             if await self._is_recordable():
@@ -171,7 +171,7 @@ class CommandConsumer:
 
     def _recorded(self, body: bytes, accepting: asyncio.Task[None]) -> None:
         del self._recording[body]
-        self._consumption.moved()
+        self._consumption.progressed()
         if not accepting.cancelled():
             accepting.exception()  # raised in `_record`, unless every delivery of it was lost
 

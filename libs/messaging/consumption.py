@@ -33,7 +33,7 @@ class Consumption:
         has_dead_queue: its letters are counted for the metric.
         works: whether the owner is working on a message, so that a time without progress is legitimate.
         waits: whether a message that was taken waits for something other than the owner's work.
-        tend: called once a second on a live session, to `pause` or `resume`.
+        pause_or_resume: called once a second on a live session, to `pause` or `resume`.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class Consumption:
         has_dead_queue: bool,
         works: Callable[[], bool],
         waits: Callable[[], bool],
-        tend: Callable[[], Awaitable[None]] | None = None,
+        pause_or_resume: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         self.queue = queue
         self._declare = declare
@@ -55,12 +55,12 @@ class Consumption:
         self._has_dead_queue = has_dead_queue
         self._works = works
         self._waits = waits
-        self._tend = tend
+        self._pause_or_resume = pause_or_resume
         self._channel: AbstractChannel | None = None
         self._tag: str | None = None
         self._paused = False
         self._stopped = False
-        self._moved = False
+        self._progressed = False
         self._still_since: float | None = None
         self._log = structlog.get_logger("consumption")
 
@@ -81,12 +81,12 @@ class Consumption:
         self._tag = await consume(channel, self.queue, self._deliver)
 
     async def _deliver(self, message: Delivery) -> None:
-        self._moved = True
+        self._progressed = True
         await self._on_delivery(message)
 
-    def moved(self) -> None:
+    def progressed(self) -> None:
         """Note that the owner made progress."""
-        self._moved = True
+        self._progressed = True
 
     def forget(self) -> None:
         """The session ended."""
@@ -125,9 +125,9 @@ class Consumption:
         if self._still_since is not None:
             raise ConnectionError(f"the consumer of {self.queue} stands still")
 
-    async def tend(self) -> None:
-        if self._tend is not None and not self._stopped:
-            await self._tend()
+    async def pause_or_resume(self) -> None:
+        if self._pause_or_resume is not None and not self._stopped:
+            await self._pause_or_resume()
 
     async def is_stalled(self, channel: AbstractChannel) -> bool:
         """No progress for `STALL_SECONDS`, although a message that was taken waits, or the queue has messages and the
@@ -137,10 +137,10 @@ class Consumption:
             letters = await _ready(channel, dead_queue(self.queue))
             DEAD_LETTERS.labels(dead_queue(self.queue)).set(letters)
         ready = await _ready(channel, self.queue)
-        moved, self._moved = self._moved, False
+        progressed, self._progressed = self._progressed, False
         expected = self._waits() or (ready > 0 and not self._works())
         now = asyncio.get_running_loop().time()
-        if moved or self._paused or self._stopped or not expected:
+        if progressed or self._paused or self._stopped or not expected:
             self._still_since = None
         elif self._still_since is None:
             self._still_since = now

@@ -122,7 +122,7 @@ class EventConsumer:
             has_dead_queue=True,
             works=lambda: self._recording_since is not None,
             waits=lambda: self._recording_since is None and bool(self._arrived or self._settling),
-            tend=self._tend,
+            pause_or_resume=self._pause_or_resume,
         )
         self._arrived: deque[Delivery] = deque()
         self._recording_since: float | None = None
@@ -174,7 +174,7 @@ class EventConsumer:
                 finally:
                     self._idle.set()
 
-    async def _tend(self) -> None:
+    async def _pause_or_resume(self) -> None:
         """Pause while a batch cannot be recorded; resume when it is."""
         since = self._recording_since
         if self._consumption.is_paused:
@@ -240,7 +240,7 @@ class EventConsumer:
                 await self._settle(message.ack(multiple=last_of_all), events=len(messages))
         finally:
             self._settling = False
-            self._consumption.moved()
+            self._consumption.progressed()
 
     async def _recorded(self, events: Sequence[Event]) -> Collection[int]:
         self._recording_since = asyncio.get_running_loop().time()

@@ -1,4 +1,4 @@
-"""Poison messages, which end every process that takes them, told apart from messages that an outage returned.
+"""Poison messages, which end every process that takes them, and how to know them from messages that an outage returned.
 
 A quorum queue counts how often a message came back: because its consumer died, because a session was lost, or because
 a consumer that could not record requeued it. Our own outages must not count, and a poison message must not kill for

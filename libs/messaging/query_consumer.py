@@ -83,7 +83,7 @@ class QueryConsumer:
             await self._take(message)
         finally:
             self._taken -= 1
-            self._consumption.moved()
+            self._consumption.progressed()
 
     async def _take(self, message: Delivery) -> None:
         reply_to = message.properties.reply_to
@@ -140,6 +140,6 @@ class QueryConsumer:
     def _answered(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         self._capacity.release()
-        self._consumption.moved()
+        self._consumption.progressed()
         if not task.cancelled() and (error := task.exception()) is not None:
             self._log.error("query_died", task=task.get_name(), exc_info=error)

@@ -36,7 +36,7 @@ class Watched(Protocol):
         """Raises ConnectionError while it does not consume."""
         ...
 
-    async def tend(self) -> None:
+    async def pause_or_resume(self) -> None:
         """Pause or resume consuming."""
         ...
 
@@ -107,7 +107,9 @@ class Session:
             for round_ in itertools.count(1):
                 await asyncio.sleep(TEND_SECONDS)
                 for consumer in self._watched:
-                    await within(ANSWER_SECONDS, consumer.tend(), name=f"tend:{consumer.queue}")
+                    await within(
+                        ANSWER_SECONDS, consumer.pause_or_resume(), name=f"pause:{consumer.queue}"
+                    )
                 if round_ % TENDS_PER_PROBE == 0:
                     await self._probe(probes)
         except TimeoutError as error:

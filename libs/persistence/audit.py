@@ -157,7 +157,7 @@ def by_operator(name: str, action: str, **subject: str | float | None) -> Entry:
 async def append(connection: AsyncConnection, entries: Sequence[Entry]) -> None:
     """Append entries in the caller's transaction, as the last it does: others who append wait for its end.
 
-    In the transaction of what they tell, so that neither is there without the other.
+    In the transaction of the changes that they record, so that neither is stored without the other.
     """
     if not entries:
         return

@@ -44,7 +44,7 @@ _AUDITED = (
 
 @dataclass(frozen=True, slots=True)
 class FinishedCommand:
-    """`principal` and `reply` encoded; no reply: it was taken back, and its caller told that nothing was started."""
+    """`principal` and `reply` encoded; no reply: forgotten, its caller was answered that nothing was started."""
 
     command_id: UUID
     operation: str

@@ -46,7 +46,7 @@ async def read(connection: AsyncConnection, feed: str) -> int:
 
 
 async def poll(connection: asyncpg.Connection, feed: str) -> Position:
-    """As `read`, with the state: the only statement of a feed without news, several times a second."""
+    """As `read`, with the state: the only statement, several times a second, while a feed has no new entries."""
     row = await connection.fetchrow(_POLL, feed)
     return Position(row["position"], row["state"]) if row is not None else Position(0)
 

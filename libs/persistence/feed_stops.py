@@ -92,7 +92,7 @@ _REQUEST_SKIP = (
     .returning(feed_skip.c.position)
 )
 _FEED = func.coalesce(feed_cursor.c.feed, feed_stop.c.feed).label("feed")
-_STANDINGS = (
+_FEED_STATES = (
     select(
         _FEED,
         func.coalesce(feed_cursor.c.position, 0).label("position"),
@@ -141,7 +141,7 @@ class Stop:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class FeedState:
     """A feed as an operator sees it; `stop` and its times are None while it is not stopped."""
 
     feed: str
@@ -206,11 +206,11 @@ async def request_skip(
     return requested.first() is not None
 
 
-async def standings(connection: AsyncConnection) -> list[Standing]:
+async def feed_states(connection: AsyncConnection) -> list[FeedState]:
     """All feeds of the service."""
-    rows = (await connection.execute(_STANDINGS)).all()
+    rows = (await connection.execute(_FEED_STATES)).all()
     return [
-        Standing(
+        FeedState(
             feed=row.feed,
             position=row.position,
             stop=None

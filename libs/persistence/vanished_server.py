@@ -1,4 +1,4 @@
-"""A server that vanished without FIN or RST: one connection that timed out tells of the others."""
+"""A server that vanished without FIN or RST: after one timeout, all connections opened before it are in doubt."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from aiohttp import web
 
 from libs.handling.audit_head import log_head_for_ever
-from libs.handling.periodic import once
+from libs.handling.periodic import tolerating_outage
 from libs.messaging.broker import Broker
 from libs.messaging.caller import Caller
 from libs.persistence.engine import open_database
@@ -172,7 +172,7 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
                     await connections.drain(drain_seconds)
             finally:
                 await runner.cleanup()
-                await once("last_use", last_use.write)
-                await once("refusals", refusals.write)
+                await tolerating_outage("last_use", last_use.write)
+                await tolerating_outage("refusals", refusals.write)
     finally:
         await database.close()

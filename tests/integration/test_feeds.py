@@ -20,7 +20,7 @@ from libs.handling.feed_tail import STOPPED_SECONDS, Record
 from libs.handling.feeds import run_feed
 from libs.persistence import cursor, feed_events, feed_stops
 from libs.persistence.engine import Database
-from libs.persistence.feed_stops import Standing
+from libs.persistence.feed_stops import FeedState
 from libs.providers.feed_entries import FeedCursor, Place, decode_entries
 from libs.providers.sandbox.feed_pages import locate
 from libs.runtime.process import Process
@@ -115,11 +115,11 @@ async def names(database: Database) -> list[str]:
         return list((await connection.execute(text("SELECT name FROM names ORDER BY n"))).scalars())
 
 
-async def stands_still(database: Database) -> Standing | None:
+async def stands_still(database: Database) -> FeedState | None:
     async with database.transaction() as connection:
-        for standing in await feed_stops.standings(connection):
-            if standing.feed == FEED and standing.stop is not None:
-                return standing
+        for state in await feed_stops.feed_states(connection):
+            if state.feed == FEED and state.stop is not None:
+                return state
     return None
 
 
