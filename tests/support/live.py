@@ -252,6 +252,8 @@ async def live(deployment: Deployment) -> AsyncIterator[Live]:
         await hands.bank.heal()
         yield hands
         await hands.bank.heal()
+        if isinstance(hands.bank, BankAtIncrease):
+            assert await hands.bank.violations() == []
         await hands.events.fetch()
         hands.events.check()
 

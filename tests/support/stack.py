@@ -30,7 +30,7 @@ from tests.support.launching import Launch, Program, Running, forked
 from tests.support.pace import pace
 from tests.support.ports import free_ports
 
-BANK = os.environ.get("BANK") or banks.SANDBOX
+BANK = banks.chosen_bank(os.environ.get("BANK") or None, None)
 """Of the stacks that e2e and fault tests share: `make test BANK=increase-fake` has them at the fake of Increase."""
 READY_SECONDS = 30.0
 STOP_SECONDS = 40.0

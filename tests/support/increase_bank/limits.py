@@ -59,8 +59,13 @@ def _person(prefix: str) -> dict[str, Limit]:
 
 
 def _party(prefix: str) -> dict[str, Limit]:
-    lines = {f"{prefix}.address.unstructured.line{n}": Text(35, WIRE) for n in (1, 2, 3)}
-    return {f"{prefix}.name": Text(140, WIRE), **lines}
+    parts = ("line1", "line2", "city", "state")
+    address = {f"{prefix}.address.structured.{part}": Text(35, WIRE) for part in parts}
+    address |= {
+        f"{prefix}.address.structured.postal_code": Text(16, WIRE),
+        f"{prefix}.address.structured.country": Text(2, LETTERS_AND_DIGITS, least=2),
+    }
+    return {f"{prefix}.name": Text(140, WIRE), **address}
 
 
 CORPORATION: Mapping[str, Limit] = {

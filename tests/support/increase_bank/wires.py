@@ -92,7 +92,15 @@ def destination(call: Call) -> tuple[str, str]:
 
 
 def _party(submitted: Json) -> Json:
-    return {"name": submitted["name"], "address": submitted.get("address")}
+    """A creditor or debtor as it is answered: with the lines of its address, however they were sent."""
+    address = submitted.get("address", {}).get("structured")
+    if address is None:
+        return {"name": submitted["name"], "address": None}
+    region = " ".join(address[name] for name in ("state", "postal_code") if name in address)
+    parts = [address.get("line1"), address.get("line2"), ", ".join([address["city"], region])]
+    lines = [part for part in parts if part]
+    unstructured = {f"line{number}": line for number, line in enumerate(lines, 1)}
+    return {"name": submitted["name"], "address": {"unstructured": unstructured}}
 
 
 def _message(wire: Json) -> str:

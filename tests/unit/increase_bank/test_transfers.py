@@ -41,6 +41,36 @@ async def test_a_wire_holds_its_amount_then_is_booked_and_complete(
     assert running.bank.violations == []
 
 
+async def test_a_creditor_has_the_lines_of_its_address(increase: AsyncIncrease) -> None:
+    account, external = await open_account(increase), await link_external(increase)
+    await fund(increase, account, 10_000)
+
+    wire = await increase.wire_transfers.create(
+        account_id=account.id,
+        external_account_id=external.id,
+        amount=100,
+        creditor={
+            "name": "Supplier Inc",
+            "address": {
+                "structured": {
+                    "line1": "21 Harbor Street",
+                    "city": "Portland",
+                    "state": "ME",
+                    "postal_code": "04101",
+                    "country": "US",
+                }
+            },
+        },
+        remittance={"category": "unstructured", "unstructured": {"message": "Nets"}},
+    )
+
+    assert wire.creditor is not None
+    assert wire.creditor.address is not None
+    assert wire.creditor.address.unstructured is not None
+    assert wire.creditor.address.unstructured.line1 == "21 Harbor Street"
+    assert wire.creditor.address.unstructured.line2 == "Portland, ME 04101"
+
+
 async def test_a_wire_moves_on_by_itself(increase: AsyncIncrease) -> None:
     account, external = await open_account(increase), await link_external(increase)
     await fund(increase, account, 10_000)
