@@ -28,7 +28,7 @@ CREATE INDEX IF NOT EXISTS object_kind ON object (kind, created, seq);
 CREATE INDEX IF NOT EXISTS object_account ON object (account_id, kind, created, seq);
 CREATE INDEX IF NOT EXISTS object_entity ON object (entity_id, kind, created, seq);
 CREATE INDEX IF NOT EXISTS object_external ON object (external_account_id, kind, created, seq);
-CREATE INDEX IF NOT EXISTS object_key ON object (idempotency_key) WHERE idempotency_key IS NOT NULL;
+CREATE INDEX IF NOT EXISTS object_key ON object (idempotency_key, kind, created, seq);
 CREATE TABLE IF NOT EXISTS posting (
     seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, account_id TEXT NOT NULL, amount INTEGER NOT NULL,
     created INTEGER NOT NULL, category TEXT NOT NULL, description TEXT NOT NULL, route_id TEXT, details TEXT NOT NULL
@@ -42,7 +42,8 @@ CREATE TABLE IF NOT EXISTS event (
     seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, category TEXT NOT NULL, object_id TEXT NOT NULL,
     object_type TEXT NOT NULL, created INTEGER NOT NULL
 ) STRICT;
-CREATE INDEX IF NOT EXISTS event_object ON event (object_id, seq);
+CREATE INDEX IF NOT EXISTS event_object ON event (object_id, created, seq);
+CREATE INDEX IF NOT EXISTS event_created ON event (created, seq);
 CREATE TABLE IF NOT EXISTS used_key (
     key TEXT PRIMARY KEY, request TEXT NOT NULL, object_id TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
