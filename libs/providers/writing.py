@@ -8,7 +8,8 @@
 2. A later attempt looks the key up first, and sends only if the provider does not know it.
 3. A refusal of a later send does not decide on an earlier send that may still be on its way. It is final only when the
    provider stored it under the key, or when no earlier send can arrive any more.
-4. Once the provider may have forgotten the key, the write is never sent again: it is looked up, then left to an
+4. Without keys, nothing is sent while an earlier send may still be on its way.
+5. Once the provider may have forgotten the key, the write is never sent again: it is looked up, then left to an
    operator.
 
 The caller commits, before `write_once`, that a send begins (`Attempt`); no transaction is open during the call.
@@ -40,10 +41,13 @@ class Capabilities:
     Args:
         keys_remembered_seconds: how long an idempotency key is remembered, at least; None: for ever.
         longest_transit_seconds: a request takes effect no later than so long after it was sent.
+        takes_keys: False: a copy that arrives late has its effect once more, and would undo a later write. None is sent
+            while an earlier one may be on its way.
     """
 
     keys_remembered_seconds: float | None
     longest_transit_seconds: float
+    takes_keys: bool = True
 
     def may_resend(self, first_sent_seconds_ago: float, send_seconds: float) -> bool:
         """Whether a send that takes `send_seconds` still arrives while the provider knows the key of the first one.
@@ -128,6 +132,8 @@ async def write_once(write: ProviderWrite[AnswerT], attempt: Attempt) -> Outcome
         attempt.earlier.first_sent_seconds_ago, attempt.send_seconds
     ):
         return Unknown("the provider may have forgotten the key", sent=False, needs_operator=True)
+    if not write.capabilities.takes_keys and _may_arrive(write, attempt, attempt.earlier):
+        return Unknown("an earlier send may still arrive", sent=False)
     outcome = await write.send(attempt.key, attempt.deadline)
     match outcome:
         case Refused():
@@ -145,14 +151,21 @@ async def _confirmed(
     found = await write.find(attempt.key, attempt.deadline)
     if not isinstance(found, Absent):
         return _looked_up(found)
-    # The age is counted from the commit before the attempt, which may have sent as late as at its end.
-    transit_seconds = write.capabilities.longest_transit_seconds + attempt.send_seconds
-    if earlier.last_sent_seconds_ago >= transit_seconds:
+    if not _may_arrive(write, attempt, earlier):
         return refused
     _log.warning(
         "refusal_does_not_bind_earlier_send", operation=write.operation, key=str(attempt.key)
     )
     return Unknown("the refusal does not bind an earlier send", sent=False)
+
+
+def _may_arrive(write: ProviderWrite[AnswerT], attempt: Attempt, earlier: Earlier) -> bool:
+    """Whether an earlier send may be on its way still.
+
+    The age is counted from the commit before the attempt, which may have sent as late as at its end.
+    """
+    transit_seconds = write.capabilities.longest_transit_seconds + attempt.send_seconds
+    return earlier.last_sent_seconds_ago < transit_seconds
 
 
 def _looked_up(found: Accepted[AnswerT] | Refused | Unknown) -> Outcome[AnswerT]:

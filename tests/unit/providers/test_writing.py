@@ -94,6 +94,23 @@ async def test_a_provider_that_cannot_be_asked_is_sent_nothing() -> None:
     assert (found, write.calls) == (Unknown("timed_out", sent=False), ["find"])
 
 
+@pytest.mark.parametrize("takes_keys", [True, False])
+async def test_without_keys_nothing_is_sent_while_an_earlier_send_may_arrive(
+    takes_keys: bool,
+) -> None:
+    capabilities = Capabilities(None, TRANSIT_SECONDS, takes_keys=takes_keys)
+    young, old = (Scripted([Absent(), Accepted("acc_1")], capabilities) for _ in range(2))
+
+    soon = await write_once(young, attempt(first_sent=DAY, last_sent=SETTLED_SECONDS - 1))
+    later = await write_once(old, attempt(first_sent=DAY, last_sent=SETTLED_SECONDS))
+
+    assert soon == (
+        Accepted("acc_1") if takes_keys else Unknown("an earlier send may still arrive", sent=False)
+    )
+    assert young.calls == (["find", "send"] if takes_keys else ["find"])
+    assert later == Accepted("acc_1")
+
+
 async def test_a_refused_resend_is_no_refusal_while_an_earlier_send_may_arrive() -> None:
     write = Scripted([Absent(), NO, Absent()])
 
