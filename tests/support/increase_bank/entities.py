@@ -18,7 +18,7 @@ from tests.support.increase_bank.verdicts import is_denied, issue, validation
 KIND, OWNER = "entity", "entity_beneficial_owner"
 STRUCTURES = ("corporation", "natural_person", "joint", "trust", "government_authority")
 TAX_NUMBERS = ("social_security_number", "individual_taxpayer_identification_number")
-INDIVIDUAL = ("name", "address", "identification")
+INDIVIDUAL = ("name", "date_of_birth", "address", "identification")
 
 
 def create(call: Call) -> Done:
