@@ -85,6 +85,14 @@ class ListedEvent:
             case _:
                 return None
 
+    @property
+    def category(self) -> str | None:
+        match self.item:
+            case {"category": str(category)}:
+                return category
+            case _:
+                return None
+
     def decoded(self) -> Event:
         """Raises msgspec.ValidationError: it is not of an event's shape."""
         return msgspec.convert(self.item, Event)

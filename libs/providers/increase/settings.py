@@ -15,6 +15,8 @@ PROBE = "/accounts?limit=1"
 class IncreaseSettings(CompanySettings):
     increase_url: str
     increase_key: SecretStr
+    increase_program_id: str | None = None
+    """Of the accounts that are opened; needed where there is more than one program."""
 
     def logins(self) -> Iterator[Login]:
         secret = self.increase_key.get_secret_value()

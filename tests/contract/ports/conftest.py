@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
+from pathlib import Path
 
 import aiohttp
 import pytest
@@ -15,6 +16,7 @@ import pytest_asyncio
 
 from deploy.local.services import SERVICES
 from libs.persistence.engine import open_database
+from libs.providers.increase.client import IncreaseClient
 from libs.providers.sessions import open_session
 from services.ledger_read.mirror.ledger import open_mirrored_ledger
 from tests.contract.ports.ledger_banks import (
@@ -25,14 +27,17 @@ from tests.contract.ports.ledger_banks import (
 )
 from tests.contract.ports.onboarding_banks import (
     FakeOnboardingBank,
+    IncreaseOnboardingBank,
     OnboardingBank,
     SandboxOnboardingBank,
 )
 from tests.contract.ports.wire_banks import FakeWireBank, SandboxWireBank, WireBank, fake_core
 from tests.integration.provider_sandbox.bank import Bank
+from tests.support.increase_bank.server import running_bank
 from tests.support.infrastructure import Environment
 from tests.support.stack import Stack, running_stack
 
+INCREASE_KEY = "a-key-that-may-all"
 SANDBOX = next(service for service in SERVICES if service.name == "provider_sandbox")
 
 
@@ -43,7 +48,9 @@ def wire_bank(request: pytest.FixtureRequest) -> WireBank:
     return bank
 
 
-@pytest.fixture(params=["fake_onboarding_bank", "sandbox_onboarding_bank"])
+@pytest.fixture(
+    params=["fake_onboarding_bank", "sandbox_onboarding_bank", "increase_onboarding_bank"]
+)
 def onboarding_bank(request: pytest.FixtureRequest) -> OnboardingBank:
     """Onboarding's `ports.IdentityProvider` and `ports.CoreBanking`."""
     bank: OnboardingBank = request.getfixturevalue(request.param)
@@ -80,6 +87,15 @@ async def sandbox_onboarding_bank(
     sandbox: Stack, bank: Bank, session: aiohttp.ClientSession
 ) -> AsyncIterator[OnboardingBank]:
     yield SandboxOnboardingBank(sandbox, bank, session)
+
+
+@pytest_asyncio.fixture
+async def increase_onboarding_bank(
+    tmp_path: Path, session: aiohttp.ClientSession
+) -> AsyncIterator[OnboardingBank]:
+    async with running_bank(tmp_path, {INCREASE_KEY: "everything"}) as running:
+        client = IncreaseClient("core", running.url, INCREASE_KEY, session)
+        yield IncreaseOnboardingBank(running, client)
 
 
 @pytest_asyncio.fixture

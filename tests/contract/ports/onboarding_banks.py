@@ -8,7 +8,10 @@ from uuid import UUID
 import aiohttp
 
 from libs.contracts.customers import CustomerStatus
+from libs.providers.increase.client import IncreaseClient
 from libs.providers.sandbox.http import ProviderClient
+from services.onboarding.adapters.increase.core import IncreaseCoreBanking
+from services.onboarding.adapters.increase.identity import IncreaseIdentityProvider
 from services.onboarding.adapters.sandbox.core import SandboxCoreBanking
 from services.onboarding.adapters.sandbox.identity import SandboxIdentityProvider
 from services.onboarding.ports import CoreBanking, IdentityProvider
@@ -16,6 +19,8 @@ from tests.integration.onboarding.desk import GOOD, tax_number
 from tests.integration.provider_sandbox.bank import Bank
 from tests.support.capabilities import FOR_EVER
 from tests.support.fake_providers import FakeProviders
+from tests.support.increase_bank.faults import FaultRule
+from tests.support.increase_bank.server import RunningBank
 from tests.support.stack import Stack
 
 Api = Literal["identity", "core"]
@@ -105,3 +110,28 @@ class SandboxOnboardingBank:
     async def records(self, api: Api, customer_id: UUID) -> int:
         records = await self._bank.truth("customers", customer_id=str(customer_id))
         return sum(record["api"] == api for record in records)
+
+
+class IncreaseOnboardingBank:
+    """Increase's fake, with core banking apart from identity verification: each makes entities of its own."""
+
+    writes_persons = numbers_versions = knows_owners = False
+
+    def __init__(self, running: RunningBank, client: IncreaseClient) -> None:
+        self._bank = running.bank
+        self.identity: IdentityProvider = IncreaseIdentityProvider(client)
+        self.core: CoreBanking = IncreaseCoreBanking(client, is_identity=False, program_id=None)
+
+    def tax_number(self, status: CustomerStatus) -> str:
+        return tax_number(ENDINGS[status])
+
+    async def lose_next_answer(self, api: Api) -> None:
+        rule = FaultRule(operation="POST /entities", kind="accept_then_drop", times=1)
+        self._bank.faults.put(rule)
+
+    async def records(self, api: Api, customer_id: UUID) -> int:
+        rows = self._bank.store.rows(
+            "SELECT body FROM object WHERE kind = 'entity' AND body LIKE ?",
+            (f'%"description":"{customer_id}"%',),
+        )
+        return len(list(rows))

@@ -1,0 +1,138 @@
+"""Core banking at Increase: the entities that own accounts, their accounts, and external accounts.
+
+Increase's external accounts are of no customer: whose one is, and which is a customer's primary one, only we know.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from increase import AsyncIncrease, omit
+from increase.types import ExternalAccount
+
+from libs.contracts.customers import Business, ExternalBankAccount
+from libs.providers.increase.capabilities import CHANGES, WRITES
+from libs.providers.increase.client import IncreaseClient
+from libs.providers.increase.keyed_write import KeyedWrite
+from libs.providers.writing import ProviderWrite
+from services.onboarding.adapters.increase.accounts import CLOSED, AccountOpening, CustomerClosing
+from services.onboarding.adapters.increase.customers import Customers
+from services.onboarding.adapters.increase.parameters import LONGEST_TEXT, description_of
+from services.onboarding.adapters.increase.unkeyed_writes import Change, Known
+from services.onboarding.models import PersonDetails
+from services.onboarding.ports import (
+    Changes,
+    Closed,
+    CoreCustomer,
+    KnownPerson,
+    LinkedAccount,
+    OpenedAccount,
+)
+
+
+class IncreaseCoreBanking:
+    """See `ports.CoreBanking`.
+
+    Args:
+        is_identity: Increase verifies identities here too. The entity that was made for that is the customer: what
+            became of it is not written twice.
+        program_id: of new accounts; None: the only program.
+    """
+
+    def __init__(
+        self, client: IncreaseClient, *, is_identity: bool, program_id: str | None
+    ) -> None:
+        self._client = client
+        self._is_identity = is_identity
+        self._program_id = program_id
+        self._customers = Customers(client, lambda _, known_as: CoreCustomer(known_as))
+
+    def create_business(
+        self,
+        customer_id: UUID,
+        business: Business,
+        persons: Sequence[PersonDetails],
+        identity_id: str,
+    ) -> ProviderWrite[CoreCustomer]:
+        if self._is_identity:
+            return _known(identity_id)
+        return self._customers.create(customer_id, business, persons)
+
+    def create_person(
+        self,
+        person_id: UUID,
+        customer_id: UUID,
+        persons: Sequence[PersonDetails],
+        number: int,
+        business_core_id: str,
+        identity_id: str,
+    ) -> ProviderWrite[CoreCustomer]:
+        if self._is_identity:
+            return _known(identity_id)
+        return self._customers.person(business_core_id, person_id, persons, number)
+
+    def change_business(self, core_id: str, changes: Changes) -> ProviderWrite[CoreCustomer]:
+        if self._is_identity:
+            return _known(core_id)
+        return self._customers.update_business(core_id, changes)
+
+    def change_person(
+        self, known: KnownPerson, changes: Changes, person: PersonDetails
+    ) -> ProviderWrite[CoreCustomer]:
+        if self._is_identity:
+            return _known(known.id)
+        return self._customers.update_person(known, changes, person)
+
+    def close_business(self, core_id: str) -> ProviderWrite[Closed]:
+        return CustomerClosing(self._client, core_id, self._customers.archive(core_id))
+
+    def close_person(self, core_id: str) -> ProviderWrite[Closed]:
+        """Owners go with their entity, which is archived by the step of the business."""
+        return Known("close_owner", WRITES, CLOSED)
+
+    def link_external_account(
+        self, core_id: str, account: ExternalBankAccount
+    ) -> ProviderWrite[LinkedAccount]:
+        async def create(sdk: AsyncIncrease, key: str) -> ExternalAccount:
+            return await sdk.external_accounts.create(
+                account_number=account.account_number,
+                routing_number=account.routing_number,
+                description=description_of(account),
+                account_holder="business",
+                funding="checking",
+                idempotency_key=key,
+            )
+
+        def answer(made: ExternalAccount) -> LinkedAccount | None:
+            theirs = (made.routing_number, made.account_number)
+            ours = (account.routing_number, account.account_number)
+            return LinkedAccount(made.id) if theirs == ours else None
+
+        return KeyedWrite(
+            self._client,
+            WRITES,
+            "create_external_account",
+            create,
+            lambda sdk, key: sdk.external_accounts.list(idempotency_key=key),
+            lambda sdk, made: sdk.external_accounts.retrieve(made),
+            answer,
+        )
+
+    def close_external_account(self, external_account_id: str) -> ProviderWrite[Closed]:
+        return Change(
+            self._client,
+            CHANGES,
+            "archive_external_account",
+            lambda sdk, _: sdk.external_accounts.update(external_account_id, status="archived"),
+            lambda sdk: sdk.external_accounts.retrieve(external_account_id),
+            lambda account: account.status == "archived",
+            lambda _: CLOSED,
+        )
+
+    def open_account(self, core_id: str, title: str) -> ProviderWrite[OpenedAccount]:
+        return AccountOpening(self._client, core_id, title[:LONGEST_TEXT], self._program_id or omit)
+
+
+def _known(core_id: str) -> Known[CoreCustomer]:
+    return Known("find_entity", WRITES, CoreCustomer(core_id))

@@ -1,0 +1,68 @@
+"""The newest records that Increase has of ours, for `newest_records`: our ids of businesses."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+from libs.contracts.errors import ProviderError
+from libs.providers.errors import ProviderRefusal
+from libs.providers.feed_entries import FETCH_SECONDS
+from libs.providers.increase.client import IncreaseClient
+from libs.providers.increase.lists import LARGEST_PAGE, read_page
+from libs.providers.newest_records import NewestPage
+from services.onboarding.adapters.increase.entities import list_entities, retrieve_entity
+
+AT_ONCE = 8
+
+
+class NewestEntities:
+    """The customers by their entities. An entity of others has another description, or none."""
+
+    def __init__(self, client: IncreaseClient) -> None:
+        self._client = client
+
+    async def fetch(self, after: str | None, limit: int) -> NewestPage:
+        """Raises ProviderTimeout, ProviderError, Unavailable: there is no usable answer."""
+        page = await read_page(
+            self._client,
+            "list_entities",
+            lambda sdk, cursor: list_entities(sdk, cursor, min(limit, LARGEST_PAGE)),
+            after,
+            deadline=time.time() + FETCH_SECONDS,
+        )
+        ids = [entity.description for entity in page.rows if entity.description is not None]
+        return NewestPage(ids, page.next_cursor)
+
+
+class NewestAccounts:
+    """The customers by their accounts: at core banking where an entity was made for its identity already."""
+
+    def __init__(self, client: IncreaseClient) -> None:
+        self._client = client
+
+    async def fetch(self, after: str | None, limit: int) -> NewestPage:
+        """Raises ProviderTimeout, ProviderError, Unavailable: there is no usable answer."""
+        deadline = time.time() + FETCH_SECONDS
+        page = await read_page(
+            self._client,
+            "list_accounts",
+            lambda sdk, cursor: sdk.accounts.list(cursor=cursor, limit=min(limit, LARGEST_PAGE)),
+            after,
+            deadline=deadline,
+        )
+        capacity = asyncio.Semaphore(AT_ONCE)
+
+        async def owner(entity_id: str) -> str | None:
+            async with capacity:
+                try:
+                    entity = await self._client.read(
+                        "get_entity", lambda sdk: retrieve_entity(sdk, entity_id), deadline=deadline
+                    )
+                except ProviderRefusal as error:
+                    raise ProviderError from error
+                return entity.description
+
+        entity_ids = dict.fromkeys(account.entity_id for account in page.rows)
+        owners = await asyncio.gather(*map(owner, entity_ids))
+        return NewestPage([each for each in owners if each is not None], page.next_cursor)
