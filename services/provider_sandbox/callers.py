@@ -90,14 +90,17 @@ class Callers:
         self._tokens = {_hash(f"Bearer {token}"): name for name, token in tokens.items()}
         assert len(self._tokens) == len(MAY), "no two callers share a token"
 
-    def authorise(self, authorization: str, api: Api, operation: str) -> None:
-        """Refuse, with 401 or 403, a request with this `Authorization` header."""
+    def authorise(self, authorization: str, api: Api, operation: str) -> frozenset[str]:
+        """Refuse, with 401 or 403, a request with this `Authorization` header; else all operations that it may carry
+        out.
+        """
         token = self._tokens.get(_hash(authorization))
         if token is None:
             raise Refusal(401, "unauthorized", "The bearer token is missing or wrong.")
         _, its_api = token
         if its_api != api or operation not in MAY[token]:
             raise Refusal(403, "forbidden", "The bearer token is not for this operation.")
+        return MAY[token]
 
 
 def _hash(authorization: str) -> bytes:

@@ -14,7 +14,7 @@ from datetime import timedelta
 from libs.runtime.crash import crash_point
 from services.provider_sandbox.database import Connection, Database, Row
 from services.provider_sandbox.encoding import canonical, encode, stored
-from services.provider_sandbox.operations import Api, NoQuery, Read, Refusal
+from services.provider_sandbox.operations import Api, OfCaller, Read, Refusal
 
 _CLAIM = """
     INSERT INTO idempotency_record AS known (api, key, operation, fingerprint)
@@ -38,7 +38,7 @@ _RECORDS = """
     WHERE api = $1 AND key = ANY($2)
 """
 _OPERATION = """
-    SELECT operation, status, body FROM idempotency_record WHERE api = $1 AND key = $2
+    SELECT operation, status, body FROM idempotency_record WHERE api = $1 AND key = $2 AND operation = ANY($4)
         AND ($3::interval IS NULL OR created_at > clock_timestamp() - $3)
 """
 
@@ -212,15 +212,16 @@ def _replay(request: Request, record: Row | None) -> Answer:
     return Answer(record["status"], record["body"].encode(), replayed=True)
 
 
-def get_operation(api: Api, remembered: timedelta | None = None) -> Read[NoQuery]:
-    """What became of a key: how a caller resolves an unknown outcome."""
+def get_operation(api: Api, remembered: timedelta | None = None) -> Read[OfCaller]:
+    """What became of a key: how a caller resolves an unknown outcome. Of each operation there is one caller."""
 
-    async def handle(connection: Connection, key: str, _: NoQuery) -> object:
+    async def handle(connection: Connection, key: str, caller: OfCaller) -> object:
         row = await connection.fetchrow(
             _OPERATION,
             api,
             key,
             remembered,
+            list(caller.operations),
         )
         if row is None:
             raise Refusal(404, "unknown_key", "No operation with this key has taken place.")
@@ -230,4 +231,4 @@ def get_operation(api: Api, remembered: timedelta | None = None) -> Read[NoQuery
             "body": stored(row["body"]),
         }
 
-    return Read("get_operation", "/operations/{id:.+}", handle, NoQuery)
+    return Read("get_operation", "/operations/{id:.+}", handle, OfCaller)

@@ -59,6 +59,13 @@ class NoQuery(Query):
     """An operation without parameters."""
 
 
+class OfCaller(NoQuery):
+    """Without parameters, too, but it shows a caller only what is its own."""
+
+    operations: frozenset[str]
+    """That the caller may carry out."""
+
+
 BodyT = TypeVar("BodyT", bound=Body)
 QueryT = TypeVar("QueryT", bound=Query)
 

@@ -25,6 +25,7 @@ from services.provider_sandbox.operations import (
     BatchedRead,
     BatchedWrite,
     NoQuery,
+    OfCaller,
     Operation,
     Operations,
     Query,
@@ -117,9 +118,9 @@ class Provider:
 
     async def _respond(self, operation: Operation, request: web.Request) -> web.Response:
         sent = request.headers.get("Authorization", "")
-        self._callers.authorise(sent, self._api, operation.name)
+        allowed = self._callers.authorise(sent, self._api, operation.name)
         perform = (
-            self._reading(operation, request)
+            self._reading(operation, request, allowed)
             if isinstance(operation, Read)
             else self._reading_together(operation, request)
             if isinstance(operation, BatchedRead)
@@ -131,10 +132,15 @@ class Provider:
             response.headers["Idempotent-Replayed"] = "true"
         return response
 
-    def _reading(self, operation: Read[Query], request: web.Request) -> Perform:
+    def _reading(
+        self, operation: Read[Query], request: web.Request, allowed: frozenset[str]
+    ) -> Perform:
         target = request.match_info.get("id", "")
         query: Query = NO_QUERY
-        if request.query_string or operation.query is not NoQuery:
+        if operation.query is OfCaller:
+            validated(NoQuery, parameters(request.query), invalid)
+            query = OfCaller(operations=allowed)
+        elif request.query_string or operation.query is not NoQuery:
             sent = request.headers
             headers = {name: sent[name] for name in operation.headers if name in sent}
             query = validated(operation.query, parameters(request.query) | headers, invalid)

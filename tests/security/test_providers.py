@@ -137,3 +137,18 @@ async def test_a_wire_of_another_service_than_payments_is_not_sent(
 
     assert {(answer.status, answer.code) for answer in answers} == {(403, "forbidden")}
     assert await bank.truth("wires", account_id=sender.account_id) == []
+
+
+async def test_a_caller_is_told_of_its_own_operations_only(sandbox: Stack, bank: Bank) -> None:
+    key, tokens = new_key(), sandbox.environment.secrets.provider_tokens
+    headers = bearer(tokens["onboarding"]["core"]) | {"Idempotency-Key": key}
+    path = f"/core/operations/{key}"
+    await bank.call("POST", "/core/external-accounts/none/close", headers=headers, json={})
+
+    told = {
+        service: await bank.call("GET", path, headers=bearer(tokens[service]["core"]))
+        for service in ("onboarding", "payments")
+    }
+
+    assert told["onboarding"].body["operation"] == "close_external_account"
+    assert (told["payments"].status, told["payments"].code) == (404, "unknown_key")

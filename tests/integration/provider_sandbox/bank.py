@@ -9,7 +9,7 @@ from typing import Any
 import aiohttp
 
 from tests.support.pace import pace
-from tests.support.provider_calls import Tokens, authorization
+from tests.support.provider_calls import Tokens, authorization, bearer
 
 TIMEOUT_SECONDS = 30.0
 
@@ -69,6 +69,11 @@ class Bank:
 
     async def get(self, path: str, **parameters: Any) -> Reply:
         return await self.call("GET", path, params=parameters)
+
+    async def wire_operation(self, key: str) -> Reply:
+        """What became of the key, as told to the one caller who sends wires."""
+        headers = bearer(self._tokens["payments"]["core"])
+        return await self.call("GET", f"/core/operations/{key}", headers=headers)
 
     async def write(
         self, path: str, body: object, *, key: str | None = None, method: str = "POST"

@@ -45,7 +45,7 @@ async def test_a_fault_strikes_a_wire_before_or_after_its_effect(
 
     struck = await attempt(lambda: send(bank, sender, "40.00", key))
     counted = await bank.truth("wires", account_id=sender.account_id)
-    known = await bank.get(f"/core/operations/{key}")
+    known = await bank.wire_operation(key)
     retried = await send(bank, sender, "40.00", key)
 
     assert put.status == 200
@@ -60,22 +60,23 @@ async def test_a_fault_strikes_a_wire_before_or_after_its_effect(
 async def test_the_reads_about_wires_are_struck_by_every_kind(bank: Bank, operation: str) -> None:
     sender = await open_sender(bank)
     wire = await sent(bank, sender, "40.00")
-    path = {
-        "get_wire": f"/core/wires/{wire}",
-        "get_operation": f"/core/operations/{wire}",
-        "list_events": "/core/events",
-    }[operation]
-    undisturbed = await bank.get(path)
+    reads: dict[str, Callable[[], Awaitable[Reply]]] = {
+        "get_wire": lambda: bank.get(f"/core/wires/{wire}"),
+        "get_operation": lambda: bank.wire_operation(wire),
+        "list_events": lambda: bank.get("/core/events"),
+    }
+    read = reads[operation]
+    undisturbed = await read()
     answers: dict[str, int | None] = {}
 
     for kind in ("error", "refuse", "fail_after_success", "accept_then_drop", "duplicate_reply"):
         await bank.fault("core", kind, operation=operation)
-        reply = await attempt(lambda: bank.get(path))
+        reply = await attempt(read)
         answers[kind] = reply.status if reply else None
         await bank.call("DELETE", "/faults", headers={})
     await bank.fault("core", "latency", operation=operation, milliseconds=200, times=1)
     started = time.monotonic()
-    delayed = await bank.get(path)
+    delayed = await read()
 
     assert answers == {
         "error": 500,

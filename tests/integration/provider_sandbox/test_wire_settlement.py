@@ -92,7 +92,7 @@ async def test_a_crash_leaves_a_wire_with_its_hold_key_and_news_or_nothing(
                 return all(isinstance(answer, aiohttp.ClientError) for answer in answers)
 
             async def kept_and_known() -> tuple[int, int]:
-                known = [(await bank.get(f"/core/operations/{key}")).status for key in keys]
+                known = [(await bank.wire_operation(key)).status for key in keys]
                 await assert_books_agree(bank, sender, "100.00")
                 return len(await states(bank, sender)), known.count(200)
 
@@ -176,10 +176,10 @@ async def test_a_key_is_known_for_as_long_as_it_is_set(own_sandbox: Stack) -> No
         try:
             sender, key = await open_sender(bank), new_id()
             await sent(bank, sender, "40.00", key)
-            at_once = await bank.get(f"/core/operations/{key}")
+            at_once = await bank.wire_operation(key)
 
             async def forgotten() -> bool:
-                return (await bank.get(f"/core/operations/{key}")).status == 404
+                return (await bank.wire_operation(key)).status == 404
 
             await eventually("the key is forgotten", forgotten)
             again = await send(bank, sender, "40.00", key)

@@ -26,7 +26,7 @@ async def test_a_wire_is_held_then_debited_under_the_senders_own_id(bank: Bank) 
     accepted = await send(bank, sender, "40.00", key)
     holding = await balance(bank, sender.account_id)
     pending = await bank.get(f"/core/wires/{key}")
-    known = await bank.get(f"/core/operations/{key}")
+    known = await bank.wire_operation(key)
     completed = await act(bank, key, "complete")
 
     body = {"transaction_id": key, "state": "submitted"}
@@ -139,7 +139,7 @@ async def test_what_is_wrong_first_is_what_the_bank_says(bank: Bank) -> None:
         key = new_id()
         reply = await send(bank, sender, "100.01", key, **more)
         again = await send(bank, sender, "100.01", key, **more)
-        asked = await bank.get(f"/core/operations/{key}")
+        asked = await bank.wire_operation(key)
         assert (again.body, again.replayed) == (reply.body, True)
         assert (asked.body["status"], asked.body["body"]) == (reply.status, reply.body)
         assert (await bank.get(f"/core/wires/{key}")).status == 404
@@ -265,9 +265,9 @@ async def test_a_forgotten_key_is_unknown_and_yet_no_wire_is_sent_twice(
         [key, refused],
     )
 
-    forgotten = await bank.get(f"/core/operations/{key}")
+    forgotten = await bank.wire_operation(key)
     again = await asyncio.gather(*(send(bank, sender, "40.00", key) for _ in range(3)))
-    still_forgotten = await bank.get(f"/core/operations/{key}")
+    still_forgotten = await bank.wire_operation(key)
     funds_suffice = await send(bank, sender, "60.00", refused)
 
     assert (forgotten.status, forgotten.code) == (404, "unknown_key")
