@@ -72,15 +72,16 @@ PRESENT = "floor(extract(epoch FROM clock_timestamp()) / 600)::bigint * 600"
 KEEP = f"SELECT gateway.keep_nonce_partitions({PRESENT} + $1::int, {PRESENT} + $2::int)"
 DAY = 86_400
 HOSTILE_BOUNDS = (
-    (1, 601),
-    (0, 1),
+    (-599, 601),
+    (-600, 1),
+    (600, 1200),
     (DAY, DAY),
     (-10_000 * DAY, 0),
-    (0, 2 * DAY),
-    (0, -600),
+    (-600, 3 * 3600),
+    (-600, -1200),
     (-2 * DAY, 0),
     (None, 0),
-    (0, None),
+    (-600, None),
 )
 """Floor and ceiling: so many seconds after the beginning of the present partition."""
 
@@ -221,7 +222,7 @@ async def test_the_bounds_of_nonces_are_never_lowered(environment: Environment) 
     partitions = "SELECT count(*) FROM pg_inherits WHERE inhparent = 'nonces'::regclass"
 
     async with logged_in(environment, "gateway") as connection, undone(connection):
-        await connection.execute(KEEP, 0, 1200)
+        await connection.execute(KEEP, -600, 1200)
         before = await connection.fetchrow(bounds), await connection.fetchval(partitions)
         await connection.execute(KEEP, -3600, -1200)
         await connection.execute("SELECT drop_nonce_partitions()")

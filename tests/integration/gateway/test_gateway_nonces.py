@@ -7,7 +7,7 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
@@ -135,9 +135,24 @@ class Nonces:
 
     database: Database
     keyring: Keyring
+    owner_url: str = field(repr=False)
 
     async def key(self) -> Key:
         return await make_key(self.database, self.keyring)
+
+    async def put_clock_on(self, seconds: float) -> float:
+        """The time by which the database judges bounds from here on, so many seconds from now."""
+        owner = await asyncpg.connect(self.owner_url)
+        await owner.execute(
+            "CREATE OR REPLACE FUNCTION nonce_clock() RETURNS double precision LANGUAGE sql AS"
+            f" 'SELECT (extract(epoch FROM clock_timestamp()) + {seconds:f})::double precision'"
+        )
+        await owner.close()
+        return time.time() + seconds
+
+    async def maintain_later(self, seconds: float, window_seconds: int = WINDOW_SECONDS) -> None:
+        now = await self.put_clock_on(seconds)
+        await maintain_as_of(self.database, window_seconds, now)
 
     async def partitions(self) -> set[int]:
         found = await rows(
@@ -154,7 +169,11 @@ class Nonces:
 async def nonces(fresh_environment: Environment) -> AsyncIterator[Nonces]:
     database = open_database(fresh_environment.database_urls["gateway"], "tests")
     await maintain(database, WINDOW_SECONDS)
-    yield Nonces(database, storage_of(fresh_environment.secrets, "gateway"))
+    yield Nonces(
+        database,
+        storage_of(fresh_environment.secrets, "gateway"),
+        fresh_environment.database_urls["gateway_owner"],
+    )
     await database.close()
 
 
@@ -188,7 +207,7 @@ async def test_partitions_reach_an_hour_ahead_and_leave_when_no_timestamp_of_the
     now = time.time()
     before = await nonces.partitions()
 
-    await maintain_as_of(nonces.database, WINDOW_SECONDS, now + 3600)
+    await nonces.maintain_later(3600)
 
     after = await nonces.partitions()
     assert min(before) <= now - WINDOW_SECONDS
@@ -200,7 +219,7 @@ async def test_partitions_reach_an_hour_ahead_and_leave_when_no_timestamp_of_the
 
 
 async def test_maintenance_twice_at_once_makes_each_partition_once(nonces: Nonces) -> None:
-    later = time.time() + 7200
+    later = await nonces.put_clock_on(7200)
 
     await asyncio.gather(
         *(maintain_as_of(nonces.database, WINDOW_SECONDS, later) for _ in range(4))
@@ -218,10 +237,10 @@ async def test_a_reader_of_old_nonces_delays_their_dropping_and_nothing_else(
     async with nonces.database.transaction() as backup:
         await backup.execute(text("SELECT count(*) FROM nonces"))
 
-        await maintain_as_of(nonces.database, WINDOW_SECONDS, time.time() + PARTITION_SECONDS)
+        await nonces.maintain_later(PARTITION_SECONDS)
         during = await nonces.partitions()
         assert await Gateway(nonces).passes(headers_of(key, timestamp=off_by(290)))
-    await maintain_as_of(nonces.database, WINDOW_SECONDS, time.time() + PARTITION_SECONDS)
+    await nonces.maintain_later(PARTITION_SECONDS)
     after = await nonces.partitions()
 
     assert before < during
@@ -275,7 +294,7 @@ async def test_a_longer_window_does_not_bring_a_dropped_partition_back(nonces: N
     headers = headers_of(await nonces.key())
     assert await Gateway(nonces, window_seconds=30).passes(headers)
     # Ten minutes later, and the partition of the request is dropped.
-    await maintain_as_of(nonces.database, 30, time.time() + 30 + 120 + PARTITION_SECONDS)
+    await nonces.maintain_later(30 + 120 + PARTITION_SECONDS, 30)
     floor = min(await nonces.partitions())
 
     await maintain(nonces.database, 900)  # as a gateway that starts with a longer window
