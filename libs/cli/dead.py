@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from datetime import UTC, datetime
@@ -123,7 +124,7 @@ def replay(
 
     Args:
         identifiers: Ids of letters or of commands.
-        all_letters: All letters, of --queue or of every queue.
+        all_letters: All letters, of --queue or of every queue: 1,000 of a queue at a time.
         queue: Only letters of this queue.
         yes: Do not ask.
         json: Print one JSON document; needs --yes.
@@ -133,32 +134,34 @@ def replay(
         raise OperatorError("Say which letters: ids as `bankside dead list` shows them, or --all.")
     refuse_to_ask_in_json(yes=yes, json=json)
     names = _queues(queue)
-    found = [item for item in _letters(names) if all_letters or any(map(item.has_id, wanted))]
-    for identifier in sorted(wanted):
-        _found([letter for letter in found if letter.has_id(identifier)], identifier)
-    if found and not yes and not _agreed(found):
-        console().print("Nothing was replayed.")
-        return 1
-    shown = {(letter.queue, letter.message_id) for letter in found}
-    accepted: list[DeadLetter] = []
-    left: list[tuple[DeadLetter, str]] = []
-    for name in dict.fromkeys(letter.queue for letter in found):
-        done = _replay(name, lambda item: (item.queue, item.message_id) in shown)
-        accepted += done.accepted
-        left += done.left
-    if json:
-        print_json(
-            {
-                "replayed": [_summary(letter) for letter in accepted],
-                "left": [_summary(letter) | {"because": why} for letter, why in left],
-            }
+    accepted: list[dict[str, Any]] = []
+    left: dict[tuple[str, str], dict[str, Any]] = {}
+    goes_on = True
+    while goes_on:
+        letters = _letters(names)
+        found = [item for item in letters if all_letters or any(map(item.has_id, wanted))]
+        for identifier in sorted(wanted):
+            _found([letter for letter in found if letter.has_id(identifier)], identifier)
+        found = [letter for letter in found if _place(letter) not in left]
+        if found and not yes and not _agreed(found):
+            console().print(f"{len(accepted)} replayed." if accepted else "Nothing was replayed.")
+            return 1
+        done = _replay_shown(found)
+        accepted += map(_summary, done.accepted)
+        left |= {_place(one): _summary(one) | {"because": why} for one, why in done.left}
+        # Of a queue with more letters than are looked at once, the next ones have come to its front.
+        is_more = (
+            max(Counter(letter.queue for letter in letters).values(), default=0) >= MAX_LOOKED_AT
         )
+        goes_on = all_letters and is_more and bool(done.accepted)
+    if json:
+        print_json({"replayed": accepted, "left": [*left.values()]})
     else:
         console().print(
             f"{len(accepted)} replayed." if accepted or left else "There is no dead letter."
         )
-        for letter, why in left:
-            console().print(f"{letter.message_id} stays: {escape(why)}.")
+        for letter in left.values():
+            console().print(f"{letter['id']} stays: {escape(letter['because'])}.")
     return 1 if left else 0
 
 
@@ -220,7 +223,10 @@ def _opened(service: str) -> AbstractAsyncContextManager[DeadLetters]:
 
 
 def _letters(names: Sequence[str]) -> list[DeadLetter]:
-    return [letter for found in _with_letters(names, DeadLetters.look) for letter in found]
+    async def look(letters: DeadLetters, name: str) -> list[DeadLetter]:
+        return await letters.look(name, MAX_LOOKED_AT)
+
+    return [letter for found in _with_letters(names, look) for letter in found]
 
 
 def _with_letters(
@@ -239,6 +245,21 @@ def _with_letters(
         return asyncio.run(run())
     except BROKER_ERRORS as error:
         raise _unreachable(error) from None
+
+
+def _place(letter: DeadLetter) -> tuple[str, str]:
+    return letter.queue, letter.message_id
+
+
+def _replay_shown(found: Sequence[DeadLetter]) -> Replayed:
+    """Replay what the operator was shown, queue by queue."""
+    shown = {*map(_place, found)}
+    together = Replayed([], [])
+    for name in dict.fromkeys(letter.queue for letter in found):
+        done = _replay(name, lambda item: _place(item) in shown)
+        together.accepted.extend(done.accepted)
+        together.left.extend(done.left)
+    return together
 
 
 def _replay(queue: str, wanted: Callable[[DeadLetter], bool]) -> Replayed:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -36,6 +36,10 @@ CONNECT_SECONDS = 10.0
 WORK_SECONDS = 60.0
 MAX_LOOKED_AT = 1000
 """Letters of one queue, from its front, that are in memory at once."""
+REPLAYED_TOGETHER = 50
+"""Letters that are replayed within one `WORK_SECONDS`."""
+
+Take = Callable[[int], Awaitable[list[AbstractIncomingMessage]]]
 
 
 class NotReplayable(Exception):
@@ -93,7 +97,9 @@ def dead_queues() -> tuple[str, ...]:
 
 
 class DeadLetters:
-    """The dead queues of one broker. Every method is bounded by `WORK_SECONDS` and raises TimeoutError beyond."""
+    """The dead queues of one broker. Every method is bounded by `WORK_SECONDS` and raises TimeoutError beyond; `replay`
+    has so long for each of its pages.
+    """
 
     def __init__(self, connection: AbstractConnection) -> None:
         self._connection = connection
@@ -111,8 +117,8 @@ class DeadLetters:
 
     async def look(self, queue: str, limit: int = MAX_LOOKED_AT) -> list[DeadLetter]:
         """The letters at the front of a queue, oldest first; they stay there, in their order."""
-        async with asyncio.timeout(WORK_SECONDS), self._taken(queue, limit) as taken:
-            return [letter_of(queue, message) for message in taken]
+        async with asyncio.timeout(WORK_SECONDS), self._front(queue) as take:
+            return [letter_of(queue, message) for message in await take(limit)]
 
     async def replay(
         self,
@@ -127,41 +133,67 @@ class DeadLetters:
                 its own ends the replay: the letters accepted until then are removed.
         """
         replayed = Replayed([], [])
-        async with (
-            asyncio.timeout(WORK_SECONDS),
-            self._taken(queue, MAX_LOOKED_AT) as taken,
-        ):
-            for message in taken:
-                letter = letter_of(queue, message)
-                if not wanted(letter):
-                    continue
-                try:
-                    await accept(letter)
-                except NotReplayable as error:
-                    replayed.left.append((letter, str(error)))
-                    continue
-                await message.ack()
-                replayed.accepted.append(letter)
+        looked_at = 0
+        async with self._front(queue) as take:
+            while looked_at < MAX_LOOKED_AT:
+                async with asyncio.timeout(WORK_SECONDS):
+                    page = await take(min(REPLAYED_TOGETHER, MAX_LOOKED_AT - looked_at))
+                    for message in page:
+                        await self._replay_one(
+                            letter_of(queue, message), message, wanted, accept, replayed
+                        )
+                if not page:
+                    break
+                looked_at += len(page)
         return replayed
 
+    async def _replay_one(
+        self,
+        letter: DeadLetter,
+        message: AbstractIncomingMessage,
+        wanted: Callable[[DeadLetter], bool],
+        accept: Callable[[DeadLetter], Awaitable[None]],
+        replayed: Replayed,
+    ) -> None:
+        if not wanted(letter):
+            return
+        try:
+            await accept(letter)
+        except NotReplayable as error:
+            replayed.left.append((letter, str(error)))
+            return
+        await message.ack()
+        replayed.accepted.append(letter)
+
     @asynccontextmanager
-    async def _taken(self, queue: str, limit: int) -> AsyncIterator[list[AbstractIncomingMessage]]:
-        """Up to `limit` messages from the front; those not acked in the body are requeued together."""
+    async def _front(self, queue: str) -> AsyncIterator[Take]:
+        """What takes so many messages from the front; those not acked in the body are requeued together."""
         taken: list[AbstractIncomingMessage] = []
-        async with self._connection.channel(publisher_confirms=False) as channel:
-            try:
-                source = await channel.get_queue(queue, ensure=True)
-            except ChannelNotFoundEntity:  # its service was never started
-                yield taken
-                return
-            try:
-                while len(taken) < limit and (message := await source.get(fail=False)) is not None:
+        async with AsyncExitStack() as opened:
+            async with asyncio.timeout(WORK_SECONDS):
+                channel = self._connection.channel(publisher_confirms=False)
+                opened.push_async_callback(channel.close)
+                await channel.initialize()
+                try:
+                    source = await channel.get_queue(queue, ensure=True)
+                except ChannelNotFoundEntity:  # its service was never started
+                    source = None
+
+            async def take(limit: int) -> list[AbstractIncomingMessage]:
+                begin = len(taken)
+                while source is not None and len(taken) - begin < limit:
+                    if (message := await source.get(fail=False)) is None:
+                        break
                     taken.append(message)
-                yield taken
+                return taken[begin:]
+
+            try:
+                yield take
             finally:
                 left = [message for message in taken if not message.processed]
                 if left:
-                    await left[-1].nack(multiple=True, requeue=True)
+                    async with asyncio.timeout(WORK_SECONDS):
+                        await left[-1].nack(multiple=True, requeue=True)
 
 
 @asynccontextmanager

@@ -10,16 +10,20 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import aio_pika
 import asyncpg
 import msgspec
+import pytest
 import pytest_asyncio
 from aio_pika import Message
 from aio_pika.abc import HeadersType
 from uuid_utils import uuid7
 
+from libs.cli import dead
 from libs.contracts.principal import Family, Principal
+from libs.messaging import dead_letters
 from libs.messaging.dead_letters import open_dead_letters
 from libs.messaging.envelope import Envelope, encode
 from libs.messaging.topology import declare_events, declare_service, events_queue
@@ -174,6 +178,26 @@ async def test_what_no_allowed_sender_sent_and_what_cannot_be_read_stays(site: S
     assert [item["command_id"] for item in await site.letters()] == [FORGED_ID, None]
     inbox = await site.recorded("onboarding", "SELECT command_id FROM inbox")
     assert [str(command_id) for command_id in inbox] == [COMMAND_ID]
+
+
+async def test_more_letters_than_are_looked_at_once_are_replayed(
+    site: Site, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    more = [str(uuid4()) for _ in range(4)]
+    await die(site, QUEUE, *(a_command(command_id, "gateway") for command_id in more))
+    for name, value in site.env.items():
+        monkeypatch.setenv(name, value)
+    for module in (dead, dead_letters):
+        monkeypatch.setattr(module, "MAX_LOOKED_AT", 3)
+
+    status = await asyncio.to_thread(
+        dead.replay, all_letters=True, queue=QUEUE, yes=True, json=True
+    )
+
+    done = json.loads(capsys.readouterr().out)
+    assert status == 1
+    assert {item["command_id"] for item in done["replayed"]} == {COMMAND_ID, *more}
+    assert len(done["left"]) == 2
 
 
 def an_event(sender: str, body: bytes = b"{}") -> Message:

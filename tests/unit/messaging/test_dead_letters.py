@@ -16,6 +16,7 @@ from aio_pika.abc import AbstractChannel
 from uuid_utils import uuid7
 
 from libs.contracts.principal import Family, Principal
+from libs.messaging import dead_letters
 from libs.messaging.dead_letters import (
     DeadLetter,
     DeadLetters,
@@ -143,6 +144,21 @@ async def test_a_letter_that_is_accepted_is_gone_and_the_others_stay_in_order(
         (None, "it cannot be read")
     ]
     assert await ids(letters, queue) == ["command-0", "command-2", "command-3", None]
+
+
+async def test_many_letters_take_longer_than_the_deadline_of_one_page(
+    letters: DeadLetters, queue: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seconds = 0.4 * pace()
+    monkeypatch.setattr(dead_letters, "REPLAYED_TOGETHER", 1)
+    monkeypatch.setattr(dead_letters, "WORK_SECONDS", seconds)
+
+    async def accept(letter: DeadLetter) -> None:
+        await asyncio.sleep(seconds / 3)
+
+    replayed = await letters.replay(dead_queue(queue), lambda _: True, accept)
+
+    assert len(replayed.accepted) == len(ALL)
 
 
 async def test_a_letter_that_is_not_recorded_stays(letters: DeadLetters, queue: str) -> None:
