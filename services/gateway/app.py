@@ -18,6 +18,7 @@ from libs.runtime.process import Misconfigured, Process
 from services.gateway.admission import Admission
 from services.gateway.application import build_application
 from services.gateway.authentication import Authentication
+from services.gateway.certificates import follow_for_ever
 from services.gateway.connections import Connections
 from services.gateway.credentials import Credentials
 from services.gateway.endpoint import Endpoints
@@ -78,6 +79,9 @@ async def _listening(
             else:
                 accepting = handshakes.accept_for_ever(listening, protocols)
                 await opened.enter_async_context(process.background("tls-handshakes", accepting))
+        if handshakes is not None:
+            following = follow_for_ever(settings, handshakes.renew)
+            await opened.enter_async_context(process.background("tls-certificate", following))
         yield
 
 

@@ -50,6 +50,10 @@ class Handshakes:
         """The oldest first; with the address."""
         self._of_address: dict[str, dict[asyncio.Task[None], None]] = {}
 
+    def renew(self, context: ssl.SSLContext) -> None:
+        """For handshakes that begin from now on."""
+        self._context = context
+
     async def accept_for_ever(
         self, listening: socket.socket, protocols: Callable[[], asyncio.Protocol]
     ) -> None:

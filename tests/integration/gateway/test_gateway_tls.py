@@ -23,6 +23,7 @@ from tests.support.infrastructure import Environment, Infrastructure
 from tests.support.keys import storage_of
 from tests.support.pace import pace
 from tests.support.stack import Stack
+from tests.support.waiting import eventually
 
 PROCESSES = 2
 MOST = 20
@@ -146,3 +147,37 @@ async def test_half_of_the_settings_and_files_that_cannot_be_used_are_told(
     assert code == 78
     [said] = stack.log("gateway").splitlines()
     assert "BANKSIDE_GATEWAY_TLS_CERTIFICATE_FILE and BANKSIDE_GATEWAY_TLS_KEY_FILE" in said
+
+
+async def test_a_renewed_certificate_is_served_and_one_that_cannot_be_used_is_not(
+    encrypted: Encrypted,
+) -> None:
+    async def served() -> set[bytes]:
+        """The certificates of all processes."""
+        found = set[bytes]()
+        for _ in range(8 * PROCESSES):
+            _, writer = await asyncio.open_connection(
+                "localhost", encrypted.port, ssl=client_context(encrypted.authority.file)
+            )
+            found.add(writer.get_extra_info("ssl_object").getpeercert(binary_form=True))
+            writer.close()
+            await writer.wait_closed()
+        return found
+
+    process = encrypted.stack.services["gateway"]
+    key_file = Path(encrypted.stack.env["BANKSIDE_GATEWAY_TLS_KEY_FILE"])
+    [before] = await served()
+
+    async def is_refused() -> bool:
+        return process.log.count("certificate_not_renewed") == PROCESSES
+
+    async def is_served() -> bool:
+        return len(renewed := await served()) == 1 and before not in renewed
+
+    key_file.write_text("not yet")
+    await eventually("the key is refused", is_refused)
+    meanwhile = await served()
+    encrypted.authority.identity()
+    await eventually("the new certificate is served", is_served)
+
+    assert meanwhile == {before}
