@@ -49,6 +49,11 @@ def make_app(arguments: list[str]) -> App:
         help="Provider feeds: where they stand, entries that stop them.",
     )
     app.command(
+        "libs.cli.providers:app",
+        name="provider",
+        help="Which company has each provider role, what it promises and what it lacks.",
+    )
+    app.command(
         "libs.cli.audit:app",
         name="audit",
         help="What was done, by whom: verify that the record is whole, export it.",

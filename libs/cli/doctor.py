@@ -5,12 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Iterator
 from dataclasses import asdict, dataclass
-from importlib import import_module
-from importlib.resources import files
 
 from libs.cli import examinations
 from libs.cli.decisions import Flag
 from libs.cli.output import console, print_json
+from libs.cli.services import settings_of_services
 from libs.client.errors import OperatorError
 from libs.runtime.provider_settings import ProviderSettings
 from libs.runtime.service_settings import MessagingSettings
@@ -62,11 +61,7 @@ def doctor(*services: str, production: Flag = False, json: Flag = False) -> int:
 
 
 def _chosen(names: tuple[str, ...]) -> dict[str, type[ServiceSettings]]:
-    known = {
-        folder.name: import_module(f"services.{folder.name}.settings").Settings
-        for folder in sorted(files("services").iterdir(), key=lambda folder: folder.name)
-        if folder.joinpath("settings.py").is_file()
-    }
+    known = settings_of_services()
     unknown = [name for name in names if name not in known]
     if unknown:
         raise OperatorError(f"There is no service {unknown[0]!r}; there are: {', '.join(known)}.")
@@ -80,7 +75,7 @@ def _chosen(names: tuple[str, ...]) -> dict[str, type[ServiceSettings]]:
 
 def _shared(chosen: Iterable[type[ServiceSettings]]) -> Iterator[Finding]:
     """Secrets that production wants one service alone to have. Services say by themselves what they use twice."""
-    owners: dict[str, tuple[str, str]] = {}
+    owners: dict[str, tuple[type[ServiceSettings], str]] = {}
     for kind in chosen:
         settings, _ = kind.examine()
         secrets = settings.random_secrets() if settings is not None else {}
@@ -88,8 +83,8 @@ def _shared(chosen: Iterable[type[ServiceSettings]]) -> Iterator[Finding]:
             # Each two that exchange messages share a ring, and a provider knows the tokens of its callers.
             if name.endswith("_KEYS") and not name.endswith(("_STORAGE_KEYS", "_LOOKUP_KEYS")):
                 continue
-            service, other = owners.setdefault(secret, (kind.service, name))
-            if service != kind.service and kind.service != "provider_sandbox" != service:
+            owner, other = owners.setdefault(secret, (kind, name))
+            if owner is not kind and not (kind.simulates_providers or owner.simulates_providers):
                 yield Finding(
                     kind.service, "settings", f"set {name} and {other} to secrets that differ."
                 )

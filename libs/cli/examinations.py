@@ -26,10 +26,9 @@ from libs.runtime.provider_settings import ProviderSettings
 from libs.runtime.service_settings import MessagingSettings
 from libs.runtime.settings import ServiceSettings
 from libs.runtime.start_checks import (
-    SANDBOX_SERVER,
     clock_that_is_off,
-    sandbox_as_provider,
     seconds_ahead,
+    simulator_as_provider,
 )
 from libs.tls import client_context
 
@@ -191,8 +190,9 @@ async def providers(settings: ProviderSettings, *, production: bool) -> AsyncIte
             except (aiohttp.ClientError, OSError, TimeoutError) as error:
                 yield _unreachable(variable, "BANKSIDE_PROVIDER_CA_FILE", error)
                 continue
-            if production and server == SANDBOX_SERVER:
-                yield sandbox_as_provider(variable)
+            simulator = login.simulator
+            if production and simulator is not None and server == simulator.server:
+                yield simulator_as_provider(variable, simulator)
             if status == 401:
                 secret = settings.variable(login.secret_field)
                 yield f"set {secret}: the provider does not know the one that it has."

@@ -38,7 +38,7 @@ def owner_variable(service: str) -> str:
 
 
 def _prefix(service: str) -> str:
-    return "SANDBOX" if service == "provider_sandbox" else service.upper()
+    return service.removeprefix("provider_").upper()
 
 
 async def migrate(

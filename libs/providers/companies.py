@@ -34,12 +34,21 @@ DEFAULT = Company.SANDBOX
 
 
 @dataclass(frozen=True, slots=True)
+class Simulator:
+    """What simulates a company and is refused in production. `server`: the `Server` header of its answers."""
+
+    name: str
+    server: str
+
+
+@dataclass(frozen=True, slots=True)
 class Login:
     """What a service presents at one API, as a bearer.
 
     Args:
         url_field, secret_field: the settings that it came from.
         probe: a path whose GET changes nothing, and is answered 401 when the secret is not known.
+        simulator: what may answer there in place of the company.
     """
 
     url_field: str
@@ -47,6 +56,7 @@ class Login:
     secret_field: str
     secret: str
     probe: str
+    simulator: Simulator | None = None
 
 
 class CompanySettings(BaseModel):

@@ -34,7 +34,7 @@ class SimulatedBank(Protocol):
     """What a story makes happen. Each method raises SimulationFailed."""
 
     name: str
-    """As in "at the sandbox"."""
+    """As in "at the bank"."""
 
     async def deposit(self, account_id: str, amount: Decimal, counterparty: str) -> None: ...
 

@@ -17,7 +17,7 @@ The caller commits, before `write_once`, that a send begins (`Attempt`); no tran
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol, TypeVar
 from uuid import UUID
 
@@ -48,6 +48,13 @@ class Capabilities:
     keys_remembered_seconds: float | None
     longest_transit_seconds: float
     takes_keys: bool = True
+
+    def within(self, hours: float | None, transit_seconds: float) -> Capabilities:
+        """These with an operator's settings: keys are remembered for so long; None: as promised."""
+        remembered = self.keys_remembered_seconds if hours is None else hours * 3600
+        return replace(
+            self, keys_remembered_seconds=remembered, longest_transit_seconds=transit_seconds
+        )
 
     def may_resend(self, first_sent_seconds_ago: float, send_seconds: float) -> bool:
         """Whether a send that takes `send_seconds` still arrives while the provider knows the key of the first one.

@@ -49,7 +49,7 @@ def plaintext_provider(variable: str, url: str) -> Iterator[str]:
     host = parts.hostname or ""
     if not (parts.scheme == "https" or is_on_this_machine(host)):
         yield (
-            f"set {variable} to https://…: in production a provider is spoken to by TLS, and never the sandbox."
+            f"set {variable} to https://…: in production a provider is spoken to by TLS, and never a simulator."
         )
 
 

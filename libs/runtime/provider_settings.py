@@ -25,7 +25,7 @@ class ProviderSettings(ServiceSettings):
         """This class, and a subclass of the settings of each company that the environment chooses."""
         if cls._company_settings():
             return cls
-        models = [settings_for(company, roles) for company, roles in cls._chosen().items()]
+        models = [settings_for(company, roles) for company, roles in cls.chosen().items()]
         return new_class(cls.__name__, (cls, *models))
 
     @classmethod
@@ -53,18 +53,18 @@ class ProviderSettings(ServiceSettings):
 
     def refusals(self) -> Iterator[str]:
         yield from super().refusals()
-        for variable, url in self._urls().items():
-            yield from plaintext_provider(variable, url)
+        for variable, login in self._by_variable().items():
+            yield from plaintext_provider(variable, login.url)
 
     async def refusals_at_start(self) -> list[str]:
         return [
             *await super().refusals_at_start(),
-            *await provider_refusals(self._urls(), self.provider_ca_file),
+            *await provider_refusals(self._by_variable(), self.provider_ca_file),
         ]
 
-    def _urls(self) -> dict[str, str]:
-        """By the variables that set them."""
-        return {self.variable(login.url_field): login.url for login in self.provider_logins()}
+    def _by_variable(self) -> dict[str, Login]:
+        """By the variables that set their URLs."""
+        return {self.variable(login.url_field): login for login in self.provider_logins()}
 
     def _unusable(self) -> Iterator[str]:
         for part in self._company_settings():
@@ -76,7 +76,7 @@ class ProviderSettings(ServiceSettings):
         return [kind for kind in cls.__bases__ if issubclass(kind, CompanySettings)]
 
     @classmethod
-    def _chosen(cls) -> dict[Company, list[Role]]:
+    def chosen(cls) -> dict[Company, list[Role]]:
         """As `companies`, before the settings are read, which refuses a name that is no company's: here the default."""
         chosen: dict[Company, list[Role]] = {}
         for role in cls.roles():

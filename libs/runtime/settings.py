@@ -69,6 +69,8 @@ class ServiceSettings(BaseSettings):
     """What every service has. Subclasses set `service` and `model_config = settings_of(...)`."""
 
     service: ClassVar[str]
+    simulates_providers: ClassVar[bool] = False
+    """It knows the tokens of its callers, as a provider does."""
 
     profile: Literal["development", "production"] = "development"
     database_url: Annotated[SecretStr, AfterValidator(_is_database_url)]

@@ -1,4 +1,4 @@
-"""What the production profile looks for at a start, by asking others: a clock that is off, and the sandbox for a bank.
+"""What the production profile looks for at a start, by asking others: a clock that is off, a simulator for a bank.
 
 A server that does not answer refuses nothing: a service that starts while its database is away waits for it.
 """
@@ -15,13 +15,12 @@ import structlog
 
 from libs.persistence.addressing import connect_arguments
 from libs.persistence.availability import is_away
+from libs.providers.companies import Login, Simulator
 from libs.tls import client_context
 
 CLOCK_SECONDS = 2.0
 """A clock that is further off is refused."""
 ASK_SECONDS = 5.0
-SANDBOX_SERVER = "bankside-provider-sandbox"
-"""The `Server` header of the sandbox."""
 
 _log = structlog.get_logger("production")
 
@@ -53,8 +52,8 @@ def clock_that_is_off(ahead: float, uncertain: float) -> Iterator[str]:
         )
 
 
-async def is_sandbox(url: str, ca_file: str | None) -> bool:
-    """Whether the provider at this URL is the sandbox. Raises aiohttp.ClientError, OSError or TimeoutError."""
+async def is_simulated(url: str, simulator: Simulator, ca_file: str | None) -> bool:
+    """Whether a simulator answers at the provider's URL. Raises aiohttp.ClientError, OSError or TimeoutError."""
     async with (
         aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(ssl=client_context(ca_file) if ca_file else True),
@@ -63,11 +62,14 @@ async def is_sandbox(url: str, ca_file: str | None) -> bool:
         ) as session,
         session.get(url, allow_redirects=False) as response,
     ):
-        return response.headers.get("Server") == SANDBOX_SERVER
+        return response.headers.get("Server") == simulator.server
 
 
-def sandbox_as_provider(variable: str) -> str:
-    return f"set {variable} to a provider's URL: what answers there is the sandbox, which simulates a bank."
+def simulator_as_provider(variable: str, simulator: Simulator) -> str:
+    return (
+        f"set {variable} to a provider's URL: what answers there is {simulator.name}, which"
+        " simulates a bank."
+    )
 
 
 async def clock_refusals(database_url: str, ca_file: str | None) -> list[str]:
@@ -80,19 +82,22 @@ async def clock_refusals(database_url: str, ca_file: str | None) -> list[str]:
         return []
 
 
-async def provider_refusals(urls: Mapping[str, str], ca_file: str | None) -> list[str]:
+async def provider_refusals(logins: Mapping[str, Login], ca_file: str | None) -> list[str]:
     """
     Args:
-        urls: by their variables.
+        logins: by the variables of their URLs.
     """
 
-    async def ask(variable: str, url: str) -> list[str]:
+    async def ask(variable: str, login: Login) -> list[str]:
         try:
-            return [sandbox_as_provider(variable)] if await is_sandbox(url, ca_file) else []
+            simulator = login.simulator
+            if simulator is None or not await is_simulated(login.url, simulator, ca_file):
+                return []
+            return [simulator_as_provider(variable, simulator)]
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
             _log.warning("provider_not_asked", variable=variable, error=type(error).__name__)
             return []
 
     async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(ask(*item), name=item[0]) for item in urls.items()]
+        tasks = [group.create_task(ask(*item), name=item[0]) for item in logins.items()]
     return [sentence for task in tasks for sentence in task.result()]

@@ -7,12 +7,9 @@ from typing import ClassVar
 from pydantic import Field, SecretStr
 
 from libs.providers.companies import DEFAULT, Company
-from libs.providers.writing import Capabilities
 from libs.runtime.provider_settings import ProviderSettings
 from libs.runtime.service_settings import CommandSettings
 from libs.runtime.settings import settings_of
-
-SECONDS_OF_AN_HOUR = 3600
 
 
 class Settings(CommandSettings, ProviderSettings):
@@ -33,10 +30,10 @@ class Settings(CommandSettings, ProviderSettings):
     provider_connections: int = Field(default=64, ge=1, le=1000)
     """Over all providers; a command uses one at a time."""
     identity_key_hours: float | None = Field(default=None, gt=0)
-    """How long the identity provider remembers idempotency keys, at least; None: for ever. No step is sent again later
-    than a little before this time has passed since its first send.
+    """How long the identity provider remembers idempotency keys, at least; None: as it promises (`bankside provider
+    show`). No step is sent again later than a little before this time has passed since its first send.
     """
-    core_key_hours: float = Field(default=24.0, gt=0)
+    core_key_hours: float | None = Field(default=None, gt=0)
     """The same of core banking."""
     provider_transit_seconds: float = Field(default=60.0, gt=0, le=3600)
     """A request takes effect at a provider no later than so long after it was sent. Younger sends of unknown outcome
@@ -50,11 +47,3 @@ class Settings(CommandSettings, ProviderSettings):
     feed_page_size: int = Field(default=100, ge=1, le=500)
     saga_step_days: int = Field(default=30, ge=1, le=3650)
     """How long the steps of finished commands are kept, for an operator to look at."""
-
-    def identity_capabilities(self) -> Capabilities:
-        hours = self.identity_key_hours
-        remembered = None if hours is None else hours * SECONDS_OF_AN_HOUR
-        return Capabilities(remembered, self.provider_transit_seconds)
-
-    def core_capabilities(self) -> Capabilities:
-        return Capabilities(self.core_key_hours * SECONDS_OF_AN_HOUR, self.provider_transit_seconds)

@@ -7,12 +7,9 @@ from typing import ClassVar
 from pydantic import Field
 
 from libs.providers.companies import DEFAULT, Company
-from libs.providers.writing import Capabilities
 from libs.runtime.provider_settings import ProviderSettings
 from libs.runtime.service_settings import CommandSettings
 from libs.runtime.settings import settings_of
-
-SECONDS_OF_AN_HOUR = 3600
 
 
 class Settings(CommandSettings, ProviderSettings):
@@ -23,9 +20,9 @@ class Settings(CommandSettings, ProviderSettings):
     provider_timeout_seconds: float = Field(default=5.0, gt=0, le=60)
     provider_connections: int = Field(default=128, ge=1, le=1000)
     """At most; a command that is driven uses one, and so does the feed."""
-    provider_key_hours: float = Field(default=24.0, gt=0, le=24 * 365)
-    """How long core banking remembers idempotency keys, at least. A wire is sent again only while a send surely
-    arrives within this time of the first one.
+    provider_key_hours: float | None = Field(default=None, gt=0, le=24 * 365)
+    """How long core banking remembers idempotency keys, at least; None: as it promises (`bankside provider show`). A
+    wire is sent again only while a send surely arrives within this time of the first one.
     """
     provider_transit_seconds: float = Field(default=60.0, gt=0, le=24 * 3600)
     """The longest time from a send to its effect at core banking. After it, the refusal of a later send is final when
@@ -43,8 +40,3 @@ class Settings(CommandSettings, ProviderSettings):
     """
     feed_poll_seconds: float = Field(default=0.25, gt=0, le=60)
     feed_page_size: int = Field(default=500, ge=1, le=500)
-
-    def core_capabilities(self) -> Capabilities:
-        return Capabilities(
-            self.provider_key_hours * SECONDS_OF_AN_HOUR, self.provider_transit_seconds
-        )

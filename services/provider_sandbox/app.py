@@ -9,7 +9,6 @@ from datetime import timedelta
 from aiohttp import web
 
 from libs.runtime.process import Process
-from libs.runtime.start_checks import SANDBOX_SERVER
 from services.provider_sandbox import truth
 from services.provider_sandbox.browsers import for_programs
 from services.provider_sandbox.callers import Callers
@@ -32,6 +31,8 @@ from services.provider_sandbox.write_batcher import WriteBatcher
 
 KEEP_ALIVE_SECONDS = 75
 DRAIN_SECONDS = 5
+SERVER_HEADER = "bankside-provider-sandbox"
+"""By it services in production tell that no bank answers."""
 
 
 def application(
@@ -97,4 +98,4 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
 
 async def _name_server(_: web.Request, response: web.StreamResponse) -> None:
     """So that production recognizes the sandbox where a provider should be."""
-    response.headers["Server"] = SANDBOX_SERVER
+    response.headers["Server"] = SERVER_HEADER

@@ -19,6 +19,7 @@ Token = Annotated[SecretStr, Field(min_length=16)]
 
 class Settings(ServiceSettings):
     service: ClassVar[str] = "provider_sandbox"
+    simulates_providers: ClassVar[bool] = True
     model_config = settings_of("SANDBOX")
 
     host: str = "127.0.0.1"

@@ -1,7 +1,9 @@
-"""What Increase promises about writes."""
+"""What Increase offers."""
 
 from __future__ import annotations
 
+from libs.providers.capabilities import Lack, Lists, RoleCapabilities
+from libs.providers.companies import Role
 from libs.providers.writing import Capabilities
 
 WRITES = Capabilities(keys_remembered_seconds=24 * 3600, longest_transit_seconds=60)
@@ -11,3 +13,35 @@ found by its key for ever. Refusals are not kept.
 
 CHANGES = Capabilities(None, WRITES.longest_transit_seconds, takes_keys=False)
 """Of what is changed by PATCH, which takes no keys: a change is looked up by reading what it is of."""
+
+
+def _of(writes: Capabilities | None, *lacks: Lack) -> RoleCapabilities:
+    return RoleCapabilities(
+        writes,
+        keeps_refusals=False,
+        changes_take_keys=False,
+        lists=Lists.CURSORS,
+        numbers_feed=False,
+        lacks=lacks,
+    )
+
+
+CAPABILITIES = {
+    Role.IDENTITY: _of(WRITES),
+    Role.CORE: _of(
+        WRITES,
+        Lack(
+            "a primary external account, and a customer of one", "both are in onboarding's tables"
+        ),
+    ),
+    Role.FINANCIAL: _of(
+        None,
+        Lack("settlement calculations and reserve accounts", "`data` is null"),
+        Lack(
+            "page numbers, totals and filters of transactions", "the mirror in ledger_read has them"
+        ),
+        Lack("deposit locations of earlier days", "stored once a day, from the first time on"),
+        Lack("restrictions of an account", "`is_restricted` is false"),
+        Lack("interest of the year", "summed from the mirror's interest payments"),
+    ),
+}

@@ -7,9 +7,10 @@ from typing import Any
 
 from pydantic import SecretStr, create_model
 
-from libs.providers.companies import CompanySettings, Login, Role
+from libs.providers.companies import CompanySettings, Login, Role, Simulator
 
 PROBE = "/operations/bankside-doctor"
+SIMULATOR = Simulator("the sandbox", "bankside-provider-sandbox")
 
 
 class SandboxSettings(CompanySettings):
@@ -19,7 +20,12 @@ class SandboxSettings(CompanySettings):
         url_field, token_field = f"{role}_url", f"{role}_token"
         token: SecretStr = getattr(self, token_field)
         return Login(
-            url_field, getattr(self, url_field), token_field, token.get_secret_value(), PROBE
+            url_field,
+            getattr(self, url_field),
+            token_field,
+            token.get_secret_value(),
+            PROBE,
+            SIMULATOR,
         )
 
     def logins(self) -> Iterator[Login]:

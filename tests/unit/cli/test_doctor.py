@@ -14,7 +14,7 @@ from aiohttp import web
 from pydantic import SecretStr
 
 from libs.cli import examinations
-from libs.runtime.start_checks import SANDBOX_SERVER
+from libs.providers.sandbox.settings import SIMULATOR
 from services.gateway.settings import Settings as GatewaySettings
 from tests.support.command_line import run_bankside
 from tests.support.infrastructure import Environment
@@ -167,7 +167,7 @@ async def test_a_provider_that_does_not_know_the_token_and_one_that_is_the_sandb
 ) -> None:
     async with provider(401, "a bank") as url:
         [(_, subject, unknown)] = await findings({**settings, "BANKSIDE_CORE_URL": url}, "payments")
-    async with provider(404, SANDBOX_SERVER) as url:
+    async with provider(404, SIMULATOR.server) as url:
         with_sandbox = {**settings, "BANKSIDE_CORE_URL": url}
         [(_, _, refused)] = await findings(with_sandbox, "payments", "--production")
         in_development = await findings(with_sandbox, "payments", status=0)

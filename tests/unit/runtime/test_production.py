@@ -10,6 +10,8 @@ import pytest
 from aiohttp import web
 
 from libs.persistence.engine import open_database
+from libs.providers.companies import Login
+from libs.providers.sandbox.settings import SIMULATOR
 from libs.runtime import start_checks
 from libs.runtime.settings import ServiceSettings
 from services.gateway.settings import Settings as GatewaySettings
@@ -268,7 +270,7 @@ async def test_a_database_that_is_away_refuses_nothing() -> None:
     assert await start_checks.clock_refusals(f"postgresql://l:p@127.0.0.1:{port}/b", None) == []
 
 
-@pytest.mark.parametrize("server", [start_checks.SANDBOX_SERVER, "a bank"])
+@pytest.mark.parametrize("server", [SIMULATOR.server, "a bank"])
 async def test_the_sandbox_is_recognized_where_a_provider_should_be(server: str) -> None:
     async def answer(_: web.Request) -> web.Response:
         return web.Response(status=404, headers={"Server": server})
@@ -280,9 +282,16 @@ async def test_the_sandbox_is_recognized_where_a_provider_should_be(server: str)
     [port, nothing] = free_ports(2)
     await web.TCPSite(runner, "127.0.0.1", port).start()
     urls = {"CORE": f"http://127.0.0.1:{port}/core", "NONE": f"http://127.0.0.1:{nothing}"}
+    logins = {
+        name: Login("core_url", url, "core_token", "", "/", SIMULATOR) for name, url in urls.items()
+    }
     try:
-        said = await start_checks.provider_refusals(urls, None)
+        said = await start_checks.provider_refusals(logins, None)
     finally:
         await runner.cleanup()
 
-    assert said == ([start_checks.sandbox_as_provider("CORE")] if "sandbox" in server else [])
+    assert said == (
+        [start_checks.simulator_as_provider("CORE", SIMULATOR)]
+        if server == SIMULATOR.server
+        else []
+    )

@@ -7,6 +7,7 @@ from contextlib import AsyncExitStack
 
 from libs.providers.companies import Role
 from libs.providers.newest_records import FetchNewest
+from libs.providers.sandbox.capabilities import CORE_WRITES, IDENTITY_WRITES
 from libs.providers.sandbox.clients import Clients, open_clients
 from libs.providers.sandbox.http import ProviderClient
 from libs.providers.sandbox.listed_records import ListedRecords
@@ -27,12 +28,18 @@ class SandboxAdapters:
 
     def identity(self) -> Identity:
         client = self._clients.at(Role.IDENTITY)
-        writes = SandboxIdentityProvider(client, self._settings.identity_capabilities())
+        promised = IDENTITY_WRITES.within(
+            self._settings.identity_key_hours, self._settings.provider_transit_seconds
+        )
+        writes = SandboxIdentityProvider(client, promised)
         return Identity(writes, IdentityFeed(client).fetch, newest_customers(client))
 
     def core(self) -> Core:
         client = self._clients.at(Role.CORE)
-        writes = SandboxCoreBanking(client, self._settings.core_capabilities())
+        promised = CORE_WRITES.within(
+            self._settings.core_key_hours, self._settings.provider_transit_seconds
+        )
+        writes = SandboxCoreBanking(client, promised)
         return Core(writes, newest_customers(client))
 
     def financial(self) -> Financial:

@@ -6,6 +6,7 @@ from collections.abc import Collection
 from contextlib import AsyncExitStack
 
 from libs.providers.companies import Role
+from libs.providers.sandbox.capabilities import CORE_WRITES
 from libs.providers.sandbox.clients import Clients, open_clients
 from libs.providers.sandbox.listed_records import ListedRecords
 from libs.providers.sandbox.settings import SandboxSettings
@@ -23,8 +24,11 @@ class SandboxAdapters:
 
     def core(self) -> Core:
         client = self._clients.at(Role.CORE)
+        writes = CORE_WRITES.within(
+            self._settings.provider_key_hours, self._settings.provider_transit_seconds
+        )
         return Core(
-            SandboxCoreBanking(client, self._settings.core_capabilities()),
+            SandboxCoreBanking(client, writes),
             CoreFeed(client).fetch,
             ListedRecords(client, "wires", "transaction_id").fetch,
         )

@@ -1,0 +1,68 @@
+"""`bankside provider show`: the companies that the environment chooses, and what they offer."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from libs.providers.capabilities import capabilities_of
+from libs.providers.companies import Company, Role
+from tests.unit.cli.test_cli import bankside
+
+CHOICES = [f"BANKSIDE_{role.upper()}_PROVIDER" for role in Role]
+
+
+@pytest.fixture(autouse=True)
+def environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in CHOICES:
+        monkeypatch.delenv(name, raising=False)
+
+
+async def test_each_role_is_shown_with_its_company_and_the_services_that_call_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("BANKSIDE_CORE_PROVIDER", "increase")
+    monkeypatch.setenv("BANKSIDE_FINANCIAL_PROVIDER", "increase")
+    monkeypatch.setenv("BANKSIDE_RECONCILIATION_CORE_PROVIDER", "sandbox")
+
+    status, out, _ = await bankside("provider", "show", "--json")
+
+    assert status == 0
+    roles = json.loads(out)["roles"]
+    assert [(one["role"], one["company"], one["services"]) for one in roles] == [
+        ("identity", "sandbox", ["onboarding", "reconciliation"]),
+        ("core", "increase", ["onboarding", "payments"]),
+        ("core", "sandbox", ["reconciliation"]),
+        ("financial", "increase", ["ledger_read", "onboarding", "reconciliation"]),
+    ]
+    assert roles[0]["writes"]["keys_remembered_seconds"] is None
+    assert {
+        "what": "settlement calculations and reserve accounts",
+        "instead": "`data` is null",
+    } in (roles[3]["lacks"])
+
+
+async def test_people_are_shown_what_a_company_promises_and_lacks(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("BANKSIDE_CORE_PROVIDER", "increase")
+
+    status, out, _ = await bankside("provider", "show", "core")
+
+    assert status == 0
+    assert out.startswith("core  increase  (of onboarding, payments, reconciliation)")
+    assert "idempotency keys: remembered for 24 h" in out
+    assert "refusals: not kept" in out
+    assert "lacks a primary external account" in out
+
+
+async def test_a_role_that_does_not_exist_is_one_sentence() -> None:
+    status, _, error = await bankside("provider", "show", "cards")
+
+    assert (status, "identity, core, financial" in error) == (2, True)
+
+
+@pytest.mark.parametrize("company", Company)
+def test_every_company_says_what_it_offers_in_every_role(company: Company) -> None:
+    assert set(capabilities_of(company)) == set(Role)
