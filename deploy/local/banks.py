@@ -79,8 +79,11 @@ def fake_command(settings: Mapping[str, str], data: Path) -> tuple[str, ...]:
 
 def fake_settings(settings: Mapping[str, str]) -> dict[str, str]:
     """What the fake may know of `settings`: all keys, since it tells its callers apart by them."""
-    known = ("_INCREASE_KEY", f"{INCREASE_FAKE_PREFIX}KEY")
-    return {name: value for name, value in settings.items() if name.endswith(known)}
+    return {
+        name: value
+        for name, value in settings.items()
+        if name.endswith("_INCREASE_KEY") or name.startswith(INCREASE_FAKE_PREFIX)
+    }
 
 
 def fake_child(

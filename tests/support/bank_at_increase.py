@@ -1,17 +1,19 @@
 """What tests ask of the fake of Increase, in the words in which they ask the sandbox.
 
-Of `Bank`, this has what both banks can do. What a test asks of the sandbox alone (`simulate`, `patch`, `customers`)
-fails here with the sandbox's own path.
+Of `Bank`, this has what both banks can do. Increase knows no customers of ours: what a test asks by their ids
+(`customers`, `accounts`, `external_accounts`, `decide`) fails here.
 """
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
 import aiohttp
 
-from tests.support.bank import Bank, Row
+from tests.support.bank import SECONDS, Bank, Row
+from tests.support.increase_bank.ach import RETURN_CODES
 
 OPERATIONS = {
     "*": "*",
@@ -44,6 +46,25 @@ DECISIONS = {
     "awaiting_documents": {"issues": ["entity_tax_identifier"]},
     "denied": {"status": "disabled", "issues": ["entity_tax_identifier"]},
 }
+STATES = {
+    "complete": "completed",
+    "rejected": "rejected",
+    "canceled": "rejected",
+    "reversed": "returned",
+}
+"""The sandbox's words; all others are submitted."""
+STEPS = {"complete": "complete", "reject": "rejected", "return": "reversed"}
+RETURNS = {code: reason for reason, code in RETURN_CODES.items()}
+CATEGORIES = {
+    "deposit": "inbound_wire_transfer",
+    "wire": "inbound_wire_transfer",
+    "ach": "inbound_ach_transfer",
+    "withdrawal": "inbound_ach_transfer",
+    "return": "internal_source",
+    "interest": "interest_payment",
+    "fee": "fee_payment",
+}
+"""By the sandbox's types."""
 
 
 class BankAtIncrease(Bank):
@@ -85,24 +106,119 @@ class BankAtIncrease(Bank):
     async def move_wire(self, wire_id: str, status: str) -> None:
         await self._done("POST", f"/fake/wires/{wire_id}", {"status": status})
 
+    async def change(self, account_id: str, what: str) -> None:
+        """Increase restricts the entity rather than the account."""
+        if what == "close":
+            await self._done("POST", f"/fake/accounts/{account_id}/close")
+            return
+        status = {"restrict": "disabled", "unrestrict": "active"}[what]
+        account = await self._api("GET", f"/accounts/{account_id}")
+        await self._done("POST", f"/fake/entities/{account['entity_id']}", {"status": status})
+
+    async def simulate(self, what: str, seconds: float = SECONDS, /, **body: Any) -> Any:
+        """Of what the sandbox is told, that for which Increase has something like it."""
+        match what.split("/"):
+            case ["transactions"]:
+                return await self._post_transaction(**body)
+            case ["deposit-locations"]:
+                return await self._sweep(body["account_id"])
+            case ["statements"]:
+                account_id = body.pop("account_id")
+                path = f"/fake/accounts/{account_id}/statements"
+                made = await self._done("POST", path, body, seconds)
+                return {"statement_id": made["id"]}
+            case ["history"]:
+                return await self._load(seconds, **body)
+            case ["ach"]:
+                return await self._create_ach(**body)
+            case ["ach", reference_id, step]:
+                order = {"reason": RETURNS[body["return_code"]]} if body else {}
+                path = f"/simulations/ach_transfers/{reference_id}/{step}"
+                return await self._api("POST", path, order)
+            case ["wires", transaction_id, step]:
+                found = await self._api("GET", f"/wire_transfers?idempotency_key={transaction_id}")
+                return await self.move_wire(found["data"][0]["id"], STEPS[step])
+            case _:
+                raise AssertionError(f"Increase has nothing like /simulate/{what}")
+
+    async def _post_transaction(
+        self,
+        *,
+        account_id: str,
+        amount: str,
+        direction: str,
+        counterparty_name: str,
+        settled_at: str | None = None,
+        **more: Any,
+    ) -> Any:
+        usual = "deposit" if direction == "credit" else "withdrawal"
+        cents = int(Decimal(amount) * 100)
+        order = {
+            "amount": cents if direction == "credit" else -cents,
+            "category": CATEGORIES[more.get("type", usual)],
+            "counterparty": counterparty_name,
+            "at": settled_at,
+        }
+        made = await self._done("POST", f"/fake/accounts/{account_id}/postings", order)
+        return {"transaction_id": made["id"]}
+
+    async def _sweep(self, account_id: str) -> Any:
+        path = "/intrafi_account_enrollments"
+        found = await self._api("GET", f"{path}?account_id={account_id}&status.in=enrolled")
+        if not found["data"]:
+            body = {"account_id": account_id, "email_address": "tests@example.com"}
+            await self._api("POST", path, body)
+        return await self._done("POST", f"/fake/accounts/{account_id}/intrafi")
+
+    async def _load(
+        self, seconds: float, /, *, account_id: str, transactions: int, days: int
+    ) -> Any:
+        last = datetime.now(UTC) - timedelta(minutes=1)
+        order = {
+            "count": transactions,
+            "first": (last - timedelta(days=days)).isoformat(),
+            "last": last.isoformat(),
+        }
+        return await self._done("POST", f"/fake/accounts/{account_id}/history", order, seconds)
+
+    async def _create_ach(self, *, account_id: str, amount: str) -> Any:
+        body = {
+            "account_id": account_id,
+            "account_number": "987654321",
+            "routing_number": "101050001",
+            "amount": int(Decimal(amount) * 100),
+            "statement_descriptor": "A payment",
+        }
+        return {"reference_id": (await self._api("POST", "/ach_transfers", body))["id"]}
+
     async def wires(self, account_id: str) -> list[Row]:
         """As the sandbox tells them: `transaction_id` is the key under which the wire was sent."""
         found = await self._done("GET", f"/fake/truth/wires?account_id={account_id}")
         return [
             {
                 "transaction_id": wire["idempotency_key"],
-                "state": wire["status"],
-                "amount": Decimal(wire["amount"]) / 100,
+                "state": STATES.get(wire["status"], "submitted"),
+                "amount": f"{Decimal(wire['amount']) / 100:.2f}",
                 "account_id": wire["account_id"],
             }
             for wire in found["wires"]
         ]
 
     async def ledger(self, account_id: str) -> list[Row]:
-        """Every transaction of the account as Increase shows it, the oldest first."""
+        """As the sandbox tells it, without names: a wire's posting has the wire's key as its id."""
+        found = await self._done("GET", f"/fake/truth/wires?account_id={account_id}")
+        keys = {wire["transaction_id"]: wire["idempotency_key"] for wire in found["wires"]}
         found = await self._done("GET", f"/fake/truth/postings?account_id={account_id}")
-        rows: list[Row] = found["postings"]
-        return rows
+        return [
+            {
+                "transaction_id": keys.get(posting["id"], posting["id"]),
+                "account_id": posting["account_id"],
+                "amount": f"{Decimal(posting['amount']) / 100:.2f}",
+                "category": posting["source"]["category"],
+                "settled_at": posting["created_at"],
+            }
+            for posting in found["postings"]
+        ]
 
     async def entities(self) -> list[Row]:
         rows: list[Row] = (await self._done("GET", "/fake/truth/entities"))["entities"]

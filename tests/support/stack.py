@@ -203,8 +203,7 @@ class Stack:
 
     def _fake(self, folder: Path, launch: Launch) -> ServiceProcess:
         module, *arguments = banks.fake_command(self.env, folder / "increase-fake")
-        settings = {banks.PORT_SETTING: self.env[banks.PORT_SETTING]}
-        settings |= banks.fake_settings(self.env)
+        settings = banks.fake_settings(self.env)
         log = folder / f"{banks.PART}.log"
         return IncreaseFake(module, settings, log, launch, *arguments)
 

@@ -1,7 +1,8 @@
 """`python -m tests.support.increase_bank --port 8091 --data DIR`, until SIGTERM or SIGINT.
 
 Its keys are the services' own `BANKSIDE_<SERVICE>_INCREASE_KEY`, of which those of LEDGER_READ and RECONCILIATION only
-read, and `BANKSIDE_INCREASE_FAKE_KEY`, which may do everything.
+read, and `BANKSIDE_INCREASE_FAKE_KEY`, which may do everything. From a wire to its completion pass
+`BANKSIDE_INCREASE_FAKE_WIRE_SECONDS` (2).
 """
 
 from __future__ import annotations
@@ -52,7 +53,8 @@ def main() -> int:
     parser.add_argument("--port", type=int, default=8091)
     parser.add_argument("--data", type=Path, required=True, help="the folder of what it remembers")
     parser.add_argument("--public-url", help="where links to files lead")
-    parser.add_argument("--wire-seconds", type=float, default=2.0)
+    seconds = float(os.environ.get("BANKSIDE_INCREASE_FAKE_WIRE_SECONDS") or 2.0)
+    parser.add_argument("--wire-seconds", type=float, default=seconds)
     keys = keys_of(os.environ)
     if not keys:
         print(

@@ -14,8 +14,9 @@ from tests.support.increase_bank import entities, intrafi, statements, wires
 from tests.support.increase_bank.errors import ApiError
 from tests.support.increase_bank.faults import FaultRule
 from tests.support.increase_bank.kinds import kind_of
+from tests.support.increase_bank.loose_postings import LooseCategory, loose_details
 from tests.support.increase_bank.postings import SELECT, balances, load_history, post, transaction
-from tests.support.increase_bank.shapes import Json, microseconds
+from tests.support.increase_bank.shapes import Json, microseconds, timestamp
 from tests.support.increase_bank.verdicts import issue
 from tests.support.increase_bank.web import Bank
 
@@ -63,9 +64,13 @@ class EntityOrder(Order):
 
 
 class PostingOrder(Order):
+    """A posting that no object leads to. Increase's own are never earlier than those that it has."""
+
     amount: int
-    category: Literal["fee_payment", "internal_source"] = "internal_source"
+    category: LooseCategory = "internal_source"
+    counterparty: str = "UNNAMED COMPANY"
     description: str = "Booked by the bank"
+    at: str | None = None
 
 
 class HistoryOrder(Order):
@@ -101,6 +106,7 @@ def routes(bank: Bank) -> list[web.RouteDef]:
         ("POST", "entities/{id}", control.decide_entity),
         ("POST", "accounts/{id}/postings", control.book),
         ("POST", "accounts/{id}/history", control.load),
+        ("POST", "accounts/{id}/close", control.close),
         ("POST", "accounts/{id}/intrafi", control.rebalance),
         ("POST", "accounts/{id}/statements", control.make_statement),
         ("PATCH", "objects/{id}", control.patch),
@@ -220,27 +226,18 @@ class Control:
         return self._object(entities.KIND, entity["id"])
 
     async def book(self, request: web.Request) -> web.Response:
-        """A posting that no transfer of ours leads to."""
         order = await _order(request, PostingOrder)
         account_id = request.match_info["id"]
         with self._store.writing():
             account = self._store.get("account", account_id)
-            fields: Json = {"amount": abs(order.amount), "currency": "USD"}
-            if order.category == "fee_payment":
-                fields |= {
-                    "fee_period_start": "2023-05-01",
-                    "fee_statement_id": "fee_statement_lz33v0d7pnxwkptrdwq4",
-                    "program_id": account["program_id"],
-                }
-            else:
-                fields["reason"] = "bank_migration"
             posting_id = post(
                 self._store,
                 account_id,
                 order.amount,
                 order.category,
-                fields,
+                loose_details(order.category, order.amount, order.counterparty, account),
                 description=order.description,
+                at=None if order.at is None else microseconds(order.at),
             )
         return web.json_response({"id": posting_id})
 
@@ -257,6 +254,14 @@ class Control:
             route = "account_number_history0000000000000" if row is None else row[0]
             load_history(self._store, account_id, route, order.count, first, last)
         return web.json_response({"balance": balances(self._store, account_id)[0]})
+
+    async def close(self, request: web.Request) -> web.Response:
+        """Closes an account at any balance."""
+        with self._store.writing():
+            account = self._store.get("account", request.match_info["id"])
+            closed_at = timestamp(self._store.now())
+            self._store.save(account | {"status": "closed", "closed_at": closed_at})
+        return self._object("account", account["id"])
 
     async def rebalance(self, request: web.Request) -> web.Response:
         """What IntraFi does once a day, now."""

@@ -53,9 +53,14 @@ def post(
     *,
     description: str,
     route_id: str | None = None,
+    at: int | None = None,
 ) -> str:
-    """Book a signed amount in cents; the transaction's id. `details` are the source's, under its category."""
-    posting_id, created = new_id("transaction"), store.now()
+    """Book a signed amount in cents, now or at an earlier moment; the transaction's id.
+
+    Args:
+        details: of the source, under its category.
+    """
+    posting_id, created = new_id("transaction"), at or store.now()
     row = (posting_id, account_id, amount, created, category, description, route_id)
     transaction((*row, json.dumps(details)))  # fails before anything is written
     store.execute(POST, (*row, json.dumps(details)))
