@@ -101,6 +101,20 @@ FIND_EXTERNAL_ACCOUNT = Operation(
     errors=(NotFound,),
     summary="Whose a linked external account is",
 )
+FIND_ACCOUNT_HOLDERS = Operation(
+    name="onboarding.find_account_holders",
+    command=ownership.FindAccountHolders,
+    asked_by=("ledger_read",),
+    reply=ownership.AccountHolders,
+    summary="Whose accounts are, with the names of their customers",
+)
+LIST_LINKED_EXTERNAL_ACCOUNTS = Operation(
+    name="onboarding.list_linked_external_accounts",
+    command=ownership.ListLinkedExternalAccounts,
+    asked_by=("ledger_read",),
+    reply=ownership.LinkedExternalAccounts,
+    summary="The linked external accounts of a customer",
+)
 # Operators ask it as the gateway, when they make a customer's key (`bankside keys create`).
 FIND_CUSTOMER = Operation(
     name="onboarding.find_customer",

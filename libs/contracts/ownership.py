@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from libs.contracts.accounts import LinkedExternalAccount
 from libs.contracts.customers import Address
 from libs.contracts.model import Command, Model
 
@@ -31,6 +32,18 @@ class FindCustomer(Command):
     customer_id: str
 
 
+class FindAccountHolders(Command):
+    """Of at most 1,000 accounts, of any tenant: for what a provider says of accounts."""
+
+    account_ids: list[str]
+
+
+class ListLinkedExternalAccounts(Command):
+    """The linked external accounts of a customer of any tenant: for a provider that does not know whose they are."""
+
+    customer_id: str
+
+
 class AccountOwner(Model):
     account_id: str
     customer_id: str
@@ -43,6 +56,27 @@ class ExternalAccountOwner(Model):
     customer_id: str
     name_on_account: str
     address_on_account: Address
+
+
+class AccountHolder(Model):
+    """What of an account is ours: whose it is, and what its customer is called."""
+
+    account_id: str
+    customer_id: str
+    business_name: str
+    dba: str | None
+
+
+class AccountHolders(Model):
+    """Of the accounts that are known; the others are left out."""
+
+    holders: list[AccountHolder]
+
+
+class LinkedExternalAccounts(Model):
+    """The primary one first, then the newest first."""
+
+    external_accounts: list[LinkedExternalAccount]
 
 
 class OwnedAccounts(Model):

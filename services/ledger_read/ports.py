@@ -12,7 +12,7 @@ from typing import Protocol
 from libs.contracts.accounts import Account, Balance, ExternalAccount, LinkedExternalAccount
 from libs.contracts.ach import AchRequest, ListAchRequests
 from libs.contracts.deposit_locations import DepositLocation, ListDepositLocations
-from libs.contracts.ownership import CustomerOwner
+from libs.contracts.ownership import AccountHolder, CustomerOwner
 from libs.contracts.principal import Principal
 from libs.contracts.settlement import ListSettlementCalculations, SettlementCalculation
 from libs.contracts.statements import ListStatements, Statement
@@ -34,6 +34,18 @@ class Ownership(Protocol):
 
     async def customer(self, customer_id: str, deadline: float) -> CustomerOwner:
         """A customer of any tenant. Raises NotFound."""
+        ...
+
+    async def holders(
+        self, account_ids: Sequence[str], deadline: float
+    ) -> dict[str, AccountHolder]:
+        """What of accounts of any tenant is ours, by account. An account without an owner is left out."""
+        ...
+
+    async def external_accounts(
+        self, customer_id: str, deadline: float
+    ) -> list[LinkedExternalAccount]:
+        """The linked ones of a customer of any tenant, the primary first, then the newest first."""
         ...
 
     async def tenant_of(self, customer_id: str, deadline: float) -> str:
@@ -67,15 +79,11 @@ class Financial(Protocol):
         ...
 
 
-class Ledger(Protocol):
-    """What is in an account's ledger at the financial provider; raises as `Financial` does.
+class LedgerBesidePostings(Protocol):
+    """What is in an account's ledger at the financial provider beside its transactions; raises as `Financial` does.
 
     Filters and pages of the commands are the provider's work. Lists are newest first, deposit locations by their ids.
     """
-
-    async def transactions(
-        self, command: ListTransactions, deadline: float
-    ) -> Page[Transaction]: ...
 
     async def deposit_locations(
         self, command: ListDepositLocations, deadline: float
@@ -94,6 +102,12 @@ class Ledger(Protocol):
         ...
 
 
+class Ledger(LedgerBesidePostings, Protocol):
+    async def transactions(
+        self, command: ListTransactions, deadline: float
+    ) -> Page[Transaction]: ...
+
+
 class PostingSource(Protocol):
     """A provider's list of an account's postings that has cursors; raises as `Financial` does."""
 
@@ -110,14 +124,9 @@ class PostingSource(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class FinancialRole:
-    """Args:
-    postings: what the mirror is made of; None: transactions are read at `ledger`.
-    """
-
     accounts: Financial
     ledger: Ledger
     feed: Fetch[FeedEntry]
-    postings: PostingSource | None = None
 
 
 @dataclass(frozen=True, slots=True)

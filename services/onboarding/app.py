@@ -151,6 +151,8 @@ def query_handlers(database: Database, store: Store) -> Mapping[str, QueryHandle
         table.FIND_EXTERNAL_ACCOUNT.name: queries.find_external_account,
         table.LIST_OWNED_ACCOUNTS.name: queries.list_owned_accounts,
         table.FIND_CUSTOMER.name: queries.find_customer,
+        table.FIND_ACCOUNT_HOLDERS.name: queries.find_account_holders,
+        table.LIST_LINKED_EXTERNAL_ACCOUNTS.name: queries.list_linked_external_accounts,
         **ReconcileQueries(database, store.vault).by_operation(),
     }
 

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from cachetools import LRUCache
 
 from libs.contracts import onboarding_operations as onboarding
+from libs.contracts.accounts import LinkedExternalAccount
 from libs.contracts.ownership import (
+    AccountHolder,
+    AccountHolders,
     CustomerOwner,
+    FindAccountHolders,
     FindCustomer,
+    LinkedExternalAccounts,
+    ListLinkedExternalAccounts,
     ListOwnedAccounts,
     OwnedAccounts,
 )
@@ -60,6 +68,33 @@ class OnboardingOwnership:
             CustomerOwner,
             deadline,
         )
+
+    async def holders(
+        self, account_ids: Sequence[str], deadline: float
+    ) -> dict[str, AccountHolder]:
+        found: dict[str, AccountHolder] = {}
+        for start in range(0, len(account_ids), PAGE):
+            answer = await self._query_client.query(
+                onboarding.FIND_ACCOUNT_HOLDERS,
+                SERVICE,
+                FindAccountHolders(account_ids=list(account_ids[start : start + PAGE])),
+                AccountHolders,
+                deadline,
+            )
+            found |= {holder.account_id: holder for holder in answer.holders}
+        return found
+
+    async def external_accounts(
+        self, customer_id: str, deadline: float
+    ) -> list[LinkedExternalAccount]:
+        answer = await self._query_client.query(
+            onboarding.LIST_LINKED_EXTERNAL_ACCOUNTS,
+            SERVICE,
+            ListLinkedExternalAccounts(customer_id=customer_id),
+            LinkedExternalAccounts,
+            deadline,
+        )
+        return answer.external_accounts
 
     async def tenant_of(self, customer_id: str, deadline: float) -> str:
         tenant = self._tenants.get(customer_id)

@@ -1,4 +1,4 @@
-"""Reads of customers, and who owns an account: scoped by the principal, but for `find_customer`, which says why."""
+"""Reads of customers, and who owns an account: scoped by the principal, but for three that say why."""
 
 from __future__ import annotations
 
@@ -7,11 +7,15 @@ from libs.contracts.errors import NotFound
 from libs.contracts.ids import parse_id
 from libs.contracts.operation import PageInfo
 from libs.contracts.ownership import (
+    AccountHolders,
     AccountOwner,
     CustomerOwner,
+    FindAccountHolders,
     FindAccountOwner,
     FindCustomer,
     FindExternalAccount,
+    LinkedExternalAccounts,
+    ListLinkedExternalAccounts,
     ListOwnedAccounts,
     OwnedAccounts,
 )
@@ -105,6 +109,23 @@ class Queries:
                 next_after=owned[-1][0] if len(owned) == limit else None,
             )
         )
+
+    async def find_account_holders(
+        self, _: Principal, command: FindAccountHolders, __: float
+    ) -> Result:
+        async with self._database.autocommit() as connection:
+            holders = await accounts.find_holders(connection, command.account_ids[:LARGEST_PAGE])
+        return Result(data=AccountHolders(holders=holders))
+
+    async def list_linked_external_accounts(
+        self, _: Principal, command: ListLinkedExternalAccounts, __: float
+    ) -> Result:
+        customer_id = parse_id(command.customer_id)
+        if customer_id is None:
+            return Result(data=LinkedExternalAccounts(external_accounts=[]))
+        async with self._database.autocommit() as connection:
+            linked = await self._store.external_accounts.linked(connection, customer_id)
+        return Result(data=LinkedExternalAccounts(external_accounts=linked))
 
     async def find_customer(self, _: Principal, command: FindCustomer, __: float) -> Result:
         """Of any tenant: services ask about what a provider reported, which knows our id only."""

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import any_, bindparam, select
+from sqlalchemy import Text, any_, bindparam, select
 from sqlalchemy.dialects.postgresql import ARRAY, insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.contracts.ids import parse_id
+from libs.contracts.ownership import AccountHolder
 from libs.contracts.principal import Principal
 from libs.persistence.tables import UUID_TYPE
 from services.onboarding.models import AccountRecord
-from services.onboarding.tables import accounts
+from services.onboarding.tables import accounts, customers
 
 _OPEN = "open"
 _INSERT = insert(accounts)
@@ -51,6 +52,16 @@ _PAGE = (
     .where(accounts.c.tenant == bindparam("tenant"), accounts.c.account_id > bindparam("after"))
     .order_by(accounts.c.account_id)
     .limit(bindparam("limit"))
+)
+_HOLDERS = (
+    select(
+        accounts.c.account_id,
+        accounts.c.customer_id,
+        customers.c.business["business_name"].astext.label("business_name"),
+        customers.c.business["dba"].astext.label("dba"),
+    )
+    .join(customers, customers.c.customer_id == accounts.c.customer_id)
+    .where(accounts.c.account_id == any_(bindparam("account_ids", type_=ARRAY(Text))))
 )
 _OF_CUSTOMER = accounts.c.customer_id == bindparam("customer_id")
 _OWNER_OF_CUSTOMER = _OWNER.where(_OF_CUSTOMER)
@@ -104,6 +115,22 @@ async def find_owner(
     rows = await connection.execute(statement, {"account_id": account_id, **_scope(principal)})
     owner: UUID | None = rows.scalar_one_or_none()
     return owner
+
+
+async def find_holders(
+    connection: AsyncConnection, account_ids: Sequence[str]
+) -> list[AccountHolder]:
+    """Of any tenant: for what providers report, who know no tenant. Accounts without an owner are left out."""
+    rows = await connection.execute(_HOLDERS, {"account_ids": account_ids})
+    return [
+        AccountHolder(
+            account_id=row.account_id,
+            customer_id=str(row.customer_id),
+            business_name=row.business_name,
+            dba=row.dba,
+        )
+        for row in rows
+    ]
 
 
 async def page_of_owned(

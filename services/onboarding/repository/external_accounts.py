@@ -10,6 +10,7 @@ from sqlalchemy import Row, Select, Text, any_, bindparam, cast, false, insert, 
 from sqlalchemy.dialects.postgresql import ARRAY, BYTEA
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from libs.contracts.accounts import LinkedExternalAccount
 from libs.contracts.customers import Address, ExternalBankAccount
 from libs.contracts.exact_json import decode
 from libs.contracts.ownership import ExternalAccountOwner
@@ -63,6 +64,21 @@ _DRAFT = _OF_TENANT.where(_T.c.draft_id == bindparam("draft_id"))
 _OF_CUSTOMERS = _OF_TENANT.where(
     _T.c.customer_id == any_(bindparam("ids", type_=ARRAY(UUID_TYPE)))
 ).order_by(_T.c.customer_id, _T.c.is_primary.desc(), _T.c.created_at.desc())
+_LINKED = (
+    select(
+        _T.c.external_account_id,
+        _T.c.details["bank_name"].astext.label("bank_name"),
+        _T.c.details["name_on_account"].astext.label("name_on_account"),
+        _T.c.details["routing_number"].astext.label("routing_number"),
+        _T.c.number_last_four.label("account_number"),
+        _T.c.is_primary.label("primary"),
+    )
+    .where(
+        _T.c.customer_id == bindparam("customer_id"),
+        _T.c.external_account_id.is_not(None),
+    )
+    .order_by(_T.c.is_primary.desc(), _T.c.created_at.desc())
+)
 _OWNER = select(
     _T.c.customer_id,
     _T.c.details["name_on_account"].astext.label("name_on_account"),
@@ -180,6 +196,13 @@ class ExternalAccounts:
             _OF_CUSTOMERS, {"tenant": tenant, "ids": list(customer_ids)}
         )
         return [_record(row) for row in rows]
+
+    async def linked(
+        self, connection: AsyncConnection, customer_id: UUID
+    ) -> list[LinkedExternalAccount]:
+        """Of a customer of any tenant, the primary one first, then the newest: for services that know its id only."""
+        rows = await connection.execute(_LINKED, {"customer_id": customer_id})
+        return [LinkedExternalAccount(**row._mapping) for row in rows]
 
     async def next_sequence(
         self, connection: AsyncConnection, account: ExternalAccountRecord

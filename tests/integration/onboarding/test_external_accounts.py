@@ -9,8 +9,12 @@ import pytest
 from libs.contracts import onboarding_operations as table
 from libs.contracts.customers import Address
 from libs.contracts.errors import NotFound
-from libs.contracts.ownership import FindExternalAccount
-from libs.contracts.principal import Family, Principal
+from libs.contracts.ownership import (
+    FindAccountHolders,
+    FindExternalAccount,
+    ListLinkedExternalAccounts,
+)
+from libs.contracts.principal import SERVICE, Family, Principal
 from tests.integration.onboarding.desk import Desk, address, application, partner
 
 
@@ -44,3 +48,37 @@ async def test_a_linked_external_account_is_its_customers_alone(desk: Desk) -> N
     unknown = FindExternalAccount(external_account_id=f"ext_{uuid.uuid4().hex}")
     with pytest.raises(NotFound):
         await desk.ask(table.FIND_EXTERNAL_ACCOUNT, unknown, customer(customer_id))
+
+
+async def test_what_of_accounts_is_ours_is_told_to_services_that_know_their_ids_only(
+    desk: Desk,
+) -> None:
+    first, second = await desk.onboard(application()), await desk.onboard(application())
+    ids = [one["business"]["account_id"] for one in (first, second)]
+    customer_id = first["business"]["customer_id"]
+    linked = first["external_bank_account"]
+
+    found = await desk.ask(
+        table.FIND_ACCOUNT_HOLDERS,
+        FindAccountHolders(account_ids=[*ids, "acc_of_others"]),
+        SERVICE,
+    )
+    external = await desk.ask(
+        table.LIST_LINKED_EXTERNAL_ACCOUNTS,
+        ListLinkedExternalAccounts(customer_id=customer_id),
+        SERVICE,
+    )
+    unknown = await desk.ask(
+        table.LIST_LINKED_EXTERNAL_ACCOUNTS,
+        ListLinkedExternalAccounts(customer_id=str(uuid.uuid4())),
+        SERVICE,
+    )
+
+    holders = {row["account_id"]: row for row in found["data"]["holders"]}
+    assert set(holders) == set(ids)
+    assert holders[ids[0]]["customer_id"] == customer_id
+    assert holders[ids[0]]["business_name"]
+    [row] = external["data"]["external_accounts"]
+    assert row["external_account_id"] == linked["external_bank_account_id"]
+    assert (row["primary"], len(row["account_number"])) == (True, 4)
+    assert unknown["data"] == {"external_accounts": []}
