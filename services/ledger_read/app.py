@@ -48,7 +48,7 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
     process.readiness.add("database", database.ping)
     async with AsyncExitStack() as opened:
         opened.push_async_callback(database.close)
-        financial = (await open_providers(settings, opened, database)).financial
+        financial = (await open_providers(settings, opened, database, ownership)).financial
         queries = {
             **AccountQueries(ownership, financial.accounts).by_operation(),
             **LedgerQueries(ownership, financial.ledger).by_operation(),

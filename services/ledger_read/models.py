@@ -10,7 +10,7 @@ from uuid import UUID
 
 from libs.contracts.events import EventType
 from libs.contracts.model import Model
-from libs.contracts.transactions import TransactionType
+from libs.contracts.transactions import Transaction, TransactionType
 
 RowT = TypeVar("RowT")
 
@@ -26,13 +26,20 @@ class Page(Generic[RowT]):
 
 @dataclass(frozen=True, slots=True)
 class ReportedEvent:
-    """An event of a resource of one of the bank's customers. `data` is what subscribers may read."""
+    """An event of a resource of one of the bank's customers.
+
+    Args:
+        data: what subscribers may read.
+        state: the resource's state that the event reports, where the provider may report one several times: the event
+            is left out when the last one was of the same state.
+    """
 
     event_type: EventType
     customer_id: str
     resource_id: str
     occurred_at: datetime
     data: Model
+    state: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +73,20 @@ class Posting:
     counterparty_name: str | None
     counterparty_id: str | None
 
+    def to_transaction(self, heading: AccountHeading) -> Transaction:
+        return Transaction(
+            transaction_id=self.transaction_id,
+            account_number=heading.account_number,
+            account_group=heading.account_group,
+            type=self.type,
+            settled_at=self.settled_at,
+            counterparty_name=self.counterparty_name,
+            counterparty_id=self.counterparty_id,
+            amount=self.amount,
+            debit_credit_flag=self.is_debit,
+            tx_uuid=str(self.tx_uuid),
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class PostingPage:
@@ -81,3 +102,22 @@ class AccountHeading:
 
     account_number: str
     account_group: str
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedLocation:
+    """What a bank of the program holds of an account's swept deposits."""
+
+    location_id: int
+    name: str
+    city_and_state: str
+    balance: Decimal
+
+
+@dataclass(frozen=True, slots=True)
+class DepositLoad:
+    """Where an account's swept deposits are, as of a day."""
+
+    account_id: str
+    load_date: date
+    locations: list[LoadedLocation]

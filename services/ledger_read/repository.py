@@ -1,4 +1,4 @@
-"""The sequence of each resource's events."""
+"""The sequence of each resource's events, and the state that the last one reported."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from sqlalchemy import BigInteger, Text, bindparam, func, select
 from sqlalchemy.dialects.postgresql import ARRAY, insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from services.ledger_read.tables import reported_state
 from services.ledger_read.tables import resource_sequences as table
 
 _more = (
@@ -34,6 +35,23 @@ _ADVANCE = _INSERT.on_conflict_do_update(
 
 Resource = tuple[str, str]
 """A resource's kind and its id."""
+
+
+_NOTE_STATE = insert(reported_state)
+_NOTE_NEW_STATE = _NOTE_STATE.on_conflict_do_update(
+    index_elements=[reported_state.c.kind, reported_state.c.resource_id],
+    set_={"state": _NOTE_STATE.excluded.state},
+    where=reported_state.c.state != _NOTE_STATE.excluded.state,
+)
+
+
+async def note_state(connection: AsyncConnection, resource: Resource, state: str) -> bool:
+    """Whether an event that reports this state reports another one than the last event did."""
+    kind, resource_id = resource
+    noted = await connection.execute(
+        _NOTE_NEW_STATE, {"kind": kind, "resource_id": resource_id, "state": state}
+    )
+    return noted.rowcount == 1
 
 
 async def next_sequences(connection: AsyncConnection, resources: Sequence[Resource]) -> list[int]:

@@ -7,6 +7,7 @@ from sqlalchemy import (
     Boolean,
     CheckConstraint,
     Column,
+    Date,
     Index,
     Integer,
     MetaData,
@@ -33,6 +34,16 @@ resource_sequences = Table(
     Column("kind", Text, primary_key=True),
     Column("resource_id", Text, primary_key=True),
     Column("sequence", BigInteger, CheckConstraint("sequence > 0"), nullable=False),
+)
+
+# The last state that an event reported, of resources whose provider may report one several times.
+
+reported_state = Table(
+    "reported_state",
+    metadata,
+    Column("kind", Text, primary_key=True),
+    Column("resource_id", Text, primary_key=True),
+    Column("state", Text, nullable=False),
 )
 
 # The mirror of postings.
@@ -84,4 +95,31 @@ posting_block = Table(
     postgresql_with={"fillfactor": 70},
 )
 
-LIMITED = {audit: APPEND_ONLY, audit_turn: LOCKED_ONLY, posting: APPEND_ONLY}
+# The loads of deposit locations, where the provider has the latest one only.
+
+deposit_load = Table(
+    "deposit_load",
+    metadata,
+    Column("account_id", Text, primary_key=True),
+    Column("load_date", Date, primary_key=True),
+    Column("locations", Integer, CheckConstraint("locations >= 0"), nullable=False),
+)
+
+deposit_location = Table(
+    "deposit_location",
+    metadata,
+    Column("account_id", Text, primary_key=True),
+    Column("load_date", Date, primary_key=True),
+    Column("location_id", BigInteger, primary_key=True, autoincrement=False),
+    Column("name", Text, nullable=False),
+    Column("city_and_state", Text, nullable=False),
+    Column("balance", Numeric, nullable=False),
+)
+
+LIMITED = {
+    audit: APPEND_ONLY,
+    audit_turn: LOCKED_ONLY,
+    posting: APPEND_ONLY,
+    deposit_load: APPEND_ONLY,
+    deposit_location: APPEND_ONLY,
+}

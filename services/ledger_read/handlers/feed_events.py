@@ -15,7 +15,7 @@ from libs.handling.feed_tail import Record
 from libs.persistence import outbox
 from services.ledger_read.models import FeedEntry, ReportedEvent
 from services.ledger_read.ports import Ownership
-from services.ledger_read.repository import next_sequences
+from services.ledger_read.repository import next_sequences, note_state
 
 TENANT_SECONDS = 10.0
 
@@ -67,7 +67,10 @@ class FeedEvents:
             return None
 
 
-async def _record(connection: AsyncConnection, ours: Sequence[tuple[str, ReportedEvent]]) -> None:
+async def _record(
+    connection: AsyncConnection, reported: Sequence[tuple[str, ReportedEvent]]
+) -> None:
+    ours = [(tenant, event) for tenant, event in reported if await _reports_news(connection, event)]
     resources = [(event.event_type.kind, event.resource_id) for _, event in ours]
     sequences = await next_sequences(connection, resources)
     events = [
@@ -83,3 +86,10 @@ async def _record(connection: AsyncConnection, ours: Sequence[tuple[str, Reporte
         for (tenant, event), sequence in zip(ours, sequences, strict=True)
     ]
     await outbox.record(connection, *events)
+
+
+async def _reports_news(connection: AsyncConnection, event: ReportedEvent) -> bool:
+    if event.state is None:
+        return True
+    resource = (event.event_type.kind, event.resource_id)
+    return await note_state(connection, resource, event.state)

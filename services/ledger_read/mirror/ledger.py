@@ -16,7 +16,7 @@ from services.ledger_read.mirror.catching_up import CatchingUp, open_catching_up
 from services.ledger_read.mirror.pages import MirroredPages
 from services.ledger_read.mirror.store import PostingStore
 from services.ledger_read.models import AccountHeading, Page
-from services.ledger_read.ports import Ledger, PostingSource
+from services.ledger_read.ports import LedgerBesidePostings, PostingSource
 
 REMEMBERED_HEADINGS = 100_000
 
@@ -25,7 +25,11 @@ class MirroredLedger:
     """See `ports.Ledger`. What is no transaction is read at `others`."""
 
     def __init__(
-        self, source: PostingSource, catching_up: CatchingUp, pages: MirroredPages, others: Ledger
+        self,
+        source: PostingSource,
+        catching_up: CatchingUp,
+        pages: MirroredPages,
+        others: LedgerBesidePostings,
     ) -> None:
         self._source = source
         self._catching_up = catching_up
@@ -70,7 +74,11 @@ class MirroredLedger:
 
 
 async def open_mirrored_ledger(
-    opened: AsyncExitStack, database: Database, source: PostingSource, *, others: Ledger
+    opened: AsyncExitStack,
+    database: Database,
+    source: PostingSource,
+    *,
+    others: LedgerBesidePostings,
 ) -> MirroredLedger:
     """A ledger over the mirror of the source's postings. Its readings are ended with `opened`."""
     catching_up = await opened.enter_async_context(open_catching_up(source, PostingStore(database)))

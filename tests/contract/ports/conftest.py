@@ -19,6 +19,7 @@ from libs.persistence.engine import open_database
 from libs.providers.increase.client import IncreaseClient
 from libs.providers.sessions import open_session
 from services.ledger_read.mirror.ledger import open_mirrored_ledger
+from tests.contract.ports.increase_ledger import IncreaseLedgerBank, open_increase_ledger
 from tests.contract.ports.ledger_banks import (
     FakeLedgerBank,
     LedgerBank,
@@ -57,7 +58,14 @@ def onboarding_bank(request: pytest.FixtureRequest) -> OnboardingBank:
     return bank
 
 
-@pytest.fixture(params=["fake_ledger_bank", "sandbox_ledger_bank", "mirrored_ledger_bank"])
+@pytest.fixture(
+    params=[
+        "fake_ledger_bank",
+        "sandbox_ledger_bank",
+        "mirrored_ledger_bank",
+        "increase_ledger_bank",
+    ]
+)
 def ledger_bank(request: pytest.FixtureRequest) -> LedgerBank:
     """ledger_read's `ports.Financial` and `ports.Ledger`."""
     bank: LedgerBank = request.getfixturevalue(request.param)
@@ -124,6 +132,18 @@ async def mirrored_ledger_bank(
             opened, database, mirrored.postings, others=mirrored.ledger
         )
         yield mirrored
+
+
+@pytest_asyncio.fixture
+async def increase_ledger_bank(
+    tmp_path: Path, session: aiohttp.ClientSession, environment: Environment
+) -> AsyncIterator[IncreaseLedgerBank]:
+    database = open_database(environment.database_urls["ledger_read"], "tests")
+    try:
+        async with open_increase_ledger(tmp_path, session, database) as bank:
+            yield bank
+    finally:
+        await database.close()
 
 
 @pytest_asyncio.fixture(scope="package", loop_scope="session")

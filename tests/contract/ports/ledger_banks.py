@@ -37,6 +37,11 @@ class Opened:
 
 class LedgerBank(Protocol):
     @property
+    def has_reserves(self) -> bool:
+        """Whether the provider has reserve accounts, and calculates settlements with them."""
+        ...
+
+    @property
     def financial(self) -> Financial: ...
 
     @property
@@ -72,6 +77,8 @@ class LedgerBank(Protocol):
 
 
 class SandboxLedgerBank:
+    has_reserves = True
+
     def __init__(self, stack: Stack, bank: SandboxBank, session: aiohttp.ClientSession) -> None:
         token = stack.environment.secrets.provider_tokens["ledger_read"]["financial"]
         client = ProviderClient("financial", f"{stack.sandbox_url}/financial", token, session)
@@ -131,6 +138,8 @@ class SandboxLedgerBank:
 
 class FakeLedgerBank:
     """The financial provider of ledger_read's unit tests over HTTP, with rows that it filters and pages."""
+
+    has_reserves = True
 
     def __init__(self, bank: Bank, url: str, session: aiohttp.ClientSession) -> None:
         client = ProviderClient("financial", url, "token", session)

@@ -7,35 +7,37 @@ from contextlib import AsyncExitStack
 
 from libs.persistence.engine import Database
 from libs.providers.companies import Role
-from libs.providers.sandbox.clients import Clients, open_clients
+from libs.providers.sandbox.clients import open_clients
+from libs.providers.sandbox.http import ProviderClient
 from libs.providers.sandbox.settings import SandboxSettings
 from services.ledger_read.adapters.sandbox.financial import SandboxFinancial
 from services.ledger_read.adapters.sandbox.financial_feed import FinancialFeed
 from services.ledger_read.adapters.sandbox.ledger import SandboxLedger
 from services.ledger_read.adapters.sandbox.postings import SandboxPostings
-from services.ledger_read.ports import FinancialRole
+from services.ledger_read.mirror.ledger import open_mirrored_ledger
+from services.ledger_read.ports import FinancialRole, Ledger, Ownership
 from services.ledger_read.settings import Settings
 
 
 class SandboxAdapters:
     """See `ports.Adapters`."""
 
-    def __init__(self, clients: Clients, *, is_mirrored: bool) -> None:
-        self._clients = clients
-        self._is_mirrored = is_mirrored
+    def __init__(self, client: ProviderClient, ledger: Ledger) -> None:
+        self._client = client
+        self._ledger = ledger
 
     def financial(self) -> FinancialRole:
-        client = self._clients.at(Role.FINANCIAL)
         return FinancialRole(
-            SandboxFinancial(client),
-            SandboxLedger(client),
-            FinancialFeed(client).fetch,
-            SandboxPostings(client) if self._is_mirrored else None,
+            SandboxFinancial(self._client), self._ledger, FinancialFeed(self._client).fetch
         )
 
 
 async def open_adapters(
-    settings: Settings, _: Collection[Role], opened: AsyncExitStack, __: Database
+    settings: Settings,
+    _: Collection[Role],
+    opened: AsyncExitStack,
+    database: Database,
+    __: Ownership,
 ) -> SandboxAdapters:
     clients = await open_clients(
         SandboxSettings.of(settings),
@@ -44,4 +46,10 @@ async def open_adapters(
         ca_file=settings.provider_ca_file,
         timeout_seconds=settings.provider_timeout_seconds,
     )
-    return SandboxAdapters(clients, is_mirrored=settings.mirror)
+    client = clients.at(Role.FINANCIAL)
+    ledger: Ledger = SandboxLedger(client)
+    if settings.mirror:
+        ledger = await open_mirrored_ledger(
+            opened, database, SandboxPostings(client), others=ledger
+        )
+    return SandboxAdapters(client, ledger)

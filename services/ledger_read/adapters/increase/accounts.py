@@ -1,0 +1,148 @@
+"""Accounts, balances and external accounts at Increase.
+
+Whose an account is, what its customer is called and which external account is primary are ours: onboarding has them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from decimal import Decimal
+
+from libs.contracts.accounts import (
+    Account,
+    Balance,
+    ExternalAccount,
+    LinkedExternalAccount,
+    Money,
+)
+from libs.contracts.errors import NotFound
+from libs.contracts.fields import BANK_ZONE
+from libs.contracts.ownership import AccountHolder
+from libs.providers.increase.money import amount_of
+from services.ledger_read.adapters.increase.numbers import AccountNumbers
+from services.ledger_read.adapters.increase.postings import GROUP
+from services.ledger_read.adapters.increase.reading import NotKnown, Reader
+from services.ledger_read.adapters.increase.transactions import INTEREST, list_transactions
+from services.ledger_read.ports import Ownership
+
+ACCOUNTS_AT_ONCE = 32
+PERCENT = Decimal(100)
+CENT = Decimal("0.01")
+
+
+class IncreaseFinancial:
+    """See `ports.Financial`."""
+
+    def __init__(self, reader: Reader, numbers: AccountNumbers, ownership: Ownership) -> None:
+        self._reader = reader
+        self._numbers = numbers
+        self._ownership = ownership
+
+    async def balance(self, account_id: str, deadline: float) -> Balance:
+        number = await self._numbers.number(account_id, deadline)
+        found = await self._reader.of_account(
+            account_id, "get_balance", lambda sdk: sdk.accounts.balance(account_id), deadline
+        )
+        if found.account_id != account_id:
+            raise self._reader.lost([account_id])
+
+        def money(cents: int) -> Money:
+            return Money(amount=amount_of(cents), currency="USD")
+
+        return Balance(
+            account_id=account_id,
+            account_number=number,
+            available_balance=money(found.available_balance),
+            held_balance=money(found.current_balance - found.available_balance),
+            total_balance=money(found.current_balance),
+            system_timestamp=datetime.now(UTC),
+        )
+
+    async def account(self, account_id: str, deadline: float) -> Account:
+        [account] = await self.accounts([account_id], deadline)
+        return account
+
+    async def accounts(self, account_ids: Sequence[str], deadline: float) -> list[Account]:
+        holders = await self._ownership.holders(account_ids, deadline)
+        lost = [account_id for account_id in account_ids if account_id not in holders]
+        if lost:
+            raise self._reader.lost(lost)
+        under_way = asyncio.Semaphore(ACCOUNTS_AT_ONCE)
+
+        async def read(account_id: str) -> Account:
+            async with under_way:
+                return await self._account(holders[account_id], deadline)
+
+        try:
+            async with asyncio.TaskGroup() as group:
+                tasks = [group.create_task(read(account_id)) for account_id in account_ids]
+        except ExceptionGroup as failures:
+            # The first failure cancelled the others: it is the reason.
+            raise failures.exceptions[0] from None
+        return [task.result() for task in tasks]
+
+    async def external_account(self, account_id: str, deadline: float) -> ExternalAccount:
+        holder = (await self._ownership.holders([account_id], deadline)).get(account_id)
+        if holder is None:
+            raise self._reader.lost([account_id])
+        linked = await self._ownership.external_accounts(holder.customer_id, deadline)
+        if not linked or not linked[0].primary:
+            raise NotFound("No external account is linked to this account.")
+        primary = linked[0]
+        try:
+            found = await self._reader.read(
+                "get_external_account",
+                lambda sdk: sdk.external_accounts.retrieve(primary.external_account_id),
+                deadline,
+            )
+        except NotKnown:
+            raise self._reader.lost([account_id]) from None
+        return ExternalAccount(
+            external_account_id=primary.external_account_id,
+            external_account_number=found.account_number,
+            external_account_title=primary.name_on_account,
+            external_institution_aba=found.routing_number,
+            external_institution_name=primary.bank_name,
+        )
+
+    async def external_accounts(
+        self, customer_id: str, deadline: float
+    ) -> list[LinkedExternalAccount]:
+        return await self._ownership.external_accounts(customer_id, deadline)
+
+    async def _account(self, holder: AccountHolder, deadline: float) -> Account:
+        account_id = holder.account_id
+        number = await self._numbers.number(account_id, deadline)
+        found = await self._reader.of_account(
+            account_id, "get_account", lambda sdk: sdk.accounts.retrieve(account_id), deadline
+        )
+        return Account(
+            id=account_id,
+            account_number=number,
+            account_group=GROUP,
+            account_title=found.name,
+            name=holder.business_name,
+            dba_name=holder.dba,
+            status=found.status,
+            interest_earned_year_to_date=await self._interest(account_id, deadline),
+            annual_percentage_yield_earned=(Decimal(found.interest_rate) * PERCENT).quantize(CENT),
+            is_restricted=False,
+            close_date=found.closed_at,
+        )
+
+    async def _interest(self, account_id: str, deadline: float) -> Decimal:
+        """Of this year at the bank: a few postings, found without the account's history."""
+        since = datetime(datetime.now(BANK_ZONE).year, 1, 1, tzinfo=BANK_ZONE)
+        cents, cursor = 0, None
+        while True:
+            page = await list_transactions(
+                self._reader, account_id, cursor, deadline, categories=[INTEREST], since=since
+            )
+            cents += sum(row.amount for row in page.rows)
+            if page.next_cursor is None:
+                return amount_of(cents)
+            if page.next_cursor == cursor:
+                raise self._reader.broken("list_transactions", "without end")
+            cursor = page.next_cursor

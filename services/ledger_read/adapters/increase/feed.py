@@ -1,0 +1,224 @@
+"""Increase's events as entries of the financial feed. They are thin: each is read anew as the object is now."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import structlog
+from cachetools import LRUCache
+
+from libs.contracts.accounts import AccountEventData
+from libs.contracts.ach import AchEventData
+from libs.contracts.events import EVENT_TYPES
+from libs.contracts.model import Model
+from libs.contracts.ownership import AccountHolder
+from libs.contracts.statements import StatementEventData
+from libs.contracts.transactions import TransactionEventData
+from libs.providers.feed_entries import FETCH_SECONDS, FeedCursor, Place, decode_entries, shown_type
+from libs.providers.increase.events import Event, EventFeed, ListedEvent
+from services.ledger_read.adapters.increase.accounts import IncreaseFinancial
+from services.ledger_read.adapters.increase.ledger import to_ach_request, to_period
+from services.ledger_read.adapters.increase.postings import IncreasePostings
+from services.ledger_read.adapters.increase.reading import NotKnown, Reader
+from services.ledger_read.adapters.increase.transactions import get_transaction
+from services.ledger_read.models import FeedEntry, ReportedEvent
+from services.ledger_read.ports import Ownership
+
+BEING_OPENED = timedelta(seconds=60)
+"""An account that onboarding does not own yet may be its own for so long after it was made: its events wait."""
+STRANGERS = 10_000
+"""Accounts of others that are kept in memory."""
+
+
+class _TooEarly(Exception):
+    """It is not known yet whose the account is."""
+
+
+class _Reported:
+    """What an event says of whom.
+
+    Args:
+        kind: the event's type of ours; None when the object is in a state that is not reported.
+        state: as in `ReportedEvent`.
+    """
+
+    def __init__(
+        self,
+        account_id: str,
+        kind: str | None,
+        resource_id: str,
+        data: Callable[[AccountHolder], Awaitable[Model]],
+        state: str | None = None,
+    ) -> None:
+        self.account_id = account_id
+        self.kind = kind
+        self.resource_id = resource_id
+        self.data = data
+        self.state = state
+
+
+class IncreaseFinancialFeed:
+    def __init__(
+        self,
+        reader: Reader,
+        financial: IncreaseFinancial,
+        postings: IncreasePostings,
+        ownership: Ownership,
+    ) -> None:
+        self._reader = reader
+        self._financial = financial
+        self._postings = postings
+        self._ownership = ownership
+        self._strangers: LRUCache[str, bool] = LRUCache(STRANGERS)
+        self._readers: Mapping[str, Callable[[Event, float], Awaitable[_Reported]]] = {
+            "account.created": self._account_opened,
+            "account.updated": self._account_updated,
+            "transaction.created": self._transaction,
+            "ach_transfer.created": self._ach_created,
+            "ach_transfer.updated": self._ach_updated,
+            "account_statement.created": self._statement,
+        }
+        self._events = EventFeed(reader.client, tuple(self._readers))
+        self._log = structlog.get_logger("feed")
+
+    async def fetch(self, after: FeedCursor, limit: int) -> list[FeedEntry]:
+        """The next entries; fewer than there are where it is not known yet whose an account is.
+
+        Raises:
+            ProviderTimeout, ProviderError, Unavailable: there is no usable answer.
+            UndecodableEntry: the next event is not of an event's shape.
+        """
+        deadline = time.time() + FETCH_SECONDS
+        listed = await self._events.fetch(after.state, limit)
+        events = decode_entries(
+            listed, after.position, lambda item, place: (item.decoded(), place), _locate
+        )
+        entries: list[FeedEntry] = []
+        for event, place in events:
+            try:
+                reported = await self._report(event, deadline)
+            except _TooEarly:
+                break
+            entries.append(
+                FeedEntry(place.position, event.category, reported, place.state, place.event_id)
+            )
+            if time.time() > deadline - FETCH_SECONDS / 2:
+                break  # the rest is fetched anew, in a time of its own
+        return entries
+
+    async def _report(self, event: Event, deadline: float) -> ReportedEvent | None:
+        try:
+            reported = await self._readers[event.category](event, deadline)
+        except NotKnown:
+            self._log.warning("feed_object_unknown", type=event.category)
+            return None
+        holder = await self._holder(reported.account_id, deadline)
+        if holder is None or reported.kind is None:
+            return None
+        return ReportedEvent(
+            event_type=EVENT_TYPES[reported.kind],
+            customer_id=holder.customer_id,
+            resource_id=reported.resource_id,
+            occurred_at=event.created_at.astimezone(UTC),
+            data=await reported.data(holder),
+            state=reported.state,
+        )
+
+    async def _holder(self, account_id: str, deadline: float) -> AccountHolder | None:
+        """None: the account is not one of ours. Raises _TooEarly."""
+        if account_id in self._strangers:
+            return None
+        holder = (await self._ownership.holders([account_id], deadline)).get(account_id)
+        if holder is not None:
+            return holder
+        account = await self._reader.read(
+            "get_account", lambda sdk: sdk.accounts.retrieve(account_id), deadline
+        )
+        if account.created_at > datetime.now(UTC) - BEING_OPENED:
+            raise _TooEarly
+        self._log.warning("feed_entry_of_unknown_account", account_id=account_id)
+        self._strangers[account_id] = True
+        return None
+
+    async def _account_opened(self, event: Event, deadline: float) -> _Reported:
+        return self._account(event, "account.opened", deadline)
+
+    async def _account_updated(self, event: Event, deadline: float) -> _Reported:
+        account_id = event.associated_object_id
+        account = await self._reader.read(
+            "get_account", lambda sdk: sdk.accounts.retrieve(account_id), deadline
+        )
+        return self._account(
+            event, "account.closed" if account.status == "closed" else None, deadline
+        )
+
+    def _account(self, event: Event, kind: str | None, deadline: float) -> _Reported:
+        account_id = event.associated_object_id
+
+        async def data(holder: AccountHolder) -> AccountEventData:
+            account = await self._financial.account(account_id, deadline)
+            shown = dict(account) | {"account_number": account.account_number[-4:]}
+            return AccountEventData(**shown, customer_id=holder.customer_id)
+
+        return _Reported(account_id, kind, account_id, data, state=kind)
+
+    async def _transaction(self, event: Event, deadline: float) -> _Reported:
+        row = await get_transaction(self._reader, event.associated_object_id, deadline)
+        posting = await self._postings.posting(row, deadline)
+
+        async def data(holder: AccountHolder) -> TransactionEventData:
+            heading = await self._postings.heading(row.account_id, deadline)
+            shown = dict(posting.to_transaction(heading))
+            shown["account_number"] = heading.account_number[-4:]
+            return TransactionEventData(
+                **shown, account_id=row.account_id, customer_id=holder.customer_id
+            )
+
+        return _Reported(row.account_id, "transaction.created", posting.transaction_id, data)
+
+    async def _ach_created(self, event: Event, deadline: float) -> _Reported:
+        return await self._ach(event, deadline, is_new=True)
+
+    async def _ach_updated(self, event: Event, deadline: float) -> _Reported:
+        return await self._ach(event, deadline, is_new=False)
+
+    async def _ach(self, event: Event, deadline: float, *, is_new: bool) -> _Reported:
+        reference_id = event.associated_object_id
+        transfer = await self._reader.read(
+            "get_ach", lambda sdk: sdk.ach_transfers.retrieve(reference_id), deadline
+        )
+        request = to_ach_request(transfer)
+        is_reported = is_new or request.status != "pending"
+        kind = f"ach.{'created' if is_new else request.status}" if is_reported else None
+
+        async def data(holder: AccountHolder) -> AchEventData:
+            return AchEventData(**dict(request), customer_id=holder.customer_id)
+
+        state = None if is_new else request.status
+        return _Reported(transfer.account_id, kind, request.reference_id, data, state)
+
+    async def _statement(self, event: Event, deadline: float) -> _Reported:
+        statement = await self._reader.read(
+            "get_statement",
+            lambda sdk: sdk.account_statements.retrieve(event.associated_object_id),
+            deadline,
+        )
+        period = to_period(statement)
+
+        async def data(holder: AccountHolder) -> StatementEventData:
+            return StatementEventData(
+                **dict(period),
+                account_id=statement.account_id,
+                customer_id=holder.customer_id,
+            )
+
+        return _Reported(statement.account_id, "statement.available", period.statement_id, data)
+
+
+def _locate(listed: Any, after: int) -> Place:
+    assert isinstance(listed, ListedEvent)
+    item = listed.item if isinstance(listed.item, dict) else {}
+    return Place(after + 1, shown_type(item.get("category")), listed.state, listed.event_id)

@@ -1,0 +1,244 @@
+"""ACH requests, statements and deposit locations at Increase. Its transactions are read by the mirror (`postings`)."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, date, datetime, timedelta
+from typing import assert_never
+from uuid import UUID, uuid4, uuid5
+
+from increase import AsyncIncrease
+from increase.types import AccountStatement, ACHTransfer, FileLink
+
+from libs.contracts.ach import AchRequest, AchStatus, ListAchRequests
+from libs.contracts.deposit_locations import DepositLocation, ListDepositLocations
+from libs.contracts.errors import ProviderError
+from libs.contracts.fields import BANK_ZONE
+from libs.contracts.settlement import ListSettlementCalculations, SettlementCalculation
+from libs.contracts.statements import (
+    ListStatements,
+    Statement,
+    StatementFormat,
+    StatementPeriod,
+)
+from libs.providers.increase.lists import LARGEST_PAGE, ListCall, RowT, read_pages
+from libs.providers.increase.money import amount_of
+from services.ledger_read.adapters.increase.reading import NotKnown, Reader
+from services.ledger_read.deposit_loads import DepositLoads
+from services.ledger_read.models import DepositLoad, LoadedLocation, Page
+
+MOST_PAGES = 100
+"""Of a list without pages; a longer one is refused, since a list must not be cut in silence."""
+LINKS_AT_ONCE = 8
+LINK_LIFE = timedelta(minutes=15)
+NEAR_MIDNIGHT = timedelta(hours=12)
+"""A statement's period begins and ends at midnight, UTC or the bank's: so long before its end is its last day."""
+_STATEMENTS = UUID("0a8a64f6-42f5-4f0c-8a52-7d2b6b1d0c57")
+"""The namespace of what we call Increase's statements, which have no UUIDs."""
+
+
+class IncreaseLedger:
+    """See `ports.LedgerBesidePostings`."""
+
+    def __init__(self, reader: Reader, loads: DepositLoads) -> None:
+        self._reader = reader
+        self._loads = loads
+
+    async def ach_requests(self, command: ListAchRequests, deadline: float) -> list[AchRequest]:
+        account_id = command.account_id
+        if command.reference_id is not None:
+            transfers = await self._ach_transfer(command.reference_id, deadline)
+            # Another account's is not this one's, as if it did not exist.
+            found = [transfer for transfer in transfers if transfer.account_id == account_id]
+        else:
+            found = await self._all(
+                "list_ach",
+                lambda sdk, cursor: sdk.ach_transfers.list(
+                    account_id=account_id, cursor=cursor, limit=LARGEST_PAGE
+                ),
+                deadline,
+            )
+            if any(transfer.account_id != account_id for transfer in found):
+                raise self._reader.broken("list_ach", "of another account")
+        return [to_ach_request(transfer) for transfer in found]
+
+    async def statements(self, command: ListStatements, deadline: float) -> list[Statement]:
+        account_id = command.account_id
+        found = await self._all(
+            "list_statements",
+            lambda sdk, cursor: sdk.account_statements.list(
+                account_id=account_id, cursor=cursor, limit=LARGEST_PAGE
+            ),
+            deadline,
+        )
+        if any(statement.account_id != account_id for statement in found):
+            raise self._reader.broken("list_statements", "of another account")
+        periods = [(to_period(statement), statement.file_id) for statement in found]
+        chosen = [(period, file_id) for period, file_id in periods if _is_chosen(period, command)]
+        chosen.sort(key=lambda each: (each[0].start_date, each[0].statement_id), reverse=True)
+        places = asyncio.Semaphore(LINKS_AT_ONCE)
+
+        async def linked(period: StatementPeriod, file_id: str) -> Statement:
+            async with places:
+                link = await self._link(file_id, deadline)
+            formats = StatementFormat(
+                format="pdf", url=link.unauthenticated_url, url_expires_at=link.expires_at
+            )
+            return Statement(**dict(period), formats=formats)
+
+        try:
+            async with asyncio.TaskGroup() as group:
+                tasks = [group.create_task(linked(period, file_id)) for period, file_id in chosen]
+        except ExceptionGroup as failures:
+            # The first failure cancelled the others: it is the reason.
+            raise failures.exceptions[0] from None
+        return [task.result() for task in tasks]
+
+    async def deposit_locations(
+        self, command: ListDepositLocations, deadline: float
+    ) -> Page[DepositLocation]:
+        """Increase has today's load only: each is stored when it is first read. Past ones come from there."""
+        today = datetime.now(BANK_ZONE).date()
+        if command.load_date is None or command.load_date >= today - timedelta(days=7):
+            load = await self._current_load(command.account_id, deadline)
+            if load is not None:
+                await self._loads.add(load)
+        return await self._loads.page(command)
+
+    async def settlement_calculations(
+        self, command: ListSettlementCalculations, deadline: float
+    ) -> list[SettlementCalculation] | None:
+        """Increase has no reserve accounts."""
+        return None
+
+    async def _ach_transfer(self, reference_id: str, deadline: float) -> list[ACHTransfer]:
+        try:
+            return [
+                await self._reader.read(
+                    "get_ach", lambda sdk: sdk.ach_transfers.retrieve(reference_id), deadline
+                )
+            ]
+        except NotKnown:
+            return []
+
+    async def _link(self, file_id: str, deadline: float) -> FileLink:
+        async def create(sdk: AsyncIncrease) -> FileLink:
+            # A key for each attempt: a link that was made by one that broke off is not missed.
+            return await sdk.file_links.create(
+                file_id=file_id,
+                expires_at=datetime.now(UTC) + LINK_LIFE,
+                idempotency_key=str(uuid4()),
+            )
+
+        try:
+            return await self._reader.read("create_file_link", create, deadline)
+        except NotKnown as error:
+            raise ProviderError from error
+
+    async def _current_load(self, account_id: str, deadline: float) -> DepositLoad | None:
+        """None when the account's deposits are not swept."""
+        try:
+            found = await self._reader.read(
+                "get_intrafi_balance",
+                lambda sdk: sdk.intrafi_balances.intrafi_balance(account_id),
+                deadline,
+            )
+        except NotKnown:
+            return None
+        locations: dict[int, LoadedLocation] = {}
+        for part in found.balances:
+            location_id = int(part.fdic_certificate_number)
+            place = part.bank_location
+            before = locations.get(location_id)
+            balance = amount_of(part.balance) + (before.balance if before else 0)
+            city_and_state = f"{place.city}, {place.state}" if place else ""
+            locations[location_id] = LoadedLocation(location_id, part.bank, city_and_state, balance)
+        return DepositLoad(account_id, found.effective_date, list(locations.values()))
+
+    async def _all(self, operation: str, call: ListCall[RowT], deadline: float) -> list[RowT]:
+        pages = read_pages(
+            self._reader.client, operation, call, deadline=deadline, most_pages=MOST_PAGES
+        )
+        return [row async for page in pages for row in page.rows]
+
+
+def to_ach_request(transfer: ACHTransfer) -> AchRequest:
+    code, description = _return(transfer)
+    return AchRequest(
+        reference_id=transfer.id,
+        originating_account_id=transfer.account_id,
+        status=_ach_status(transfer),
+        amount=str(amount_of(abs(transfer.amount))),
+        return_code=code,
+        return_description=description,
+        created_at=transfer.created_at,
+        updated_at=_updated_at(transfer),
+    )
+
+
+def _ach_status(transfer: ACHTransfer) -> AchStatus:
+    match transfer.status:
+        case (
+            "pending_approval"
+            | "pending_transfer_session_confirmation"
+            | "pending_submission"
+            | "pending_reviewing"
+            | "requires_attention"
+        ):
+            return "pending"
+        case "submitted":
+            return "submitted" if transfer.settlement is None else "settled"
+        case "returned" | "rejected" | "canceled":
+            return "returned"
+        case _:
+            assert_never(transfer.status)
+
+
+def _return(transfer: ACHTransfer) -> tuple[str | None, str | None]:
+    """The code and words of a return: Nacha's, or ours for what was never sent."""
+    if transfer.status == "rejected":
+        return "REJECTED", "Rejected by the bank before it was sent"
+    if transfer.status == "canceled":
+        return "CANCELED", "Canceled before it was sent"
+    returned = transfer.return_
+    if transfer.status != "returned" or returned is None:
+        return None, None
+    words = returned.return_reason_code.replace("_", " ").capitalize()
+    return returned.raw_return_reason_code, words
+
+
+def _updated_at(transfer: ACHTransfer) -> datetime:
+    moments = [transfer.created_at]
+    if transfer.approval is not None:
+        moments.append(transfer.approval.approved_at)
+    if transfer.submission is not None:
+        moments.append(transfer.submission.submitted_at)
+    if transfer.settlement is not None:
+        moments.append(transfer.settlement.settled_at)
+    if transfer.cancellation is not None:
+        moments.append(transfer.cancellation.canceled_at)
+    if transfer.return_ is not None:
+        moments.append(transfer.return_.created_at)
+    return max(moments)
+
+
+def to_period(statement: AccountStatement) -> StatementPeriod:
+    start = statement.statement_period_start.astimezone(UTC).date()
+    end = (statement.statement_period_end.astimezone(UTC) - NEAR_MIDNIGHT).date()
+    return StatementPeriod(
+        statement_id=str(uuid5(_STATEMENTS, statement.id)),
+        start_date=start,
+        end_date=end,
+        year=start.year,
+        month=start.month,
+        generated_at=statement.created_at,
+    )
+
+
+def _is_chosen(period: StatementPeriod, command: ListStatements) -> bool:
+    """Whether the filters, all of them, find it: a period that overlaps theirs."""
+    return (
+        command.statement_id in (None, period.statement_id)
+        and period.end_date >= (command.start_date or date.min)
+        and period.start_date <= (command.end_date or date.max)
+    )

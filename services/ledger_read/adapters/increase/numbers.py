@@ -1,0 +1,38 @@
+"""The account numbers of Increase's accounts: objects of their own, of which an account may have several."""
+
+from __future__ import annotations
+
+from cachetools import LRUCache
+
+from libs.providers.increase.lists import LARGEST_PAGE
+from services.ledger_read.adapters.increase.reading import Reader
+
+REMEMBERED = 100_000
+"""Numbers kept in memory: an account keeps its first one."""
+
+
+class AccountNumbers:
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
+        self._numbers: LRUCache[str, str] = LRUCache(REMEMBERED)
+
+    async def number(self, account_id: str, deadline: float) -> str:
+        """The first number of an account, which it was given when it was opened.
+
+        Raises ProviderTimeout, Unavailable, ProviderError: also when it has none.
+        """
+        known = self._numbers.get(account_id)
+        if known is not None:
+            return known
+        page = await self._reader.of_account(
+            account_id,
+            "list_account_numbers",
+            lambda sdk: sdk.account_numbers.list(account_id=account_id, limit=LARGEST_PAGE),
+            deadline,
+        )
+        numbers = [number for number in page.data if number.account_id == account_id]
+        if not numbers:
+            raise self._reader.lost([account_id])
+        first = min(numbers, key=lambda number: (number.created_at, number.id))
+        self._numbers[account_id] = first.account_number
+        return first.account_number

@@ -1,0 +1,121 @@
+"""Increase's transactions as postings of the mirror."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+from uuid import UUID, uuid5
+
+from increase.types import WireTransfer
+
+from libs.contracts.ids import parse_id
+from libs.contracts.transactions import TransactionType
+from libs.providers.increase.money import amount_of
+from services.ledger_read.adapters.increase.numbers import AccountNumbers
+from services.ledger_read.adapters.increase.reading import Reader
+from services.ledger_read.adapters.increase.transactions import (
+    INTEREST,
+    WIRE,
+    ListedTransaction,
+    list_transactions,
+)
+from services.ledger_read.models import AccountHeading, Posting, PostingPage
+
+WIRES_AT_ONCE = 8
+GROUP = "deposit"
+"""Increase has no other accounts."""
+_POSTINGS = UUID("5d0c6a52-7c0b-4f6e-9d0e-3f9d0a6c1b11")
+"""The namespace of what we call Increase's postings, which have no UUIDs."""
+
+TYPES: Mapping[str, TransactionType] = {
+    WIRE: "wire",
+    "inbound_wire_transfer": "wire",
+    "swift_transfer_intention": "wire",
+    "inbound_wire_reversal": "return",
+    "inbound_wire_transfer_reversal": "return",
+    "swift_transfer_return": "return",
+    "ach_transfer_intention": "ach",
+    "inbound_ach_transfer": "ach",
+    "ach_transfer_rejection": "return",
+    "ach_transfer_return": "return",
+    "inbound_ach_transfer_return_intention": "return",
+    "check_deposit_return": "return",
+    "inbound_check_deposit_return_intention": "return",
+    "fednow_transfer_return": "return",
+    "card_refund": "return",
+    "fee_payment": "fee",
+    INTEREST: "interest",
+}
+"""Of a source's category; any other one is a deposit or a withdrawal by its sign."""
+NAMES = (
+    "debtor_name",
+    "originator_company_name",
+    "originator_name",
+    "creditor_name",
+    "statement_descriptor",
+    "merchant_name",
+)
+"""Where sources have the other party's name, the best first."""
+
+
+class IncreasePostings:
+    """See `ports.PostingSource`."""
+
+    def __init__(self, reader: Reader, numbers: AccountNumbers) -> None:
+        self._reader = reader
+        self._numbers = numbers
+        self._places = asyncio.Semaphore(WIRES_AT_ONCE)
+
+    async def heading(self, account_id: str, deadline: float) -> AccountHeading:
+        return AccountHeading(await self._numbers.number(account_id, deadline), GROUP)
+
+    async def page(self, account_id: str, cursor: str | None, deadline: float) -> PostingPage:
+        page = await list_transactions(self._reader, account_id, cursor, deadline)
+        try:
+            async with asyncio.TaskGroup() as group:
+                tasks = [group.create_task(self.posting(row, deadline)) for row in page.rows]
+        except ExceptionGroup as failures:
+            # The first failure cancelled the others: it is the reason.
+            raise failures.exceptions[0] from None
+        return PostingPage([task.result() for task in tasks], page.next_cursor)
+
+    async def posting(self, row: ListedTransaction, deadline: float) -> Posting:
+        """The debit of a wire is known under the id of the wire, which is the key under which it was sent."""
+        wire = await self._wire(row, deadline) if row.category == WIRE else None
+        our_id = parse_id(wire.idempotency_key) if wire and wire.idempotency_key else None
+        tx_uuid = uuid5(_POSTINGS, row.id)
+        is_debit = row.amount < 0
+        return Posting(
+            provider_id=row.id,
+            transaction_id=str(our_id or tx_uuid),
+            tx_uuid=tx_uuid,
+            type=TYPES.get(row.category, "withdrawal" if is_debit else "deposit"),
+            settled_at=row.created_at,
+            amount=amount_of(abs(row.amount)),
+            is_debit=is_debit,
+            counterparty_name=_creditor(wire) if wire else _name(row.details),
+            counterparty_id=wire.external_account_id if wire else None,
+        )
+
+    async def _wire(self, row: ListedTransaction, deadline: float) -> WireTransfer:
+        wire_id = str(row.details.get("transfer_id"))
+        async with self._places:
+            return await self._reader.of_account(
+                row.account_id,
+                "get_wire",
+                lambda sdk: sdk.wire_transfers.retrieve(wire_id),
+                deadline,
+            )
+
+
+def _creditor(wire: WireTransfer) -> str | None:
+    return wire.creditor.name if wire.creditor else None
+
+
+def _name(details: Mapping[str, Any]) -> str | None:
+    for field in NAMES:
+        name = details.get(field)
+        if isinstance(name, str) and name:
+            return name
+    return None

@@ -1,0 +1,100 @@
+"""Increase's transactions as they are listed: of their many sources the fields that are needed.
+
+They are not read as the SDK's model, whose categories are those of one release: Increase adds to them at any time,
+and an account must be readable with one that is not known yet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Annotated, Any
+
+import msgspec
+from increase import AsyncIncrease, omit
+
+from libs.contracts.errors import ProviderError
+from libs.contracts.exact_json import decode
+from libs.providers.increase.client import Call
+from libs.providers.increase.lists import LARGEST_PAGE, CursorPage
+from services.ledger_read.adapters.increase.reading import Reader
+
+INTEREST = "interest_payment"
+WIRE = "wire_transfer_intention"
+
+
+class ListedTransaction(msgspec.Struct, frozen=True):
+    """`amount` in cents; negative: money left the account."""
+
+    id: str
+    account_id: str
+    amount: int
+    created_at: Annotated[datetime, msgspec.Meta(tz=True)]
+    source: dict[str, Any]
+
+    @property
+    def category(self) -> str:
+        return str(self.source.get("category"))
+
+    @property
+    def details(self) -> dict[str, Any]:
+        """What the source says beside its category."""
+        details = self.source.get(self.category)
+        return details if isinstance(details, dict) else {}
+
+
+async def list_transactions(
+    reader: Reader,
+    account_id: str,
+    cursor: str | None,
+    deadline: float,
+    *,
+    categories: Sequence[str] = (),
+    since: datetime | None = None,
+) -> CursorPage[ListedTransaction]:
+    """A page of an account's transactions, the newest first.
+
+    Raises ProviderTimeout, Unavailable, ProviderError.
+    """
+
+    async def call(sdk: AsyncIncrease) -> Any:
+        answer = await sdk.transactions.with_raw_response.list(
+            account_id=account_id,
+            category={"in": list(categories)} if categories else omit,  # type: ignore[arg-type]
+            created_at={"on_or_after": since} if since else omit,
+            cursor=cursor or omit,
+            limit=LARGEST_PAGE,
+        )
+        return decode(answer.http_response.content)
+
+    page = await _page("list_transactions", reader, account_id, call, deadline)
+    if any(row.account_id != account_id for row in page.rows):
+        raise reader.broken("list_transactions", "of another account")
+    return page
+
+
+async def get_transaction(
+    reader: Reader, transaction_id: str, deadline: float
+) -> ListedTransaction:
+    """Raises as `Reader.read`."""
+
+    async def call(sdk: AsyncIncrease) -> Any:
+        answer = await sdk.transactions.with_raw_response.retrieve(transaction_id)
+        return decode(answer.http_response.content)
+
+    found = await reader.read("get_transaction", call, deadline)
+    try:
+        return msgspec.convert(found, ListedTransaction)
+    except msgspec.ValidationError as error:
+        raise ProviderError from error
+
+
+async def _page(
+    operation: str, reader: Reader, account_id: str, call: Call[Any], deadline: float
+) -> CursorPage[ListedTransaction]:
+    answer = await reader.of_account(account_id, operation, call, deadline)
+    try:
+        rows = msgspec.convert(answer["data"], list[ListedTransaction])
+        return CursorPage(rows, msgspec.convert(answer["next_cursor"], str | None))
+    except (msgspec.ValidationError, KeyError, TypeError) as error:
+        raise ProviderError from error

@@ -1,0 +1,302 @@
+"""ledger_read at Increase: what is Increase's own beyond what every financial provider does alike."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+import aiohttp
+import pytest
+
+from libs.contracts.ach import AchRequest, ListAchRequests
+from libs.contracts.deposit_locations import ListDepositLocations
+from libs.contracts.statements import ListStatements
+from libs.contracts.transactions import ListTransactions, Transaction
+from libs.providers.feed_entries import FeedCursor
+from services.ledger_read.adapters.increase.postings import IncreasePostings
+from services.ledger_read.adapters.increase.transactions import ListedTransaction
+from services.ledger_read.models import FeedEntry
+from tests.contract.ports.increase_ledger import IncreaseLedgerBank
+from tests.contract.ports.ledger_banks import Opened
+from tests.support.increase_clients import link_external, open_account, send_wire
+from tests.support.pace import pace
+from tests.support.waiting import eventually
+
+WEDNESDAY = date(2025, 3, 12)
+
+
+def soon() -> float:
+    return time.time() + 10 * pace()
+
+
+@pytest.fixture
+def bank(increase_ledger_bank: IncreaseLedgerBank) -> IncreaseLedgerBank:
+    return increase_ledger_bank
+
+
+async def funded(bank: IncreaseLedgerBank, cents: int = 100_000) -> Opened:
+    opened = await bank.open_account()
+    numbers = await bank.increase.account_numbers.list(account_id=opened.account_id)
+    await bank.increase.simulations.inbound_wire_transfers.create(
+        account_number_id=numbers.data[0].id, amount=cents, debtor_name="Harbor Café"
+    )
+    return opened
+
+
+async def transactions(bank: IncreaseLedgerBank, opened: Opened) -> list[Transaction]:
+    command = ListTransactions(account_id=opened.account_id)
+    return (await bank.ledger.transactions(command, soon())).rows
+
+
+async def ach_request(bank: IncreaseLedgerBank, opened: Opened, reference_id: str) -> AchRequest:
+    command = ListAchRequests(account_id=opened.account_id, reference_id=reference_id)
+    [request] = await bank.ledger.ach_requests(command, soon())
+    return request
+
+
+async def entries(
+    bank: IncreaseLedgerBank, after: FeedCursor | None = None, limit: int = 100
+) -> list[FeedEntry]:
+    return list(await bank.feed(after or FeedCursor(0), limit))
+
+
+async def test_a_wire_is_held_until_it_is_debited_under_the_id_under_which_it_was_sent(
+    bank: IncreaseLedgerBank,
+) -> None:
+    opened = await funded(bank)
+    bank.running.bank.conduct.wire_seconds = 0.5
+    account, wire_id = bank.accounts[opened.account_id], str(uuid.uuid4())
+    external = await link_external(bank.increase)
+    await send_wire(bank.increase, account, external, 12_300, wire_id)
+    before = await bank.financial.balance(opened.account_id, soon())
+
+    async def is_debited() -> list[Transaction]:
+        rows = await transactions(bank, opened)
+        assert len(rows) == 2
+        return rows
+
+    debit, credit = await eventually("the wire is debited", is_debited)
+    after = await bank.financial.balance(opened.account_id, soon())
+
+    assert (debit.transaction_id, debit.type, debit.amount, debit.debit_credit_flag) == (
+        wire_id,
+        "wire",
+        Decimal("123.00"),
+        True,
+    )
+    assert (debit.counterparty_name, debit.counterparty_id) == ("Supplier Inc", external.id)
+    assert (credit.type, credit.counterparty_name, credit.amount) == (
+        "wire",
+        "Harbor Café",
+        Decimal("1000.00"),
+    )
+    balances = [
+        (one.available_balance.amount, one.held_balance.amount, one.total_balance.amount)
+        for one in (before, after)
+    ]
+    assert balances == [
+        (Decimal("877.00"), Decimal("123.00"), Decimal("1000.00")),
+        (Decimal("877.00"), Decimal(0), Decimal("877.00")),
+    ]
+
+
+async def test_an_account_has_its_first_number_what_is_ours_and_the_interest_of_the_year(
+    bank: IncreaseLedgerBank,
+) -> None:
+    opened = await bank.open_account()
+    account_id = opened.account_id
+    numbers = await bank.increase.account_numbers.list(account_id=account_id)
+    for cents in (150, 27):
+        await bank.increase.simulations.interest_payments.create(
+            account_id=account_id, amount=cents
+        )
+    await bank.increase.account_numbers.create(
+        account_id=account_id, name="Another", idempotency_key=uuid.uuid4().hex
+    )
+
+    account = await bank.financial.account(account_id, soon())
+    [newest, _] = await transactions(bank, opened)
+
+    assert (account.account_number, account.account_title) == (
+        numbers.data[0].account_number,
+        "Operating",
+    )
+    assert (account.name, account.dba_name) == ("Tidewater Goods LLC", "Tidewater")
+    assert (account.is_restricted, account.interest_earned_year_to_date) == (
+        False,
+        Decimal("1.77"),
+    )
+    assert (newest.type, newest.amount) == ("interest", Decimal("0.27"))
+
+
+async def test_an_ach_request_is_settled_returned_with_its_code_or_canceled(
+    bank: IncreaseLedgerBank,
+) -> None:
+    opened = await funded(bank)
+    other = await bank.open_account()
+    simulate = bank.increase.simulations.ach_transfers
+    settled, returned = [await bank.request_ach(opened, Decimal("10.00")) for _ in range(2)]
+    await simulate.submit(settled)
+    submitted = await ach_request(bank, opened, settled)
+    await simulate.settle(settled)
+    await simulate.submit(returned)
+    await simulate.return_(returned, reason="account_closed")
+    canceled = await bank.request_ach(opened, Decimal("3.00"), require_approval=True)
+    await bank.increase.ach_transfers.cancel(canceled)
+
+    found = [await ach_request(bank, opened, one) for one in (settled, returned, canceled)]
+    foreign = await bank.ledger.ach_requests(
+        ListAchRequests(account_id=other.account_id, reference_id=settled), soon()
+    )
+
+    assert submitted.status == "submitted"
+    assert [(one.status, one.return_code) for one in found] == [
+        ("settled", None),
+        ("returned", "R02"),
+        ("returned", "CANCELED"),
+    ]
+    assert found[1].return_description == "Account closed"
+    assert found[0].updated_at > found[0].created_at
+    assert foreign == []
+
+
+async def test_a_statement_of_a_month_is_downloaded_by_a_link_made_when_asked(
+    bank: IncreaseLedgerBank, session: aiohttp.ClientSession
+) -> None:
+    opened = await funded(bank)
+    await bank.generate_statement(opened, 2025, 2)
+
+    [statement] = await bank.ledger.statements(
+        ListStatements(account_id=opened.account_id, start_date=date(2025, 2, 28)), soon()
+    )
+    none = await bank.ledger.statements(
+        ListStatements(account_id=opened.account_id, start_date=date(2025, 3, 1)), soon()
+    )
+
+    assert (statement.start_date, statement.end_date) == (date(2025, 2, 1), date(2025, 2, 28))
+    assert none == []
+    life = statement.formats.url_expires_at - datetime.now(UTC)
+    assert timedelta(0) < life <= timedelta(minutes=15)
+    async with session.get(statement.formats.url) as response:
+        assert (await response.read()).startswith(b"%PDF")
+
+
+async def test_a_load_of_deposit_locations_stays_as_it_was_when_it_was_first_read(
+    bank: IncreaseLedgerBank,
+) -> None:
+    opened = await funded(bank)
+    await bank.sweep(opened, WEDNESDAY)
+    first = await bank.ledger.deposit_locations(
+        ListDepositLocations(account_id=opened.account_id), soon()
+    )
+    await bank.post(opened, Decimal("5.00"), WEDNESDAY)
+
+    await bank.sweep(opened, WEDNESDAY)
+    again = await bank.ledger.deposit_locations(
+        ListDepositLocations(account_id=opened.account_id), soon()
+    )
+
+    assert (again, again.total) == (first, 1)
+    assert sum(row.balance for row in again.rows) == Decimal("1000.00")
+
+
+async def test_events_are_of_the_same_ids_as_what_is_read(bank: IncreaseLedgerBank) -> None:
+    opened = await funded(bank)
+    reference = await bank.request_ach(opened, Decimal("10.00"))
+    await bank.increase.simulations.ach_transfers.submit(reference)
+    await bank.increase.simulations.ach_transfers.settle(reference)
+    await bank.generate_statement(opened, 2025, 2)
+
+    found = await entries(bank)
+
+    reported = [entry.event for entry in found if entry.event is not None]
+    assert {event.customer_id for event in reported} == {opened.customer_id}
+    told = [(event.event_type.name, event.resource_id) for event in reported]
+    rows = {row.type: row.transaction_id for row in await transactions(bank, opened)}
+    [statement] = await bank.ledger.statements(ListStatements(account_id=opened.account_id), soon())
+    assert set(told) == {
+        ("account.opened", opened.account_id),
+        ("transaction.created", rows["wire"]),
+        ("transaction.created", rows["ach"]),
+        ("ach.created", reference),
+        ("ach.settled", reference),
+        ("statement.available", statement.statement_id),
+    }
+    numbers = [
+        data["account_number"]
+        for event in reported
+        if "account_number" in (data := event.data.model_dump())
+    ]
+    assert numbers
+    assert {len(number) for number in numbers} == {4}
+    assert [entry.position for entry in found] == list(range(1, len(found) + 1))
+
+
+async def test_the_feed_goes_on_from_any_of_its_entries(bank: IncreaseLedgerBank) -> None:
+    await funded(bank)
+    whole = await entries(bank)
+
+    apart: list[FeedEntry] = []
+    while page := await entries(bank, cursor_of(apart), limit=1):
+        apart += page
+
+    assert [entry.event_id for entry in apart] == [entry.event_id for entry in whole]
+
+
+async def test_an_account_that_onboarding_may_be_about_to_own_is_waited_for(
+    bank: IncreaseLedgerBank, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stranger = await open_account(bank.increase)
+    mine = await bank.open_account()
+
+    early = await entries(bank)
+    monkeypatch.setattr(
+        "services.ledger_read.adapters.increase.feed.BEING_OPENED", timedelta(seconds=-1)
+    )
+    later = await entries(bank)
+
+    assert early == []
+    assert [
+        entry.event and entry.event.resource_id
+        for entry in later
+        if entry.type == "account.created"
+    ] == [
+        None,
+        mine.account_id,
+    ]
+    assert stranger.id not in {entry.event.resource_id for entry in later if entry.event}
+
+
+async def test_a_closed_account_is_shown_and_reported_as_closed(bank: IncreaseLedgerBank) -> None:
+    opened = await bank.open_account()
+    await bank.increase.accounts.close(opened.account_id)
+
+    account = await bank.financial.account(opened.account_id, soon())
+    told = [entry.event.event_type.name for entry in await entries(bank) if entry.event]
+
+    assert account.status == "closed"
+    assert account.close_date is not None
+    assert told == ["account.opened", "account.closed"]
+
+
+async def test_a_transaction_of_a_source_that_is_not_known_yet_is_one_by_its_sign() -> None:
+    postings: Any = IncreasePostings(None, None)  # type: ignore[arg-type] # nothing is read
+
+    def listed(amount: int) -> ListedTransaction:
+        source = {"category": "moon_transfer", "moon_transfer": {"creditor_name": "Luna"}}
+        return ListedTransaction("transaction_1", "account_1", amount, datetime.now(UTC), source)
+
+    [debit, credit] = [await postings.posting(listed(amount), soon()) for amount in (-5, 5)]
+
+    assert [(one.type, one.is_debit, one.amount) for one in (debit, credit)] == [
+        ("withdrawal", True, Decimal("0.05")),
+        ("deposit", False, Decimal("0.05")),
+    ]
+    assert debit.counterparty_name == "Luna"
+
+
+def cursor_of(applied: list[FeedEntry]) -> FeedCursor:
+    return FeedCursor(applied[-1].position, applied[-1].state) if applied else FeedCursor(0)
