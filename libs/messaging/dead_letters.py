@@ -17,7 +17,7 @@ from typing import Any
 from uuid import UUID
 
 import aio_pika
-from aio_pika.abc import AbstractConnection, AbstractIncomingMessage
+from aio_pika.abc import AbstractChannel, AbstractConnection, AbstractIncomingMessage
 from aio_pika.exceptions import ChannelNotFoundEntity
 
 from libs.contracts.table import SERVICES, operations_of
@@ -36,6 +36,9 @@ CONNECT_SECONDS = 10.0
 WORK_SECONDS = 60.0
 MAX_LOOKED_AT = 1000
 """Letters of one queue, from its front, that are in memory at once."""
+READY_POLLS = 50
+READY_POLL_SECONDS = 0.02
+"""A quorum queue has requeued letters back after a moment."""
 REPLAYED_TOGETHER = 50
 """Letters that are replayed within one `WORK_SECONDS`."""
 
@@ -167,7 +170,9 @@ class DeadLetters:
 
     @asynccontextmanager
     async def _front(self, queue: str) -> AsyncIterator[Take]:
-        """What takes so many messages from the front; those not acked in the body are requeued together."""
+        """What takes so many messages from the front; those not acked in the body are requeued together. When this ends
+        they are there for the next one, unless another reader has taken them.
+        """
         taken: list[AbstractIncomingMessage] = []
         async with AsyncExitStack() as opened:
             async with asyncio.timeout(WORK_SECONDS):
@@ -194,6 +199,15 @@ class DeadLetters:
                 if left:
                     async with asyncio.timeout(WORK_SECONDS):
                         await left[-1].nack(multiple=True, requeue=True)
+                        await _until_ready(channel, queue, len(left))
+
+
+async def _until_ready(channel: AbstractChannel, queue: str, count: int) -> None:
+    for _ in range(READY_POLLS):
+        found = await channel.declare_queue(queue, passive=True)
+        if (found.declaration_result.message_count or 0) >= count:
+            return
+        await asyncio.sleep(READY_POLL_SECONDS)
 
 
 @asynccontextmanager
