@@ -212,7 +212,6 @@ async def test_every_key_is_replaced_under_load_and_no_request_fails(
     async with running_fleet(fresh_environment, tmp_path) as (fleet, rings):
         stack = fleet.stack
         deployment = Deployment(stack, RecordedEvents(fresh_environment.amqp_url))
-        await deployment.key("anvil", *UNLIMITED)
         deployment.keys["anvil"] = await deployment.key("anvil", *UNLIMITED)
         async with hands_on(deployment) as live, receiver() as endpoint:
             business = Business(live)
