@@ -66,7 +66,7 @@ lock: environment ## Write uv.lock anew after a change of the dependencies
 	.tools/uv/bin/uv lock
 
 sbom: environment ## Write sbom.cdx.json: what the images carry of the lock, as CycloneDX
-	.tools/uv/bin/uv export --quiet --frozen --no-default-groups --format cyclonedx1.5 --output-file sbom.cdx.json
+	.tools/uv/bin/uv export --quiet --frozen --all-extras --no-default-groups --format cyclonedx1.5 --output-file sbom.cdx.json
 
 environment:
 	@$(PYTHON) deploy/local/bootstrap.py

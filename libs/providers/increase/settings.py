@@ -4,16 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from importlib.util import find_spec
+from typing import Annotated
 
-from pydantic import SecretStr
+from pydantic import AfterValidator, SecretStr
 
 from libs.providers.companies import CompanySettings, Login, Role
 
 PROBE = "/accounts?limit=1"
 
 
+def _is_url(url: str) -> str:
+    if not url.startswith(("https://", "http://")):
+        raise ValueError("it begins with https://")
+    return url
+
+
 class IncreaseSettings(CompanySettings):
-    increase_url: str
+    increase_url: Annotated[str, AfterValidator(_is_url)]
     increase_key: SecretStr
     increase_program_id: str | None = None
     """Of the accounts that are opened; needed where there is more than one program."""

@@ -22,6 +22,8 @@ CONTAINERS: dict[str, dict[str, Any]] = COMPOSE["services"]
 OURS = {name: row for name, row in CONTAINERS.items() if name not in {"postgres", "rabbitmq"}}
 TOKEN = "BANKSIDE_PAYMENTS_CORE_TOKEN"
 PASSWORD = "BANKSIDE_PAYMENTS_DATABASE_PASSWORD"
+GIVEN_BY_COMPANIES = {f"BANKSIDE_{ROLES[service]}_INCREASE_KEY" for service in PROVIDER_APIS}
+"""Keys that are there once an operator has put them there."""
 
 
 @pytest.fixture
@@ -61,7 +63,7 @@ def test_a_container_is_given_the_secrets_that_it_names_and_no_others(checkout: 
     assert given == CONTAINERS.keys()
     for name in OURS:
         assert f"./.secrets/{name}:/run/secrets:ro" in CONTAINERS[name]["volumes"]
-        assert secrets(checkout, name).keys() == named_files(name), name
+        assert secrets(checkout, name).keys() == named_files(name) - GIVEN_BY_COMPANIES, name
         assert not re.search(
             r"\$\{[A-Z_]*(PASSWORD|TOKEN|KEY)", str(CONTAINERS[name]["environment"])
         )
@@ -91,6 +93,22 @@ def test_a_service_is_given_its_own_login_and_tokens(checkout: Path) -> None:
             name = f"BANKSIDE_{ROLES[service]}_{api.upper()}_TOKEN"
             assert secrets(checkout, service)[name] == values[name]
             assert secrets(checkout, "provider_sandbox")[name] == values[name]
+
+
+def test_a_key_that_a_company_gave_reaches_its_service_and_no_other(checkout: Path) -> None:
+    make_env(checkout)
+    for name in GIVEN_BY_COMPANIES:
+        (checkout / ".secrets" / "values" / name).write_text(f"given as {name}\n")
+
+    said = make_env(checkout)
+
+    assert "complete already" in said
+    for service in OURS:
+        name = f"BANKSIDE_{service}_INCREASE_KEY".upper()
+        expected = {name: f"given as {name}"} if service in PROVIDER_APIS else {}
+        given = {n: v for n, v in secrets(checkout, service).items() if n in GIVEN_BY_COMPANIES}
+        assert given == expected, service
+        assert given.keys() <= named_files(service)
 
 
 def test_the_secrets_are_private_and_what_they_name_can_be_read(checkout: Path) -> None:

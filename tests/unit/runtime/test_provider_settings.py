@@ -91,6 +91,15 @@ def test_a_company_that_does_not_exist_is_one_sentence(monkeypatch: pytest.Monke
     assert "CORE_PROVIDER (Input should be 'sandbox' or " in sentence
 
 
+def test_a_url_that_is_none_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    choose(monkeypatch, AT_INCREASE | {"BANKSIDE_INCREASE_URL": ""})
+
+    settings, [sentence] = Settings.examine()
+
+    assert settings is None
+    assert "INCREASE_URL (Value error, it begins with https://)." in sentence
+
+
 def test_a_service_may_have_several_companies(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BANKSIDE_ONBOARDING_AMQP_URL", "amqp://onboarding:x@localhost/")
     for name in OnboardingSettings.model_fields:
