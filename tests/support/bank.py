@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from decimal import Decimal
 from typing import Any
 from uuid import uuid4
@@ -90,6 +91,28 @@ class Bank:
 
     async def external_accounts(self, *customer_ids: str) -> list[Row]:
         return await self._truth("external-accounts", customer_ids)
+
+    async def has_once(self, data: Any) -> None:
+        """All of an onboarding's answer is at both providers, once. Raises AssertionError."""
+        customer_id = data["business"]["customer_id"]
+        person_ids = [person["customer_id"] for person in data["persons"]]
+        assert len(person_ids) == 2
+        records = await self.customers(customer_id, *person_ids)
+        assert Counter((row["api"], row["customer_id"]) for row in records) == Counter(
+            (api, owner) for api in ("identity", "core") for owner in (customer_id, *person_ids)
+        )
+        assert {(row["api"], row["status"]) for row in records} == {
+            ("identity", "approved"),
+            ("core", "active"),
+        }
+        accounts = await self.accounts(customer_id)
+        assert [(row["account_id"], row["status"]) for row in accounts] == [
+            (data["business"]["account_id"], "open")
+        ]
+        linked = await self.external_accounts(customer_id)
+        assert [(row["external_account_id"], row["primary"]) for row in linked] == [
+            (data["external_bank_account"]["external_bank_account_id"], True)
+        ]
 
     async def ledger(self, account_id: str) -> list[Row]:
         rows: list[Row] = await self._done("GET", f"/truth/ledger?account_id={account_id}")

@@ -1,7 +1,7 @@
 """What tests ask of the fake of Increase, in the words in which they ask the sandbox.
 
 Of `Bank`, this has what both banks can do. Increase knows no customers of ours: what a test asks by their ids
-(`customers`, `accounts`, `external_accounts`, `decide`) fails here.
+(`customers`, `external_accounts`) fails here, but for what the ids of businesses lead to.
 """
 
 from __future__ import annotations
@@ -89,6 +89,10 @@ class BankAtIncrease(Bank):
         rows: list[Row] = (await self._done("GET", "/fake/violations"))["violations"]
         await self._done("DELETE", "/fake/violations")
         return rows
+
+    async def decide(self, customer_id: str, decision: str) -> None:
+        [entity] = await self.entities_of(customer_id)
+        await self.decide_entity(entity["id"], decision)
 
     async def decide_entity(self, entity_id: str, decision: str) -> None:
         """approved, pending_review, awaiting_documents or denied."""
@@ -220,9 +224,43 @@ class BankAtIncrease(Bank):
             for posting in found["postings"]
         ]
 
-    async def entities(self) -> list[Row]:
+    async def entities_of(self, customer_id: str) -> list[Row]:
+        """Those that were made for a business: their description is its id."""
         rows: list[Row] = (await self._done("GET", "/fake/truth/entities"))["entities"]
-        return rows
+        return [row for row in rows if row["description"] == customer_id]
+
+    async def accounts(self, *customer_ids: str) -> list[Row]:
+        found: list[Row] = []
+        for customer_id in customer_ids:
+            for entity in await self.entities_of(customer_id):
+                path = f"/fake/truth/accounts?entity_id={entity['id']}"
+                accounts = (await self._done("GET", path))["accounts"]
+                found += [
+                    {"account_id": row["id"], "customer_id": customer_id, "status": row["status"]}
+                    for row in accounts
+                ]
+        return found
+
+    async def has_once(self, data: Any) -> None:
+        """One entity is identity and customer; external accounts belong to no one."""
+        business = data["business"]
+        entities = await self.entities_of(business["customer_id"])
+        assert [(row["status"], row["validation"]["status"]) for row in entities] == [
+            ("active", "valid")
+        ]
+        owners = entities[0]["corporation"]["beneficial_owners"]
+        assert len(owners) == len({owner["individual"]["name"] for owner in owners})
+        accounts = await self.accounts(business["customer_id"])
+        assert [(row["account_id"], row["status"]) for row in accounts] == [
+            (business["account_id"], "open")
+        ]
+        linked = data["external_bank_account"]["external_bank_account_id"]
+        path = "/fake/truth/external-accounts"
+        known = (await self._done("GET", path))["external-accounts"]
+        [external] = [row for row in known if row["id"] == linked]
+        number = (external["routing_number"], external["account_number"])
+        same = [r for r in known if (r["routing_number"], r["account_number"]) == number]
+        assert [row["status"] for row in same] == ["active"]
 
     async def _api(self, method: str, path: str, body: Any = None) -> Any:
         status, answer = await self._call(method, path, body, headers=self._headers)

@@ -178,25 +178,8 @@ class Live:
 
     async def exists_once(self, data: Any) -> None:
         """`data` of an onboarding's answer: all of it is at both providers, once, and was told once."""
+        await self.bank.has_once(data)
         customer_id = data["business"]["customer_id"]
-        person_ids = [person["customer_id"] for person in data["persons"]]
-        assert len(person_ids) == 2
-        records = await self.bank.customers(customer_id, *person_ids)
-        assert Counter((row["api"], row["customer_id"]) for row in records) == Counter(
-            (api, owner) for api in ("identity", "core") for owner in (customer_id, *person_ids)
-        )
-        assert {(row["api"], row["status"]) for row in records} == {
-            ("identity", "approved"),
-            ("core", "active"),
-        }
-        accounts = await self.bank.accounts(customer_id)
-        assert [(row["account_id"], row["status"]) for row in accounts] == [
-            (data["business"]["account_id"], "open")
-        ]
-        linked = await self.bank.external_accounts(customer_id)
-        assert [(row["external_account_id"], row["primary"]) for row in linked] == [
-            (data["external_bank_account"]["external_bank_account_id"], True)
-        ]
         await self.has_events(customer_id, ONBOARDED)
 
 
