@@ -11,9 +11,6 @@ WRITES = Capabilities(keys_remembered_seconds=24 * 3600, longest_transit_seconds
 found by its key for ever. Refusals are not kept.
 """
 
-CHANGES = Capabilities(None, WRITES.longest_transit_seconds, takes_keys=False)
-"""Of what is changed by PATCH, which takes no keys: a change is looked up by reading what it is of."""
-
 
 def _of(writes: Capabilities | None, *lacks: Lack) -> RoleCapabilities:
     return RoleCapabilities(

@@ -8,6 +8,7 @@ from uuid import UUID
 import aiohttp
 
 from libs.contracts.customers import CustomerStatus
+from libs.providers.increase.capabilities import WRITES
 from libs.providers.increase.client import IncreaseClient
 from libs.providers.sandbox.http import ProviderClient
 from services.onboarding.adapters.increase.core import IncreaseCoreBanking
@@ -119,8 +120,10 @@ class IncreaseOnboardingBank:
 
     def __init__(self, running: RunningBank, client: IncreaseClient) -> None:
         self._bank = running.bank
-        self.identity: IdentityProvider = IncreaseIdentityProvider(client)
-        self.core: CoreBanking = IncreaseCoreBanking(client, is_identity=False, program_id=None)
+        self.identity: IdentityProvider = IncreaseIdentityProvider(client, WRITES)
+        self.core: CoreBanking = IncreaseCoreBanking(
+            client, WRITES, is_identity=False, program_id=None
+        )
 
     def tax_number(self, status: CustomerStatus) -> str:
         return tax_number(ENDINGS[status])

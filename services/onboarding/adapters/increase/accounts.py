@@ -9,7 +9,6 @@ from increase import AsyncIncrease, Omit
 from increase.types import Account, AccountNumber
 
 from libs.providers.errors import AttemptFailed, ProviderRefusal
-from libs.providers.increase.capabilities import WRITES
 from libs.providers.increase.client import IncreaseClient
 from libs.providers.increase.keyed_write import KeyedWrite
 from libs.providers.increase.lists import LARGEST_PAGE
@@ -30,11 +29,11 @@ class AccountOpening:
     """
 
     client: IncreaseClient
+    capabilities: Capabilities
     entity_id: str
     name: str
     program_id: str | Omit
     operation: str = "open_account"
-    capabilities: Capabilities = WRITES
 
     async def send(self, key: UUID, deadline: float) -> Outcome[OpenedAccount]:
         account = await self._account().send(key, deadline)
@@ -63,7 +62,7 @@ class AccountOpening:
 
         return KeyedWrite(
             self.client,
-            WRITES,
+            self.capabilities,
             "create_account",
             create,
             lambda sdk, key: sdk.accounts.list(idempotency_key=key),
@@ -84,7 +83,7 @@ class AccountOpening:
 
         return KeyedWrite(
             self.client,
-            WRITES,
+            self.capabilities,
             "create_account_number",
             create,
             lambda sdk, key: sdk.account_numbers.list(idempotency_key=key),
@@ -102,10 +101,10 @@ class CustomerClosing:
     """
 
     client: IncreaseClient
+    capabilities: Capabilities
     entity_id: str
     archive: ProviderWrite[object]
     operation: str = "close_customer"
-    capabilities: Capabilities = WRITES
 
     async def send(self, key: UUID, deadline: float) -> Outcome[Closed]:
         has_sent = False

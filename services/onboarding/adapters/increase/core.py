@@ -12,14 +12,13 @@ from increase import AsyncIncrease, omit
 from increase.types import ExternalAccount
 
 from libs.contracts.customers import Business, ExternalBankAccount
-from libs.providers.increase.capabilities import CHANGES, WRITES
 from libs.providers.increase.client import IncreaseClient
 from libs.providers.increase.keyed_write import KeyedWrite
-from libs.providers.writing import ProviderWrite
+from libs.providers.writing import Capabilities, ProviderWrite
 from services.onboarding.adapters.increase.accounts import CLOSED, AccountOpening, CustomerClosing
 from services.onboarding.adapters.increase.customers import Customers
 from services.onboarding.adapters.increase.parameters import LONGEST_TEXT, description_of
-from services.onboarding.adapters.increase.unkeyed_writes import Change, Known
+from services.onboarding.adapters.increase.unkeyed_writes import Change, Known, of_changes
 from services.onboarding.models import PersonDetails
 from services.onboarding.ports import (
     Changes,
@@ -41,12 +40,20 @@ class IncreaseCoreBanking:
     """
 
     def __init__(
-        self, client: IncreaseClient, *, is_identity: bool, program_id: str | None
+        self,
+        client: IncreaseClient,
+        capabilities: Capabilities,
+        *,
+        is_identity: bool,
+        program_id: str | None,
     ) -> None:
         self._client = client
+        self._capabilities = capabilities
         self._is_identity = is_identity
         self._program_id = program_id
-        self._customers = Customers(client, lambda _, known_as: CoreCustomer(known_as))
+        self._customers = Customers(
+            client, capabilities, lambda _, known_as: CoreCustomer(known_as)
+        )
 
     def create_business(
         self,
@@ -56,7 +63,7 @@ class IncreaseCoreBanking:
         identity_id: str,
     ) -> ProviderWrite[CoreCustomer]:
         if self._is_identity:
-            return _known(identity_id)
+            return self._known(identity_id)
         return self._customers.create(customer_id, business, persons)
 
     def create_person(
@@ -69,27 +76,29 @@ class IncreaseCoreBanking:
         identity_id: str,
     ) -> ProviderWrite[CoreCustomer]:
         if self._is_identity:
-            return _known(identity_id)
+            return self._known(identity_id)
         return self._customers.person(business_core_id, person_id, persons, number)
 
     def change_business(self, core_id: str, changes: Changes) -> ProviderWrite[CoreCustomer]:
         if self._is_identity:
-            return _known(core_id)
+            return self._known(core_id)
         return self._customers.update_business(core_id, changes)
 
     def change_person(
         self, known: KnownPerson, changes: Changes, person: PersonDetails
     ) -> ProviderWrite[CoreCustomer]:
         if self._is_identity:
-            return _known(known.id)
+            return self._known(known.id)
         return self._customers.update_person(known, changes, person)
 
     def close_business(self, core_id: str) -> ProviderWrite[Closed]:
-        return CustomerClosing(self._client, core_id, self._customers.archive(core_id))
+        return CustomerClosing(
+            self._client, self._capabilities, core_id, self._customers.archive(core_id)
+        )
 
     def close_person(self, core_id: str) -> ProviderWrite[Closed]:
         """Owners go with their entity, which is archived by the step of the business."""
-        return Known("close_owner", WRITES, CLOSED)
+        return Known("close_owner", self._capabilities, CLOSED)
 
     def link_external_account(
         self, core_id: str, account: ExternalBankAccount
@@ -111,7 +120,7 @@ class IncreaseCoreBanking:
 
         return KeyedWrite(
             self._client,
-            WRITES,
+            self._capabilities,
             "create_external_account",
             create,
             lambda sdk, key: sdk.external_accounts.list(idempotency_key=key),
@@ -122,7 +131,7 @@ class IncreaseCoreBanking:
     def close_external_account(self, external_account_id: str) -> ProviderWrite[Closed]:
         return Change(
             self._client,
-            CHANGES,
+            of_changes(self._capabilities),
             "archive_external_account",
             lambda sdk, _: sdk.external_accounts.update(external_account_id, status="archived"),
             lambda sdk: sdk.external_accounts.retrieve(external_account_id),
@@ -131,8 +140,13 @@ class IncreaseCoreBanking:
         )
 
     def open_account(self, core_id: str, title: str) -> ProviderWrite[OpenedAccount]:
-        return AccountOpening(self._client, core_id, title[:LONGEST_TEXT], self._program_id or omit)
+        return AccountOpening(
+            self._client,
+            self._capabilities,
+            core_id,
+            title[:LONGEST_TEXT],
+            self._program_id or omit,
+        )
 
-
-def _known(core_id: str) -> Known[CoreCustomer]:
-    return Known("find_entity", WRITES, CoreCustomer(core_id))
+    def _known(self, core_id: str) -> Known[CoreCustomer]:
+        return Known("find_entity", self._capabilities, CoreCustomer(core_id))

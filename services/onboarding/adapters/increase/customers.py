@@ -10,11 +10,10 @@ from uuid import UUID
 from increase import AsyncIncrease
 
 from libs.contracts.customers import Business
-from libs.providers.increase.capabilities import CHANGES, WRITES
 from libs.providers.increase.client import IncreaseClient
 from libs.providers.increase.keyed_write import KeyedWrite
 from libs.providers.outcomes import Accepted, Reason, Refused, Unknown
-from libs.providers.writing import ProviderWrite
+from libs.providers.writing import Capabilities, ProviderWrite
 from services.onboarding.adapters.increase import entities
 from services.onboarding.adapters.increase.entities import Entity, Owner
 from services.onboarding.adapters.increase.matching import owner_of
@@ -26,7 +25,12 @@ from services.onboarding.adapters.increase.parameters import (
     prongs,
 )
 from services.onboarding.adapters.increase.shown import corporation_shows, owner_shows
-from services.onboarding.adapters.increase.unkeyed_writes import Change, Reading, ThenRead
+from services.onboarding.adapters.increase.unkeyed_writes import (
+    Change,
+    Reading,
+    ThenRead,
+    of_changes,
+)
 from services.onboarding.adapters.increase.verdicts import beside, is_beside
 from services.onboarding.models import PersonDetails
 from services.onboarding.ports import Changes, KnownPerson
@@ -41,6 +45,7 @@ Answer = Callable[[Entity, str], AnswerT]
 @dataclass(frozen=True)
 class Customers(Generic[AnswerT]):
     client: IncreaseClient
+    capabilities: Capabilities
     answer: Answer[AnswerT]
 
     def create(
@@ -56,7 +61,7 @@ class Customers(Generic[AnswerT]):
 
         return KeyedWrite(
             self.client,
-            WRITES,
+            self.capabilities,
             "create_entity",
             create,
             entities.entities_having_key,
@@ -89,7 +94,7 @@ class Customers(Generic[AnswerT]):
             return self._unchanged(entity_id, entity_id)
         return Change(
             self.client,
-            CHANGES,
+            of_changes(self.capabilities),
             "update_entity",
             lambda sdk, _: entities.update_entity(sdk, entity_id, told),
             lambda sdk: entities.retrieve_entity(sdk, entity_id),
@@ -117,7 +122,7 @@ class Customers(Generic[AnswerT]):
             return self._unchanged(known.business_id, known.id)
         change: Change[Owner, Owner] = Change(
             self.client,
-            CHANGES,
+            of_changes(self.capabilities),
             "update_owner",
             lambda sdk, _: entities.update_owner(sdk, known.id, told),
             lambda sdk: entities.retrieve_owner(sdk, known.id),
@@ -130,7 +135,7 @@ class Customers(Generic[AnswerT]):
         """Archived already counts as archived now."""
         return Change(
             self.client,
-            WRITES,
+            self.capabilities,
             "archive_entity",
             lambda sdk, key: entities.archive_entity(sdk, entity_id, key),
             lambda sdk: entities.retrieve_entity(sdk, entity_id),
@@ -142,7 +147,7 @@ class Customers(Generic[AnswerT]):
         told = owner(person)
         return KeyedWrite(
             self.client,
-            WRITES,
+            self.capabilities,
             "create_owner",
             lambda sdk, key: entities.create_owner(sdk, entity_id, told, key),
             lambda sdk, key: entities.owners_having_key(sdk, entity_id, key),
@@ -159,7 +164,9 @@ class Customers(Generic[AnswerT]):
             entity = await entities.retrieve_entity(sdk, known.business_id)
             return known.id not in {owner.id for owner in entity.owners}
 
-        return Change(self.client, WRITES, "archive_owner", archive, is_archived, bool, bool)
+        return Change(
+            self.client, self.capabilities, "archive_owner", archive, is_archived, bool, bool
+        )
 
     def _unchanged(self, entity_id: str, answers_for: str) -> ProviderWrite[AnswerT]:
         """A change of what Increase does not have."""
@@ -179,7 +186,7 @@ class Customers(Generic[AnswerT]):
     ) -> Reading[Entity, AnswerT]:
         return Reading(
             self.client,
-            WRITES,
+            self.capabilities,
             operation,
             lambda sdk: entities.retrieve_entity(sdk, entity_id),
             answer,

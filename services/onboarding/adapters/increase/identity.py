@@ -10,9 +10,8 @@ from libs.contracts.customers import Business, CustomerStatus
 from libs.contracts.errors import ProviderError
 from libs.providers.errors import ProviderRefusal
 from libs.providers.feed_entries import FETCH_SECONDS
-from libs.providers.increase.capabilities import WRITES
 from libs.providers.increase.client import IncreaseClient
-from libs.providers.writing import ProviderWrite
+from libs.providers.writing import Capabilities, ProviderWrite
 from services.onboarding.adapters.increase import entities, verdicts
 from services.onboarding.adapters.increase.customers import Customers
 from services.onboarding.adapters.increase.entities import Entity
@@ -24,9 +23,10 @@ from services.onboarding.ports import Changes, KnownPerson
 class IncreaseIdentityProvider:
     """See `ports.IdentityProvider`."""
 
-    def __init__(self, client: IncreaseClient) -> None:
+    def __init__(self, client: IncreaseClient, capabilities: Capabilities) -> None:
         self._client = client
-        self._customers = Customers(client, _verification)
+        self._capabilities = capabilities
+        self._customers = Customers(client, capabilities, _verification)
 
     def verify_business(
         self, customer_id: UUID, business: Business, persons: Sequence[PersonDetails]
@@ -57,7 +57,7 @@ class IncreaseIdentityProvider:
     def cancel_person(self, identity_id: str) -> ProviderWrite[Verification]:
         """Owners go with their entity, which is archived by the step of the business."""
         canceled = Verification(identity_id, CustomerStatus.CANCELED, verdicts.VERSION)
-        return Known("cancel_owner", WRITES, canceled)
+        return Known("cancel_owner", self._capabilities, canceled)
 
     async def current(
         self, identity_id: str, person_identity_ids: Sequence[str]

@@ -8,7 +8,7 @@ be on its way (`Capabilities.takes_keys`).
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 from uuid import UUID
 
@@ -35,6 +35,11 @@ AnswerT = TypeVar("AnswerT")
 MadeT = TypeVar("MadeT")
 
 _log = structlog.get_logger("providers")
+
+
+def of_changes(writes: Capabilities) -> Capabilities:
+    """Of what is changed by PATCH, which takes no keys, so that none is forgotten."""
+    return replace(writes, keys_remembered_seconds=None, takes_keys=False)
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from uuid import UUID, uuid4
 import pytest
 
 from libs.contracts.customers import Business
+from libs.providers.increase.capabilities import WRITES
 from libs.providers.increase.client import IncreaseClient
 from libs.providers.outcomes import Accepted
 from libs.providers.sessions import open_session
@@ -52,8 +53,8 @@ class Increase:
     client: IncreaseClient
 
     def __post_init__(self) -> None:
-        self.identity = IncreaseIdentityProvider(self.client)
-        self.core = IncreaseCoreBanking(self.client, is_identity=True, program_id=None)
+        self.identity = IncreaseIdentityProvider(self.client, WRITES)
+        self.core = IncreaseCoreBanking(self.client, WRITES, is_identity=True, program_id=None)
 
     def objects(self, kind: str) -> list[Json]:
         rows = self.running.bank.store.rows(

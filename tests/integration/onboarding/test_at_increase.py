@@ -1,0 +1,424 @@
+"""Onboarding with both providers at Increase: each step has one effect, whatever ends it, and validation decides.
+
+The handlers run in the test's own process over the real database and the fake of Increase, whose records are counted.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import AsyncIterator, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, NoReturn
+from uuid import UUID, uuid4
+
+import pytest
+import pytest_asyncio
+from sqlalchemy import text
+
+from deploy.local.services import SERVICES
+from libs.contracts import onboarding_operations as table
+from libs.contracts.customers import AddExternalBankAccount, UpdateBusiness, UpdatePerson
+from libs.contracts.errors import BanksideError, OutcomePending, ProviderRefused
+from libs.contracts.model import Model
+from libs.contracts.operation import Operation
+from libs.contracts.principal import Principal
+from libs.contracts.result import Result
+from libs.handling.commands import CommandHandler
+from libs.persistence import inbox
+from libs.persistence.engine import Database
+from libs.providers.feed_entries import FeedCursor
+from libs.providers.increase.capabilities import WRITES
+from libs.providers.increase.client import IncreaseClient
+from libs.providers.sessions import open_session
+from libs.runtime import crash
+from services.onboarding.adapters.increase.core import IncreaseCoreBanking
+from services.onboarding.adapters.increase.feeds import IdentityFeed
+from services.onboarding.adapters.increase.identity import IncreaseIdentityProvider
+from services.onboarding.app import command_handlers
+from services.onboarding.events import Events
+from services.onboarding.handlers import apply_decision
+from services.onboarding.handlers.feeds import prepare_identity
+from services.onboarding.handlers.parts import Parts
+from tests.integration.onboarding import driving
+from tests.integration.onboarding.desk import (
+    DOCUMENTS,
+    GOOD,
+    REVIEW,
+    application,
+    bank_account,
+    business,
+    open_desk,
+    partner,
+    person,
+    tax_number,
+)
+from tests.integration.onboarding.shelf import new_store, open_shelf
+from tests.integration.onboarding.test_crashes import (
+    ADDING,
+    BUSINESS_UPDATED,
+    DENYING,
+    OPENING,
+    PERSON_UPDATED,
+    UPDATING,
+    VERIFYING,
+    Stopped,
+)
+from tests.support.bank_at_increase import BankAtIncrease
+from tests.support.increase_bank.faults import FaultKind, FaultRule
+from tests.support.increase_bank.server import RunningBank, running_bank
+from tests.support.infrastructure import Environment, Infrastructure
+from tests.support.stack import running_stack
+from tests.support.waiting import eventually
+
+KEY = "a-key-that-may-all"
+ALL_KINDS: tuple[FaultKind, ...] = (
+    "rate_limit",
+    "error",
+    "drop",
+    "duplicate_reply",
+    "key_conflict",
+    "fail_after_success",
+    "accept_then_drop",
+)
+DRIVES = 6
+"""After so many a command whose every provider fails once has come to its end."""
+
+
+@dataclass
+class Bench:
+    running: RunningBank
+    database: Database
+    client: IncreaseClient
+    handlers: Mapping[str, CommandHandler]
+    principal: Principal
+
+    def fault(self, operation: str, kind: FaultKind, times: int = 1) -> None:
+        self.running.bank.faults.put(FaultRule(operation=operation, kind=kind, times=times))
+
+    def truth(self, kind: str) -> list[dict[str, Any]]:
+        rows = self.running.bank.store.rows(
+            "SELECT body FROM object WHERE kind = ? ORDER BY seq", (kind,)
+        )
+        return [json.loads(row[0]) for row in rows]
+
+    async def rows(self, statement: str) -> list[Any]:
+        async with self.database.transaction() as connection:
+            found = await connection.execute(text(statement), {"tenant": self.principal.tenant})
+            return list(found)
+
+    async def status(self) -> str:
+        ((status,),) = await self.rows("SELECT status FROM customers WHERE tenant = :tenant")
+        return str(status)
+
+    async def events(self) -> list[str]:
+        rows = await self.rows(
+            "SELECT o.type FROM outbox o JOIN customers c ON c.customer_id::text = o.customer_id"
+            " WHERE c.tenant = :tenant ORDER BY o.type"
+        )
+        return [row.type for row in rows]
+
+    async def accept(self, operation: str) -> inbox.Leased:
+        return await driving.accept(self.database, operation, self.principal)
+
+    async def drive(self, leased: inbox.Leased, command: Any) -> Result:
+        return await driving.drive(self.database, self.handlers, leased, self.principal, command)
+
+    async def resumed(self, leased: inbox.Leased) -> inbox.Leased:
+        """As the next process gets it, when no send before it can arrive any more."""
+        await self._execute(
+            "UPDATE inbox SET lease_until = clock_timestamp() WHERE command_id = :id",
+            leased.command_id,
+        )
+        await self._execute(
+            "UPDATE saga_steps SET last_sent_at = last_sent_at - interval '2 minutes',"
+            " first_sent_at = first_sent_at - interval '2 minutes' WHERE command_id = :id",
+            leased.command_id,
+        )
+        async with self.database.driver() as connection:
+            claimed = await inbox.claim(connection, 100)
+        return next(again for again in claimed if again.command_id == leased.command_id)
+
+    async def carry_out(self, operation: Operation | str, command: Any) -> Result:
+        name = operation if isinstance(operation, str) else operation.name
+        return await self.drive(await self.accept(name), command)
+
+    async def crash_and_resume(
+        self, points: Iterable[str], operation: Operation, command: Any
+    ) -> Result:
+        leased = await self.accept(operation.name)
+        for point in points:
+            crash.arm(point)
+            try:
+                await self.drive(leased, command)
+            except Stopped:
+                leased = await self.resumed(leased)
+            except BanksideError as error:
+                raise AssertionError(f"{point} was not reached") from error
+            else:
+                raise AssertionError(f"{point} was not reached")
+            finally:
+                crash.arm("")
+        return await self.drive(leased, command)
+
+    async def until_final(self, operation: Operation, command: Any) -> Result:
+        """Driven again as long as the outcome is pending."""
+        leased = await self.accept(operation.name)
+        for _ in range(DRIVES):
+            try:
+                return await self.drive(leased, command)
+            except OutcomePending:
+                leased = await self.resumed(leased)
+        raise AssertionError(f"{operation.name} comes to no end")
+
+    async def follow(self, after: FeedCursor) -> FeedCursor:
+        """Apply the entries of the identity feed; where it goes on."""
+        entries = await IdentityFeed(self.client).fetch(after, 100)
+        record = await prepare_identity(entries)
+        async with self.database.transaction() as connection:
+            await record(connection)
+        for row in await self.rows(
+            "SELECT command_id, body FROM inbox WHERE finished_at IS NULL"
+            " AND operation = 'onboarding.apply_decision' AND ordering_key LIKE :tenant || '/%'"
+        ):
+            await self.carry_out(apply_decision.OPERATION, json.loads(row.body))
+            await self._execute(
+                "UPDATE inbox SET finished_at = clock_timestamp() WHERE command_id = :id",
+                row.command_id,
+            )
+        return FeedCursor(entries[-1].position, entries[-1].state) if entries else after
+
+    async def _execute(self, statement: str, command_id: UUID) -> None:
+        async with self.database.transaction() as connection:
+            await connection.execute(text(statement), {"id": command_id})
+
+
+@pytest_asyncio.fixture
+async def bench(
+    environment: Environment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[Bench]:
+    def stop(*_: object) -> NoReturn:
+        raise Stopped
+
+    monkeypatch.setattr(crash, "os", SimpleNamespace(kill=stop, getpid=os.getpid))
+    store = new_store()
+    async with (
+        open_shelf(environment) as database,
+        running_bank(tmp_path, {KEY: "everything"}) as running,
+        open_session(8) as session,
+    ):
+        client = IncreaseClient("core", running.url, KEY, session)
+        identity = IncreaseIdentityProvider(client, WRITES)
+        core = IncreaseCoreBanking(client, WRITES, is_identity=True, program_id=None)
+        handlers = command_handlers(Parts(identity, core, store, Events(store)))
+        yield Bench(running, database, client, handlers, partner(f"t{uuid4().hex[:8]}"))
+        assert not running.bank.violations
+
+
+def ids_of(result: Result) -> Any:
+    assert isinstance(result.data, Model)
+    return result.data.model_dump()
+
+
+def two_persons(ending: str = GOOD) -> list[dict[str, Any]]:
+    return [
+        person(tin=tax_number(ending)),
+        person(first_name="Bob", controller=False, ownership_percentage=10),
+    ]
+
+
+def everything_once(bench: Bench, result: Result) -> None:
+    (entity,) = bench.truth("entity")
+    (account,) = bench.truth("account")
+    (number,) = bench.truth("account_number")
+    (external,) = bench.truth("external_account")
+    ids = ids_of(result)
+    assert entity["description"] == ids["business"]["customer_id"]
+    assert len(entity["corporation"]["beneficial_owners"]) == 1
+    assert (account["entity_id"], account["status"]) == (entity["id"], "open")
+    assert ids["business"]["account_id"] == account["id"]
+    assert ids["business"]["account_number"] == number["account_number"]
+    assert ids["external_bank_account"]["external_bank_account_id"] == external["id"]
+
+
+async def test_an_onboarding_that_is_stopped_everywhere_has_one_effect_each(bench: Bench) -> None:
+    result = await bench.crash_and_resume(
+        [*VERIFYING, *OPENING], table.ONBOARD_CUSTOMER, application()
+    )
+
+    assert ids_of(result)["status"] == "approved"
+    everything_once(bench, result)
+
+
+@pytest.mark.parametrize("kind", ALL_KINDS)
+async def test_an_onboarding_has_one_effect_each_under_every_fault(
+    bench: Bench, kind: FaultKind
+) -> None:
+    for operation in (
+        "POST /entities",
+        "POST /accounts",
+        "POST /account_numbers",
+        "POST /external_accounts",
+    ):
+        bench.fault(operation, kind)
+
+    result = await bench.until_final(table.ONBOARD_CUSTOMER, application(two_persons()))
+
+    assert ids_of(result)["status"] == "approved"
+    everything_once(bench, result)
+
+
+async def test_a_refused_onboarding_is_taken_back_wherever_it_is_stopped(bench: Bench) -> None:
+    bench.fault("POST /account_numbers", "refuse")
+
+    with pytest.raises(ProviderRefused):
+        await bench.crash_and_resume(DENYING, table.ONBOARD_CUSTOMER, application())
+
+    assert await bench.status() == "denied"
+    assert [entity["status"] for entity in bench.truth("entity")] == ["archived"]
+    assert [account["status"] for account in bench.truth("account")] == ["closed"]
+    assert [account["status"] for account in bench.truth("external_account")] == ["archived"]
+
+
+@pytest.mark.parametrize("whose", ["business", "person"])
+async def test_what_is_invalid_is_corrected_by_an_update_and_opened(
+    bench: Bench, whose: str
+) -> None:
+    wrong = {"ein": tax_number(DOCUMENTS)} if whose == "business" else {}
+    persons = two_persons(GOOD if whose == "business" else DOCUMENTS)
+    result = await bench.carry_out(
+        table.ONBOARD_CUSTOMER, application(persons, business=business(**wrong))
+    )
+    ids = ids_of(result)
+    before = await bench.status()
+    command: Any = UpdateBusiness.model_validate(
+        {"customer_id": ids["business"]["customer_id"], "business": {"ein": tax_number()}}
+    )
+    operation: Operation[Any, Any] = table.UPDATE_BUSINESS
+    if whose == "person":
+        command = UpdatePerson.model_validate(
+            {"person_id": ids["persons"][0]["customer_id"], "tin": tax_number()}
+        )
+        operation = table.UPDATE_PERSON
+
+    await bench.carry_out(operation, command)
+    updated = await bench.status()
+    cursor = await bench.follow(FeedCursor(0))
+    approved = await bench.status()
+    await bench.follow(cursor)
+
+    assert (before, updated, approved) == ("awaiting_documents", "awaiting_documents", "approved")
+    assert len(bench.truth("account")) == len(bench.truth("account_number")) == 1
+    (entity,) = bench.truth("entity")
+    assert entity["validation"]["status"] == "valid"
+    assert (await bench.events()).count("customer.approved") == 1
+
+
+async def test_validation_that_takes_time_decides_by_the_feed(bench: Bench) -> None:
+    await bench.carry_out(
+        table.ONBOARD_CUSTOMER, application(business=business(ein=tax_number(REVIEW)))
+    )
+    before = await bench.status()
+    cursor = await bench.follow(FeedCursor(0))
+    (entity,) = bench.truth("entity")
+    store = bench.running.bank.store
+    with store.writing():
+        store.save(entity | {"validation": {"status": "valid", "issues": []}})
+        store.save(entity | {"validation": {"status": "valid", "issues": []}})
+
+    await bench.follow(cursor)
+
+    assert (before, await bench.status()) == ("pending_review", "approved")
+    assert len(bench.truth("account")) == 1
+    told = await bench.events()
+    assert (told.count("customer.approved"), told.count("person.updated")) == (1, 1)
+
+
+async def test_updates_that_are_stopped_everywhere_are_made_once(bench: Bench) -> None:
+    ids = ids_of(await bench.carry_out(table.ONBOARD_CUSTOMER, application(two_persons())))
+    of_business = UpdateBusiness.model_validate(
+        {
+            "customer_id": ids["business"]["customer_id"],
+            "business": {"business_name": "After", "phone": "212-555-0177"},
+        }
+    )
+    becomes_owner = UpdatePerson.model_validate(
+        {"person_id": ids["persons"][1]["customer_id"], "ownership_percentage": 30}
+    )
+    ceases = UpdatePerson.model_validate(
+        {"person_id": ids["persons"][1]["customer_id"], "ownership_percentage": 5}
+    )
+    person_points = [*UPDATING, *PERSON_UPDATED]
+
+    await bench.crash_and_resume([*UPDATING, *BUSINESS_UPDATED], table.UPDATE_BUSINESS, of_business)
+    await bench.crash_and_resume(person_points, table.UPDATE_PERSON, becomes_owner)
+    (became,) = bench.truth("entity")
+    await bench.crash_and_resume(person_points, table.UPDATE_PERSON, ceases)
+    (ceased,) = bench.truth("entity")
+
+    assert became["corporation"]["name"] == "After"
+    names = [owner["individual"]["name"] for owner in became["corporation"]["beneficial_owners"]]
+    assert names == ["Ada Byron", "Bob Byron"]
+    assert len(ceased["corporation"]["beneficial_owners"]) == 1
+    assert len(bench.truth("entity_beneficial_owner")) == 2
+    identity_ids = await bench.rows("SELECT identity_id FROM persons WHERE tenant = :tenant")
+    assert {row.identity_id for row in identity_ids} == {
+        ceased["corporation"]["beneficial_owners"][0]["id"],
+        f"{ceased['id']}/{ids['persons'][1]['customer_id']}",
+    }
+
+
+async def test_an_external_account_that_is_stopped_everywhere_is_added_once(bench: Bench) -> None:
+    ids = ids_of(await bench.carry_out(table.ONBOARD_CUSTOMER, application()))
+    known = ids["external_bank_account"]["external_bank_account_id"]
+    command = AddExternalBankAccount.model_validate(
+        {"external_bank_account_id": known, "external_bank_account": bank_account()}
+    )
+
+    added = await bench.crash_and_resume(ADDING, table.ADD_EXTERNAL_BANK_ACCOUNT, command)
+
+    held = await bench.rows(
+        "SELECT external_account_id, is_primary FROM external_accounts WHERE tenant = :tenant"
+        " ORDER BY created_at"
+    )
+    assert [tuple(row) for row in held] == [
+        (known, False),
+        (ids_of(added)["external_bank_account_id"], True),
+    ]
+    assert len(bench.truth("external_account")) == 2
+
+
+async def test_a_process_at_increase_follows_its_decisions_and_survives_being_killed(
+    infrastructure: Infrastructure, tmp_path: Path
+) -> None:
+    environment = infrastructure.create()
+    only_onboarding = [service for service in SERVICES if service.name == "onboarding"]
+    async with (
+        running_stack(environment, tmp_path, only_onboarding, bank="increase-fake") as stack,
+        open_desk(stack) as desk,
+    ):
+        command = application(two_persons(), business=business(ein=tax_number(REVIEW)))
+        customer_id = (await desk.onboard(command))["business"]["customer_id"]
+        await stack.kill("onboarding")
+        await stack.restart("onboarding")
+        bank = BankAtIncrease(
+            desk.http, stack.increase_url, stack.environment.secrets.increase_fake_key
+        )
+        (entity,) = await bank.entities()
+        await bank.decide_entity(entity["id"], "approved")
+
+        async def approved() -> bool:
+            status: str = (await desk.customer(customer_id))["status"]
+            return status == "approved"
+
+        await eventually("the decision of the bank is applied", approved)
+        await desk.until_quiet()
+        violations = await bank.violations()
+        checked = await desk.rows("SELECT checked_at FROM database_life")
+    infrastructure.drop(environment)
+
+    assert entity["description"] == customer_id
+    assert violations == []
+    assert checked
