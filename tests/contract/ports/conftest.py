@@ -58,6 +58,13 @@ def onboarding_bank(request: pytest.FixtureRequest) -> OnboardingBank:
     return bank
 
 
+@pytest.fixture(params=["fake_onboarding_bank", "sandbox_onboarding_bank"])
+def persons_bank(request: pytest.FixtureRequest) -> OnboardingBank:
+    """As `onboarding_bank`, of those where a person is written by itself: at others it comes with its business."""
+    bank: OnboardingBank = request.getfixturevalue(request.param)
+    return bank
+
+
 @pytest.fixture(
     params=[
         "fake_ledger_bank",

@@ -38,12 +38,10 @@ ENDINGS = {
 class OnboardingBank(Protocol):
     """
     Args:
-        writes_persons: each person is written by itself, after its business.
         numbers_versions: what it says of an identity has a version that grows.
         knows_owners: external accounts belong to its customers.
     """
 
-    writes_persons: bool
     numbers_versions: bool
     knows_owners: bool
 
@@ -69,7 +67,7 @@ class OnboardingBank(Protocol):
 class FakeOnboardingBank:
     """`FakeProviders`, which stand in for both in the tests of onboarding's sagas."""
 
-    writes_persons = numbers_versions = knows_owners = True
+    numbers_versions = knows_owners = True
 
     def __init__(self) -> None:
         self._bank = FakeProviders()
@@ -89,7 +87,7 @@ class FakeOnboardingBank:
 
 
 class SandboxOnboardingBank:
-    writes_persons = numbers_versions = knows_owners = True
+    numbers_versions = knows_owners = True
 
     def __init__(self, stack: Stack, bank: Bank, session: aiohttp.ClientSession) -> None:
         tokens, url = stack.environment.secrets.provider_tokens["onboarding"], stack.sandbox_url
@@ -116,7 +114,7 @@ class SandboxOnboardingBank:
 class IncreaseOnboardingBank:
     """Increase's fake, with core banking apart from identity verification: each makes entities of its own."""
 
-    writes_persons = numbers_versions = knows_owners = False
+    numbers_versions = knows_owners = False
 
     def __init__(self, running: RunningBank, client: IncreaseClient) -> None:
         self._bank = running.bank

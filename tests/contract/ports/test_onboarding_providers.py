@@ -81,29 +81,31 @@ async def create_person(bank: OnboardingBank, our_id: UUID) -> ProviderWrite[obj
     )
 
 
-each_create = pytest.mark.parametrize(
-    ("api", "create"),
-    [
-        ("identity", verify_business),
-        ("identity", verify_person),
-        ("core", create_business),
-        ("core", create_person),
-    ],
+each_business = pytest.mark.parametrize(
+    ("api", "create"), [("identity", verify_business), ("core", create_business)]
+)
+each_person = pytest.mark.parametrize(
+    ("api", "create"), [("identity", verify_person), ("core", create_person)]
 )
 
 
-def only_if_written(bank: OnboardingBank, create: Create) -> None:
-    if create in (verify_person, create_person) and not bank.writes_persons:
-        pytest.skip("the bank takes persons with their business, and they are only read")
-
-
-@each_create
-async def test_a_record_is_made_once_under_its_key_and_found_with_its_answer(
+@each_business
+async def test_a_business_is_made_once_under_its_key_and_found_with_its_answer(
     onboarding_bank: OnboardingBank, api: Api, create: Create
 ) -> None:
-    only_if_written(onboarding_bank, create)
+    await is_made_once(onboarding_bank, api, create)
+
+
+@each_person
+async def test_a_person_is_made_once_under_its_key_and_found_with_its_answer(
+    persons_bank: OnboardingBank, api: Api, create: Create
+) -> None:
+    await is_made_once(persons_bank, api, create)
+
+
+async def is_made_once(bank: OnboardingBank, api: Api, create: Create) -> None:
     our_id, key = uuid4(), uuid4()
-    write = await create(onboarding_bank, our_id)
+    write = await create(bank, our_id)
 
     first = await send(write, key)
     again = await send(write, key)
@@ -111,17 +113,27 @@ async def test_a_record_is_made_once_under_its_key_and_found_with_its_answer(
 
     assert isinstance(first, Accepted)
     assert again == found == first
-    assert await onboarding_bank.records(api, our_id) == 1
+    assert await bank.records(api, our_id) == 1
 
 
-@each_create
-async def test_a_record_whose_answer_was_lost_is_unknown_until_it_is_found(
+@each_business
+async def test_a_business_whose_answer_was_lost_is_unknown_until_it_is_found(
     onboarding_bank: OnboardingBank, api: Api, create: Create
 ) -> None:
-    only_if_written(onboarding_bank, create)
+    await is_unknown_until_found(onboarding_bank, api, create)
+
+
+@each_person
+async def test_a_person_whose_answer_was_lost_is_unknown_until_it_is_found(
+    persons_bank: OnboardingBank, api: Api, create: Create
+) -> None:
+    await is_unknown_until_found(persons_bank, api, create)
+
+
+async def is_unknown_until_found(bank: OnboardingBank, api: Api, create: Create) -> None:
     our_id, key = uuid4(), uuid4()
-    write = await create(onboarding_bank, our_id)
-    await onboarding_bank.lose_next_answer(api)
+    write = await create(bank, our_id)
+    await bank.lose_next_answer(api)
 
     lost = await send(write, key)
     found = await write.find(key, soon())
@@ -129,23 +141,33 @@ async def test_a_record_whose_answer_was_lost_is_unknown_until_it_is_found(
     assert isinstance(lost, Unknown)
     assert lost.sent
     assert isinstance(found, Accepted)
-    assert await onboarding_bank.records(api, our_id) == 1
+    assert await bank.records(api, our_id) == 1
 
 
-@each_create
-async def test_what_was_not_sent_is_absent(
+@each_business
+async def test_a_business_that_was_not_sent_is_absent(
     onboarding_bank: OnboardingBank, api: Api, create: Create
 ) -> None:
-    only_if_written(onboarding_bank, create)
+    await is_absent(onboarding_bank, api, create)
+
+
+@each_person
+async def test_a_person_that_was_not_sent_is_absent(
+    persons_bank: OnboardingBank, api: Api, create: Create
+) -> None:
+    await is_absent(persons_bank, api, create)
+
+
+async def is_absent(bank: OnboardingBank, api: Api, create: Create) -> None:
     our_id, key = uuid4(), uuid4()
-    write = await create(onboarding_bank, our_id)
+    write = await create(bank, our_id)
 
     outcome = await write.send(key, time.time() - 1)
     found = await write.find(key, soon())
 
     assert isinstance(outcome, NotSent)
     assert found == Absent()
-    assert await onboarding_bank.records(api, our_id) == 0
+    assert await bank.records(api, our_id) == 0
 
 
 @pytest.mark.parametrize(
