@@ -108,6 +108,10 @@ class Ledger(LedgerBesidePostings, Protocol):
     ) -> Page[Transaction]: ...
 
 
+class CursorRefused(Exception):
+    """The provider does not take a cursor that it gave out."""
+
+
 class PostingSource(Protocol):
     """A provider's list of an account's postings that has cursors; raises as `Financial` does."""
 
@@ -117,7 +121,10 @@ class PostingSource(Protocol):
         """The postings from the cursor on, in the order in which they were posted, the newest first.
 
         Args:
-            cursor: None for the newest ones; else the `next_cursor` of a page, however long ago it was given out.
+            cursor: None for the newest ones; else the `next_cursor` of a page, which may have been given out long ago.
+
+        Raises:
+            CursorRefused
         """
         ...
 

@@ -164,6 +164,22 @@ async def test_a_reading_that_was_interrupted_goes_on_where_it_was(
     assert (await mirror.page(account_id))[0] == newest_first(source.histories[account_id])
 
 
+async def test_a_reading_whose_cursor_is_not_taken_any_more_begins_again(
+    mirror: Mirror, source: ScriptedSource, account_id: str
+) -> None:
+    source.post(account_id, *some(23))
+    source.failures[3] = ProviderTimeout()
+    with pytest.raises(ProviderTimeout):
+        await mirror.catch_up(account_id)
+    source.post(account_id, *some(2, 23))
+    source.refused.add("13")
+
+    await mirror.catch_up(account_id)
+
+    assert [cursor for _, cursor in source.asked[3:]] == [None, "13", None, "20", "15", "10", "5"]
+    assert (await mirror.page(account_id))[0] == newest_first(source.histories[account_id])
+
+
 async def test_a_history_that_is_still_being_read_is_not_shown_and_is_read_on(
     mirror: Mirror, source: ScriptedSource, account_id: str
 ) -> None:

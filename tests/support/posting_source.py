@@ -9,6 +9,7 @@ from datetime import datetime
 from decimal import Decimal
 
 from services.ledger_read.models import AccountHeading, Posting, PostingPage
+from services.ledger_read.ports import CursorRefused
 
 
 def posting(settled_at: datetime, cents: int = 100) -> Posting:
@@ -37,6 +38,8 @@ class ScriptedSource:
         self.asked: list[tuple[str, str | None]] = []
         self.failures: dict[int, Exception] = {}
         """By the number of a call, from 1."""
+        self.refused: set[str] = set()
+        """Cursors that are not taken any more."""
         self.may_answer = asyncio.Event()
         self.may_answer.set()
 
@@ -49,6 +52,8 @@ class ScriptedSource:
     async def page(self, account_id: str, cursor: str | None, deadline: float) -> PostingPage:
         self.asked.append((account_id, cursor))
         failure = self.failures.get(len(self.asked))
+        if cursor in self.refused:
+            failure = CursorRefused()
         history = self.histories[account_id]
         left = len(history) if cursor is None else int(cursor)
         first = max(0, left - self.page_size)

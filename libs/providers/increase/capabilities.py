@@ -39,6 +39,6 @@ CAPABILITIES = {
         ),
         Lack("deposit locations of earlier days", "stored once a day, from the first time on"),
         Lack("restrictions of an account", "`is_restricted` is false"),
-        Lack("interest of the year", "summed from the mirror's interest payments"),
+        Lack("interest of the year", "summed from the account's interest payments"),
     ),
 }

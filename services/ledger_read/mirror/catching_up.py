@@ -14,7 +14,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import asyncpg
 import structlog
@@ -22,9 +22,8 @@ from prometheus_client import Counter, Gauge
 
 from libs.contracts.errors import ProviderError, Unavailable
 from services.ledger_read.mirror.joining import JoinedCalls
-from services.ledger_read.mirror.store import PostingStore
-from services.ledger_read.models import PostingPage
-from services.ledger_read.ports import PostingSource
+from services.ledger_read.mirror.store import Gap, PostingStore
+from services.ledger_read.ports import CursorRefused, PostingSource
 
 PAGE_SECONDS = 20.0
 """For one page, with what the provider's client tries again; shorter than the lease of who fills gaps."""
@@ -94,9 +93,8 @@ class CatchingUp:
                     await asyncio.sleep(LOOK_SECONDS)
                     continue
                 async with self._places:
-                    page = await self._page(account_id, gap.cursor)
+                    is_filler = await self._fill_page(account_id, filler, gap)
                 pages += 1
-                is_filler = await self._store.fill(account_id, filler, gap, page)
         except asyncpg.IntegrityConstraintViolationError as error:
             raise self._broken(account_id, "with an id of another posting") from error
         finally:
@@ -107,12 +105,21 @@ class CatchingUp:
         if pages:
             self._log.info("history_read", account_id=account_id, pages=pages)
 
-    async def _page(self, account_id: str, cursor: str) -> PostingPage:
-        page = await self._source.page(account_id, cursor, time.time() + PAGE_SECONDS)
-        if page.next_cursor == cursor:
-            raise self._broken(account_id, "without end")
+    async def _fill_page(self, account_id: str, filler: UUID, gap: Gap) -> bool:
+        """As `PostingStore.fill`, with the page at the gap's cursor."""
         PAGES.labels("gap").inc()
-        return page
+        deadline = time.time() + PAGE_SECONDS
+        try:
+            page = await self._source.page(account_id, gap.cursor, deadline)
+        except CursorRefused:
+            self._log.warning("cursor_refused", account_id=account_id)
+            newest = await self._source.page(account_id, None, deadline)
+            if newest.next_cursor == gap.cursor:
+                raise self._broken(account_id, "of refused cursors") from None
+            return await self._store.begin_again(account_id, filler, gap, newest)
+        if page.next_cursor == gap.cursor:
+            raise self._broken(account_id, "without end")
+        return await self._store.fill(account_id, filler, gap, page)
 
     def _broken(self, account_id: str, how: str) -> ProviderError:
         self._log.error("provider_postings_broken", account_id=account_id, how=how)

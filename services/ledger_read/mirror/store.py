@@ -157,6 +157,16 @@ class PostingStore:
         async with self._database.driver() as connection:
             await connection.execute(_RELEASE, account_id, filler)
 
+    async def begin_again(
+        self, account_id: str, filler: UUID, gap: Gap, newest: PostingPage
+    ) -> bool:
+        """Move the cursor of a gap up to the newest page's, when the provider does not take its own any more.
+
+        What is known between the two is read again: a posting of the gap's segment or a later one does not close it.
+        The page itself is left out, since what of the gap is on it was stored by `add_newest`. False as of `fill`.
+        """
+        return await self.fill(account_id, filler, gap, PostingPage([], newest.next_cursor))
+
     async def fill(self, account_id: str, filler: UUID, gap: Gap, page: PostingPage) -> bool:
         """Store the page at the cursor of a gap, and move or close the gap.
 

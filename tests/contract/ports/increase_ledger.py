@@ -23,7 +23,10 @@ from libs.persistence.engine import Database
 from libs.providers.increase.client import IncreaseClient
 from libs.providers.increase.money import cents_of
 from services.ledger_read.adapters.increase.composition import open_role
-from services.ledger_read.ports import FinancialRole
+from services.ledger_read.adapters.increase.numbers import AccountNumbers
+from services.ledger_read.adapters.increase.postings import IncreasePostings
+from services.ledger_read.adapters.increase.reading import Reader
+from services.ledger_read.ports import FinancialRole, PostingSource
 from tests.contract.ports.ledger_banks import Opened
 from tests.support.increase_bank import intrafi
 from tests.support.increase_bank.postings import post
@@ -86,11 +89,13 @@ class IncreaseLedgerBank:
         increase: AsyncIncrease,
         ownership: OwnershipInTables,
         role: FinancialRole,
+        postings: PostingSource,
         patch: pytest.MonkeyPatch,
     ) -> None:
         self.financial = role.accounts
         self.ledger = role.ledger
         self.feed = role.feed
+        self.postings = postings
         self.increase = increase
         self.ownership = ownership
         self.running = running
@@ -204,7 +209,9 @@ async def open_increase_ledger(
         )
         increase = await opened.enter_async_context(client_of(running.url, KEY))
         client = IncreaseClient("financial", running.url, READER, session)
+        reader = Reader(client)
+        postings = IncreasePostings(reader, AccountNumbers(reader))
         role = await open_role(client, opened, database, ownership)
         with pytest.MonkeyPatch.context() as patch:
-            yield IncreaseLedgerBank(running, increase, ownership, role, patch)
+            yield IncreaseLedgerBank(running, increase, ownership, role, postings, patch)
         assert running.bank.violations == []

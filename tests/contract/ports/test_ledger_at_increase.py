@@ -19,6 +19,7 @@ from libs.providers.feed_entries import FeedCursor
 from services.ledger_read.adapters.increase.postings import IncreasePostings
 from services.ledger_read.adapters.increase.transactions import ListedTransaction
 from services.ledger_read.models import FeedEntry
+from services.ledger_read.ports import CursorRefused
 from tests.contract.ports.increase_ledger import IncreaseLedgerBank
 from tests.contract.ports.ledger_banks import Opened
 from tests.support.increase_clients import link_external, open_account, send_wire
@@ -268,6 +269,14 @@ async def test_an_account_that_onboarding_may_be_about_to_own_is_waited_for(
         mine.account_id,
     ]
     assert stranger.id not in {entry.event.resource_id for entry in later if entry.event}
+
+
+async def test_a_cursor_of_others_is_refused_as_such(bank: IncreaseLedgerBank) -> None:
+    opened = await funded(bank)
+
+    with pytest.raises(CursorRefused):
+        await bank.postings.page(opened.account_id, "not-a-cursor", soon())
+    bank.running.bank.violations.clear()  # it was meant
 
 
 async def test_a_closed_account_is_shown_and_reported_as_closed(bank: IncreaseLedgerBank) -> None:

@@ -9,8 +9,10 @@ from uuid import UUID, uuid5
 
 from increase.types import WireTransfer
 
+from libs.contracts.errors import ProviderError
 from libs.contracts.ids import parse_id
 from libs.contracts.transactions import TransactionType
+from libs.providers.errors import ProviderRefusal
 from libs.providers.increase.money import amount_of
 from services.ledger_read.adapters.increase.numbers import AccountNumbers
 from services.ledger_read.adapters.increase.reading import Reader
@@ -21,6 +23,7 @@ from services.ledger_read.adapters.increase.transactions import (
     list_transactions,
 )
 from services.ledger_read.models import AccountHeading, Posting, PostingPage
+from services.ledger_read.ports import CursorRefused
 
 WIRES_AT_ONCE = 8
 GROUP = "deposit"
@@ -71,7 +74,12 @@ class IncreasePostings:
         return AccountHeading(await self._numbers.number(account_id, deadline), GROUP)
 
     async def page(self, account_id: str, cursor: str | None, deadline: float) -> PostingPage:
-        page = await list_transactions(self._reader, account_id, cursor, deadline)
+        try:
+            page = await list_transactions(self._reader, account_id, cursor, deadline)
+        except ProviderError as error:
+            if cursor is not None and isinstance(error.__cause__, ProviderRefusal):
+                raise CursorRefused from error
+            raise
         try:
             async with asyncio.TaskGroup() as group:
                 tasks = [group.create_task(self.posting(row, deadline)) for row in page.rows]

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from uuid import UUID
 
+from libs.contracts.errors import ProviderError
+from libs.providers.errors import ProviderRefusal
 from libs.providers.sandbox.http import ProviderClient, segment
 from services.ledger_read.adapters.sandbox.financial_answers import AccountAnswer, AnswerT
 from services.ledger_read.adapters.sandbox.ledger_answers import PostingsAnswer, TransactionAnswer
 from services.ledger_read.adapters.sandbox.paging import broken_pages
 from services.ledger_read.adapters.sandbox.reading import NotKnown, Params, Reader
 from services.ledger_read.models import AccountHeading, Posting, PostingPage
+from services.ledger_read.ports import CursorRefused
 
 NEWEST_PAGE = 100
 LARGEST_PAGE = 200
@@ -35,7 +38,12 @@ class SandboxPostings:
         params = [("limit", str(NEWEST_PAGE))]
         if cursor is not None:
             params = [("limit", str(LARGEST_PAGE)), ("cursor", cursor)]
-        answer = await self._read(account_id, operation, path, PostingsAnswer, deadline, params)
+        try:
+            answer = await self._read(account_id, operation, path, PostingsAnswer, deadline, params)
+        except ProviderError as error:
+            if cursor is not None and isinstance(error.__cause__, ProviderRefusal):
+                raise CursorRefused from error
+            raise
         if any(row.account_id != account_id for row in answer.rows):
             raise broken_pages(operation, "of another account")
         return PostingPage([_posting(row) for row in answer.rows], answer.next_cursor)
