@@ -111,12 +111,18 @@ class WireRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WireReport:
-    """What core banking reports of a wire. `transaction_id`: ours, or text that the bank gives in its place."""
+    """What core banking reports of a wire.
+
+    Args:
+        transaction_id: ours, or text that the bank gives in its place.
+        earlier_states: in which the wire has been for certain, where the bank reports the last one only.
+    """
 
     transaction_id: str
     wire_state: WireState
     occurred_at: datetime
     reason: str | None = None
+    earlier_states: tuple[WireState, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -42,8 +42,9 @@ class Event(msgspec.Struct, frozen=True):
 
 
 class _Window(msgspec.Struct):
-    """The events that were applied and are listed again: those from `floor` on."""
+    """The events that were applied and are listed again: those of `categories` from `floor` on."""
 
+    categories: list[str]
     floor: datetime
     newest: datetime
     applied: dict[str, datetime]
@@ -118,7 +119,7 @@ class EventFeed:
         Raises:
             ProviderTimeout, ProviderError, Unavailable: there is no usable answer.
         """
-        window = None if state is None else msgspec.json.decode(state, type=_Window)
+        window = None if state is None else _decoded(state)
         found: list[ListedEvent] = []
         listed = 0
         async for item in self._items(window.floor if window else None):
@@ -127,7 +128,8 @@ class EventFeed:
             if window is not None and event_id in window.applied:
                 continue
             at = _time_of(item) or (window.newest if window else datetime.fromtimestamp(0, UTC))
-            window = window or _Window(_floor(at), at, {})
+            window = window or _Window(self._categories, _floor(at), at, {})
+            window.categories = self._categories
             window.add(event_id, at)
             found.append(ListedEvent(item, event_id, msgspec.json.encode(window).decode()))
             if len(found) == limit:
@@ -170,6 +172,15 @@ class EventFeed:
             return items, msgspec.convert(answer["next_cursor"], str | None)
         except (ProviderRefusal, msgspec.ValidationError, KeyError, TypeError) as error:
             raise ProviderError from error
+
+
+async def is_followed(client: IncreaseClient, state: str) -> bool:
+    """Whether there are events after those that were applied. Raises as `EventFeed.fetch`."""
+    return bool(await EventFeed(client, _decoded(state).categories).fetch(state, 1))
+
+
+def _decoded(state: str) -> _Window:
+    return msgspec.json.decode(state, type=_Window)
 
 
 def _id_of(item: Any) -> str:

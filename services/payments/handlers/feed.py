@@ -66,8 +66,12 @@ def _apply(
     reason = one_line(report.reason) if report.reason else None
     at = report.occurred_at
     at = at if at.tzinfo else at.replace(tzinfo=UTC)
+    versions: list[WireRecord] = []
     try:
-        versions = states.apply_report(wire, report.wire_state, at=at, reason=reason)
+        for state in report.earlier_states:
+            versions += states.apply_report(versions[-1] if versions else wire, state, at=at)
+        latest = versions[-1] if versions else wire
+        versions += states.apply_report(latest, report.wire_state, at=at, reason=reason)
     except states.IllegalTransition as error:
         return _contradiction(
             "news_of_illegal_transition", position, report, wire.state, str(error)

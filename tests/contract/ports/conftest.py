@@ -20,6 +20,7 @@ from libs.providers.increase.client import IncreaseClient
 from libs.providers.sessions import open_session
 from services.ledger_read.mirror.ledger import open_mirrored_ledger
 from tests.contract.ports.increase_ledger import IncreaseLedgerBank, open_increase_ledger
+from tests.contract.ports.increase_wire_bank import increase_bank
 from tests.contract.ports.ledger_banks import (
     FakeLedgerBank,
     LedgerBank,
@@ -42,7 +43,7 @@ INCREASE_KEY = "a-key-that-may-all"
 SANDBOX = next(service for service in SERVICES if service.name == "provider_sandbox")
 
 
-@pytest.fixture(params=["fake_wire_bank", "sandbox_wire_bank"])
+@pytest.fixture(params=["fake_wire_bank", "sandbox_wire_bank", "increase_wire_bank"])
 def wire_bank(request: pytest.FixtureRequest) -> WireBank:
     """Payments' `ports.CoreBanking`."""
     bank: WireBank = request.getfixturevalue(request.param)
@@ -90,6 +91,14 @@ async def sandbox_wire_bank(
     sandbox: Stack, bank: Bank, session: aiohttp.ClientSession
 ) -> AsyncIterator[WireBank]:
     yield SandboxWireBank(sandbox, bank, session)
+
+
+@pytest_asyncio.fixture
+async def increase_wire_bank(
+    tmp_path: Path, session: aiohttp.ClientSession
+) -> AsyncIterator[WireBank]:
+    async with increase_bank(tmp_path, session) as bank:
+        yield bank
 
 
 @pytest.fixture

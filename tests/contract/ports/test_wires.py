@@ -9,13 +9,13 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
-from uuid import UUID
 
 import pytest
 
 from libs.contracts.wires import WireState
 from libs.providers.feed_entries import FeedCursor
 from libs.providers.outcomes import Absent, Accepted, NotSent, Reason, Refused, Unknown
+from services.payments import states
 from services.payments.models import Creditor, FeedEntry, PostalAddress, Step, WireRecord
 from services.payments.ports import Acceptance
 from tests.contract.ports.wire_banks import Fault, Funded, WireBank
@@ -254,16 +254,12 @@ async def entries_about(bank: WireBank, *wires: WireRecord) -> list[FeedEntry]:
     """Those of the whole feed, read page by page."""
     ids = {str(wire.transaction_id) for wire in wires}
     entries: list[FeedEntry] = []
-    while True:
-        last = entries[-1] if entries else None
-        after = FeedCursor(last.position, last.state) if last else FeedCursor(0)
-        page = await bank.feed.fetch(after, PAGE)
+    cursor = FeedCursor(0)
+    while page := await bank.feed.fetch(cursor, PAGE):
         assert len(page) <= PAGE
-        if not page:
-            return [
-                entry for entry in entries if entry.report and entry.report.transaction_id in ids
-            ]
         entries += page
+        cursor = FeedCursor(page[-1].position, page[-1].state)
+    return [entry for entry in entries if entry.report and entry.report.transaction_id in ids]
 
 
 async def test_the_feed_tells_in_order_what_became_of_wires(wire_bank: WireBank) -> None:
@@ -271,26 +267,63 @@ async def test_the_feed_tells_in_order_what_became_of_wires(wire_bank: WireBank)
     for wire in (returned, rejected):
         id_of(await send(wire_bank, wire))
     await wire_bank.complete(returned.transaction_id)
-    await wire_bank.reject(rejected.transaction_id, "No such account.")
-    await wire_bank.send_back(returned.transaction_id, "Account closed.")
+    why_rejected = await wire_bank.reject(rejected.transaction_id, "No such account.")
+    why_returned = await wire_bank.send_back(returned.transaction_id, "Account closed.")
 
     entries = await entries_about(wire_bank, returned, rejected)
 
     assert len(await wire_bank.feed.fetch(FeedCursor(0), 1)) == 1
     positions = [entry.position for entry in entries]
     assert positions == sorted(set(positions))
-    assert told(entries, returned.transaction_id) == [
+    assert applied(returned, entries) == [
+        (WireState.PENDING_SUBMISSION, None),
         (WireState.SUBMITTED, None),
         (WireState.COMPLETED, None),
-        (WireState.RETURNED, "Account closed."),
+        (WireState.RETURNED, why_returned),
     ]
-    assert told(entries, rejected.transaction_id) == [
+    assert applied(rejected, entries) == [
+        (WireState.PENDING_SUBMISSION, None),
         (WireState.SUBMITTED, None),
-        (WireState.REJECTED, "No such account."),
+        (WireState.REJECTED, why_rejected),
     ]
 
 
-def told(entries: list[FeedEntry], transaction_id: UUID) -> list[tuple[WireState, str | None]]:
-    reports = [entry.report for entry in entries if entry.report]
-    about = [report for report in reports if report.transaction_id == str(transaction_id)]
-    return [(report.wire_state, report.reason) for report in about]
+async def test_the_feed_goes_on_with_what_came_since(wire_bank: WireBank) -> None:
+    """Each state in its turn, the feed read to its end in between."""
+    wire = await funded_wire(wire_bank)
+    id_of(await send(wire_bank, wire))
+    seen = await entries_about(wire_bank, wire)
+    await wire_bank.complete(wire.transaction_id)
+
+    since = await entries_after(wire_bank, seen[-1])
+    await wire_bank.send_back(wire.transaction_id, "Account closed.")
+    later = await entries_after(wire_bank, since[-1])
+
+    assert applied(wire, seen)[-1][0] is WireState.SUBMITTED
+    assert applied(wire, [*seen, *since])[-1][0] is WireState.COMPLETED
+    assert applied(wire, [*seen, *since, *later])[-1][0] is WireState.RETURNED
+    assert not {entry.position for entry in seen} & {entry.position for entry in since}
+
+
+async def entries_after(bank: WireBank, last: FeedEntry) -> list[FeedEntry]:
+    found: list[FeedEntry] = []
+    while page := await bank.feed.fetch(FeedCursor(last.position, last.state), PAGE):
+        found += page
+        last = page[-1]
+    return found
+
+
+def applied(wire: WireRecord, entries: list[FeedEntry]) -> list[tuple[WireState, str | None]]:
+    """The history of a wire to which the entries about it are applied, as the handler of the feed does it.
+
+    A bank may report a state more than once, and the last one only when another followed.
+    """
+    for entry in entries:
+        report = entry.report
+        if report is None or report.transaction_id != str(wire.transaction_id):
+            continue
+        for state in (*report.earlier_states, report.wire_state):
+            reason = report.reason if state is report.wire_state else None
+            versions = states.apply_report(wire, state, at=report.occurred_at, reason=reason)
+            wire = versions[-1] if versions else wire
+    return [(step.state, step.reason) for step in wire.history]

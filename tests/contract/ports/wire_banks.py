@@ -65,10 +65,12 @@ class WireBank(Protocol):
 
     async def complete(self, transaction_id: UUID) -> None: ...
 
-    async def reject(self, transaction_id: UUID, reason: str) -> None: ...
+    async def reject(self, transaction_id: UUID, reason: str) -> str | None:
+        """The reason as the bank gives it: this one, or none."""
+        ...
 
-    async def send_back(self, transaction_id: UUID, reason: str) -> None:
-        """Return a completed wire."""
+    async def send_back(self, transaction_id: UUID, reason: str) -> str | None:
+        """Return a completed wire. The reason as the bank gives it: this one, or one of its own."""
         ...
 
     async def carried_out(self, account_id: str) -> list[tuple[str, Decimal]]:
@@ -106,11 +108,13 @@ class FakeWireBank:
     async def complete(self, transaction_id: UUID) -> None:
         self._fake.tell("completed", str(transaction_id))
 
-    async def reject(self, transaction_id: UUID, reason: str) -> None:
+    async def reject(self, transaction_id: UUID, reason: str) -> str | None:
         self._fake.tell("rejected", str(transaction_id), reason)
+        return reason
 
-    async def send_back(self, transaction_id: UUID, reason: str) -> None:
+    async def send_back(self, transaction_id: UUID, reason: str) -> str | None:
         self._fake.tell("returned", str(transaction_id), reason)
+        return reason
 
     async def carried_out(self, account_id: str) -> list[tuple[str, Decimal]]:
         return [
@@ -158,11 +162,13 @@ class SandboxWireBank:
     async def complete(self, transaction_id: UUID) -> None:
         await self._simulate(f"wires/{transaction_id}/complete")
 
-    async def reject(self, transaction_id: UUID, reason: str) -> None:
+    async def reject(self, transaction_id: UUID, reason: str) -> str | None:
         await self._simulate(f"wires/{transaction_id}/reject", {"reason": reason})
+        return reason
 
-    async def send_back(self, transaction_id: UUID, reason: str) -> None:
+    async def send_back(self, transaction_id: UUID, reason: str) -> str | None:
         await self._simulate(f"wires/{transaction_id}/return", {"reason": reason})
+        return reason
 
     async def carried_out(self, account_id: str) -> list[tuple[str, Decimal]]:
         wires = await self._bank.truth("wires", account_id=account_id)

@@ -1,0 +1,128 @@
+"""What became of wires at Increase: its events say which wire changed, the wire says how."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from increase.types import WireTransfer
+
+from libs.contracts.ids import parse_id
+from libs.contracts.wires import WireState
+from libs.providers.errors import AttemptFailed, Failure, ProviderRefusal, read_error
+from libs.providers.feed_entries import (
+    FETCH_SECONDS,
+    FeedCursor,
+    Place,
+    decode_entries,
+    shown_type,
+)
+from libs.providers.increase.client import IncreaseClient
+from libs.providers.increase.events import EventFeed, ListedEvent
+from libs.providers.increase.wire_states import STATES
+from services.payments.models import FeedEntry, WireReport
+
+CATEGORIES = ("wire_transfer.created", "wire_transfer.updated")
+LARGEST_FETCH = 100
+"""Events, each of which may need its wire read."""
+AT_ONCE = 8
+CANCELED = "The wire was canceled at the bank."
+
+WireRead = WireTransfer | ProviderRefusal | AttemptFailed
+
+
+@dataclass(frozen=True, slots=True)
+class _Changed:
+    """An event with its wire, or why that could not be read; None: the event names no wire."""
+
+    listed: ListedEvent
+    wire: WireRead | None
+
+
+class WireFeed:
+    """See `feed_entries.Fetch`. Positions count the entries that were applied."""
+
+    def __init__(self, client: IncreaseClient) -> None:
+        self._client = client
+        self._events = EventFeed(client, CATEGORIES)
+
+    async def fetch(self, after: FeedCursor, limit: int) -> list[FeedEntry]:
+        """Entries about wires of others have no report.
+
+        Raises:
+            ProviderTimeout, ProviderError, Unavailable: there is no usable answer.
+            UndecodableEntry: the next event, or its wire, is not of the shape that this release knows.
+        """
+        listed = await self._events.fetch(after.state, min(limit, LARGEST_FETCH))
+        wires = await self._wires(listed)
+        items: list[dict[str, Any]] = []
+        for one in listed:
+            wire = wires.get(one.object_id or "")
+            if isinstance(wire, AttemptFailed) and wire.failure is not Failure.UNREADABLE:
+                if not items:
+                    raise read_error(wire.failure) from wire
+                break
+            # As a dict, the description of an item at fault has the outline of its event.
+            items.append({"event": one.item, "changed": _Changed(one, wire)})
+        return decode_entries(items, after.position, _entry, _place)
+
+    async def _wires(self, listed: Sequence[ListedEvent]) -> Mapping[str, WireRead]:
+        """Each wire once, with what kept it from being read."""
+        deadline = time.time() + FETCH_SECONDS
+        capacity = asyncio.Semaphore(AT_ONCE)
+        found: dict[str, WireRead] = {}
+
+        async def read(wire_id: str) -> None:
+            async with capacity:
+                try:
+                    found[wire_id] = await self._client.repeated(
+                        "get_wire",
+                        lambda sdk: sdk.wire_transfers.retrieve(wire_id),
+                        deadline=deadline,
+                    )
+                except (ProviderRefusal, AttemptFailed) as error:
+                    found[wire_id] = error
+
+        async with asyncio.TaskGroup() as tasks:
+            for wire_id in {one.object_id for one in listed if one.object_id}:
+                tasks.create_task(read(wire_id), name=f"wire {wire_id}")
+        return found
+
+
+def _place(item: Any, after: int) -> Place:
+    listed: ListedEvent = item["changed"].listed
+    return Place(after + 1, shown_type(listed.category), listed.state, listed.event_id)
+
+
+def _entry(item: Any, place: Place) -> FeedEntry:
+    changed: _Changed = item["changed"]
+    event, wire = changed.listed.decoded(), changed.wire
+    if not isinstance(wire, WireTransfer):
+        raise wire or ValueError("the event names no wire")
+    is_ours = parse_id(wire.idempotency_key or "") is not None
+    return FeedEntry(
+        position=place.position,
+        type=event.category,
+        report=_report(wire, event.created_at) if is_ours else None,
+        state=place.state,
+        event_id=place.event_id,
+    )
+
+
+def _report(wire: WireTransfer, at: datetime) -> WireReport:
+    state = STATES[wire.status]
+    reversal = wire.reversal
+    reason = CANCELED if wire.status == "canceled" else None
+    if state is WireState.RETURNED and reversal is not None:
+        reason = reversal.return_reason_code_description or reversal.description
+    return WireReport(
+        transaction_id=wire.idempotency_key or "",
+        wire_state=state,
+        occurred_at=at,
+        reason=reason,
+        earlier_states=(WireState.COMPLETED,) if state is WireState.RETURNED else (),
+    )

@@ -1,0 +1,272 @@
+"""Wires at Increase: each sent once under every fault, what it is sent, and what its events report."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from libs.contracts.errors import ProviderError
+from libs.contracts.wires import WireState
+from libs.providers.feed_entries import FeedCursor, UndecodableEntry
+from libs.providers.increase.client import IncreaseClient
+from libs.providers.outcomes import Accepted, NotSent, Unknown
+from libs.providers.sessions import open_session
+from libs.providers.writing import Attempt, Earlier, write_once
+from services.payments.adapters.increase.core import NewestWires
+from services.payments.adapters.increase.feed import WireFeed
+from services.payments.adapters.increase.wire_text import wire_text
+from services.payments.models import Creditor, PostalAddress, Step, WireRecord
+from tests.contract.ports.increase_wire_bank import IncreaseWireBank, increase_bank
+from tests.unit.payments.bench import CREDITOR
+from tests.unit.providers.conftest import Answer, Provider, provider, session, soon
+from tests.unit.providers.increase.conftest import (
+    increase,
+    lists,
+    refuses,
+    shows,
+    wire_transfer,
+)
+
+__all__ = ["increase", "provider", "session"]
+
+AMOUNT = Decimal("10.50")
+
+
+@pytest.fixture
+async def bank(tmp_path: Path) -> AsyncIterator[IncreaseWireBank]:
+    async with open_session(8) as session, increase_bank(tmp_path, session) as running:
+        yield running
+
+
+async def new_wire(bank: IncreaseWireBank, **changes: Any) -> WireRecord:
+    funded = await bank.open_funded(Decimal(100))
+    now = datetime.now(UTC)
+    wire = WireRecord(
+        transaction_id=uuid.uuid4(),
+        tenant="t_1",
+        customer_id="c_1",
+        sending_account_id=funded.account_id,
+        external_account_id=funded.external_account_id,
+        amount=AMOUNT,
+        purpose="Invoice 2047",
+        send_age_seconds=None,
+        last_sent_at=None,
+        last_send_age_seconds=None,
+        canceled_by=None,
+        created_at=now,
+        creditor=CREDITOR,
+        history=(Step(WireState.PENDING_SUBMISSION, now, None),),
+    )
+    return replace(wire, **changes)
+
+
+async def send_until_known(bank: IncreaseWireBank, wire: WireRecord) -> object:
+    """As payments does it: every attempt after the first asks before it sends."""
+    earlier = None
+    for _ in range(5):
+        attempt = Attempt(wire.transaction_id, soon(), 5.0, earlier)
+        outcome = await write_once(bank.core.send_wire(wire), attempt)
+        if not isinstance(outcome, Unknown):
+            return outcome
+        earlier = Earlier(1.0, 1.0)
+    raise AssertionError(outcome)
+
+
+@pytest.mark.parametrize("times", [1, 2])
+@pytest.mark.parametrize(
+    "fault",
+    [
+        "rate_limit",
+        "error",
+        "drop",
+        "duplicate_reply",
+        "key_conflict",
+        "fail_after_success",
+        "accept_then_drop",
+    ],
+)
+async def test_a_wire_is_carried_out_once_under_every_fault(
+    bank: IncreaseWireBank, fault: str, times: int
+) -> None:
+    wire = await new_wire(bank)
+    await bank.order("PUT", "faults", operation="POST /wire_transfers", kind=fault, times=times)
+
+    outcome = await send_until_known(bank, wire)
+
+    assert isinstance(outcome, Accepted)
+    assert outcome.answer.transaction_id == str(wire.transaction_id)
+    assert await bank.carried_out(wire.sending_account_id) == [(str(wire.transaction_id), AMOUNT)]
+
+
+async def test_a_wire_whose_lookup_fails_is_not_sent_again(bank: IncreaseWireBank) -> None:
+    wire = await new_wire(bank)
+    await bank.order("PUT", "faults", operation="GET /wire_transfers", kind="error")
+    attempt = Attempt(wire.transaction_id, soon(), 5.0, Earlier(1.0, 1.0))
+
+    outcome = await write_once(bank.core.send_wire(wire), attempt)
+
+    assert isinstance(outcome, Unknown)
+    assert not outcome.sent
+    assert await bank.carried_out(wire.sending_account_id) == []
+
+
+async def test_a_wire_names_its_creditor_and_its_purpose_as_wires_carry_them(
+    bank: IncreaseWireBank,
+) -> None:
+    address = PostalAddress("Straße des 17. Juni 135", "Zürich", "ZH", "8001", "CH", "2. Stock")
+    wire = await new_wire(
+        bank, creditor=Creditor("Café “Łódź” & Søn", address), purpose="Facture № 5 — août 日"
+    )
+
+    assert isinstance(await send_until_known(bank, wire), Accepted)
+
+    [sent] = (await bank.order("GET", "truth/wires"))["wires"]
+    assert sent["amount"] == 1050
+    assert sent["creditor"]["name"] == 'Cafe "Lodz" & Son'
+    assert sent["creditor"]["address"]["unstructured"] == {
+        "line1": "Strasse des 17. Juni 135",
+        "line2": "2. Stock",
+        "line3": "Zurich, ZH 8001",
+    }
+    assert sent["remittance"]["unstructured"]["message"] == "Facture No. 5 - aout ?"
+
+
+async def test_a_wire_whose_creditor_is_not_known_is_not_sent(bank: IncreaseWireBank) -> None:
+    wire = await new_wire(bank, creditor=None)
+
+    outcome = await write_once(
+        bank.core.send_wire(wire), Attempt(wire.transaction_id, soon(), 5.0, None)
+    )
+
+    assert isinstance(outcome, NotSent)
+    assert await bank.carried_out(wire.sending_account_id) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "longest", "expected"),
+    [
+        ("Invoice 2047", 140, "Invoice 2047"),
+        ("x" * 141, 140, "x" * 140),
+        ("a\tb\n c", 140, "a b c"),
+        ("{1|2}*[3]^", 140, "(1/2)-(3)-"),
+        ("½ ﬁne", 140, "1/2 fine"),
+        ("日本", 140, "??"),
+        ("\u0301", 140, "?"),
+        ("naïve — “quoted”…", 140, 'naive - "quoted"...'),
+    ],
+)
+def test_text_is_written_in_the_characters_of_wires(text: str, longest: int, expected: str) -> None:
+    assert wire_text(text, longest) == expected
+
+
+async def all_entries(bank: IncreaseWireBank) -> list[Any]:
+    return await bank.feed.fetch(FeedCursor(7), 100)
+
+
+@pytest.mark.parametrize(
+    ("status", "state", "reason"),
+    [
+        ("pending_reviewing", WireState.SUBMITTED, None),
+        ("requires_attention", WireState.SUBMITTED, None),
+        ("submitted", WireState.SUBMITTED, None),
+        ("complete", WireState.COMPLETED, None),
+        ("rejected", WireState.REJECTED, None),
+        ("canceled", WireState.REJECTED, "The wire was canceled at the bank."),
+    ],
+)
+async def test_a_status_is_reported_as_a_state_of_ours(
+    bank: IncreaseWireBank, status: str, state: WireState, reason: str | None
+) -> None:
+    wire = await new_wire(bank)
+    await send_until_known(bank, wire)
+    await bank.move(wire.transaction_id, status)
+
+    *_, last = await all_entries(bank)
+
+    assert last.report.transaction_id == str(wire.transaction_id)
+    assert (last.report.wire_state, last.report.reason) == (state, reason)
+
+
+async def test_wires_of_others_have_entries_without_a_report(bank: IncreaseWireBank) -> None:
+    wire = await new_wire(bank)
+    await send_until_known(bank, wire)
+    [made] = (await bank.order("GET", "truth/wires"))["wires"]
+    await bank.order("PATCH", f"objects/{made['id']}", fields={"idempotency_key": "of others"})
+
+    entries = await all_entries(bank)
+
+    assert [entry.position for entry in entries] == [8]
+    assert entries[0].report is None
+
+
+async def test_while_wires_cannot_be_read_the_feed_waits(bank: IncreaseWireBank) -> None:
+    await send_until_known(bank, await new_wire(bank))
+    await bank.order("PUT", "faults", operation="GET /wire_transfers/{id}", kind="error")
+
+    with pytest.raises(ProviderError):
+        await all_entries(bank)
+    await bank.order("DELETE", "faults")
+
+    assert len(await all_entries(bank)) == 1
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        refuses(404, "object_not_found_error"),
+        shows(wire_transfer(uuid.uuid4()) | {"status": "of_a_later_release"}),
+    ],
+)
+async def test_a_wire_of_another_shape_stops_the_feed_at_its_event(
+    provider: Provider, increase: IncreaseClient, broken: Answer
+) -> None:
+    """An operator may skip the event: the feed goes on after it."""
+    fine = shows(wire_transfer(uuid.uuid4()))
+    listed = [
+        {
+            "id": f"event_{n}",
+            "category": "wire_transfer.updated",
+            "associated_object_id": wire_id,
+            "created_at": f"2026-03-02T12:00:0{n}Z",
+        }
+        for n, wire_id in enumerate(("fine", "broken", "fine"))
+    ]
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        if request.path.endswith("/events"):
+            return await lists(listed)(request)
+        return await (broken if request.path.endswith("/broken") else fine)(request)
+
+    provider.answers = [answer]
+    feed = WireFeed(increase)
+
+    [before] = await feed.fetch(FeedCursor(0), 100)
+    with pytest.raises(UndecodableEntry) as stopped:
+        await feed.fetch(FeedCursor(before.position, before.state), 100)
+    entry = stopped.value.entry
+    [after] = await feed.fetch(FeedCursor(entry.position, entry.state), 100)
+
+    assert (before.position, entry.position, after.position) == (1, 2, 3)
+    assert (entry.type, entry.event_id) == ("wire_transfer.updated", "event_1")
+    assert "associated_object_id" in (entry.outline or "")
+
+
+async def test_the_newest_wires_are_listed_by_our_ids(bank: IncreaseWireBank) -> None:
+    sent = [await new_wire(bank) for _ in range(3)]
+    for wire in sent:
+        await send_until_known(bank, wire)
+    newest = NewestWires(bank.client)
+
+    first = await newest.fetch(None, 2)
+    rest = await newest.fetch(first.next, 2)
+
+    assert [*first.ids, *rest.ids] == [str(wire.transaction_id) for wire in reversed(sent)]
+    assert rest.next is None
