@@ -139,6 +139,13 @@ FIND_HELD_CUSTOMERS = Operation(
     reply=r.HeldCustomers,
     summary="Customers of any tenant by their ids",
 )
+FIND_HOLDERS = Operation(
+    name="onboarding.find_holders",
+    command=r.FindHolders,
+    asked_by=("reconciliation",),
+    reply=r.Holders,
+    summary="Whose records of providers are, of any tenant",
+)
 PAGE_TOLD_ANSWERS = Operation(
     name="onboarding.page_told_answers",
     command=r.PageAfter,

@@ -162,6 +162,29 @@ class HeldCustomers(Model):
     next_after: str | None
 
 
+class FindHolders(Command):
+    """Whose records with these ids of providers are: of businesses, persons, accounts and external accounts."""
+
+    ids: Annotated[list[str], Field(max_length=MAX_IDS)]
+
+
+class Holder(Model):
+    """Args:
+    customer_id: the business to which the record belongs.
+    party_id: the business or person whose record it is; of accounts the business.
+    """
+
+    record_id: str
+    customer_id: str
+    party_id: str
+
+
+class Holders(Model):
+    """Records of which we hold nothing are left out."""
+
+    holders: list[Holder]
+
+
 class ToldAnswer(Model):
     """The ids that the caller of a successful command was told.
 

@@ -23,6 +23,7 @@ from services.reconciliation.handlers.contradictions import ContradictionCompari
 from services.reconciliation.handlers.customers import CustomerComparison, CustomerLists
 from services.reconciliation.handlers.deposit_locations import DepositLocationComparison
 from services.reconciliation.handlers.feeds import FeedComparison
+from services.reconciliation.handlers.holders import held_lists
 from services.reconciliation.handlers.queries import Queries
 from services.reconciliation.handlers.running import Reconciler
 from services.reconciliation.handlers.stored_answers import StoredAnswerComparison
@@ -83,32 +84,42 @@ def comparisons(
     query_client: QueryClient,
     providers: Providers,
 ) -> list[Comparison]:
-    """In the order in which a run makes them: postings come before the comparisons that use them."""
+    """In the order in which a run makes them: postings come before the comparisons that use them.
+
+    What a provider cannot be asked about is not compared.
+    """
     size = settings.page_size
     identity, core, financial = providers.identity, providers.core, providers.financial
     payments = PaymentsQueries(query_client, size)
     onboarding = OnboardingQueries(query_client, settings.customers_page_size)
-    books = Books(database, financial.books, page_size=size)
-    lists = CustomerLists(
-        identity=identity.customers,
-        core=core.customers,
-        external_accounts=core.external_accounts,
-        accounts=core.accounts,
+    lists = held_lists(
+        CustomerLists(
+            identity=identity.customers,
+            core=core.customers,
+            external_accounts=core.external_accounts,
+            accounts=core.accounts,
+        ),
+        onboarding,
     )
+    ledger, balances = financial.books, financial.balances
+    books = Books(database, ledger, page_size=size) if ledger is not None else None
     newest = {
         Role.IDENTITY: identity.newest_entry,
         Role.CORE: core.newest_entry,
         Role.FINANCIAL: financial.newest_entry,
     }
-    wires = WireComparison(payments, core.wires, books, page_size=size)
-    return [
+    wires = WireComparison(
+        payments, core.wires, books if core.posts_wires else None, page_size=size
+    )
+    made: list[Comparison | None] = [
         FeedComparison(
             database, FeedPositions(query_client, newest), still_seconds=settings.feed_still_seconds
         ),
-        BalanceComparison(books, financial.balances, page_size=size),
+        BalanceComparison(books, balances, page_size=size) if books and balances else None,
         CustomerComparison(onboarding, lists),
         StoredAnswerComparison(onboarding, core.accounts, core.external_accounts),
         wires,
         ContradictionComparison(database, payments, wires),
-        DepositLocationComparison(database, financial.books),
+        DepositLocationComparison(database, ledger) if ledger is not None else None,
     ]
+    return [comparison for comparison in made if comparison is not None]

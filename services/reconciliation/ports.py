@@ -17,6 +17,7 @@ from libs.contracts.reconciliation import (
     Contradiction,
     HeldCustomer,
     HeldWire,
+    Holder,
     ToldAnswer,
 )
 from libs.providers.companies import Role
@@ -32,36 +33,55 @@ class Page(Generic[RowT_co]):
 
 
 class IdentityRecord(msgspec.Struct, frozen=True):
+    """A business or person at identity verification.
+
+    Args:
+        customer_id, business_customer_id: ours. Where the provider does not know our ids the first is empty, and
+            `handlers.holders` fills both in by the ids of records that onboarding holds.
+        business_record_id: of the business that a person belongs to, where the provider says it.
+        status: None where the provider decides about the business alone.
+        fields_are_partial: only those in `fields` are known of the provider's.
+    """
+
     identity_id: str
     customer_id: str
     kind: str
-    status: str
+    status: str | None
     fields: dict[str, Any]
     business_customer_id: str | None = None
+    business_record_id: str | None = None
+    fields_are_partial: bool = False
 
 
 class CoreCustomer(msgspec.Struct, frozen=True):
+    """A business or person at core banking; see `IdentityRecord`."""
+
     core_id: str
     customer_id: str
     kind: str
     status: str
     fields: dict[str, Any]
     business_customer_id: str | None = None
+    business_record_id: str | None = None
+    fields_are_partial: bool = False
 
 
 class CoreExternalAccount(msgspec.Struct, frozen=True):
+    """`customer_id`: as of `IdentityRecord`. `primary`: None where the provider does not know which one is."""
+
     external_account_id: str
-    core_id: str
     customer_id: str
     routing_number: str
     account_number: str
     status: str
-    primary: bool
+    primary: bool | None
 
 
 class CoreAccount(msgspec.Struct, frozen=True):
+    """`customer_id`: as of `IdentityRecord`. `account_number`: None where it was not read with the account."""
+
     account_id: str
-    account_number: str
+    account_number: str | None
     core_id: str
     customer_id: str
     account_group: str
@@ -126,6 +146,10 @@ class Onboarding(Protocol):
         self, ids: Sequence[str], deadline: float
     ) -> Mapping[str, HeldCustomer]: ...
 
+    async def holders(self, ids: Sequence[str], deadline: float) -> Mapping[str, Holder]:
+        """Whose records with these ids of providers are, by those ids."""
+        ...
+
     async def page_of_answers(self, after: str | None, deadline: float) -> Page[ToldAnswer]: ...
 
     async def answers(self, ids: Sequence[str], deadline: float) -> Mapping[str, ToldAnswer]: ...
@@ -153,7 +177,10 @@ class ProviderList(Protocol[RowT_co]):
         ...
 
     async def of_customers(self, customer_ids: Sequence[str], deadline: float) -> Sequence[RowT_co]:
-        """The records under these customer ids of ours; those of persons stand under the persons' own."""
+        """The records under these customer ids of ours; those of persons stand under the persons' own.
+
+        None where the provider does not know our ids.
+        """
         ...
 
 
@@ -189,17 +216,24 @@ class Identity:
 
 @dataclass(frozen=True, slots=True)
 class Core:
+    """`posts_wires`: the debits of its wires are among the financial provider's postings, under our transaction ids."""
+
     customers: ProviderList[CoreCustomer]
     accounts: ProviderList[CoreAccount]
     external_accounts: ProviderList[CoreExternalAccount]
     wires: ProviderList[CoreWire]
     newest_entry: NewestEntry
+    posts_wires: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class FinancialRole:
-    books: Financial
-    balances: ProviderList[Balance]
+    """`books`, `balances`: None where the provider has no list of postings of all accounts in the order of posting.
+    Then balances, debits of wires and deposit locations are not compared.
+    """
+
+    books: Financial | None
+    balances: ProviderList[Balance] | None
     newest_entry: NewestEntry
 
 

@@ -30,12 +30,20 @@ CAPABILITIES = {
         Lack(
             "a primary external account, and a customer of one", "both are in onboarding's tables"
         ),
+        Lack(
+            "a code of why a wire was refused, or was rejected later",
+            "a refusal's reason is read off its accounts; a rejection has none",
+        ),
     ),
     Role.FINANCIAL: _of(
         None,
         Lack("settlement calculations and reserve accounts", "`data` is null"),
         Lack(
             "page numbers, totals and filters of transactions", "the mirror in ledger_read has them"
+        ),
+        Lack(
+            "postings of all accounts in the order of posting",
+            "reconciliation compares no balances, debits of wires and deposit locations",
         ),
         Lack("deposit locations of earlier days", "stored once a day, from the first time on"),
         Lack("restrictions of an account", "`is_restricted` is false"),

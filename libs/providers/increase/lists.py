@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
@@ -11,8 +12,10 @@ from increase import AsyncIncrease, Omit, omit
 from libs.contracts.errors import ProviderError
 from libs.providers.errors import ProviderRefusal
 from libs.providers.increase.client import IncreaseClient
+from libs.providers.increase.refusals import NOT_FOUND
 
 LARGEST_PAGE = 100
+RETRIEVED_AT_ONCE = 8
 
 RowT = TypeVar("RowT")
 RowT_co = TypeVar("RowT_co", covariant=True)
@@ -57,6 +60,40 @@ async def read_page(
     if page.next_cursor is not None and page.next_cursor == cursor:
         raise ProviderError  # a list that does not advance would be read without end
     return CursorPage(page.data, page.next_cursor)
+
+
+async def retrieve_each(
+    client: IncreaseClient,
+    operation: str,
+    call: Callable[[AsyncIncrease, str], Awaitable[RowT]],
+    ids: Iterable[str],
+    *,
+    deadline: float,
+) -> dict[str, RowT]:
+    """The objects with these ids, a few at once; ids that Increase does not know are left out.
+
+    Raises ProviderTimeout, ProviderError, Unavailable: there is no usable answer.
+    """
+    capacity = asyncio.Semaphore(RETRIEVED_AT_ONCE)
+    found: dict[str, RowT] = {}
+
+    async def retrieve(one: str) -> None:
+        async with capacity:
+            try:
+                found[one] = await client.read(
+                    operation, lambda sdk: call(sdk, one), deadline=deadline
+                )
+            except ProviderRefusal as refusal:
+                if refusal.code != NOT_FOUND:
+                    raise ProviderError from refusal
+
+    try:
+        async with asyncio.TaskGroup() as tasks:
+            for one in dict.fromkeys(ids):
+                tasks.create_task(retrieve(one), name=f"{operation} {one}")
+    except ExceptionGroup as errors:
+        raise errors.exceptions[0] from errors
+    return found
 
 
 async def read_pages(

@@ -15,6 +15,7 @@ from libs.contracts.result import Result
 from libs.handling.feeds import feed_positions
 from libs.handling.queries import QueryHandler
 from libs.persistence.engine import Database
+from services.onboarding.repository import holders
 from services.onboarding.repository.reconciliation import (
     HeldCustomers,
     answers_by_ids,
@@ -34,6 +35,7 @@ class ReconcileQueries:
         return {
             table.PAGE_HELD_CUSTOMERS.name: self.page_customers,
             table.FIND_HELD_CUSTOMERS.name: self.find_customers,
+            table.FIND_HOLDERS.name: self.find_holders,
             table.PAGE_TOLD_ANSWERS.name: self.page_answers,
             table.FIND_TOLD_ANSWERS.name: self.find_answers,
             table.LIST_FEED_POSITIONS.name: feed_positions(self._database),
@@ -54,6 +56,11 @@ class ReconcileQueries:
         async with self._database.snapshot() as connection:
             found = await self._customers.by_ids(connection, _ids(command.ids))
         return Result(data=r.HeldCustomers(customers=found, next_after=None))
+
+    async def find_holders(self, _: Principal, command: r.FindHolders, __: float) -> Result:
+        async with self._database.transaction() as connection:
+            found = await holders.by_record_ids(connection, command.ids)
+        return Result(data=r.Holders(holders=found))
 
     async def page_answers(self, _: Principal, command: r.PageAfter, __: float) -> Result:
         after = parse_id(command.after) if command.after else None

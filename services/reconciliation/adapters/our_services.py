@@ -83,6 +83,15 @@ class OnboardingQueries(_Queries):
             found |= {customer.customer_id: customer for customer in reply.customers}
         return found
 
+    async def holders(self, ids: Sequence[str], deadline: float) -> Mapping[str, r.Holder]:
+        found: dict[str, r.Holder] = {}
+        for chunk in chunks(ids):
+            reply = await self._ask(
+                onboarding.FIND_HOLDERS, r.FindHolders(ids=chunk), r.Holders, deadline
+            )
+            found |= {holder.record_id: holder for holder in reply.holders}
+        return found
+
     async def page_of_answers(self, after: str | None, deadline: float) -> Page[r.ToldAnswer]:
         reply = await self._ask(
             onboarding.PAGE_TOLD_ANSWERS, self._after(after), r.ToldAnswers, deadline

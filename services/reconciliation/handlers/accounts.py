@@ -34,7 +34,7 @@ def judge_accounts(
                 kind
                 for kind, is_different in (
                     ("account_owner", theirs.customer_id != business_id),
-                    ("account_number", theirs.account_number != ours.account_number),
+                    ("account_number", theirs.account_number not in (None, ours.account_number)),
                     ("account_status", theirs.status != ours.status),
                     ("account_of_denied_customer", _is_left_open(customer, theirs)),
                 )

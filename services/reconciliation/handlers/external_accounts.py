@@ -47,7 +47,7 @@ def _kinds(
     rules = (
         ("external_account_owner", theirs.customer_id != business_id),
         ("external_account_number", (theirs.routing_number, theirs.account_number) != numbers),
-        ("external_account_primary", theirs.primary != ours.primary),
+        ("external_account_primary", theirs.primary not in (None, ours.primary)),
     )
     return [kind for kind, is_different in rules if is_different]
 

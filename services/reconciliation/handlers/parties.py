@@ -26,9 +26,10 @@ class ProviderRecord:
     customer_id: str
     business_id: str
     kind: str
-    status: str
+    status: str | None
     is_closed: bool
     fields: dict[str, Any]
+    fields_are_partial: bool = False
 
 
 def of_identity(records: Iterable[IdentityRecord]) -> list[ProviderRecord]:
@@ -41,6 +42,7 @@ def of_identity(records: Iterable[IdentityRecord]) -> list[ProviderRecord]:
             record.status,
             record.status in IDENTITY_CLOSED,
             record.fields,
+            record.fields_are_partial,
         )
         for record in records
     ]
@@ -56,6 +58,7 @@ def of_core(records: Iterable[CoreCustomer]) -> list[ProviderRecord]:
             record.status,
             record.status == CORE_CLOSED,
             record.fields,
+            record.fields_are_partial,
         )
         for record in records
     ]
@@ -77,7 +80,9 @@ def judge_identity(
             continue
         record = by_id.get(party.identity_id)
         differences += _known("identity", customer, party, party.identity_id, record, is_final)
-        if record is not None and not is_final and record.status != party.identity_status:
+        if record is None or record.status is None or is_final:
+            continue
+        if record.status != party.identity_status:
             ours, theirs = {"status": party.identity_status}, {"status": record.status}
             differences.append(
                 _difference("identity_status", business_id, party, record.record_id, ours, theirs)
@@ -153,7 +158,7 @@ def _known(
         kind = f"{provider}_customer_owner"
         found.append(_difference(kind, business_id, party, record_id, {}, theirs))
     if not is_final and not record.is_closed:
-        different = differing(party, record.fields)
+        different = differing(party, record.fields, partial=record.fields_are_partial)
         if different is not None:
             kind = f"{provider}_fields"
             found.append(_difference(kind, business_id, party, record_id, *different))

@@ -16,13 +16,18 @@ DIFFERS = "[differs]"
 
 
 def differing(
-    party: HeldParty, theirs: Mapping[str, Any]
+    party: HeldParty, theirs: Mapping[str, Any], *, partial: bool = False
 ) -> tuple[dict[str, Any], dict[str, Any]] | None:
     """The fields that differ, our values and the provider's; None when none does.
+
+    Args:
+        partial: only the fields of `theirs` are known of the provider's.
 
     Absent, null and empty are equal; numbers are equal when their values are.
     """
     held = dict(party.fields) | {name: getattr(party, name) for name in SENSITIVE}
+    if partial:
+        held = {name: value for name, value in held.items() if name in theirs}
     ours, others = _given(held), _given(theirs)
     names = sorted(
         name for name in ours.keys() | others.keys() if ours.get(name) != others.get(name)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
-from libs.contracts.reconciliation import HeldCustomer, ToldAnswer
+from libs.contracts.reconciliation import HeldCustomer, Holder, ToldAnswer
 from services.reconciliation.handlers.customers import CustomerComparison, CustomerLists
 from services.reconciliation.models import Finding
 from services.reconciliation.ports import Page
@@ -54,6 +54,22 @@ class FakeOnboarding:
 
     async def customers(self, ids: Sequence[str], deadline: float) -> Mapping[str, HeldCustomer]:
         return {one.customer_id: one for one in self.held if one.customer_id in ids}
+
+    async def holders(self, ids: Sequence[str], deadline: float) -> Mapping[str, Holder]:
+        records = {}
+        for one in self.held:
+            for party in one.parties:
+                for record_id in (party.identity_id, party.core_id):
+                    records[record_id] = (one.customer_id, party.customer_id)
+            for account in one.accounts:
+                records[account.account_id] = (one.customer_id, one.customer_id)
+            for external in one.external_accounts:
+                records[external.external_account_id] = (one.customer_id, one.customer_id)
+        return {
+            one: Holder(record_id=one, customer_id=records[one][0], party_id=records[one][1])
+            for one in ids
+            if one in records
+        }
 
     async def page_of_answers(self, after: str | None, deadline: float) -> Page[ToldAnswer]:
         return Page(self.told, None)

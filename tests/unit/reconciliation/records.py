@@ -192,7 +192,6 @@ def core_account(**changes: Any) -> CoreAccount:
 def core_external_account(**changes: Any) -> CoreExternalAccount:
     values: dict[str, Any] = {
         "external_account_id": "ext_1",
-        "core_id": "cus_1",
         "customer_id": "c_1",
         "routing_number": "021000021",
         "account_number": "7000001",

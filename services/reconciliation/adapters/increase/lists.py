@@ -1,0 +1,205 @@
+"""Increase's books: lists by cursor, newest first. Increase does not know our customers' ids."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import Generic, Protocol, TypeVar
+
+from increase import AsyncIncrease
+from increase.types import Account, AccountNumber, ExternalAccount, WireTransfer
+
+from libs.contracts.errors import ProviderError
+from libs.contracts.ids import parse_id
+from libs.providers.feed_entries import FeedCursor
+from libs.providers.increase.client import IncreaseClient
+from libs.providers.increase.events import is_followed
+from libs.providers.increase.lists import LARGEST_PAGE, ListCall, read_page, retrieve_each
+from libs.providers.increase.money import amount_of
+from libs.providers.increase.wire_states import STATES
+from services.reconciliation.ports import CoreAccount, CoreExternalAccount, CoreWire, Page
+
+CLOSED = "closed"
+OPEN = "open"
+DEPOSIT = "deposit"
+
+
+class Keyed(Protocol):
+    idempotency_key: str | None
+
+
+ObjectT = TypeVar("ObjectT", bound=Keyed)
+RowT = TypeVar("RowT")
+
+
+class IncreaseList(Generic[ObjectT, RowT]):
+    """See `ports.ProviderList`. Objects that were not made under a key of ours are others', and left out of pages.
+
+    Args:
+        name: of the objects, for metrics.
+        listed: the list.
+        found: the objects with ids, by those ids.
+        rows: those of an object.
+        prefix: of the ids of objects; see `of_customers`.
+    """
+
+    def __init__(
+        self,
+        client: IncreaseClient,
+        name: str,
+        listed: ListCall[ObjectT],
+        found: Callable[[Sequence[str], float], Awaitable[Sequence[RowT]]],
+        rows: Callable[[ObjectT], Iterable[RowT]],
+        *,
+        prefix: str,
+    ) -> None:
+        self._client = client
+        self._name = name
+        self._listed = listed
+        self._found = found
+        self._rows = rows
+        self._prefix = prefix
+
+    async def page(self, after: str | None, deadline: float) -> Page[RowT]:
+        page = await read_page(
+            self._client, f"list_{self._name}", self._listed, after, deadline=deadline
+        )
+        ours = [one for one in page.rows if parse_id(one.idempotency_key or "") is not None]
+        return Page([row for one in ours for row in self._rows(one)], page.next_cursor)
+
+    async def by_ids(self, ids: Sequence[str], deadline: float) -> Sequence[RowT]:
+        return await self._found(ids, deadline)
+
+    async def of_customers(self, customer_ids: Sequence[str], deadline: float) -> Sequence[RowT]:
+        """A record that we do not hold stands under its own id (`handlers.holders`): those are found."""
+        ids = [one for one in customer_ids if one.startswith(self._prefix)]
+        return await self._found(ids, deadline) if ids else []
+
+
+def wires(client: IncreaseClient) -> IncreaseList[WireTransfer, CoreWire]:
+    """Their ids are our transaction ids, the keys under which they were made."""
+
+    async def found(ids: Sequence[str], deadline: float) -> Sequence[CoreWire]:
+        async def having_key(sdk: AsyncIncrease, key: str) -> Sequence[WireTransfer]:
+            return (await sdk.wire_transfers.list(idempotency_key=key)).data
+
+        made = await retrieve_each(client, "find_wire", having_key, ids, deadline=deadline)
+        for key, listed in made.items():
+            if any(wire.idempotency_key != key for wire in listed):
+                raise ProviderError  # the list is not filtered by the key
+        return [_wire(wire) for listed in made.values() for wire in listed]
+
+    return IncreaseList(
+        client,
+        "wires",
+        lambda sdk, cursor: sdk.wire_transfers.list(cursor=cursor, limit=LARGEST_PAGE),
+        found,
+        lambda wire: [_wire(wire)],
+        prefix="wire_transfer_",
+    )
+
+
+def _wire(wire: WireTransfer) -> CoreWire:
+    return CoreWire(
+        transaction_id=wire.idempotency_key or "",
+        state=STATES[wire.status].value,
+        amount=amount_of(wire.amount),
+        account_id=wire.account_id,
+        external_account_id=wire.external_account_id or "",
+    )
+
+
+def accounts(client: IncreaseClient) -> IncreaseList[Account, CoreAccount]:
+    """Their numbers are read with single accounts, not with a page of the list."""
+
+    async def found(ids: Sequence[str], deadline: float) -> Sequence[CoreAccount]:
+        known = await retrieve_each(
+            client,
+            "get_account",
+            lambda sdk, account_id: sdk.accounts.retrieve(account_id),
+            ids,
+            deadline=deadline,
+        )
+        numbers = await _numbers(client, known, deadline)
+        return [_account(account, numbers.get(account.id, "")) for account in known.values()]
+
+    return IncreaseList(
+        client,
+        "accounts",
+        lambda sdk, cursor: sdk.accounts.list(cursor=cursor, limit=LARGEST_PAGE),
+        found,
+        lambda account: [_account(account, None)],
+        prefix="account_",
+    )
+
+
+async def _numbers(
+    client: IncreaseClient, account_ids: Iterable[str], deadline: float
+) -> Mapping[str, str]:
+    """The first number that each account got, as long as it is active: the one that was made with the account."""
+
+    async def listed(sdk: AsyncIncrease, account_id: str) -> Sequence[AccountNumber]:
+        page = await sdk.account_numbers.list(account_id=account_id, limit=LARGEST_PAGE)
+        return page.data
+
+    made = await retrieve_each(
+        client, "list_account_numbers", listed, account_ids, deadline=deadline
+    )
+    active = {
+        account_id: [one for one in numbers if one.status == "active"]
+        for account_id, numbers in made.items()
+    }
+    return {
+        account_id: min(numbers, key=lambda one: one.created_at).account_number
+        for account_id, numbers in active.items()
+        if numbers
+    }
+
+
+def _account(account: Account, number: str | None) -> CoreAccount:
+    return CoreAccount(
+        account_id=account.id,
+        account_number=number,
+        core_id=account.entity_id,
+        customer_id="",
+        account_group=DEPOSIT,
+        status=account.status,
+    )
+
+
+def external_accounts(client: IncreaseClient) -> IncreaseList[ExternalAccount, CoreExternalAccount]:
+    async def found(ids: Sequence[str], deadline: float) -> Sequence[CoreExternalAccount]:
+        known = await retrieve_each(
+            client,
+            "get_external_account",
+            lambda sdk, one: sdk.external_accounts.retrieve(one),
+            ids,
+            deadline=deadline,
+        )
+        return [_external_account(one) for one in known.values()]
+
+    return IncreaseList(
+        client,
+        "external_accounts",
+        lambda sdk, cursor: sdk.external_accounts.list(cursor=cursor, limit=LARGEST_PAGE),
+        found,
+        lambda one: [_external_account(one)],
+        prefix="external_account_",
+    )
+
+
+def _external_account(account: ExternalAccount) -> CoreExternalAccount:
+    return CoreExternalAccount(
+        external_account_id=account.id,
+        customer_id="",
+        routing_number=account.routing_number,
+        account_number=account.account_number,
+        status=OPEN if account.status == "active" else CLOSED,
+        primary=None,
+    )
+
+
+async def newest_entry(client: IncreaseClient, applied: FeedCursor, deadline: float) -> int:
+    """See `ports.NewestEntry`. Increase's events have no positions: what matters is whether any follows."""
+    if applied.state is None:
+        return applied.position
+    return applied.position + await is_followed(client, applied.state)

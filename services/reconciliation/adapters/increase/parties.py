@@ -1,0 +1,157 @@
+"""Businesses and persons at Increase: an entity and its beneficial owners, for identity and core banking alike."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from increase.types import Entity
+from increase.types.entity import CorporationAddress
+from increase.types.entity import CorporationBeneficialOwnerIndividualAddress as OwnerAddress
+
+from libs.providers.increase.client import IncreaseClient
+from libs.providers.increase.lists import LARGEST_PAGE, retrieve_each
+from services.reconciliation.adapters.increase.lists import CLOSED, OPEN, IncreaseList
+from services.reconciliation.ports import CoreCustomer, IdentityRecord
+
+ENTITY = "entity_"
+OWNER = "entity_beneficial_owner_"
+BESIDE = "/"
+"""Between an entity's id and our id of a person who is none of its beneficial owners: Increase has no record of its own
+of such a person.
+"""
+PENDING_REVIEW = "pending_review"
+STATUSES = {"archived": "canceled", "disabled": "denied"}
+VERDICTS: Mapping[str, str | None] = {
+    "pending": PENDING_REVIEW,
+    "valid": "approved",
+    "invalid": None,
+}
+US_EIN = "us_employer_identification_number"
+
+
+@dataclass(frozen=True, slots=True)
+class Party:
+    """A business, or a person who belongs to one. `fields`: those that Increase shows as they were told to it."""
+
+    record_id: str
+    kind: str
+    entity: Entity
+    fields: dict[str, Any]
+
+
+RowT = TypeVar("RowT", IdentityRecord, CoreCustomer)
+
+
+def customers(
+    client: IncreaseClient, row_of: Callable[[Party], RowT]
+) -> IncreaseList[Entity, RowT]:
+    async def found(ids: Sequence[str], deadline: float) -> Sequence[RowT]:
+        wanted = set(ids)
+        businesses = {one.partition(BESIDE)[0] for one in wanted if not one.startswith(OWNER)}
+        entities = {one.id: one for one in await _entities(client, businesses, deadline)}
+        parties = {party.record_id: party for one in entities.values() for party in parties_of(one)}
+        for one in wanted:
+            entity = entities.get(one.partition(BESIDE)[0])
+            if BESIDE in one and entity is not None:
+                parties[one] = Party(one, "person", entity, {})
+        owners = await retrieve_each(
+            client,
+            "get_beneficial_owner",
+            lambda sdk, one: sdk.beneficial_owners.retrieve(one),
+            [one for one in wanted - parties.keys() if one.startswith(OWNER)],
+            deadline=deadline,
+        )
+        of_owners = {owner.entity_id for owner in owners.values()}
+        for entity in await _entities(client, of_owners, deadline):
+            parties |= {party.record_id: party for party in parties_of(entity)}
+        return [row_of(parties[one]) for one in wanted & parties.keys()]
+
+    return IncreaseList(
+        client,
+        "entities",
+        lambda sdk, cursor: sdk.entities.list(cursor=cursor, limit=LARGEST_PAGE),
+        found,
+        lambda entity: [row_of(party) for party in parties_of(entity)],
+        prefix=ENTITY,
+    )
+
+
+async def _entities(
+    client: IncreaseClient, ids: Sequence[str] | set[str], deadline: float
+) -> Sequence[Entity]:
+    found = await retrieve_each(
+        client, "get_entity", lambda sdk, one: sdk.entities.retrieve(one), ids, deadline=deadline
+    )
+    return list(found.values())
+
+
+def parties_of(entity: Entity) -> Iterator[Party]:
+    """The business, then its owners. Entities of other structures are not of our making."""
+    corporation = entity.corporation
+    if corporation is None:
+        return
+    fields: dict[str, Any] = {
+        "business_name": corporation.name,
+        "business_address": _address(corporation.address),
+        "email": corporation.email,
+        "formation_state": corporation.incorporation_state,
+        "naics_code": corporation.industry_code,
+    }
+    identifier = corporation.legal_identifier
+    if identifier is not None and identifier.category == US_EIN:
+        fields["ein"] = identifier.value
+    yield Party(entity.id, "business", entity, fields)
+    for owner in corporation.beneficial_owners:
+        individual = owner.individual
+        shown = {
+            "date_of_birth": individual.date_of_birth.isoformat(),
+            "home_address": _address(individual.address),
+        }
+        yield Party(owner.id, "person", entity, shown)
+
+
+def _address(address: CorporationAddress | OwnerAddress) -> dict[str, str | None]:
+    return {
+        "street_1": address.line1,
+        "street_2": address.line2,
+        "city": address.city,
+        "state": address.state,
+        "zip_code": address.zip,
+        "country": address.country,
+    }
+
+
+def identity_record(party: Party) -> IdentityRecord:
+    """Increase decides about the business as a whole, and not about persons."""
+    is_business = party.kind == "business"
+    return IdentityRecord(
+        identity_id=party.record_id,
+        customer_id="",
+        kind=party.kind,
+        status=_verdict_of(party.entity) if is_business else None,
+        fields=party.fields,
+        business_record_id=None if is_business else party.entity.id,
+        fields_are_partial=True,
+    )
+
+
+def _verdict_of(entity: Entity) -> str | None:
+    """None where it cannot be told from the entity alone: issues may be those of the business or of its persons."""
+    if entity.status != "active":
+        return STATUSES[entity.status]
+    validation = entity.validation
+    return VERDICTS[validation.status] if validation else PENDING_REVIEW
+
+
+def core_customer(party: Party) -> CoreCustomer:
+    return CoreCustomer(
+        core_id=party.record_id,
+        customer_id="",
+        kind=party.kind,
+        status=CLOSED if party.entity.status == "archived" else OPEN,
+        fields=party.fields,
+        business_record_id=None if party.kind == "business" else party.entity.id,
+        fields_are_partial=True,
+    )

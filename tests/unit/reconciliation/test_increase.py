@@ -1,0 +1,187 @@
+"""Increase's books as reconciliation reads them."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from increase import AsyncIncrease
+
+from libs.providers.increase.client import IncreaseClient
+from libs.providers.sessions import open_session
+from services.reconciliation.adapters.increase import lists, parties
+from services.reconciliation.ports import CoreWire, ProviderList
+from tests.support.increase_bank.server import running_bank
+from tests.support.increase_clients import (
+    client_of,
+    fund,
+    give_number,
+    link_external,
+    make_entity,
+    open_account,
+)
+from tests.unit.reconciliation.fakes import soon
+
+WRITES, READS = "a-key-that-may-all", "a-key-that-reads"
+
+
+class Bank:
+    """The bank as its customers use it, and as reconciliation reads it."""
+
+    def __init__(self, sdk: AsyncIncrease, client: IncreaseClient) -> None:
+        self.sdk = sdk
+        self.client = client
+
+    async def wire(self, key: str | None, cents: int = 1000) -> tuple[str, str]:
+        """The accounts of a wire that was sent under the key."""
+        account, external = await open_account(self.sdk), await link_external(self.sdk)
+        await fund(self.sdk, account, 100_000)
+        await self.sdk.wire_transfers.create(
+            account_id=account.id,
+            external_account_id=external.id,
+            amount=cents,
+            creditor={"name": "Supplier Inc"},
+            remittance={"category": "unstructured", "unstructured": {"message": "Nets"}},
+            idempotency_key=key,
+        )
+        return account.id, external.id
+
+
+@pytest.fixture
+async def bank(tmp_path: Path) -> AsyncIterator[Bank]:
+    keys: Any = {WRITES: "everything", READS: "read"}
+    async with (
+        running_bank(tmp_path, keys) as running,
+        client_of(running.url, WRITES) as sdk,
+        open_session(8) as session,
+    ):
+        running.bank.conduct.wire_seconds = 3600
+        running.bank.conduct.page_limit = 2
+        yield Bank(sdk, IncreaseClient("core", running.url, READS, session))
+        assert running.bank.violations == []
+
+
+async def all_of(records: ProviderList[Any]) -> list[Any]:
+    rows: list[Any] = []
+    page = await records.page(None, soon())
+    rows += page.rows
+    while page.next_after is not None:
+        page = await records.page(page.next_after, soon())
+        rows += page.rows
+    return rows
+
+
+async def test_wires_are_found_by_our_ids_and_those_of_others_left_out(bank: Bank) -> None:
+    ids = [str(uuid4()) for _ in range(3)]
+    account_id, external_account_id = await bank.wire(ids[0], 1234)
+    for key in (*ids[1:], "a key of others"):
+        await bank.wire(key)
+    records = lists.wires(bank.client)
+
+    listed = await all_of(records)
+    [found] = await records.by_ids([ids[0], str(uuid4())], soon())
+
+    assert [wire.transaction_id for wire in listed] == ids[::-1]
+    assert found == CoreWire(
+        transaction_id=ids[0],
+        state="submitted",
+        amount=Decimal("12.34"),
+        account_id=account_id,
+        external_account_id=external_account_id,
+    )
+
+
+async def test_an_account_is_shown_with_the_number_that_it_got_first(bank: Bank) -> None:
+    account = await open_account(bank.sdk)
+    first = await give_number(bank.sdk, account)
+    await give_number(bank.sdk, account)
+    records = lists.accounts(bank.client)
+
+    [found] = await records.by_ids([account.id, "account_unknown"], soon())
+    await bank.sdk.accounts.close(account.id)
+    [closed] = await records.by_ids([account.id], soon())
+
+    assert (found.account_number, found.core_id) == (first.account_number, account.entity_id)
+    assert (found.status, closed.status) == ("open", "closed")
+
+
+async def test_external_accounts_have_numbers_and_status(bank: Bank) -> None:
+    external = await link_external(bank.sdk)
+    records = lists.external_accounts(bank.client)
+
+    [linked] = await records.by_ids([external.id], soon())
+    await bank.sdk.external_accounts.update(external.id, status="archived")
+    [archived] = await records.by_ids([external.id], soon())
+
+    assert (linked.routing_number, linked.account_number) == ("021000021", "123456789012")
+    assert (linked.status, archived.status) == ("open", "closed")
+    assert linked.primary is None
+
+
+async def test_an_entity_is_a_business_and_its_owners_persons(bank: Bank) -> None:
+    entity = await make_entity(bank.sdk)
+    assert entity.corporation is not None
+    [owner] = entity.corporation.beneficial_owners
+    core = parties.customers(bank.client, parties.core_customer)
+    identity = parties.customers(bank.client, parties.identity_record)
+
+    by_both = await core.by_ids([entity.id, owner.id], soon())
+    [beside] = await core.by_ids([f"{entity.id}/{uuid4()}"], soon())
+    [by_owner] = await core.by_ids([owner.id, "entity_unknown"], soon())
+    verdicts = await identity.by_ids([entity.id, owner.id], soon())
+    await bank.sdk.entities.archive(entity.id)
+    archived = await core.by_ids([entity.id], soon())
+
+    business, person = sorted(by_both, key=lambda one: one.kind)
+    assert (business.core_id, business.status) == (entity.id, "open")
+    address = {
+        "street_1": "21 Harbor Street",
+        "street_2": None,
+        "city": "Portland",
+        "state": "ME",
+        "zip_code": "04101",
+        "country": "US",
+    }
+    assert business.fields == {
+        "business_name": "Tidewater Goods LLC",
+        "business_address": address,
+        "email": None,
+        "ein": "602214076",
+        "formation_state": "ME",
+        "naics_code": "4539",
+    }
+    assert person.fields == {"date_of_birth": "1980-05-17", "home_address": address}
+    assert person == by_owner
+    assert (beside.kind, beside.business_record_id, beside.fields) == ("person", entity.id, {})
+    assert (person.core_id, person.business_record_id) == (owner.id, entity.id)
+    assert {one.kind: one.status for one in verdicts} == {"business": "approved", "person": None}
+    assert [one.status for one in archived] == ["closed"]
+
+
+async def made_under(bank: Bank, *keys: str) -> None:
+    for key in keys:
+        await bank.sdk.external_accounts.create(
+            account_number="123456789012",
+            routing_number="021000021",
+            description="Supplier",
+            idempotency_key=key,
+        )
+
+
+async def test_pages_leave_out_what_others_made_and_single_records_stand_under_their_ids(
+    bank: Bank,
+) -> None:
+    await made_under(bank, "a key of others", str(uuid4()), str(uuid4()))
+    records = lists.external_accounts(bank.client)
+
+    listed = await all_of(records)
+    ids: Sequence[str] = [one.external_account_id for one in listed]
+
+    assert len(ids) == 2
+    assert await records.of_customers([str(uuid4())], soon()) == []
+    [found] = await records.of_customers([ids[0], str(uuid4())], soon())
+    assert found.external_account_id == ids[0]
