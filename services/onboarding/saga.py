@@ -115,14 +115,16 @@ class Saga:
 
     async def compensate(
         self, step: str, answer: type[AnswerT], write: ProviderWrite[AnswerT]
-    ) -> None:
+    ) -> AnswerT | None:
         """Take something back. A refusal is kept, counted and logged, and does not stop what else is to be taken back.
+
+        Returns the provider's answer, None when it refused.
 
         Raises:
             OutcomePending, NeedsOperator: as `step`.
         """
         try:
-            await self._step(step, answer, write, None, None, compensation=True)
+            return await self._step(step, answer, write, None, None, compensation=True)
         except NothingSent as error:
             raise OutcomePending from error
         except StepRefused as refused:
@@ -134,6 +136,7 @@ class Saga:
                 step=step,
                 code=refused.code,
             )
+            return None
 
     def intent(self, step: str, *, compensation: bool = False) -> Intent:
         return Intent(step, derived(self.name.saga_id, step), compensation)

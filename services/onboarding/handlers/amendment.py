@@ -72,11 +72,20 @@ class Written:
     core: CoreCustomer | None
 
 
+class NotAmended(Exception):
+    """Core banking refused. `restored`: what the identity provider says after the change was taken back there."""
+
+    def __init__(self, restored: Verification | None) -> None:
+        super().__init__("core banking refused the change")
+        self.restored = restored
+
+
 async def write_to_providers(saga: Saga, amendment: Amendment[ModelT]) -> Written:
     """
     Raises:
         NothingSent: no provider was reached.
-        StepRefused: one refused; the other is restored.
+        StepRefused: the identity provider refused.
+        NotAmended: core banking refused.
         OutcomePending: run the saga again.
         NeedsOperator: a provider may have forgotten a step of unknown outcome.
     """
@@ -93,13 +102,13 @@ async def write_to_providers(saga: Saga, amendment: Amendment[ModelT]) -> Writte
         core = await saga.step(
             "update_core", CoreCustomer, amendment.at_core(amendment.core_id, new, after)
         )
-    except StepRefused:
-        await saga.compensate(
+    except StepRefused as refused:
+        restored = await saga.compensate(
             "restore_identity",
             Verification,
             amendment.at_identity(verification.identity_id, old, before),
         )
-        raise
+        raise NotAmended(restored) from refused
     return Written(verification, core)
 
 

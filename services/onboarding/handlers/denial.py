@@ -10,7 +10,7 @@ from services.onboarding.handlers.parts import Parts
 from services.onboarding.models import Verification
 from services.onboarding.saga import Saga
 
-Undo = Callable[[], Awaitable[None]]
+Undo = Callable[[], Awaitable[object]]
 
 
 class Denial:

@@ -19,6 +19,7 @@ from libs.runtime.crash import crash_point
 from services.onboarding import amending
 from services.onboarding.handlers.amendment import (
     Amendment,
+    NotAmended,
     follow,
     identity_id_of,
     is_news,
@@ -59,7 +60,7 @@ class UpdateBusinessHandler:
         except NothingSent as error:
             await self._keep_ein_of(drive, customer, business)
             raise Unavailable from error
-        except StepRefused as error:
+        except (StepRefused, NotAmended) as error:
             await self._keep_ein_of(drive, customer, business)
             raise ProviderRefused from error
         await self._record(drive, customer, amended, written.verification)

@@ -14,6 +14,7 @@ from libs.runtime.crash import crash_point
 from services.onboarding import amending
 from services.onboarding.handlers.amendment import (
     Amendment,
+    NotAmended,
     Written,
     follow,
     identity_id_of,
@@ -63,6 +64,9 @@ class UpdatePersonHandler:
         except NothingSent as error:
             raise Unavailable from error
         except StepRefused as error:
+            raise ProviderRefused from error
+        except NotAmended as error:
+            await self._keep_identity(drive, person, error.restored)
             raise ProviderRefused from error
         await self._record(drive, person, amended, written)
         return Result()
@@ -120,6 +124,16 @@ class UpdatePersonHandler:
         amended = amending.amended_person(details, command)
         _check_together(file, person_id, amended)
         return file, file.person(person_id), details, amended
+
+    async def _keep_identity(
+        self, drive: Drive, person: PersonRecord, restored: Verification | None
+    ) -> None:
+        """A provider may have given the person another identity when the change was taken back."""
+        if restored is None or restored.identity_id == identity_id_of(person.verification):
+            return
+        async with drive.transaction() as connection:
+            await self._parts.locked_file(connection, person.tenant, person.customer_id)
+            await self._parts.store.persons.set_verification(connection, person, restored)
 
     async def _record(
         self, drive: Drive, person: PersonRecord, amended: PersonDetails, written: Written

@@ -32,6 +32,7 @@ from libs.persistence.engine import Database
 from libs.providers.feed_entries import FeedCursor
 from libs.providers.increase.capabilities import WRITES
 from libs.providers.increase.client import IncreaseClient
+from libs.providers.outcomes import Reason, Refused
 from libs.providers.sessions import open_session
 from libs.runtime import crash
 from services.onboarding.adapters.increase.core import IncreaseCoreBanking
@@ -42,6 +43,7 @@ from services.onboarding.events import Events
 from services.onboarding.handlers import apply_decision
 from services.onboarding.handlers.feeds import prepare_identity
 from services.onboarding.handlers.parts import Parts
+from services.onboarding.repository.store import Store
 from tests.integration.onboarding import driving
 from tests.integration.onboarding.desk import (
     DOCUMENTS,
@@ -67,6 +69,7 @@ from tests.integration.onboarding.test_crashes import (
     Stopped,
 )
 from tests.support.bank_at_increase import BankAtIncrease
+from tests.support.fake_providers import FakeProviders
 from tests.support.increase_bank.faults import FaultKind, FaultRule
 from tests.support.increase_bank.server import RunningBank, running_bank
 from tests.support.infrastructure import Environment, Infrastructure
@@ -92,8 +95,17 @@ class Bench:
     running: RunningBank
     database: Database
     client: IncreaseClient
+    identity: IncreaseIdentityProvider
+    store: Store
     handlers: Mapping[str, CommandHandler]
     principal: Principal
+
+    def with_core_elsewhere(self) -> FakeProviders:
+        """From now on core banking is another provider's."""
+        elsewhere = FakeProviders()
+        parts = Parts(self.identity, elsewhere, self.store, Events(self.store))
+        self.handlers = command_handlers(parts)
+        return elsewhere
 
     def fault(self, operation: str, kind: FaultKind, times: int = 1) -> None:
         self.running.bank.faults.put(FaultRule(operation=operation, kind=kind, times=times))
@@ -213,7 +225,9 @@ async def bench(
         identity = IncreaseIdentityProvider(client, WRITES)
         core = IncreaseCoreBanking(client, WRITES, is_identity=True, program_id=None)
         handlers = command_handlers(Parts(identity, core, store, Events(store)))
-        yield Bench(running, database, client, handlers, partner(f"t{uuid4().hex[:8]}"))
+        yield Bench(
+            running, database, client, identity, store, handlers, partner(f"t{uuid4().hex[:8]}")
+        )
         assert not running.bank.violations
 
 
@@ -390,6 +404,33 @@ async def test_an_external_account_that_is_stopped_everywhere_is_added_once(benc
     assert len(bench.truth("external_account")) == 2
 
 
+async def test_a_person_whose_change_core_banking_refuses_keeps_an_identity_that_exists(
+    bench: Bench,
+) -> None:
+    elsewhere = bench.with_core_elsewhere()
+    ids = ids_of(
+        await bench.carry_out(
+            table.ONBOARD_CUSTOMER,
+            application(
+                [person(), person(first_name="Bob", controller=False, ownership_percentage=30)]
+            ),
+        )
+    )
+    command = UpdatePerson.model_validate(
+        {"person_id": ids["persons"][1]["customer_id"], "ownership_percentage": 10}
+    )
+    elsewhere.answers["update_customer"] += [Refused(Reason.PROVIDER_REFUSED, "no")]
+
+    with pytest.raises(ProviderRefused):
+        await bench.carry_out(table.UPDATE_PERSON, command)
+
+    (entity,) = bench.truth("entity")
+    owners = {owner["id"] for owner in entity["corporation"]["beneficial_owners"]}
+    held = await bench.rows("SELECT identity_id FROM persons WHERE tenant = :tenant")
+    assert len(owners) == 2
+    assert {row.identity_id for row in held} == owners
+
+
 async def test_a_process_at_increase_follows_its_decisions_and_survives_being_killed(
     infrastructure: Infrastructure, tmp_path: Path
 ) -> None:
@@ -406,8 +447,7 @@ async def test_a_process_at_increase_follows_its_decisions_and_survives_being_ki
         bank = BankAtIncrease(
             desk.http, stack.increase_url, stack.environment.secrets.increase_fake_key
         )
-        (entity,) = await bank.entities()
-        await bank.decide_entity(entity["id"], "approved")
+        await bank.decide(customer_id, "approved")
 
         async def approved() -> bool:
             status: str = (await desk.customer(customer_id))["status"]
@@ -419,6 +459,5 @@ async def test_a_process_at_increase_follows_its_decisions_and_survives_being_ki
         checked = await desk.rows("SELECT checked_at FROM database_life")
     infrastructure.drop(environment)
 
-    assert entity["description"] == customer_id
     assert violations == []
     assert checked
