@@ -152,17 +152,13 @@ async def test_half_of_the_settings_and_files_that_cannot_be_used_are_told(
 async def test_a_renewed_certificate_is_served_and_one_that_cannot_be_used_is_not(
     encrypted: Encrypted,
 ) -> None:
-    async def served() -> set[bytes]:
+    def certificate() -> str:
+        address, file = ("localhost", encrypted.port), encrypted.authority.file
+        return ssl.get_server_certificate(address, ca_certs=file, timeout=20 * pace())
+
+    async def served() -> set[str]:
         """The certificates of all processes."""
-        found = set[bytes]()
-        for _ in range(8 * PROCESSES):
-            _, writer = await asyncio.open_connection(
-                "localhost", encrypted.port, ssl=client_context(encrypted.authority.file)
-            )
-            found.add(writer.get_extra_info("ssl_object").getpeercert(binary_form=True))
-            writer.close()
-            await writer.wait_closed()
-        return found
+        return {await asyncio.to_thread(certificate) for _ in range(8 * PROCESSES)}
 
     process = encrypted.stack.services["gateway"]
     key_file = Path(encrypted.stack.env["BANKSIDE_GATEWAY_TLS_KEY_FILE"])
