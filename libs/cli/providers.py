@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import asdict
 from typing import Any
 
 from cyclopts import App
@@ -69,9 +70,9 @@ def _lines(offers: RoleCapabilities) -> Iterator[str]:
     if offers.writes is not None:
         yield f"idempotency keys: {_remembered(offers.writes)}"
         yield f"refusals: {'kept under their keys' if offers.keeps_refusals else 'not kept'}"
-        yield "changes: " + (
-            "take keys" if offers.changes_take_keys else "take no keys, are read back and compared"
-        )
+    if offers.changes is not None:
+        takes_keys = offers.changes.takes_keys
+        yield f"changes: {'take keys' if takes_keys else 'take no keys, are read back and compared'}"
     yield f"lists: {LISTS[offers.lists]}"
     feed = "entries have positions" if offers.numbers_feed else "entries have ids, and are counted"
     yield f"feed: {feed}"
@@ -88,20 +89,14 @@ def _remembered(writes: Capabilities) -> str:
 def _document(
     role: Role, company: Company, services: list[str], offers: RoleCapabilities
 ) -> dict[str, Any]:
-    writes = offers.writes
     return {
         "role": role.value,
         "company": company.value,
         "services": services,
-        "writes": None
-        if writes is None
-        else {
-            "keys_remembered_seconds": writes.keys_remembered_seconds,
-            "longest_transit_seconds": writes.longest_transit_seconds,
-            "keeps_refusals": offers.keeps_refusals,
-            "changes_take_keys": offers.changes_take_keys,
-        },
+        "writes": None if offers.writes is None else asdict(offers.writes),
+        "changes": None if offers.changes is None else asdict(offers.changes),
+        "keeps_refusals": offers.keeps_refusals,
         "lists": offers.lists.value,
         "feed_has_positions": offers.numbers_feed,
-        "lacks": [{"what": lack.what, "instead": lack.instead} for lack in offers.lacks],
+        "lacks": [asdict(lack) for lack in offers.lacks],
     }

@@ -39,16 +39,15 @@ class Lack:
 class RoleCapabilities:
     """
     Args:
-        writes: of what is created; None where services write nothing.
+        writes, changes: of what is created, and of its changes; None where services write nothing.
         keeps_refusals: a refusal is found under the key of its write.
-        changes_take_keys: otherwise a change is never repeated blindly: what it changes is read back and compared.
         lists: of postings, or of the role's records where it has none.
         numbers_feed: the entries of its feed have positions; otherwise they are counted as they are applied.
     """
 
     writes: Capabilities | None
+    changes: Capabilities | None
     keeps_refusals: bool
-    changes_take_keys: bool
     lists: Lists
     numbers_feed: bool
     lacks: tuple[Lack, ...] = ()

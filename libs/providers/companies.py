@@ -88,10 +88,23 @@ def settings_for(company: Company, roles: Collection[Role]) -> type[CompanySetti
     return found
 
 
+class NoAdapters(Exception):
+    """The company cannot have a role in this service."""
+
+
 def composition(adapters: str, company: Company) -> ModuleType:
     """The module `composition` of the company among the adapters of a service.
 
     Args:
         adapters: the package, as in `services.payments.adapters`.
+
+    Raises:
+        NoAdapters
     """
-    return import_module(f"{adapters}.{company}.composition")
+    name = f"{adapters}.{company}.composition"
+    try:
+        return import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name is not None and name.startswith(error.name):
+            raise NoAdapters(company) from None
+        raise

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from contextlib import AsyncExitStack
+from types import ModuleType
 from typing import Any
 
-from libs.providers.companies import Role, composition
+from libs.providers.companies import Company, NoAdapters, Role, composition
+from libs.runtime.process import Misconfigured
 from libs.runtime.provider_settings import ProviderSettings
 
 
@@ -24,6 +26,18 @@ async def open_by_role(
     settings.require_usable()
     found: dict[Role, Any] = {}
     for company, roles in settings.companies().items():
-        part = composition(package, company)
+        part = _composition(package, settings, company, roles[0])
         found |= dict.fromkeys(roles, await part.open_adapters(settings, roles, opened, *more))
     return found
+
+
+def _composition(
+    package: str, settings: ProviderSettings, company: Company, role: Role
+) -> ModuleType:
+    try:
+        return composition(package, company)
+    except NoAdapters:
+        variable = settings.variable(f"{role}_provider")
+        raise Misconfigured(
+            f"set {variable} to another company: {settings.service} has no adapters for {company}."
+        ) from None

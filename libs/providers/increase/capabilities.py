@@ -15,8 +15,8 @@ found by its key for ever. Refusals are not kept.
 def _of(writes: Capabilities | None, *lacks: Lack) -> RoleCapabilities:
     return RoleCapabilities(
         writes,
+        changes=CHANGES if writes else None,
         keeps_refusals=False,
-        changes_take_keys=False,
         lists=Lists.CURSORS,
         numbers_feed=False,
         lacks=lacks,

@@ -14,8 +14,8 @@ CORE_WRITES = Capabilities(24 * 3600.0, TRANSIT_SECONDS)
 def _of(writes: Capabilities | None) -> RoleCapabilities:
     return RoleCapabilities(
         writes,
+        changes=writes,
         keeps_refusals=True,
-        changes_take_keys=True,
         lists=Lists.NUMBERED,
         numbers_feed=True,
     )

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import AsyncExitStack
+
 import pytest
 
 from libs.providers.companies import Company, Role
 from libs.runtime.process import Misconfigured
+from libs.runtime.provider_adapters import open_by_role
 from services.onboarding.settings import Settings as OnboardingSettings
 from services.payments.settings import Settings
 
@@ -127,6 +130,17 @@ def test_a_service_may_have_several_companies(monkeypatch: pytest.MonkeyPatch) -
         "http://localhost/identity",
         "http://localhost:8091",
     }
+
+
+async def test_a_company_without_adapters_for_a_service_is_a_sentence_at_start(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    choose(monkeypatch, AT_SANDBOX)
+    settings = Settings.load()
+
+    async with AsyncExitStack() as opened:
+        with pytest.raises(Misconfigured, match="PAYMENTS_CORE_PROVIDER to another company"):
+            await open_by_role("services.gateway", settings, opened)
 
 
 def test_production_wants_tls_to_every_company(monkeypatch: pytest.MonkeyPatch) -> None:
