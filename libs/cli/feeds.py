@@ -124,7 +124,7 @@ def skip(
     service, name = _parsed(feed)
     reason, asked_by = reason_of(reason), operator_of(by)
     refuse_to_ask_in_json(yes=yes, json=json)
-    if not yes and not _agreed(feed, position):
+    if not yes and not _agreed_to(f"Skip the entry at {position} of {escape(feed)}, for good?"):
         console().print("Nothing was done.")
         return 1
 
@@ -158,6 +158,54 @@ def skip(
     return 0
 
 
+@app.command
+def restart(
+    feed: str,
+    /,
+    *,
+    reason: str,
+    by: str | None = None,
+    yes: Flag = False,
+    json: Flag = False,
+) -> int:
+    """Have a feed read again from its provider's first entry, when the provider no longer knows where it goes on.
+
+    For a feed that stands still without an entry that stops it, of a provider whose entries have ids. Entries of the
+    last 10,000 are passed by; older ones are applied again, which changes nothing that is known already.
+
+    Args:
+        feed: As listed, such as `payments/core`.
+        reason: Why, and what the provider said.
+        by: Who decides; without, the name of the user of this terminal.
+        yes: Do not ask.
+        json: Print one JSON document; needs --yes.
+    """
+    service, name = _parsed(feed)
+    reason, asked_by = reason_of(reason), operator_of(by)
+    refuse_to_ask_in_json(yes=yes, json=json)
+    if not yes and not _agreed_to(f"Read {escape(feed)} again from its first entry?"):
+        console().print("Nothing was done.")
+        return 1
+
+    async def work(database: Database) -> bool:
+        async with database.transaction() as connection:
+            restarted = await feed_stops.restart(connection, name)
+            if restarted:
+                await record(connection, "feeds.restart", by=asked_by, feed=name, reason=reason)
+            return restarted
+
+    if not with_database(service, work):
+        raise OperatorError(
+            f"{feed} cannot be restarted: it moves, an entry stops it, or its provider gives positions; see"
+            f" `bankside feeds show {feed}`."
+        )
+    if json:
+        print_json({"feed": feed, "reason": reason, "asked_by": asked_by})
+    else:
+        console().print(f"{escape(feed)} is read from its first entry at its next try.")
+    return 0
+
+
 async def _feed_states(database: Database) -> list[FeedState]:
     async with database.transaction() as connection:
         return await feed_stops.feed_states(connection)
@@ -172,9 +220,9 @@ def _parsed(feed: str) -> tuple[str, str]:
     return service, name
 
 
-def _agreed(feed: str, position: int) -> bool:
+def _agreed_to(question: str) -> bool:
     require_terminal()
-    return agrees(f"Skip the entry at {position} of {escape(feed)}, for good?")
+    return agrees(question)
 
 
 def _show_line(service: str, state: FeedState) -> None:

@@ -91,6 +91,17 @@ _REQUEST_SKIP = (
     .on_conflict_do_nothing()
     .returning(feed_skip.c.position)
 )
+_RESTART = (
+    update(feed_cursor)
+    .where(
+        feed_cursor.c.feed == bindparam("of_feed"),
+        feed_cursor.c.state.is_not(None),
+        select(feed_stop.c.feed)
+        .where(feed_stop.c.feed == feed_cursor.c.feed, feed_stop.c.entry_position.is_(None))
+        .exists(),
+    )
+    .values(state=None)
+)
 _FEED = func.coalesce(feed_cursor.c.feed, feed_stop.c.feed).label("feed")
 _FEED_STATES = (
     select(
@@ -204,6 +215,15 @@ async def request_skip(
         _REQUEST_SKIP, {"of_feed": feed, "at": position, "why": reason, "by": asked_by}
     )
     return requested.first() is not None
+
+
+async def restart(connection: AsyncConnection, feed: str) -> bool:
+    """Have a stopped feed read from its provider's first entry, counting on from where it stands.
+
+    False when it is not stopped, an entry stops it, or the provider's positions say where it goes on.
+    """
+    restarted = await connection.execute(_RESTART, {"of_feed": feed})
+    return restarted.rowcount == 1
 
 
 async def feed_states(connection: AsyncConnection) -> list[FeedState]:

@@ -342,6 +342,29 @@ async def test_an_entry_that_is_skipped_is_passed_by_its_state(database: Databas
     assert await names(database) == ["Ada", "Mary"]
 
 
+async def test_a_feed_whose_provider_forgot_the_cursor_is_restarted_by_an_operator(
+    fresh_environment: Environment, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = fresh_environment.database_urls["onboarding"]
+    monkeypatch.setenv("BANKSIDE_ONBOARDING_DATABASE_URL", url)
+    command = ("feeds", "restart", "onboarding/identity", "--reason", "it began anew", "--yes")
+    provider = ProviderWithCursors(delivered("Ada", "Grace"))
+    async with followed(database, provider):
+        await eventually("its end is reached", moved_to(database, 2))
+        while_it_moves = await bankside(*command)
+
+        anew = delivered("Ada", "Grace", "Mary")
+        provider.items = [{**item, "cursor": f"new {item['cursor']}"} for item in anew]
+        await eventually("it stands still", lambda: stands_still(database))
+        done = await bankside(*command)
+
+        await eventually("it goes on", moved_to(database, 5))
+
+    assert (while_it_moves[0], "cannot be restarted" in while_it_moves[2]) == (2, True)
+    assert done[0] == 0
+    assert await names(database) == ["Ada", "Grace", "Mary"]
+
+
 async def test_ids_of_applied_events_are_bounded(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
