@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from libs.providers.capabilities import Lack, Lists, RoleCapabilities
 from libs.providers.companies import Role
 from libs.providers.writing import Capabilities
@@ -15,7 +17,7 @@ found by its key for ever. Refusals are not kept.
 def _of(writes: Capabilities | None, *lacks: Lack) -> RoleCapabilities:
     return RoleCapabilities(
         writes,
-        changes=CHANGES if writes else None,
+        changes=replace(writes, keys_remembered_seconds=None, takes_keys=False) if writes else None,
         keeps_refusals=False,
         lists=Lists.CURSORS,
         numbers_feed=False,
