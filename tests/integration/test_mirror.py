@@ -160,7 +160,7 @@ async def test_a_reading_that_was_interrupted_goes_on_where_it_was(
     await mirror.catch_up(account_id)
 
     cursors = [cursor for _, cursor in source.asked]
-    assert cursors == [None, "18", "13", None, "30", None, "30", "25", "13", "8", "3"]
+    assert cursors == [None, "18", "13", None, "30", None, "30", "25", "20", "13", "8", "3"]
     assert (await mirror.page(account_id))[0] == newest_first(source.histories[account_id])
 
 

@@ -20,15 +20,20 @@ import asyncpg
 import structlog
 from prometheus_client import Counter, Gauge
 
-from libs.contracts.errors import ProviderError, Unavailable
+from libs.contracts.errors import BanksideError, ProviderError, Unavailable
 from services.ledger_read.mirror.joining import JoinedCalls
 from services.ledger_read.mirror.store import Gap, PostingStore
+from services.ledger_read.models import Posting, PostingPage
 from services.ledger_read.ports import CursorRefused, PostingSource
 
 PAGE_SECONDS = 20.0
-"""For one page, with what the provider's client tries again; shorter than the lease of who fills gaps."""
+"""For what is stored together, with what the provider's client tries again; shorter than the lease of the filler."""
+MOST_PAGES = 8
+"""Of a gap, stored together."""
+STORE_SECONDS = 5.0
+"""What was read for so long is stored, however few pages it is."""
 FILLS_AT_ONCE = 4
-"""Pages of histories that are read at the same moment."""
+"""Histories that are read at the same moment."""
 MOST_FILLS = 1_000
 """Accounts whose gaps are filled, or wait to be, by this process."""
 LOOK_SECONDS = 0.2
@@ -84,7 +89,7 @@ class CatchingUp:
     async def _fill(self, account_id: str) -> None:
         filler = uuid4()
         is_filler = False
-        pages = 0
+        pages = 1
         FILLING.inc()
         try:
             while (gap := await self._store.gap(account_id)) is not None:
@@ -93,8 +98,9 @@ class CatchingUp:
                     await asyncio.sleep(LOOK_SECONDS)
                     continue
                 async with self._places:
-                    is_filler = await self._fill_page(account_id, filler, gap)
-                pages += 1
+                    is_filler = await self._fill_pages(account_id, filler, gap, pages)
+                # A few postings are one page away; a whole history is read faster in larger pieces.
+                pages = min(2 * pages, MOST_PAGES)
         except asyncpg.IntegrityConstraintViolationError as error:
             raise self._broken(account_id, "with an id of another posting") from error
         finally:
@@ -102,24 +108,40 @@ class CatchingUp:
             if is_filler:
                 with suppress(Exception):  # the lease ends by itself
                     await self._store.release(account_id, filler)
-        if pages:
-            self._log.info("history_read", account_id=account_id, pages=pages)
+        if pages > 1:
+            self._log.info("history_read", account_id=account_id)
 
-    async def _fill_page(self, account_id: str, filler: UUID, gap: Gap) -> bool:
-        """As `PostingStore.fill`, with the page at the gap's cursor."""
-        PAGES.labels("gap").inc()
-        deadline = time.time() + PAGE_SECONDS
-        try:
-            page = await self._source.page(account_id, gap.cursor, deadline)
-        except CursorRefused:
-            self._log.warning("cursor_refused", account_id=account_id)
-            newest = await self._source.page(account_id, None, deadline)
-            if newest.next_cursor == gap.cursor:
-                raise self._broken(account_id, "of refused cursors") from None
-            return await self._store.begin_again(account_id, filler, gap, newest)
-        if page.next_cursor == gap.cursor:
-            raise self._broken(account_id, "without end")
-        return await self._store.fill(account_id, filler, gap, page)
+    async def _fill_pages(self, account_id: str, filler: UUID, gap: Gap, count: int) -> bool:
+        """As `PostingStore.fill`, with so many pages from the gap's cursor on, or as many as can be read."""
+        postings: list[Posting] = []
+        cursor: str | None = gap.cursor
+        began = time.time()
+        for _ in range(count):
+            try:
+                page = await self._source.page(account_id, cursor, began + PAGE_SECONDS)
+            except CursorRefused:
+                if postings:
+                    break
+                return await self._begin_again(account_id, filler, gap)
+            except BanksideError:
+                if postings:
+                    break  # what was read is stored; the error comes again, or was over
+                raise
+            PAGES.labels("gap").inc()
+            if page.next_cursor == cursor:
+                raise self._broken(account_id, "without end")
+            postings += page.postings
+            cursor = page.next_cursor
+            if cursor is None or time.time() > began + STORE_SECONDS:
+                break
+        return await self._store.fill(account_id, filler, gap, PostingPage(postings, cursor))
+
+    async def _begin_again(self, account_id: str, filler: UUID, gap: Gap) -> bool:
+        self._log.warning("cursor_refused", account_id=account_id)
+        newest = await self._source.page(account_id, None, time.time() + PAGE_SECONDS)
+        if newest.next_cursor == gap.cursor:
+            raise self._broken(account_id, "of refused cursors")
+        return await self._store.begin_again(account_id, filler, gap, newest)
 
     def _broken(self, account_id: str, how: str) -> ProviderError:
         self._log.error("provider_postings_broken", account_id=account_id, how=how)
