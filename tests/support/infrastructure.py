@@ -1,24 +1,17 @@
 """PostgreSQL and RabbitMQ for the tests, once for a whole run and all of its workers.
 
-A keeper process, `python -m tests.support.infrastructure <run>`, runs both servers and hands out environments: a
-database with every role and schema, and a virtual host. Each worker holds a connection to it. When the last one is
-gone, however it went, the keeper stops the servers and removes their files.
+A process, the `keeper`, runs both servers and makes what environments consist of: a database with every role and
+schema, and a virtual host.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import errno
-import itertools
 import json
 import os
-import shutil
-import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Mapping
 from functools import cached_property
@@ -32,10 +25,6 @@ from libs.runtime.supervision import Supervisor
 from tests.support.ports import free_ports
 
 START_SECONDS = 90.0
-GRACE_SECONDS = 1.0
-TEMPLATE = "migrated"
-MOST_VHOSTS_AT_ONCE = 32
-"""Virtual hosts made by one call of `rabbitmqctl`, which takes a second of processor time; the first makes few."""
 
 
 class Environment:
@@ -153,137 +142,9 @@ def new_rabbitmq(home: Path, secrets: Secrets) -> RabbitMQ:
     )
 
 
-def _address(run: str) -> str:
+def keeper_address(run: str) -> str:
     """A socket without a file, so that none is left behind."""
     return f"\0bankside-tests-{run}"
-
-
-class _Keeper:
-    """Runs the servers and answers requests, one at a time."""
-
-    def __init__(self, home: Path) -> None:
-        self._home = home
-        self._secrets = Secrets.generate()
-        self._postgres = new_postgres(home / "postgres", self._secrets)
-        self._rabbitmq = new_rabbitmq(home / "rabbitmq", self._secrets)
-        self._started: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._one_at_a_time = asyncio.Lock()
-        self._connections = 0
-        self._changed = asyncio.Event()
-        self._made = 0
-        self._vhosts: list[str] = []
-        self._vhosts_at_once = MOST_VHOSTS_AT_ONCE // 8
-        self._vhost_numbers = itertools.count(1)
-        self._migrated = False
-        self._cluster: Path | None = None
-
-    async def run(self, listener: socket.socket) -> None:
-        server = await asyncio.start_unix_server(self._on_connection, sock=listener)
-        async with server:
-            try:
-                async with Supervisor() as supervisor:
-                    await self._start(supervisor)
-                    self._started.set_result(None)
-                    await self._until_deserted()
-                    server.close()
-            except Exception as error:
-                if self._started.done():
-                    raise
-                self._started.set_exception(error)
-                await self._until_deserted()
-
-    async def _start(self, supervisor: Supervisor) -> None:
-        home = self._home
-        self._rabbitmq.prepare()
-        for spec in self._rabbitmq.children(home / "epmd.log", home / "rabbitmq.log"):
-            supervisor.start(spec)
-        await asyncio.to_thread(self._postgres.initialise)
-        supervisor.start(self._postgres.child(home / "postgres.log"))
-        await supervisor.until_ready(["postgres", "rabbitmq"], START_SECONDS)
-
-    async def _until_deserted(self) -> None:
-        """Return when nobody has been connected for a moment; whoever started us has longer to come."""
-        patience = START_SECONDS
-        while True:
-            self._changed.clear()
-            try:
-                async with asyncio.timeout(None if self._connections else patience):
-                    await self._changed.wait()
-            except TimeoutError:
-                return
-            patience = GRACE_SECONDS
-
-    async def _on_connection(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-    ) -> None:
-        self._connections += 1
-        self._changed.set()
-        try:
-            while line := await reader.readline():
-                answer = await self._answer(json.loads(line))
-                writer.write(json.dumps(answer).encode() + b"\n")
-                await writer.drain()
-        except ConnectionError:
-            pass  # a worker that was killed: the count below is what matters
-        finally:
-            self._connections -= 1
-            self._changed.set()
-            writer.close()
-
-    async def _answer(self, request: dict[str, Any]) -> dict[str, Any]:
-        try:
-            await asyncio.shield(self._started)
-            async with self._one_at_a_time:
-                match request["do"]:
-                    case "name":
-                        self._made += 1
-                        return {"name": f"test_{self._made}", "secrets": self._secrets.to_json()}
-                    case "make database":
-                        return await self._make_database(
-                            request["name"], migrated=request["migrated"]
-                        )
-                    case "make vhost":
-                        return {"amqp_url": self._rabbitmq.url(await self._next_vhost())}
-                    case "make cluster":
-                        return {"cluster": str(await self._copied_cluster())}
-                    case "drop database":
-                        await self._postgres.drop_database(request["name"])
-                        return {}
-                    case unknown:
-                        raise ValueError(unknown)
-        except Exception as error:  # the worker's test has to fail, not the keeper
-            return {"error": f"{type(error).__name__}: {error}"}
-
-    async def _make_database(self, name: str, *, migrated: bool) -> dict[str, Any]:
-        if migrated and not self._migrated:
-            await self._create_database(TEMPLATE, None)
-            await asyncio.to_thread(migrate, self._urls(TEMPLATE))
-            self._migrated = True
-        await self._create_database(name, TEMPLATE if migrated else None)
-        return {"database_urls": self._urls(name)}
-
-    async def _copied_cluster(self) -> Path:
-        """Once for the run: migrations take five seconds of processor time, a copy of what they made almost none."""
-        if self._cluster is None:
-            postgres = new_postgres(self._home / "copied", self._secrets)
-            self._cluster = await new_cluster(postgres, self._secrets)
-        return self._cluster
-
-    async def _next_vhost(self) -> str:
-        if not self._vhosts:
-            names = [f"test_{next(self._vhost_numbers)}" for _ in range(self._vhosts_at_once)]
-            self._vhosts_at_once = min(MOST_VHOSTS_AT_ONCE, 2 * self._vhosts_at_once)
-            await self._rabbitmq.create_vhosts(*names)
-            self._vhosts.extend(names)
-        return self._vhosts.pop()
-
-    async def _create_database(self, name: str, template: str | None) -> None:
-        await self._postgres.create_database(name, template)
-        passwords = self._secrets.schema_passwords()
-        await asyncio.to_thread(self._postgres.create_schemas, name, passwords)
-
-    def _urls(self, database: str) -> dict[str, str]:
-        return environment_urls(self._postgres, self._secrets, database)
 
 
 class Infrastructure:
@@ -299,7 +160,7 @@ class Infrastructure:
         while True:
             connection = socket.socket(socket.AF_UNIX)
             try:
-                connection.connect(_address(run))
+                connection.connect(keeper_address(run))
             except ConnectionRefusedError:
                 connection.close()
                 if not started:
@@ -361,34 +222,10 @@ def _start_keeper(run: str) -> None:
     try:
         os.posix_spawn(
             sys.executable,
-            [sys.executable, "-m", "tests.support.infrastructure", run],
+            [sys.executable, "-m", "tests.support.keeper", run],
             os.environ,
             file_actions=[(os.POSIX_SPAWN_DUP2, null, 0), (os.POSIX_SPAWN_DUP2, null, 1)],
             setsid=True,
         )
     finally:
         os.close(null)
-
-
-async def _keep(run: str) -> None:
-    listener = socket.socket(socket.AF_UNIX)
-    try:
-        listener.bind(_address(run))
-    except OSError as error:
-        if error.errno == errno.EADDRINUSE:  # another worker was quicker: its keeper is the one
-            listener.close()
-            return
-        raise
-    home = Path(tempfile.mkdtemp(prefix="bankside-tests-"))
-    home.chmod(0o711)  # PostgreSQL may run as another user than we do
-    try:
-        keeper = asyncio.create_task(_Keeper(home).run(listener), name="keeper")
-        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, keeper.cancel)
-        await keeper
-    finally:
-        shutil.rmtree(home)
-
-
-if __name__ == "__main__":
-    with contextlib.suppress(asyncio.CancelledError):
-        asyncio.run(_keep(sys.argv[1]))

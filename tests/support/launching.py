@@ -92,6 +92,11 @@ def launched(program: Program) -> Running:
         )
 
 
+def begin_loading() -> None:
+    """Begin to load what all programs use, which takes a second, beside what else a test waits for."""
+    _first_nursery()
+
+
 def forked(program: Program) -> Running:
     """A child of the program's nursery."""
     nursery = _nursery(program.module)

@@ -19,6 +19,7 @@ from tests.support.api import Answer, Api, Interface, Key, fetch_interface
 from tests.support.bank import Bank
 from tests.support.bank_at_increase import BankAtIncrease
 from tests.support.infrastructure import Environment, Infrastructure
+from tests.support.launching import begin_loading
 from tests.support.pace import waiting_pace
 from tests.support.people import application, new_key
 from tests.support.recorded_events import RecordedEvents
@@ -216,6 +217,7 @@ async def deployment(own_environment: Environment) -> AsyncIterator[Deployment]:
 
     It ends with the last of them: processes that only wait cost a hundredth of a core each.
     """
+    begin_loading()  # while the virtual host is made
     events = RecordedEvents(own_environment.amqp_url)
     await events.begin()
     with tempfile.TemporaryDirectory(prefix="bankside-test-") as folder:

@@ -26,7 +26,7 @@ from libs.runtime.probes import http_ready
 from libs.runtime.supervision import ReadyCheck
 from tests.support.command_line import run_bankside
 from tests.support.infrastructure import Environment
-from tests.support.launching import Launch, Program, Running, forked
+from tests.support.launching import Launch, Program, Running, begin_loading, forked
 from tests.support.pace import pace
 from tests.support.ports import free_ports
 
@@ -273,6 +273,8 @@ async def running_stack(
     **settings: str,
 ) -> AsyncIterator[Stack]:
     """A stack that is ready, and stopped afterwards."""
+    if launch is forked:
+        begin_loading()  # a database and a virtual host may have to be made
     stack = Stack(environment, folder, services, launch, bank=bank, **settings)
     try:
         await stack.start()

@@ -1,0 +1,214 @@
+"""`python -m tests.support.keeper <run>`: runs PostgreSQL and RabbitMQ for a test run, and makes databases and virtual
+hosts for its workers.
+
+Each worker holds a connection to it (`infrastructure`). When the last one is gone, however it went, the keeper stops
+the servers and removes their files.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import json
+import shutil
+import signal
+import socket
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from deploy.local.services import Secrets
+from libs.runtime.supervision import Supervisor
+from tests.support.infrastructure import (
+    START_SECONDS,
+    environment_urls,
+    keeper_address,
+    migrate,
+    new_cluster,
+    new_postgres,
+    new_rabbitmq,
+)
+
+GRACE_SECONDS = 1.0
+TEMPLATE = "migrated"
+VHOSTS_AT_ONCE = 16
+"""Virtual hosts made by one call of `rabbitmqctl`, which takes seconds; the first makes few."""
+
+
+class _Keeper:
+    """Runs the servers and answers requests: those for databases one at a time, those for virtual hosts beside them."""
+
+    def __init__(self, home: Path) -> None:
+        self._home = home
+        self._secrets = Secrets.generate()
+        self._postgres = new_postgres(home / "postgres", self._secrets)
+        self._rabbitmq = new_rabbitmq(home / "rabbitmq", self._secrets)
+        loop = asyncio.get_running_loop()
+        self._started: dict[str, asyncio.Future[None]] = {
+            server: loop.create_future() for server in ("postgres", "rabbitmq")
+        }
+        self._one_at_a_time = asyncio.Lock()
+        self._connections = 0
+        self._changed = asyncio.Event()
+        self._made = 0
+        self._vhosts: asyncio.Queue[str] = asyncio.Queue(VHOSTS_AT_ONCE // 2)
+        self._stocking: asyncio.Task[None] | None = None
+        self._migrated = False
+        self._cluster: Path | None = None
+
+    async def run(self, listener: socket.socket) -> None:
+        server = await asyncio.start_unix_server(self._on_connection, sock=listener)
+        async with server:
+            try:
+                async with Supervisor() as supervisor:
+                    await self._start(supervisor)
+                    await self._until_deserted()
+                    server.close()
+                    if self._stocking is not None:
+                        self._stocking.cancel()
+                        await asyncio.wait({self._stocking})
+            except Exception as error:
+                if all(started.done() for started in self._started.values()):
+                    raise
+                for started in self._started.values():
+                    if not started.done():
+                        started.set_exception(error)
+                await self._until_deserted()
+
+    async def _start(self, supervisor: Supervisor) -> None:
+        home = self._home
+        self._rabbitmq.prepare()
+        for spec in self._rabbitmq.children(home / "epmd.log", home / "rabbitmq.log"):
+            supervisor.start(spec)
+        await asyncio.to_thread(self._postgres.initialise)
+        supervisor.start(self._postgres.child(home / "postgres.log"))
+        # In this order: migrations begin while RabbitMQ, which takes longer, starts.
+        for server, started in self._started.items():
+            await supervisor.until_ready([server], START_SECONDS)
+            started.set_result(None)
+
+    async def _until_deserted(self) -> None:
+        """Return when nobody has been connected for a moment; whoever started us has longer to come."""
+        patience = START_SECONDS
+        while True:
+            self._changed.clear()
+            try:
+                async with asyncio.timeout(None if self._connections else patience):
+                    await self._changed.wait()
+            except TimeoutError:
+                return
+            patience = GRACE_SECONDS
+
+    async def _on_connection(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        self._connections += 1
+        self._changed.set()
+        try:
+            while line := await reader.readline():
+                answer = await self._answer(json.loads(line))
+                writer.write(json.dumps(answer).encode() + b"\n")
+                await writer.drain()
+        except ConnectionError:
+            pass  # a worker that was killed: the count below is what matters
+        finally:
+            self._connections -= 1
+            self._changed.set()
+            writer.close()
+
+    async def _answer(self, request: dict[str, Any]) -> dict[str, Any]:
+        try:
+            match request["do"]:
+                case "name":
+                    self._made += 1
+                    return {"name": f"test_{self._made}", "secrets": self._secrets.to_json()}
+                case "make vhost":
+                    await asyncio.shield(self._started["rabbitmq"])
+                    return {"amqp_url": self._rabbitmq.url(await self._next_vhost())}
+                case _:
+                    await asyncio.shield(self._started["postgres"])
+                    async with self._one_at_a_time:
+                        return await self._answer_of_postgres(request)
+        except Exception as error:  # the worker's test has to fail, not the keeper
+            return {"error": f"{type(error).__name__}: {error}"}
+
+    async def _answer_of_postgres(self, request: dict[str, Any]) -> dict[str, Any]:
+        match request["do"]:
+            case "make database":
+                return await self._make_database(request["name"], migrated=request["migrated"])
+            case "make cluster":
+                return {"cluster": str(await self._copied_cluster())}
+            case "drop database":
+                await self._postgres.drop_database(request["name"])
+                return {}
+            case unknown:
+                raise ValueError(unknown)
+
+    async def _make_database(self, name: str, *, migrated: bool) -> dict[str, Any]:
+        if migrated and not self._migrated:
+            await self._create_database(TEMPLATE, None)
+            await asyncio.to_thread(migrate, self._urls(TEMPLATE))
+            self._migrated = True
+        await self._create_database(name, TEMPLATE if migrated else None)
+        return {"database_urls": self._urls(name)}
+
+    async def _copied_cluster(self) -> Path:
+        """Once for the run: migrations take five seconds of processor time, a copy of what they made almost none."""
+        if self._cluster is None:
+            postgres = new_postgres(self._home / "copied", self._secrets)
+            self._cluster = await new_cluster(postgres, self._secrets)
+        return self._cluster
+
+    async def _next_vhost(self) -> str:
+        if self._stocking is None:
+            self._stocking = asyncio.create_task(self._stock_vhosts(), name="vhosts")
+        getting = asyncio.create_task(self._vhosts.get(), name="vhost")
+        await asyncio.wait({getting, self._stocking}, return_when=asyncio.FIRST_COMPLETED)
+        if not getting.done():
+            getting.cancel()
+            self._stocking.result()  # raises what ended it
+        return await getting
+
+    async def _stock_vhosts(self) -> None:
+        """Make virtual hosts before they are asked for, from the first request on: no test waits for `rabbitmqctl`."""
+        made, at_once = 0, VHOSTS_AT_ONCE // 4
+        while True:
+            names = [f"test_{made + number}" for number in range(1, at_once + 1)]
+            await self._rabbitmq.create_vhosts(*names)
+            for name in names:
+                await self._vhosts.put(name)
+            made, at_once = made + at_once, min(VHOSTS_AT_ONCE, 2 * at_once)
+
+    async def _create_database(self, name: str, template: str | None) -> None:
+        await self._postgres.create_database(name, template)
+        passwords = self._secrets.schema_passwords()
+        await asyncio.to_thread(self._postgres.create_schemas, name, passwords)
+
+    def _urls(self, database: str) -> dict[str, str]:
+        return environment_urls(self._postgres, self._secrets, database)
+
+
+async def _keep(run: str) -> None:
+    listener = socket.socket(socket.AF_UNIX)
+    try:
+        listener.bind(keeper_address(run))
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE:  # another worker was quicker: its keeper is the one
+            listener.close()
+            return
+        raise
+    home = Path(tempfile.mkdtemp(prefix="bankside-tests-"))
+    home.chmod(0o711)  # PostgreSQL may run as another user than we do
+    try:
+        keeper = asyncio.create_task(_Keeper(home).run(listener), name="keeper")
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, keeper.cancel)
+        await keeper
+    finally:
+        shutil.rmtree(home)
+
+
+if __name__ == "__main__":
+    with contextlib.suppress(asyncio.CancelledError):
+        asyncio.run(_keep(sys.argv[1]))
