@@ -23,7 +23,7 @@ from libs.handling.outbox_relay import run_relay
 from libs.messaging import event_publisher
 from libs.messaging.broker import Broker
 from libs.messaging.topology import EVENTS, declare_events, events_queue
-from libs.persistence import cursor, outbox
+from libs.persistence import outbox
 from libs.persistence.engine import Database
 from libs.runtime.process import Process
 from tests.integration.amqp_wire import wire_to
@@ -385,42 +385,3 @@ async def test_a_relay_with_events_that_the_broker_does_not_confirm_is_not_ready
 
 async def is_not_relaying(process: Process) -> bool:
     return "outbox-relay" in await process.readiness.failures()
-
-
-# The feed cursor
-
-
-async def test_a_cursor_begins_at_zero_and_moves_with_its_transaction(database: Database) -> None:
-    async with database.transaction() as connection:
-        assert await cursor.read(connection, "core") == 0
-        await cursor.move(connection, "core", expected=0, to=5)
-    with pytest.raises(ZeroDivisionError):
-        async with database.transaction() as connection:
-            await cursor.move(connection, "core", expected=5, to=9)
-            raise ZeroDivisionError
-
-    async with database.transaction() as connection:
-        assert await cursor.read(connection, "core") == 5
-        assert await cursor.read(connection, "identity") == 0
-
-
-@pytest.mark.parametrize("start", [0, 5])
-async def test_of_two_that_move_a_cursor_from_one_place_one_is_refused(
-    database: Database, start: int
-) -> None:
-    if start:
-        async with database.transaction() as connection:
-            await cursor.move(connection, "core", expected=0, to=start)
-
-    async def move(to: int) -> int:
-        async with database.transaction() as connection:
-            await cursor.move(connection, "core", expected=start, to=to)
-        return to
-
-    moved = await asyncio.gather(*(move(start + n) for n in range(1, 5)), return_exceptions=True)
-
-    winners = [outcome for outcome in moved if isinstance(outcome, int)]
-    assert len(winners) == 1
-    assert sum(isinstance(outcome, cursor.CursorMoved) for outcome in moved) == 3
-    async with database.transaction() as connection:
-        assert await cursor.read(connection, "core") == winners[0]

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -18,6 +19,7 @@ from sqlalchemy import text
 
 from deploy.local.ports import LOOPBACK
 from deploy.local.services import SERVICES
+from libs.contracts.accounts import Balance, Money
 from libs.contracts.principal import Family, Scope
 from libs.contracts.table import FAMILY_SCOPES, operations_of
 from libs.handling.acceptance import Arriving
@@ -293,3 +295,21 @@ async def calling(environment: Environment, service: str = "gateway") -> AsyncIt
     async with broker.open():
         await broker.start(wait_seconds=WAIT_SECONDS)
         yield caller
+
+
+def verdict(answer: Answer | RawAnswer) -> tuple[int, str]:
+    return answer.status, answer.code
+
+
+def a_balance(account_id: str, amount: Decimal) -> Balance:
+    money = Money(amount=amount, currency="USD")
+    return Balance.model_validate(
+        {
+            "account_id": account_id,
+            "account_number": "7001",
+            "available_balance": money,
+            "held_balance": money,
+            "total_balance": money,
+            "system_timestamp": "2026-01-01T00:00:00.000001Z",
+        }
+    )

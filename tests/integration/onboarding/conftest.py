@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from uuid import uuid4
 
 import pytest
 import pytest_asyncio
 
-from tests.integration.onboarding.desk import ONBOARDING_AND_BANK, Desk, open_desk
-from tests.support.infrastructure import Infrastructure
+from services.onboarding.repository.steps import SagaName
+from tests.integration.onboarding import driving
+from tests.integration.onboarding.desk import ONBOARDING_AND_BANK, Desk, open_desk, partner
+from tests.integration.onboarding.shelf import add_approved, new_store, open_shelf
+from tests.integration.onboarding.steps import OPERATION, Steps
+from tests.support.database_life import distrust_life, trust_life
+from tests.support.infrastructure import Environment, Infrastructure
 from tests.support.stack import Stack, running_stack
 
 
@@ -32,3 +38,24 @@ async def desk(onboarding: Stack) -> AsyncIterator[Desk]:
     for service in onboarding.services.values():
         if not service.is_running:
             await service.start()
+
+
+@pytest_asyncio.fixture
+async def distrusted(environment: Environment) -> AsyncIterator[Steps]:
+    """On a database whose present life was not checked."""
+    async with open_shelf(environment) as database:
+        await distrust_life(database, lost_seconds=300, began_seconds=60)
+        async with database.transaction() as connection:
+            customer = (await add_approved(connection, new_store(), "demo")).customer
+        leased = await driving.accept(database, OPERATION, partner())
+        name = SagaName(
+            saga_id=uuid4(), tenant="demo", customer_id=customer.customer_id, operation=OPERATION
+        )
+        yield Steps(database, name, leased)
+        await trust_life(database)
+
+
+@pytest_asyncio.fixture
+async def steps(distrusted: Steps) -> Steps:
+    await trust_life(distrusted.database)
+    return distrusted

@@ -45,6 +45,7 @@ from services.onboarding.handlers.feeds import prepare_identity
 from services.onboarding.handlers.parts import Parts
 from services.onboarding.repository.store import Store
 from tests.integration.onboarding import driving
+from tests.integration.onboarding.crashing import Stopped
 from tests.integration.onboarding.desk import (
     DOCUMENTS,
     GOOD,
@@ -66,7 +67,6 @@ from tests.integration.onboarding.test_crashes import (
     PERSON_UPDATED,
     UPDATING,
     VERIFYING,
-    Stopped,
 )
 from tests.support.bank_at_increase import BankAtIncrease
 from tests.support.fake_providers import FakeProviders

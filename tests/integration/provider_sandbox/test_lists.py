@@ -1,27 +1,20 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import uuid
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from decimal import Decimal
 from typing import Any
 
 import asyncpg
 import pytest
 
-from services.provider_sandbox.core import lists as core
-from services.provider_sandbox.database import Row
-from services.provider_sandbox.financial import lists as financial
-from services.provider_sandbox.listing import Listing, ListQuery
 from tests.integration.provider_sandbox.bank import Bank, business, external_account
 from tests.integration.provider_sandbox.books import transacted
 from tests.integration.provider_sandbox.lists import end, page, rest
 from tests.integration.provider_sandbox.wires import Sender, act, open_sender, sent
 from tests.support.pace import pace
 
-MANY = 5_000
-"""Rows of a list, of which a page is a small part."""
 OPERATIONS = {
     "/identity/customers": ("identity", "list_customers"),
     "/core/customers": ("core", "list_customers"),
@@ -377,49 +370,3 @@ async def test_a_total_is_the_sum_of_the_postings_up_to_its_position(bank: Bank)
     for balance in balances:
         included = [r for r in own if r["position"] <= balance["as_of_position"]]
         assert Decimal(balance["total"]) == sum(Decimal(r["amount"]) for r in included)
-
-
-class CountingReads:
-    """A connection that notes how many of the database's pages each statement touches."""
-
-    def __init__(self, connection: asyncpg.Connection) -> None:
-        self._connection = connection
-        self.pages = 0
-
-    async def fetch(self, query: str, *args: object) -> Sequence[Row]:
-        [row] = await self._connection.fetchrow(
-            "EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) " + query, *args
-        )
-        plan = json.loads(row)[0]["Plan"]
-        self.pages = int(plan["Shared Hit Blocks"]) + int(plan["Shared Read Blocks"])
-        rows: Sequence[Row] = await self._connection.fetch(query, *args)
-        return rows
-
-
-async def test_the_last_page_costs_as_much_as_the_first(
-    bank: Bank, books: asyncpg.Connection
-) -> None:
-    sender = await open_sender(bank, "10000.00")
-    body = {"account_id": sender.account_id, "transactions": MANY, "days": 30}
-    assert (await bank.simulate("history", body)).status == 200
-    await books.execute(
-        "INSERT INTO wire (transaction_id, account_id, external_account_id, counterparty_name,"
-        " amount, purpose, state, reason, due_at)"
-        " SELECT gen_random_uuid(), $1, $2, 'x', 1, 'x', 'rejected', 'x', now()"
-        " FROM generate_series(1, $3)",
-        sender.account_id,
-        sender.external_account_id,
-        MANY,
-    )
-    await books.execute("SET enable_seqscan = off")
-    counting = CountingReads(books)
-    lists: list[tuple[Listing, str]] = [(core.WIRES, "wire"), (financial.POSTINGS, "posting")]
-
-    for listing, table in lists:
-        last = await books.fetchval(f"SELECT max(sequence) - 300 FROM {table}")
-        await listing.read(counting, ListQuery())  # type: ignore[arg-type]
-        first_page = counting.pages
-        read = await listing.read(counting, ListQuery(after=last))  # type: ignore[arg-type]
-
-        assert read["next"] is not None
-        assert counting.pages <= 2 * first_page + 20, table

@@ -3,103 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
-from typing import Any
-from uuid import UUID
 
 import pytest
 
 from libs.persistence.engine import Database
-from libs.persistence.leadership import LeadershipLost, leadership
+from libs.persistence.leadership import LeadershipLost
 from services.reconciliation import operator
-from services.reconciliation.handlers.comparison import Scan
-from services.reconciliation.handlers.running import LEASE, Reconciler
-from services.reconciliation.models import EVIDENCE_GONE, IN_FLIGHT, Difference, Finding, Scanned
-from services.reconciliation.repository import differences, runs
-from services.reconciliation.repository.differences import RecordedDifference
-from services.reconciliation.repository.runs import Run
+from services.reconciliation.models import EVIDENCE_GONE, IN_FLIGHT, Finding, Scanned
+from services.reconciliation.repository import differences
+from tests.integration.reconciliation.runs import (
+    Hand,
+    completed,
+    differs,
+    listed,
+    reconciler,
+    request,
+)
 from tests.integration.tables import execute, rows
 from tests.support.infrastructure import Environment
 from tests.support.waiting import eventually
-
-PAGE = 2
-
-
-class Hand:
-    """A comparison of keys, each of which says what is found about it."""
-
-    def __init__(self, **findings: Finding) -> None:
-        self.name = "hand"
-        self.findings: dict[str, Finding] = dict(findings)
-        self.scanned: list[str | None] = []
-        self.looked: list[str] = []
-        self.broken = False
-
-    @property
-    def scans(self) -> Mapping[str, Scan]:
-        return {"all": self._scan}
-
-    async def _scan(self, after: str | None, _: float) -> Scanned:
-        self.scanned.append(after)
-        if self.broken:
-            raise ConnectionError("the other side is away")
-        keys = sorted(key for key in self.findings if key > (after or ""))[:PAGE]
-        more = len(keys) == PAGE
-        suspected = [key for key in keys if self.findings[key] != []]
-        return Scanned(len(keys), suspected, keys[-1] if more else None)
-
-    async def look(self, keys: Sequence[str], _: float) -> Mapping[str, Finding]:
-        self.looked += keys
-        return {key: self.findings.get(key, []) for key in keys}
-
-
-def differs(subject: str, **theirs: Any) -> list[Difference]:
-    return [Difference("hand_differs", subject, {"id": subject}, {"here": 1}, theirs or None)]
-
-
-class Steps:
-    """Steps of one process, which leads for each of them."""
-
-    def __init__(self, database: Database, reconciler: Reconciler) -> None:
-        self._database = database
-        self._reconciler = reconciler
-
-    async def step(self) -> float:
-        async with leadership(self._database, LEASE) as term:
-            return await self._reconciler.step(term)
-
-
-def reconciler(database: Database, *hands: Hand, **changes: float) -> Steps:
-    seconds = {
-        "run_seconds": 3600.0,
-        "run_limit_seconds": 3600.0,
-        "grace_seconds": 0.0,
-        "poll_seconds": 9.0,
-    }
-    return Steps(database, Reconciler(database, hands, **seconds | changes))
-
-
-async def request(database: Database, cause: str = "test") -> UUID:
-    async with database.transaction() as connection:
-        return await runs.request_run(connection, cause)
-
-
-async def completed(database: Database, hand: Hand, **changes: float) -> Run:
-    """A whole run from now on."""
-    run_id = await request(database)
-    steps = reconciler(database, hand, **changes)
-    while True:
-        await steps.step()
-        async with database.transaction() as connection:
-            run = await runs.find(connection, run_id)
-        assert run is not None
-        if run.finished_at is not None:
-            return run
-
-
-async def listed(database: Database, *, closed: bool = False) -> list[RecordedDifference]:
-    async with database.transaction() as connection:
-        return await differences.oldest(connection, closed=closed)
 
 
 async def test_what_differs_at_both_looks_is_a_row_until_a_run_no_longer_finds_it(
@@ -260,101 +182,6 @@ async def test_what_was_closed_long_ago_is_deleted_and_a_standing_explanation_is
 
     assert {row.subject for row in recent} == {"open", "gone", "known", "was_known"}
     assert {row.subject for row in await listed(database, closed=True)} == {"open", "known"}
-
-
-async def test_one_that_was_explained_stays_closed_while_it_is_the_same_and_opens_when_it_changes(
-    database: Database,
-) -> None:
-    hand = Hand(a=differs("a", amount=1))
-    await completed(database, hand)
-    [row] = await listed(database)
-    async with database.transaction() as connection:
-        explained = await differences.explain(connection, row.difference_id, "known", "ada")
-
-    await completed(database, hand)
-    same = await listed(database)
-    hand.findings["a"] = differs("a", amount=2)
-    await completed(database, hand)
-    [changed] = await listed(database)
-
-    assert explained
-    assert same == []
-    assert changed.theirs == {"amount": 2}
-    assert changed.difference_id != row.difference_id
-
-
-async def test_one_whose_values_move_on_is_recorded_and_stays_explained_while_its_facts_are_the_same(
-    database: Database,
-) -> None:
-    class Moving(Hand):
-        """Finds other values at each look, and the same facts."""
-
-        off_by = 1
-
-        async def look(self, keys: Sequence[str], deadline: float) -> Mapping[str, Finding]:
-            await super().look(keys, deadline)
-            theirs, facts = {"total": len(self.looked)}, {"off_by": self.off_by}
-            return {key: [Difference("off", key, {}, None, theirs, facts)] for key in keys}
-
-    hand = Moving(a=differs("a"))
-
-    await completed(database, hand)
-    [row] = await listed(database)
-    async with database.transaction() as connection:
-        await differences.explain(connection, row.difference_id, "known", "ada")
-    await completed(database, hand)
-    same = await listed(database)
-    hand.off_by = 2
-    await completed(database, hand)
-
-    assert row.kind == "off"
-    assert same == []
-    assert [one.kind for one in await listed(database)] == ["off"]
-
-
-async def test_one_explained_by_an_earlier_release_stays_closed_while_both_sides_are_the_same(
-    database: Database,
-) -> None:
-    hand = Hand(a=differs("a", amount=1))
-    await completed(database, hand)
-    [row] = await listed(database)
-    async with database.transaction() as connection:
-        await differences.explain(connection, row.difference_id, "known", "ada")
-    await execute(database, "UPDATE difference SET fingerprint = NULL")
-
-    await completed(database, hand)
-
-    assert await listed(database) == []
-
-
-async def test_one_that_was_explained_and_went_away_opens_when_it_comes_back(
-    database: Database,
-) -> None:
-    hand = Hand(a=differs("a"))
-    await completed(database, hand)
-    [row] = await listed(database)
-    async with database.transaction() as connection:
-        await differences.explain(connection, row.difference_id, "known", "ada")
-
-    hand.findings["a"] = []
-    await completed(database, hand)
-    hand.findings["a"] = differs("a")
-    await completed(database, hand)
-
-    assert [one.subject for one in await listed(database)] == ["a"]
-
-
-async def test_a_closed_one_cannot_be_explained(database: Database) -> None:
-    hand = Hand(a=differs("a"))
-    await completed(database, hand)
-    [row] = await listed(database)
-    hand.findings["a"] = []
-    await completed(database, hand)
-
-    async with database.transaction() as connection:
-        explained = await differences.explain(connection, row.difference_id, "late", "ada")
-
-    assert not explained
 
 
 async def test_a_run_goes_on_from_its_last_page_in_another_process(database: Database) -> None:

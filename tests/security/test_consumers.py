@@ -1,0 +1,389 @@
+"""What consumers do with anything that reached their queues, as if the broker's permissions had failed."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import uuid
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from functools import partial
+
+from aio_pika import Message
+from aio_pika.abc import AbstractChannel, AbstractConnection, HeadersType
+
+from libs.contracts.events import EVENT_TYPES, Event
+from libs.contracts.exact_json import encode
+from libs.contracts.ledger_read_operations import LIST_CUSTOMER_ACCOUNTS
+from libs.contracts.onboarding_operations import FIND_CUSTOMER, UPDATE_PERSON
+from libs.contracts.principal import SERVICE
+from libs.contracts.table import BY_NAME, SERVICES, operations_of
+from libs.messaging.broker import Broker
+from libs.messaging.caller import Caller
+from libs.messaging.command_consumer import CommandConsumer
+from libs.messaging.envelope import Envelope, EnvelopeHead, Reply, decode_queries, raw
+from libs.messaging.event_consumer import EventConsumer
+from libs.messaging.metrics import MESSAGES_REFUSED
+from libs.messaging.query_consumer import QueryConsumer
+from libs.messaging.topology import (
+    EVENT_CONSUMERS,
+    EVENTS,
+    QUERIES,
+    REPLIES,
+    commands_queue,
+    dead_queue,
+    events_queue,
+    queries_queue,
+)
+from libs.runtime.process import Process
+from tests.security.connections import connected, is_refused
+from tests.security.messages import (
+    COMMAND_NAMES,
+    EVERYBODY,
+    GATEWAY,
+    INTERNAL_COMMANDS,
+    QUEUES,
+    Address,
+    may_send,
+    replies_of,
+)
+from tests.support.infrastructure import Environment
+from tests.support.keys import sealer_of
+from tests.support.metrics import value_of
+from tests.support.waiting import eventually
+
+WITH_COMMANDS = tuple(queue.partition(".")[0] for queue in QUEUES if queue.endswith(".commands"))
+
+
+def an_envelope(operation: str, request_id: str = "request") -> Envelope:
+    return Envelope(
+        id=str(uuid.uuid4()),
+        message_id=str(uuid.uuid4()),
+        request_id=request_id,
+        operation=operation,
+        principal=SERVICE,
+        deadline=time.time() + 60,
+        body=raw({}),
+    )
+
+
+async def in_queue(channel: AbstractChannel, queue: str, count: int) -> bool:
+    found = await channel.declare_queue(queue, passive=True)
+    return found.declaration_result.message_count == count
+
+
+async def test_a_command_is_taken_from_its_senders_alone_and_dead_lettered_from_others(
+    site: Environment, administrator: AbstractConnection
+) -> None:
+    """Put into the queue by one who may, as if the broker's permissions had failed."""
+    taken: list[tuple[str, str]] = []
+
+    async def accept(envelope: Envelope, _: str | None) -> None:
+        taken.append((envelope.request_id, envelope.operation))
+
+    async def ping() -> None:
+        pass
+
+    sent = [
+        (sender, operation, service)
+        for service in WITH_COMMANDS
+        for operation in (
+            *(row.name for row in operations_of(service)),
+            *INTERNAL_COMMANDS,
+            next(name for name in COMMAND_NAMES if not name.startswith(service)),
+        )
+        for sender in (*EVERYBODY, None)
+    ]
+    allowed = {
+        (sender, name)
+        for sender, name, service in sent
+        if name in COMMAND_NAMES and sender in BY_NAME[name].senders and name.startswith(service)
+    }
+    per_queue = Counter(service for *_, service in sent)
+    good = Counter(name.partition(".")[0] for _, name in allowed)
+    async with AsyncExitStack() as opened:
+        channel = await administrator.channel()
+        for sender, operation, service in sent:
+            message = Message(encode(an_envelope(operation, str(sender))), user_id=sender)
+            await channel.default_exchange.publish(message, commands_queue(service))
+        misdirected = Message(
+            encode(an_envelope(UPDATE_PERSON.name)),
+            user_id=GATEWAY,
+            reply_to=replies_of("payments"),
+        )
+        await channel.default_exchange.publish(misdirected, commands_queue("onboarding"))
+        per_queue["onboarding"] += 1
+        for service in WITH_COMMANDS:
+            broker = Broker(site.amqp_urls[service], service)
+            broker.add(CommandConsumer(service, accept, ping))
+            await opened.enter_async_context(broker.open())
+            await broker.start(wait_seconds=10)
+        for service in WITH_COMMANDS:
+            queue = dead_queue(commands_queue(service))
+            letters = per_queue[service] - good[service]
+            await eventually(f"{letters} in {queue}", partial(in_queue, channel, queue, letters))
+
+    assert sorted(taken) == sorted((str(sender), name) for sender, name in allowed)
+
+
+async def test_only_the_envelopes_of_a_batch_that_its_sender_may_send_are_answered(
+    site: Environment, administrator: AbstractConnection
+) -> None:
+    """Every service sends each service that it may ask one batch with all that can be asked of it."""
+    answered: list[tuple[str, str]] = []
+
+    async def answer(envelope: Envelope, _: str | None) -> None:
+        answered.append((envelope.request_id, envelope.operation))
+
+    async def refuse(_: EnvelopeHead, __: str | None) -> None:
+        raise AssertionError("nothing here is of a later release")
+
+    expected = [
+        (sender, row.name)
+        for service in SERVICES
+        for row in operations_of(service)
+        if row.is_query
+        for sender in row.senders
+    ]
+    before = {service: refused_of(queries_queue(service)) for service in SERVICES}
+    wrong: Counter[str] = Counter()
+    async with AsyncExitStack() as opened:
+        for service in SERVICES:
+            broker = Broker(site.amqp_urls[service], service)
+            broker.add(QueryConsumer(service, answer, refuse))
+            await opened.enter_async_context(broker.open())
+            await broker.start(wait_seconds=10)
+        channel = await administrator.channel()
+        for service in SERVICES:
+            names = [row.name for row in operations_of(service) if row.is_query]
+            for sender in EVERYBODY:
+                batch = [an_envelope(name, sender) for name in names]
+                message = Message(encode(batch), user_id=sender, reply_to=replies_of(sender))
+                if may_send(sender, Address(QUERIES, service)):
+                    own = await opened.enter_async_context(connected(site.amqp_urls[sender]))
+                    assert not await is_refused(own, Address(QUERIES, service), message)
+                else:
+                    await channel.default_exchange.publish(message, queries_queue(service))
+                wrong[service] += sum(sender not in BY_NAME[name].senders for name in names)
+        for service in SERVICES:
+
+            async def all_counted(service: str = service) -> bool:
+                counted = refused_of(queries_queue(service)) - before[service]
+                return bool(counted == wrong[service])
+
+            await eventually(f"{wrong[service]} of {service} are counted", all_counted)
+
+        async def all_answered() -> bool:
+            return len(answered) >= len(expected)
+
+        await eventually("the others are answered", all_answered)
+
+    assert sorted(answered) == sorted(expected)
+
+
+def refused_of(queue: str) -> float:
+    return value_of(MESSAGES_REFUSED.labels(queue, "sender"))
+
+
+async def test_a_query_by_a_second_routing_key_or_with_replies_to_another_is_dropped(
+    site: Environment, administrator: AbstractConnection
+) -> None:
+    """The broker checks neither the routing keys in the header CC nor whose queue `reply_to` is."""
+    asked: list[str] = []
+
+    async def answer(envelope: Envelope, _: str | None) -> None:
+        asked.append(envelope.request_id)
+
+    async def refuse(_: EnvelopeHead, __: str | None) -> None:
+        asked.append("refused")
+
+    before = refused_of(queries_queue("payments")), refused_of(queries_queue("onboarding"))
+    async with AsyncExitStack() as opened:
+        for service in ("payments", "onboarding"):
+            broker = Broker(site.amqp_urls[service], service)
+            broker.add(QueryConsumer(service, answer, refuse))
+            await opened.enter_async_context(broker.open())
+            await broker.start(wait_seconds=10)
+        thief = await opened.enter_async_context(connected(site.amqp_urls["ledger_read"]))
+        copied = Message(
+            encode([an_envelope("payments.page_held_wires")]),
+            user_id="ledger_read",
+            headers={"CC": ["payments"]},
+            reply_to=replies_of("ledger_read"),
+        )
+        # To another service, and to names by which the broker would end the session of the one who replies.
+        redirected = [
+            Message(
+                encode([an_envelope(FIND_CUSTOMER.name)]), user_id="ledger_read", reply_to=reply_to
+            )
+            for reply_to in (
+                replies_of(GATEWAY),
+                "ledger_read.replies.",
+                "ledger_read.replies.\n",
+                "ledger_read.replies.a.b",
+                "ledger_read.queries",
+            )
+        ]
+        for message in (copied, *redirected):
+            assert not await is_refused(thief, Address(QUERIES, "onboarding"), message)
+
+        async def all_counted() -> bool:
+            payments, onboarding = map(refused_of, map(queries_queue, ("payments", "onboarding")))
+            return bool(payments == before[0] + 1 and onboarding == before[1] + 6)
+
+        await eventually("all are counted", all_counted)
+
+    assert asked == []
+
+
+async def test_an_event_is_taken_from_its_emitter_alone_and_dead_lettered_from_others(
+    site: Environment, administrator: AbstractConnection
+) -> None:
+    [service] = EVENT_CONSUMERS
+    taken: list[tuple[str, str]] = []
+
+    async def record(events: Sequence[Event]) -> tuple[int, ...]:
+        taken.extend((event.tenant, event.type) for event in events)
+        return ()
+
+    sent = [(sender, name) for sender in (*EVERYBODY, None) for name in EVENT_TYPES]
+    allowed = [(e.emitter, e.name) for e in EVENT_TYPES.values() if e.emitter != service]
+    consumer, process = EventConsumer(service, record), Process(service)
+    broker = Broker(site.amqp_urls[service], service)
+    broker.add(consumer)
+    async with (
+        process.background("events", consumer.run()),
+        broker.open(),
+        administrator.channel() as channel,
+    ):
+        await broker.start(wait_seconds=10)
+        for sender, name in sent:
+            headers: HeadersType = {
+                "tenant": str(sender),
+                "customer_id": "",
+                "resource_id": "r",
+                "sequence": 1,
+            }
+            message = Message(b"{}", type=name, user_id=sender, headers=headers, message_id="evt_1")
+            await channel.default_exchange.publish(message, events_queue(service))
+        queue, letters = dead_queue(events_queue(service)), len(sent) - len(allowed)
+        await eventually(f"{letters} in {queue}", partial(in_queue, channel, queue, letters))
+
+    assert sorted(taken) == sorted(allowed)
+
+
+async def test_an_answer_is_taken_from_the_service_that_was_asked_alone(
+    site: Environment, administrator: AbstractConnection
+) -> None:
+    """Payments may send to the gateway's reply queues, but does not answer for ledger_read."""
+    before = value_of(MESSAGES_REFUSED.labels(REPLIES, "sender"))
+    caller = Caller(sealer_of(site.secrets, GATEWAY))
+    broker = Broker(site.amqp_urls[GATEWAY], GATEWAY)
+    broker.add(caller)
+    async with (
+        broker.open(),
+        connected(site.amqp_urls["payments"]) as thief,
+        connected(site.amqp_urls["ledger_read"]) as asked,
+        asked.channel() as channel,
+    ):
+        await broker.start(wait_seconds=10)
+        envelope = an_envelope(LIST_CUSTOMER_ACCOUNTS.name)
+        asking = asyncio.create_task(caller.ask(envelope))
+        queue = await channel.get_queue(queries_queue("ledger_read"))
+        query = await eventually("the query", partial(queue.get, no_ack=True, fail=False))
+        (received,) = decode_queries(query.body)
+        to = Address(REPLIES, query.reply_to or "")
+
+        def reply(name: str) -> bytes:
+            return encode([Reply(received.id, received.message_id, raw({"data": name}))])
+
+        assert not await is_refused(thief, to, Message(reply("forged"), user_id="payments"))
+
+        async def is_counted() -> bool:
+            return bool(value_of(MESSAGES_REFUSED.labels(REPLIES, "sender")) == before + 1)
+
+        await eventually("the forged one is counted", is_counted)
+        assert not asking.done()
+        assert not await is_refused(asked, to, Message(reply("true"), user_id="ledger_read"))
+        answer = await asking
+
+    assert bytes(answer.result) == b'{"data":"true"}'
+
+
+async def test_an_operation_of_a_later_release_is_answered_unavailable_to_askers_alone(
+    site: Environment, administrator: AbstractConnection
+) -> None:
+    refused: list[str] = []
+
+    async def answer(_: Envelope, __: str | None) -> None:
+        raise AssertionError("this release does not know it")
+
+    async def refuse(head: EnvelopeHead, _: str | None) -> None:
+        refused.append(head.id)
+
+    before = refused_of(queries_queue("onboarding"))
+    newer = {sender: an_envelope("onboarding.find_more", sender) for sender in EVERYBODY}
+    broker = Broker(site.amqp_urls["onboarding"], "onboarding")
+    broker.add(QueryConsumer("onboarding", answer, refuse))
+    async with broker.open(), administrator.channel() as channel:
+        await broker.start(wait_seconds=10)
+        for sender, envelope in newer.items():
+            message = Message(encode([envelope]), user_id=sender, reply_to=replies_of(sender))
+            await channel.default_exchange.publish(message, queries_queue("onboarding"))
+
+        async def all_seen() -> bool:
+            counted = refused_of(queries_queue("onboarding")) - before
+            return bool(len(refused) + counted == len(EVERYBODY))
+
+        await eventually("all are seen", all_seen)
+
+    askers = [one for one in EVERYBODY if may_send(one, Address(QUERIES, "onboarding"))]
+    assert sorted(refused) == sorted(newer[one].id for one in askers)
+
+
+async def test_a_message_that_comes_by_a_dead_letter_exchange_still_names_its_sender(
+    site: Environment, administrator: AbstractConnection
+) -> None:
+    """The broker does not check the routing key of a letter, so that a queue of one's own leads to other keys."""
+    [dispatcher] = EVENT_CONSUMERS
+    taken: list[Event] = []
+
+    async def record(events: Sequence[Event]) -> tuple[int, ...]:
+        taken.extend(events)
+        return ()
+
+    queue = dead_queue(events_queue(dispatcher))
+    consumer, process = EventConsumer(dispatcher, record), Process(dispatcher)
+    broker = Broker(site.amqp_urls[dispatcher], dispatcher)
+    broker.add(consumer)
+    headers: HeadersType = {"tenant": "t", "customer_id": "", "resource_id": "r", "sequence": 1}
+    async with (
+        process.background("events", consumer.run()),
+        broker.open(),
+        administrator.channel() as looking,
+        connected(site.amqp_urls["ledger_read"]) as thief,
+        thief.channel() as channel,
+    ):
+        await broker.start(wait_seconds=10)
+        way = await channel.declare_queue(
+            replies_of("ledger_read"),
+            exclusive=True,
+            arguments={
+                "x-message-ttl": 0,
+                "x-dead-letter-exchange": EVENTS,
+                "x-dead-letter-routing-key": "wire.completed",
+            },
+        )
+        await way.bind(QUERIES, "ledger_read")
+        message = Message(
+            b"{}",
+            type="wire.completed",
+            message_id="evt_1",
+            user_id="ledger_read",
+            headers={**headers, "CC": ["ledger_read"]},
+        )
+        assert not await is_refused(thief, Address(QUERIES, "onboarding"), message)
+        await eventually("it is dead", partial(in_queue, looking, queue, 1))
+
+    assert taken == []
