@@ -19,10 +19,14 @@ def _is_url(url: str) -> str:
     return url
 
 
+def _if_set(value: str | None) -> str | None:
+    return value or None
+
+
 class IncreaseSettings(CompanySettings):
     increase_url: Annotated[str, AfterValidator(_is_url)]
     increase_key: SecretStr
-    increase_program_id: str | None = None
+    increase_program_id: Annotated[str | None, AfterValidator(_if_set)] = None
     """Of the accounts that are opened; needed where there is more than one program."""
 
     def logins(self) -> Iterator[Login]:

@@ -7,6 +7,7 @@ from contextlib import AsyncExitStack
 import pytest
 
 from libs.providers.companies import Company, Role
+from libs.providers.increase.settings import IncreaseSettings
 from libs.runtime.process import Misconfigured
 from libs.runtime.provider_adapters import open_by_role
 from services.onboarding.settings import Settings as OnboardingSettings
@@ -101,6 +102,14 @@ def test_a_url_that_is_none_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> 
 
     assert settings is None
     assert "INCREASE_URL (Value error, it begins with https://)." in sentence
+
+
+def test_an_optional_setting_of_a_company_that_is_empty_is_not_set(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    choose(monkeypatch, AT_INCREASE | {"BANKSIDE_INCREASE_PROGRAM_ID": ""})
+
+    assert IncreaseSettings.of(Settings.load()).increase_program_id is None
 
 
 def test_a_service_may_have_several_companies(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,7 +18,7 @@ from services.ledger_read.adapters.increase.postings import IncreasePostings
 from services.ledger_read.adapters.increase.reading import Reader
 from services.ledger_read.deposit_loads import DepositLoads
 from services.ledger_read.mirror.ledger import open_mirrored_ledger
-from services.ledger_read.ports import FinancialRole, Ownership
+from services.ledger_read.ports import Adapters, FinancialRole, Ownership
 from services.ledger_read.settings import Settings
 
 
@@ -38,7 +38,7 @@ async def open_adapters(
     opened: AsyncExitStack,
     database: Database,
     ownership: Ownership,
-) -> IncreaseAdapters:
+) -> Adapters:
     clients = await open_clients(
         IncreaseSettings.of(settings),
         opened,

@@ -15,7 +15,7 @@ from services.ledger_read.adapters.sandbox.financial_feed import FinancialFeed
 from services.ledger_read.adapters.sandbox.ledger import SandboxLedger
 from services.ledger_read.adapters.sandbox.postings import SandboxPostings
 from services.ledger_read.mirror.ledger import open_mirrored_ledger
-from services.ledger_read.ports import FinancialRole, Ledger, Ownership
+from services.ledger_read.ports import Adapters, FinancialRole, Ledger, Ownership
 from services.ledger_read.settings import Settings
 
 
@@ -38,7 +38,7 @@ async def open_adapters(
     opened: AsyncExitStack,
     database: Database,
     __: Ownership,
-) -> SandboxAdapters:
+) -> Adapters:
     clients = await open_clients(
         SandboxSettings.of(settings),
         opened,

@@ -14,7 +14,7 @@ from services.onboarding.adapters.increase.core import IncreaseCoreBanking
 from services.onboarding.adapters.increase.feeds import FinancialFeed, IdentityFeed
 from services.onboarding.adapters.increase.identity import IncreaseIdentityProvider
 from services.onboarding.adapters.increase.newest import NewestAccounts, NewestEntities
-from services.onboarding.ports import Core, Financial, Identity
+from services.onboarding.ports import Adapters, Core, Financial, Identity
 from services.onboarding.settings import Settings
 
 
@@ -55,7 +55,7 @@ class IncreaseAdapters:
 
 async def open_adapters(
     settings: Settings, roles: Collection[Role], opened: AsyncExitStack
-) -> IncreaseAdapters:
+) -> Adapters:
     clients = await open_clients(
         IncreaseSettings.of(settings),
         opened,

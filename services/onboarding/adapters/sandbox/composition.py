@@ -15,7 +15,7 @@ from libs.providers.sandbox.settings import SandboxSettings
 from services.onboarding.adapters.sandbox.core import SandboxCoreBanking
 from services.onboarding.adapters.sandbox.feeds import FinancialFeed, IdentityFeed
 from services.onboarding.adapters.sandbox.identity import SandboxIdentityProvider
-from services.onboarding.ports import Core, Financial, Identity
+from services.onboarding.ports import Adapters, Core, Financial, Identity
 from services.onboarding.settings import Settings
 
 
@@ -53,7 +53,7 @@ def newest_customers(client: ProviderClient) -> FetchNewest:
 
 async def open_adapters(
     settings: Settings, _: Collection[Role], opened: AsyncExitStack
-) -> SandboxAdapters:
+) -> Adapters:
     clients = await open_clients(
         SandboxSettings.of(settings),
         opened,

@@ -11,7 +11,7 @@ from libs.providers.increase.clients import Clients, open_clients
 from libs.providers.increase.settings import IncreaseSettings
 from services.payments.adapters.increase.core import IncreaseCoreBanking, NewestWires
 from services.payments.adapters.increase.feed import WireFeed
-from services.payments.ports import Core
+from services.payments.ports import Adapters, Core
 from services.payments.settings import Settings
 
 
@@ -30,7 +30,7 @@ class IncreaseAdapters:
 
 async def open_adapters(
     settings: Settings, _: Collection[Role], opened: AsyncExitStack
-) -> IncreaseAdapters:
+) -> Adapters:
     clients = await open_clients(
         IncreaseSettings.of(settings),
         opened,

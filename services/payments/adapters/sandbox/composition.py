@@ -11,7 +11,7 @@ from libs.providers.sandbox.clients import Clients, open_clients
 from libs.providers.sandbox.listed_records import ListedRecords
 from libs.providers.sandbox.settings import SandboxSettings
 from services.payments.adapters.sandbox.core import CoreFeed, SandboxCoreBanking
-from services.payments.ports import Core
+from services.payments.ports import Adapters, Core
 from services.payments.settings import Settings
 
 
@@ -36,7 +36,7 @@ class SandboxAdapters:
 
 async def open_adapters(
     settings: Settings, _: Collection[Role], opened: AsyncExitStack
-) -> SandboxAdapters:
+) -> Adapters:
     clients = await open_clients(
         SandboxSettings.of(settings),
         opened,

@@ -10,7 +10,7 @@ from libs.providers.companies import Role
 from libs.providers.increase.clients import Clients, open_clients
 from libs.providers.increase.settings import IncreaseSettings
 from services.reconciliation.adapters.increase import lists, parties
-from services.reconciliation.ports import Core, FinancialRole, Identity
+from services.reconciliation.ports import Adapters, Core, FinancialRole, Identity
 from services.reconciliation.settings import Settings
 
 
@@ -44,7 +44,7 @@ class IncreaseAdapters:
 
 async def open_adapters(
     settings: Settings, _: Collection[Role], opened: AsyncExitStack
-) -> IncreaseAdapters:
+) -> Adapters:
     clients = await open_clients(
         IncreaseSettings.of(settings),
         opened,

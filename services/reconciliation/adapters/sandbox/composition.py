@@ -15,6 +15,7 @@ from services.reconciliation.adapters.sandbox.lists import (
     newest_entry,
 )
 from services.reconciliation.ports import (
+    Adapters,
     Balance,
     Core,
     CoreAccount,
@@ -69,7 +70,7 @@ class SandboxAdapters:
 
 async def open_adapters(
     settings: Settings, _: Collection[Role], opened: AsyncExitStack
-) -> SandboxAdapters:
+) -> Adapters:
     clients = await open_clients(
         SandboxSettings.of(settings),
         opened,
