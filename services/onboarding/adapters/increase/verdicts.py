@@ -41,6 +41,7 @@ ISSUES = {
     ),
 }
 OTHER = ProviderIssue("other", "The bank wants more information.")
+IN_REVIEW = ProviderIssue("in_review", "The bank validates the customer and its persons.")
 DISABLED = ProviderIssue("disabled", "The bank has disabled the customer.")
 _BESIDE = "/"
 
@@ -109,11 +110,18 @@ def _issues(entity: Entity) -> list[Issue]:
 def _verification(
     entity: Entity, identity_id: str, status: CustomerStatus, issues: Sequence[Issue]
 ) -> Verification:
+    """While Increase names no issue, the business has one that says why it is not approved."""
+    shown = tuple(dict.fromkeys(ISSUES.get(issue.category, OTHER) for issue in issues))
+    is_business = identity_id == entity.id
     match status:
         case CustomerStatus.AWAITING_DOCUMENTS:
-            shown = tuple(dict.fromkeys(ISSUES.get(issue.category, OTHER) for issue in issues))
-        case CustomerStatus.DENIED if identity_id == entity.id:
+            pass
+        case CustomerStatus.DENIED if is_business and not _issues(entity):
             shown = (DISABLED,)
+        case CustomerStatus.DENIED:
+            pass
+        case CustomerStatus.PENDING_REVIEW if is_business:
+            shown = (IN_REVIEW,)
         case _:
             shown = ()
     return Verification(identity_id, status, VERSION, shown)

@@ -52,16 +52,17 @@ def invalid(*issues: dict[str, Any]) -> dict[str, Any]:
     return {"status": "invalid", "issues": list(issues)}
 
 
-APPROVED, REVIEW = ("approved", ()), ("pending_review", ())
+APPROVED = ("approved", ())
+IN_REVIEW = [("pending_review", ("in_review",)), ("pending_review", ()), APPROVED]
 
 
 @pytest.mark.parametrize(
     ("validation", "expected"),
     [
         ({"status": "valid", "issues": []}, [APPROVED, APPROVED, APPROVED]),
-        ({"status": "pending", "issues": []}, [REVIEW, REVIEW, APPROVED]),
-        (None, [REVIEW, REVIEW, APPROVED]),
-        ({"status": "of_a_later_release", "issues": []}, [REVIEW, REVIEW, APPROVED]),
+        ({"status": "pending", "issues": []}, IN_REVIEW),
+        (None, IN_REVIEW),
+        ({"status": "of_a_later_release", "issues": []}, IN_REVIEW),
         (
             invalid(about("entity_tax_identifier"), about("entity_address")),
             [("awaiting_documents", ("tax_identifier", "address")), APPROVED, APPROVED],
@@ -106,8 +107,21 @@ def test_an_issue_that_is_no_persons_of_ours_is_the_business_s(issue: dict[str, 
     assert persons == [APPROVED, APPROVED]
 
 
-@pytest.mark.parametrize(("status", "ours"), [("archived", "canceled"), ("disabled", "denied")])
-def test_an_entity_that_is_not_active_ends_all_verifications(status: str, ours: str) -> None:
-    verified = said({"status": "valid", "issues": []}, status=status)
+def test_an_archived_entity_ends_all_verifications() -> None:
+    assert said({"status": "valid", "issues": []}, status="archived") == [("canceled", ())] * 3
 
-    assert [one for one, _ in verified] == [ours] * 3
+
+@pytest.mark.parametrize(
+    ("issues", "codes"),
+    [
+        ([], [("disabled",), (), ()]),
+        ([about("entity_identity")], [("identity",), (), ()]),
+        ([about("beneficial_owner_identity", OWNER)], [(), ("identity",), ()]),
+    ],
+)
+def test_a_disabled_entity_is_denied_for_the_issues_it_has(
+    issues: list[dict[str, Any]], codes: list[tuple[str, ...]]
+) -> None:
+    denied = said({"status": "invalid", "issues": issues}, status="disabled")
+
+    assert denied == [("denied", each) for each in codes]
