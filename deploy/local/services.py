@@ -10,11 +10,12 @@ import base64
 import secrets
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from itertools import chain
 from typing import Any, Self
 
 from deploy.local.ports import LOOPBACK
 from libs.messaging.senders import PARTICIPANTS
-from libs.secret_files import file_variable
+from libs.secret_sources import variables
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +58,7 @@ OWNERS = {f"{role}_owner": f"{prefix}_OWNER" for role, prefix in ROLES.items()}
 """The owners of the schemas, by which migrations run. No service has their settings."""
 LOGINS = {**ROLES, **OWNERS}
 """Every role that deploy/postgres/schemas.sql makes."""
-OPERATORS_ONLY = ("BANKSIDE_AMQP_URL", file_variable("BANKSIDE_AMQP_URL"))
+OPERATORS_ONLY = variables("BANKSIDE_AMQP_URL")
 """Settings that no service gets: the URL of the broker's administrator."""
 
 
@@ -250,7 +251,7 @@ def tokens_at_sandbox(chosen: Mapping[str, str]) -> dict[str, str]:
             role = f"{ROLES[caller]}_{api.upper()}"
             if chosen.keys() & {f"BANKSIDE_{role}_URL", f"BANKSIDE_{api.upper()}_URL"}:
                 continue  # of a provider elsewhere
-            for name in (f"{role}_TOKEN", file_variable(f"{role}_TOKEN")):
+            for name in variables(f"{role}_TOKEN"):
                 if f"BANKSIDE_{name}" in chosen:
                     found[f"BANKSIDE_SANDBOX_{name}"] = chosen[f"BANKSIDE_{name}"]
     return found
@@ -260,5 +261,5 @@ def migration_settings(settings: Mapping[str, str]) -> dict[str, str]:
     """What migrations may know of `settings`."""
     names = {f"BANKSIDE_{prefix}_DATABASE_URL" for prefix in OWNERS.values()}
     of_ca = {f"BANKSIDE_{prefix}_DATABASE_CA_FILE" for prefix in ROLES.values()}
-    names |= {*map(file_variable, names), *of_ca, "BANKSIDE_DATABASE_CA_FILE"}
+    names = {*chain.from_iterable(map(variables, names)), *of_ca, "BANKSIDE_DATABASE_CA_FILE"}
     return {name: value for name, value in settings.items() if name in names}

@@ -27,7 +27,7 @@ from libs.messaging.upgrade import upgrade
 from libs.runtime.probes import http_ready
 from libs.runtime.processes import die_with_parent
 from libs.runtime.supervision import Change, ChildSpec, NotReady, Supervisor
-from libs.secret_files import read_secret
+from libs.secret_sources import read_secret
 
 SERVER_SECONDS = 60.0
 MIGRATION_SECONDS = 300.0

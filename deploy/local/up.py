@@ -37,7 +37,7 @@ from deploy.rabbitmq.definitions import definitions, users
 from libs.messaging.broker_errors import BROKER_ERRORS
 from libs.messaging.connection import encryption_of
 from libs.runtime.supervision_state import ChildState, SupervisorStatus, end_leftovers
-from libs.secret_files import file_variable
+from libs.secret_sources import is_set
 
 READY_SECONDS = 120.0
 HOPELESS_RESTARTS = 3
@@ -158,7 +158,7 @@ def _settings(
     if not banks.has_fake(generated):
         chosen = {k: v for k, v in chosen.items() if not k.startswith(INCREASE_FAKE_PREFIX)}
     chosen = {**tokens_at_sandbox(chosen), **chosen}
-    return {k: v for k, v in generated.items() if file_variable(k) not in chosen} | chosen
+    return {k: v for k, v in generated.items() if not is_set(k, chosen)} | chosen
 
 
 def check_elsewhere(

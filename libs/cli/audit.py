@@ -20,7 +20,7 @@ from libs.contracts.exact_json import encode
 from libs.persistence import audit
 from libs.persistence.audit import BrokenChain, Head, Row
 from libs.persistence.engine import Database
-from libs.secret_files import is_set
+from libs.secret_sources import is_set
 
 SERVICES = (
     "gateway",

@@ -35,7 +35,7 @@ from libs.messaging.envelope import Reply, WireError
 from libs.persistence import parking
 from libs.persistence.engine import Database
 from libs.persistence.parking import OpenCommand
-from libs.secret_files import is_set
+from libs.secret_sources import is_set
 
 MAX_SHOWN = 1000
 WHY_NOT_ABANDONED = "why_not_abandoned"

@@ -12,7 +12,7 @@ from libs.client.errors import OperatorError
 from libs.persistence.addressing import BadDatabaseUrl
 from libs.persistence.availability import is_away
 from libs.persistence.engine import Database, open_database
-from libs.secret_files import BadSecret, read_secret
+from libs.secret_sources import BadSecret, read_secret
 from libs.tls import BadCertificates, ca_file_setting
 
 T = TypeVar("T")

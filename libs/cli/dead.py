@@ -34,7 +34,7 @@ from libs.messaging.dead_letters import (
 from libs.messaging.topology import dead_queue
 from libs.persistence.availability import is_away
 from libs.persistence.engine import Database
-from libs.secret_files import is_set
+from libs.secret_sources import is_set
 from libs.tls import ca_file_setting
 
 app = App(name="dead", help="Look at dead letters and have them accepted anew.")

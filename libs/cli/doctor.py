@@ -14,7 +14,7 @@ from libs.client.errors import OperatorError
 from libs.runtime.provider_settings import ProviderSettings
 from libs.runtime.service_settings import MessagingSettings
 from libs.runtime.settings import ServiceSettings
-from libs.secret_files import is_set
+from libs.secret_sources import is_set
 
 
 @dataclass(frozen=True)

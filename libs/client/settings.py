@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from libs.client.credentials import local_folder, stack
 from libs.client.errors import OperatorError
-from libs.secret_files import BadSecret, file_variable, read_secret
+from libs.secret_sources import BadSecret, is_set, read_secret
 
 PREFIX = "BANKSIDE_"
 
@@ -27,7 +27,7 @@ def load_stack_environment() -> None:
     except (OSError, UnicodeDecodeError):
         raise OperatorError(f"{path} cannot be read.") from None
     for name, value in values.items():
-        if name.startswith(PREFIX) and value is not None and file_variable(name) not in os.environ:
+        if name.startswith(PREFIX) and value is not None and not is_set(name):
             os.environ.setdefault(name, value)
 
 

@@ -42,7 +42,7 @@ from libs.messaging.topology import (
     declare_service,
     events_queue,
 )
-from libs.secret_files import BadSecret, read_secret
+from libs.secret_sources import BadSecret, read_secret
 from libs.tls import ca_file_setting
 
 CONNECT_SECONDS = 10.0

@@ -20,7 +20,7 @@ from sqlalchemy.ext.asyncio import create_async_engine
 
 from libs.persistence.addressing import BadDatabaseUrl, connect_arguments
 from libs.persistence.keepalive import KEEPALIVE
-from libs.secret_files import BadSecret, is_set, read_secret
+from libs.secret_sources import BadSecret, is_set, read_secret
 from libs.tls import BadCertificates, ca_file_setting
 
 LOCK = 0x62616E6B

@@ -2,7 +2,7 @@
 
 A field `admin_port` of the service with prefix `GATEWAY` is read from `BANKSIDE_GATEWAY_ADMIN_PORT`, else from
 `BANKSIDE_ADMIN_PORT`. So each setting can be given for all services or for one, except logins and key rings. A secret
-can be given as a file, too: `BANKSIDE_PAYMENTS_CORE_TOKEN_FILE`, else `BANKSIDE_CORE_TOKEN_FILE`, names it.
+can be given as a file or by a program, too (`libs.secret_sources`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from libs.persistence.addressing import parse_database_url
 from libs.runtime.production import password_of, plaintext_database, weak_secrets
 from libs.runtime.start_checks import clock_refusals
-from libs.secret_files import BadSecret, is_set, read_secret, require_private
+from libs.secret_sources import BadSecret, is_set, read_secret, require_private
 from libs.tls import client_context
 
 EXIT_MISCONFIGURED = 78

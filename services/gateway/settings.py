@@ -11,7 +11,7 @@ from libs.messaging.topology import QUERY_TTL_SECONDS
 from libs.runtime.process import Misconfigured
 from libs.runtime.service_settings import MessagingSettings
 from libs.runtime.settings import settings_of
-from libs.secret_files import BadSecret, require_private_file
+from libs.secret_sources import BadSecret, require_private_file
 from libs.tls import BadCertificates, server_context
 
 

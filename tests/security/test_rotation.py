@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from deploy.local.services import SERVICES, settings_of
-from libs.secret_files import file_variable
+from libs.secret_sources import file_variable
 from tests.e2e.wires.hands import new_sender
 from tests.support.api import Answer
 from tests.support.command_line import run_bankside

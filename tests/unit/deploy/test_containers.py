@@ -14,7 +14,7 @@ import yaml  # type: ignore[import-untyped]
 
 from deploy.local.services import FINDING, KEEPING, OWNERS, PROVIDER_APIS, ROLES, SHARING, STORING
 from libs.persistence.sealing import Keyring, LookupKeys
-from libs.secret_files import read_secret
+from libs.secret_sources import read_secret
 
 ROOT = Path(__file__).resolve().parents[3]
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text())

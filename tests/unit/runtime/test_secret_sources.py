@@ -1,12 +1,15 @@
-"""Secrets as files: read like variables, never shown, and private in production."""
+"""Secrets as files, private in production, and from programs: read like variables, never shown."""
 
 from __future__ import annotations
 
 import os
+import shlex
+import sys
 from pathlib import Path
 
 import pytest
 
+from libs import secret_sources
 from services.payments.settings import Settings
 
 NEEDED = {
@@ -15,6 +18,7 @@ NEEDED = {
     "BANKSIDE_CORE_URL": "http://localhost/core",
 }
 TOKEN, FILE = "BANKSIDE_PAYMENTS_CORE_TOKEN", "BANKSIDE_PAYMENTS_CORE_TOKEN_FILE"
+COMMAND = "BANKSIDE_PAYMENTS_CORE_TOKEN_COMMAND"
 CANARY = "canary-0123456789"
 
 
@@ -80,7 +84,7 @@ def test_a_secret_that_is_given_in_both_ways_is_refused(
 
     told = refusal(capsys)
 
-    assert f"{TOKEN} and {FILE} are both set" in told
+    assert f"{TOKEN} and {FILE} are set at once" in told
 
 
 @pytest.mark.parametrize(
@@ -88,8 +92,8 @@ def test_a_secret_that_is_given_in_both_ways_is_refused(
     [
         (b"", "is empty"),
         (b"\n", "is empty"),
-        (b"\xff\xfe", "is not text in UTF-8"),
-        (b"c" * 65_537, "is larger than 65536 bytes"),
+        (b"\xff\xfe", "has no text in UTF-8"),
+        (b"c" * 65_537, "has more than 65536 bytes"),
         (None, "cannot be read: No such file or directory"),
     ],
 )
@@ -139,3 +143,54 @@ def test_production_takes_a_file_of_another_user_that_a_group_of_ours_reads(
     mounted = Settings.load()
 
     assert {token(private), token(mounted)} == {CANARY}
+
+
+def printing(output: str) -> str:
+    """A command that writes the text, and to its standard error too."""
+    code = f"import sys; sys.stderr.write({output!r}); print({output!r}, end='')"
+    return shlex.join([sys.executable, "-c", code])
+
+
+def test_a_secret_is_what_a_program_writes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(COMMAND, printing(f"{CANARY}\n"))
+
+    assert token(Settings.load()) == CANARY
+
+
+@pytest.mark.parametrize(
+    ("command", "problem"),
+    [
+        ("no-such-program --key 1", "no-such-program cannot be run: No such file or directory"),
+        ("false --key 1", "false ended with status 1: run it by hand to see why"),
+        ("true", "true is empty"),
+        ("'unfinished", "it is no program with arguments: see its quotes"),
+        ("sleep 60", "sleep has not ended after 0.05 s"),
+    ],
+)
+def test_a_program_without_a_usable_secret_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    command: str,
+    problem: str,
+) -> None:
+    monkeypatch.setattr(secret_sources, "COMMAND_SECONDS", 0.05 if "sleep" in command else 60)
+    monkeypatch.setenv(COMMAND, command)
+
+    assert refusal(capsys) == f"payments: {COMMAND}: {problem}.\n"
+
+
+def test_a_program_that_fails_tells_nothing_of_what_it_wrote(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv(COMMAND, f"sh -c 'echo {CANARY} >&2; echo {CANARY}; exit 3'")
+
+    assert "sh ended with status 3" in refusal(capsys)
+
+
+@pytest.mark.usefixtures("file")
+def test_a_file_and_a_program_at_once_are_refused(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv(COMMAND, printing(CANARY))
+
+    assert f"{FILE} and {COMMAND} are set at once" in refusal(capsys)
