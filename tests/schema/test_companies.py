@@ -28,6 +28,8 @@ WORDS: Mapping[Company, tuple[str, ...]] = {
         r"/events/newest",
         "external-account[s]?/",
         "deposit-loads",
+        "get_operation",
+        "/customers/",
         "accept_then_drop",
     ),
     Company.INCREASE: (
@@ -35,6 +37,14 @@ WORDS: Mapping[Company, tuple[str, ...]] = {
         "AsyncIncrease",
         # resources and operations
         "account_transfer",
+        "associated_object",
+        "beneficial_owner_",
+        "card_refund",
+        "check_deposit",
+        "fednow",
+        "inbound_(ach|wire|check)",
+        "statement_descriptor",
+        "swift_transfer",
         "ach_transfer",
         "wire_transfer",
         "entity_beneficial_owner",
@@ -53,6 +63,8 @@ WORDS: Mapping[Company, tuple[str, ...]] = {
         # error types
         "idempotency_key_already_used_error",
         "invalid_parameters_error",
+        "malformed_request_error",
+        "us_employer_identification_number",
         "object_not_found_error",
         "invalid_operation_error",
         "rate_limited_error",
