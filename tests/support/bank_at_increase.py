@@ -12,6 +12,8 @@ from typing import Any
 
 import aiohttp
 
+from services.ledger_read.adapters.increase.ledger import statement_id_of
+from services.ledger_read.adapters.increase.postings import id_of
 from tests.support.bank import SECONDS, Bank, Row
 from tests.support.increase_bank.ach import RETURN_CODES
 
@@ -133,7 +135,7 @@ class BankAtIncrease(Bank):
                 account_id = body.pop("account_id")
                 path = f"/fake/accounts/{account_id}/statements"
                 made = await self._done("POST", path, body, seconds)
-                return {"statement_id": made["id"]}
+                return {"statement_id": str(statement_id_of(made["id"]))}
             case ["history"]:
                 return await self._load(seconds, **body)
             case ["ach"]:
@@ -167,7 +169,7 @@ class BankAtIncrease(Bank):
             "at": settled_at,
         }
         made = await self._done("POST", f"/fake/accounts/{account_id}/postings", order)
-        return {"transaction_id": made["id"]}
+        return {"transaction_id": str(id_of(made["id"]))}
 
     async def _sweep(self, account_id: str) -> Any:
         path = "/intrafi_account_enrollments"
@@ -212,13 +214,13 @@ class BankAtIncrease(Bank):
         ]
 
     async def ledger(self, account_id: str) -> list[Row]:
-        """As the sandbox tells it, without names: a wire's posting has the wire's key as its id."""
+        """As the sandbox tells it, without names: a wire's posting has the wire's key as its id, others one of ours."""
         found = await self._done("GET", f"/fake/truth/wires?account_id={account_id}")
         keys = {wire["transaction_id"]: wire["idempotency_key"] for wire in found["wires"]}
         found = await self._done("GET", f"/fake/truth/postings?account_id={account_id}")
         return [
             {
-                "transaction_id": keys.get(posting["id"], posting["id"]),
+                "transaction_id": keys.get(posting["id"], str(id_of(posting["id"]))),
                 "account_id": posting["account_id"],
                 "amount": f"{Decimal(posting['amount']) / 100:.2f}",
                 "category": posting["source"]["category"],

@@ -130,7 +130,9 @@ async def test_an_account_has_its_first_number_what_is_ours_and_the_interest_of_
         False,
         Decimal("1.77"),
     )
+    assert account.annual_percentage_yield_earned > 0
     assert (newest.type, newest.amount) == ("interest", Decimal("0.27"))
+    assert newest.counterparty_name is not None
 
 
 async def test_an_ach_request_is_settled_returned_with_its_code_or_canceled(
@@ -159,7 +161,7 @@ async def test_an_ach_request_is_settled_returned_with_its_code_or_canceled(
         ("returned", "R02"),
         ("returned", "CANCELED"),
     ]
-    assert found[1].return_description == "Account closed"
+    assert found[1].return_description == "Account Closed"
     assert found[0].updated_at > found[0].created_at
     assert foreign == []
 
@@ -296,7 +298,9 @@ async def test_a_transaction_of_a_source_that_is_not_known_yet_is_one_by_its_sig
 
     def listed(amount: int) -> ListedTransaction:
         source = {"category": "moon_transfer", "moon_transfer": {"creditor_name": "Luna"}}
-        return ListedTransaction("transaction_1", "account_1", amount, datetime.now(UTC), source)
+        return ListedTransaction(
+            "transaction_1", "account_1", amount, "To the moon", datetime.now(UTC), source
+        )
 
     [debit, credit] = [await postings.posting(listed(amount), soon()) for amount in (-5, 5)]
 

@@ -118,6 +118,8 @@ class IncreaseFinancial:
         found = await self._reader.of_account(
             account_id, "get_account", lambda sdk: sdk.accounts.retrieve(account_id), deadline
         )
+        interest = await self._interest(account_id, deadline)
+        rate = Decimal(found.interest_rate) if interest > 0 else Decimal(0)
         return Account(
             id=account_id,
             account_number=number,
@@ -126,8 +128,8 @@ class IncreaseFinancial:
             name=holder.business_name,
             dba_name=holder.dba,
             status=found.status,
-            interest_earned_year_to_date=await self._interest(account_id, deadline),
-            annual_percentage_yield_earned=(Decimal(found.interest_rate) * PERCENT).quantize(CENT),
+            interest_earned_year_to_date=interest,
+            annual_percentage_yield_earned=(rate * PERCENT).quantize(CENT),
             is_restricted=False,
             close_date=found.closed_at,
         )

@@ -23,6 +23,7 @@ from libs.contracts.statements import (
 )
 from libs.providers.increase.lists import LARGEST_PAGE, ListCall, RowT, read_pages
 from libs.providers.increase.money import amount_of
+from services.ledger_read.adapters.increase.ach_returns import DESCRIPTIONS
 from services.ledger_read.adapters.increase.reading import NotKnown, Reader
 from services.ledger_read.deposit_loads import DepositLoads
 from services.ledger_read.models import DepositLoad, LoadedLocation, Page
@@ -34,7 +35,6 @@ LINK_LIFE = timedelta(minutes=15)
 NEAR_MIDNIGHT = timedelta(hours=12)
 """A statement's period begins and ends at midnight, UTC or the bank's: so long before its end is its last day."""
 _STATEMENTS = UUID("0a8a64f6-42f5-4f0c-8a52-7d2b6b1d0c57")
-"""The namespace of what we call Increase's statements, which have no UUIDs."""
 
 
 class IncreaseLedger:
@@ -203,8 +203,9 @@ def _return(transfer: ACHTransfer) -> tuple[str | None, str | None]:
     returned = transfer.return_
     if transfer.status != "returned" or returned is None:
         return None, None
-    words = returned.return_reason_code.replace("_", " ").capitalize()
-    return returned.raw_return_reason_code, words
+    code = returned.raw_return_reason_code
+    increases_words = returned.return_reason_code.replace("_", " ").capitalize()
+    return code, DESCRIPTIONS.get(code, increases_words)
 
 
 def _updated_at(transfer: ACHTransfer) -> datetime:
@@ -222,11 +223,16 @@ def _updated_at(transfer: ACHTransfer) -> datetime:
     return max(moments)
 
 
+def statement_id_of(statement_id: str) -> UUID:
+    """What we call one of Increase's statements, which have no UUIDs."""
+    return uuid5(_STATEMENTS, statement_id)
+
+
 def to_period(statement: AccountStatement) -> StatementPeriod:
     start = statement.statement_period_start.astimezone(UTC).date()
     end = (statement.statement_period_end.astimezone(UTC) - NEAR_MIDNIGHT).date()
     return StatementPeriod(
-        statement_id=str(uuid5(_STATEMENTS, statement.id)),
+        statement_id=str(statement_id_of(statement.id)),
         start_date=start,
         end_date=end,
         year=start.year,

@@ -29,7 +29,6 @@ WIRES_AT_ONCE = 8
 GROUP = "deposit"
 """Increase has no other accounts."""
 _POSTINGS = UUID("5d0c6a52-7c0b-4f6e-9d0e-3f9d0a6c1b11")
-"""The namespace of what we call Increase's postings, which have no UUIDs."""
 
 TYPES: Mapping[str, TransactionType] = {
     WIRE: "wire",
@@ -59,7 +58,14 @@ NAMES = (
     "statement_descriptor",
     "merchant_name",
 )
-"""Where sources have the other party's name, the best first."""
+"""Where sources have the other party's name, the best first. Where none has it, as for fees and interest, it is the
+transaction's description.
+"""
+
+
+def id_of(transaction_id: str) -> UUID:
+    """What we call one of Increase's transactions, which have no UUIDs."""
+    return uuid5(_POSTINGS, transaction_id)
 
 
 class IncreasePostings:
@@ -92,7 +98,7 @@ class IncreasePostings:
         """The debit of a wire is known under the id of the wire, which is the key under which it was sent."""
         wire = await self._wire(row, deadline) if row.category == WIRE else None
         our_id = parse_id(wire.idempotency_key) if wire and wire.idempotency_key else None
-        tx_uuid = uuid5(_POSTINGS, row.id)
+        tx_uuid = id_of(row.id)
         is_debit = row.amount < 0
         return Posting(
             provider_id=row.id,
@@ -102,7 +108,7 @@ class IncreasePostings:
             settled_at=row.created_at,
             amount=amount_of(abs(row.amount)),
             is_debit=is_debit,
-            counterparty_name=_creditor(wire) if wire else _name(row.details),
+            counterparty_name=(_creditor(wire) if wire else _name(row.details)) or row.description,
             counterparty_id=wire.external_account_id if wire else None,
         )
 

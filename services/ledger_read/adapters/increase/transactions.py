@@ -29,6 +29,7 @@ class ListedTransaction(msgspec.Struct, frozen=True):
     id: str
     account_id: str
     amount: int
+    description: str
     created_at: Annotated[datetime, msgspec.Meta(tz=True)]
     source: dict[str, Any]
 
