@@ -34,7 +34,7 @@ CAPABILITIES = {
         ),
         Lack(
             "a code of why a wire was refused, or was rejected later",
-            "a refusal's reason is read off its accounts; a rejection has none",
+            "a refusal's reason is read off its accounts; a rejection has none but that",
         ),
     ),
     Role.FINANCIAL: _of(

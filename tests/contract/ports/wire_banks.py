@@ -66,7 +66,7 @@ class WireBank(Protocol):
     async def complete(self, transaction_id: UUID) -> None: ...
 
     async def reject(self, transaction_id: UUID, reason: str) -> str | None:
-        """The reason as the bank gives it: this one, or none."""
+        """The reason as the bank gives it: this one, or one of its own."""
         ...
 
     async def send_back(self, transaction_id: UUID, reason: str) -> str | None:

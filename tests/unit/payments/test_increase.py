@@ -178,7 +178,7 @@ async def all_entries(bank: IncreaseWireBank) -> list[Any]:
         ("requires_attention", WireState.SUBMITTED, None),
         ("submitted", WireState.SUBMITTED, None),
         ("complete", WireState.COMPLETED, None),
-        ("rejected", WireState.REJECTED, None),
+        ("rejected", WireState.REJECTED, "The wire was rejected by the bank."),
         ("canceled", WireState.REJECTED, "The wire was canceled at the bank."),
     ],
 )

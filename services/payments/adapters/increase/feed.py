@@ -30,7 +30,11 @@ CATEGORIES = ("wire_transfer.created", "wire_transfer.updated")
 LARGEST_FETCH = 100
 """Events, each of which may need its wire read."""
 AT_ONCE = 8
-CANCELED = "The wire was canceled at the bank."
+REASONS = {
+    "canceled": "The wire was canceled at the bank.",
+    "rejected": "The wire was rejected by the bank.",
+}
+"""By the wire's status, of which Increase does not say why."""
 
 WireRead = WireTransfer | ProviderRefusal | AttemptFailed
 
@@ -116,7 +120,7 @@ def _entry(item: Any, place: Place) -> FeedEntry:
 def _report(wire: WireTransfer, at: datetime) -> WireReport:
     state = STATES[wire.status]
     reversal = wire.reversal
-    reason = CANCELED if wire.status == "canceled" else None
+    reason = REASONS.get(wire.status)
     if state is WireState.RETURNED and reversal is not None:
         reason = reversal.return_reason_code_description or reversal.description
     return WireReport(
