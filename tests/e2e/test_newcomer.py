@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from pypdf import PdfReader
 
+from deploy.local.banks import bank_addresses
 from tests.support.live import Live
 from tests.support.pace import pace
 
@@ -31,7 +32,7 @@ async def checkout(live: Live, tmp_path: Path) -> Path:
         json.dumps(
             {
                 "base_url": live.stack.base_url,
-                "sandbox_url": live.stack.sandbox_url,
+                **bank_addresses(live.stack.env),
                 "partner": partner,
             }
         )
