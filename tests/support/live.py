@@ -175,7 +175,7 @@ class Live:
 
         await eventually(f"events of {customer_id}", published)
         found = Counter(event["type"] for event in await self.events.of(customer_id))
-        assert found == expected
+        assert found == expected, (found, expected)
 
     async def exists_once(self, data: Any) -> None:
         """`data` of an onboarding's answer: all of it is at both providers, once, and was told once."""

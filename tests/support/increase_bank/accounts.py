@@ -102,7 +102,7 @@ def _free_number(store: Store) -> str:
     """Follows from the number of the row that the account number will have."""
     row = store.row("SELECT coalesce(max(seq), 0) + 1 FROM object")
     assert row is not None
-    return f"7{row[0]:09}"
+    return f"7{row[0]:011}"
 
 
 def update_number(call: Call) -> Done:

@@ -71,7 +71,9 @@ def receive_wire(call: Call) -> Done:
                 "transfer_id": wire_id,
                 **sent,
             },
-            description=sent["unstructured_remittance_information"] or "Inbound wire transfer",
+            description=sent["unstructured_remittance_information"]
+            or sent["debtor_name"]
+            or "Inbound wire transfer",
             route_id=number["id"],
         )
         wire["status"] = "accepted"

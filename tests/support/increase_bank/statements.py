@@ -14,7 +14,7 @@ from increase import types as sdk
 from increase.types import simulations as simulated
 
 from tests.support.increase_bank.calls import Call, Conduct, Done, Operation
-from tests.support.increase_bank.errors import InvalidParameters, ObjectNotFound
+from tests.support.increase_bank.errors import InvalidParameters
 from tests.support.increase_bank.kinds import new_id
 from tests.support.increase_bank.lists import objects, page
 from tests.support.increase_bank.shapes import Json, microseconds, timestamp
@@ -127,11 +127,9 @@ def _signature(store: Store, file_id: str, expires: int) -> str:
 
 
 def download(store: Store, file_id: str, expires: str, signature: str) -> bytes | None:
-    """The document; None when the link is altered or late. Raises ObjectNotFound."""
+    """The document; None when the link is altered or late."""
     hidden = store.private(file_id)
-    if not hidden:
-        raise ObjectNotFound(f"There is no file {file_id}.")
-    if not expires.isdecimal() or int(expires) < time.time():
+    if not hidden or not expires.isdecimal() or int(expires) < time.time():
         return None
     if not hmac.compare_digest(_signature(store, file_id, int(expires)), signature):
         return None

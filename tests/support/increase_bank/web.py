@@ -23,7 +23,6 @@ from tests.support.increase_bank.errors import (
     InvalidParameters,
     KeyAlreadyUsed,
     MalformedRequest,
-    ObjectNotFound,
     RateLimited,
 )
 from tests.support.increase_bank.faults import Faults
@@ -268,15 +267,12 @@ CONTENTS = Operation("GET", "/files/{id}/contents", None, lambda _: "")
 async def download(bank: Bank, request: web.Request) -> web.Response:
     """A file by its signed link: 403 when the link is late or altered."""
     query = request.query
-    try:
-        document = statements.download(
-            bank.store,
-            request.match_info["id"],
-            query.get("expires", ""),
-            query.get("signature", ""),
-        )
-    except ObjectNotFound as error:
-        return refusal(error)
+    document = statements.download(
+        bank.store,
+        request.match_info["id"],
+        query.get("expires", ""),
+        query.get("signature", ""),
+    )
     if document is None:
         return web.Response(status=403, text="The link has expired.")
     disposition = 'attachment; filename="statement.pdf"'

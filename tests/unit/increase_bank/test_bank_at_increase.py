@@ -63,7 +63,7 @@ async def test_accounts_are_restricted_and_closed_and_deposits_swept(
     await bank.deposit(account.id, Decimal("10.00"))
 
     swept = await bank.simulate("deposit-locations", account_id=account.id)
-    made = await bank.simulate("statements", account_id=account.id, year=2025, month=3)
+    await bank.simulate("statements", account_id=account.id, year=2025, month=3)
     await bank.change(account.id, "restrict")
     with pytest.raises(InvalidOperationError):
         await send_wire(increase, account, external, 100, "one")
@@ -72,7 +72,7 @@ async def test_accounts_are_restricted_and_closed_and_deposits_swept(
     await bank.change(account.id, "close")
 
     assert swept["total_balance"] == 1000
-    statement = await increase.account_statements.retrieve(made["statement_id"])
+    [statement] = (await increase.account_statements.list(account_id=account.id)).data
     assert statement.statement_period_start == datetime(2025, 3, 1, 5, tzinfo=UTC)
     assert (await increase.accounts.retrieve(account.id)).status == "closed"
 
