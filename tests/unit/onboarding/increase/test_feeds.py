@@ -65,6 +65,19 @@ async def test_an_entity_that_cannot_be_read_for_now_is_no_entry_at_fault(
     assert entry.report == IdentityReport(business_id=ours, identity_id=entity_id)
 
 
+async def test_an_entity_that_is_not_there_is_passed_over(increase: Increase) -> None:
+    ours, entity_id = await an_entity(increase)
+    store = increase.running.bank.store
+    with store.writing():
+        store.event("entity.updated", "entity_that0is0gone0000000")
+    increase.decide(entity_id)
+
+    entries = await IdentityFeed(increase.client).fetch(BEGIN, 100)
+
+    report = IdentityReport(business_id=ours, identity_id=entity_id)
+    assert [entry.report for entry in entries] == [None, report]
+
+
 async def test_a_closed_account_is_reported(increase: Increase) -> None:
     _, entity_id = await an_entity(increase)
     opened = await done(increase.core.open_account(entity_id, "Acme Tools"))
