@@ -27,9 +27,8 @@ from libs.providers.increase.wire_states import STATES
 from services.payments.models import FeedEntry, WireReport
 
 CATEGORIES = ("wire_transfer.created", "wire_transfer.updated")
-LARGEST_FETCH = 100
-"""Events, each of which may need its wire read."""
 AT_ONCE = 8
+"""Wires that are read. Those of the first events come first: what is not read in time is left for the next fetch."""
 REASONS = {
     "canceled": "The wire was canceled at the bank.",
     "rejected": "The wire was rejected by the bank.",
@@ -61,7 +60,7 @@ class WireFeed:
             ProviderTimeout, ProviderError, Unavailable: there is no usable answer.
             UndecodableEntry: the next event, or its wire, is not of the shape that this release knows.
         """
-        listed = await self._events.fetch(after.state, min(limit, LARGEST_FETCH))
+        listed = await self._events.fetch(after.state, limit)
         wires = await self._wires(listed)
         items: list[dict[str, Any]] = []
         for one in listed:
@@ -92,7 +91,7 @@ class WireFeed:
                     found[wire_id] = error
 
         async with asyncio.TaskGroup() as tasks:
-            for wire_id in {one.object_id for one in listed if one.object_id}:
+            for wire_id in dict.fromkeys(one.object_id for one in listed if one.object_id):
                 tasks.create_task(read(wire_id), name=f"wire {wire_id}")
         return found
 
