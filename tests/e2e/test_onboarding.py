@@ -38,7 +38,7 @@ async def test_an_approved_business_has_its_account_at_once(live: Live) -> None:
     data = (await live.partner.post(CUSTOMERS, body)).data
 
     assert data["status"] == "approved"
-    assert len(data["business"]["account_number"]) == live.bank.account_number_digits
+    assert len(data["business"]["account_number"]) == 12
     assert [(p["first_name"], p["last_name"]) for p in data["persons"]] == [
         (p["first_name"], p["last_name"]) for p in body["persons"]
     ]

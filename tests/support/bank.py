@@ -18,11 +18,9 @@ class Bank:
     """
     Args:
         judges_each: it verifies a business and each of its persons by itself, and says of each that it is not decided.
-        account_number_digits: of the accounts that it opens.
     """
 
     judges_each = True
-    account_number_digits = 12
 
     def __init__(self, session: aiohttp.ClientSession, base_url: str) -> None:
         self._session = session

@@ -71,7 +71,6 @@ CATEGORIES = {
 
 class BankAtIncrease(Bank):
     judges_each = False
-    account_number_digits = 10
 
     def __init__(self, session: aiohttp.ClientSession, base_url: str, key: str) -> None:
         super().__init__(session, base_url)
