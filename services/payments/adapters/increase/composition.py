@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from contextlib import AsyncExitStack
+from dataclasses import replace
 
 from libs.providers.companies import Role
 from libs.providers.increase.capabilities import WRITES
@@ -18,13 +19,17 @@ from services.payments.settings import Settings
 class IncreaseAdapters:
     """See `ports.Adapters`."""
 
-    def __init__(self, clients: Clients) -> None:
+    def __init__(self, clients: Clients, transit_seconds: float) -> None:
         self._clients = clients
+        # How long a request may be on its way is a matter of the network, which the operator knows.
+        self._writes = replace(WRITES, longest_transit_seconds=transit_seconds)
 
     def core(self) -> Core:
         client = self._clients.at(Role.CORE)
         return Core(
-            IncreaseCoreBanking(client, WRITES), WireFeed(client).fetch, NewestWires(client).fetch
+            IncreaseCoreBanking(client, self._writes),
+            WireFeed(client).fetch,
+            NewestWires(client).fetch,
         )
 
 
@@ -38,4 +43,4 @@ async def open_adapters(
         ca_file=settings.provider_ca_file,
         timeout_seconds=settings.provider_timeout_seconds,
     )
-    return IncreaseAdapters(clients)
+    return IncreaseAdapters(clients, settings.provider_transit_seconds)
