@@ -50,12 +50,14 @@ class AccountOwner(Model):
 
 
 class ExternalAccountOwner(Model):
-    """With the account's holder, whom a wire to it names as its creditor."""
+    """With the account's holder, whom a wire to it names as its creditor. An onboarding of an earlier release tells
+    neither its name nor its address.
+    """
 
     external_account_id: str
     customer_id: str
-    name_on_account: str
-    address_on_account: Address
+    name_on_account: str | None = None
+    address_on_account: Address | None = None
 
 
 class AccountHolder(Model):

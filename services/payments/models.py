@@ -49,7 +49,8 @@ class WireRecord:
         last_sent_at: the beginning of the last send whose outcome is not known, by the database's clock; None as above.
         last_send_age_seconds: the age of that send, as `send_age_seconds`.
         canceled_by: the command that canceled it.
-        creditor: the same at every send. Wires that an earlier release recorded have none.
+        creditor: the same at every send. Wires that an earlier release recorded have none, nor have
+            those whose holder an onboarding of an earlier release did not tell.
     """
 
     transaction_id: UUID

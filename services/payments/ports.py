@@ -24,8 +24,10 @@ class Ownership(Protocol):
 
     async def require_external_account(
         self, principal: Principal, external_account_id: str, deadline: float
-    ) -> Creditor:
-        """The holder of the account, which is linked to the principal's customer. Raises ExternalAccountNotLinked."""
+    ) -> Creditor | None:
+        """The holder of the account, which is linked to the principal's customer; None when onboarding is of an earlier
+        release, which does not tell. Raises ExternalAccountNotLinked.
+        """
         ...
 
 

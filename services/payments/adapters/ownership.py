@@ -27,19 +27,19 @@ class OnboardingOwnership:
         self._query_client = query_client
         self._accounts = AccountOwners(query_client, capacity=capacity)
         self._external_accounts: LRUCache[Key, Creditor] = LRUCache(capacity)
-        self._calls: SingleFlight[Creditor] = SingleFlight()
+        self._calls: SingleFlight[Creditor | None] = SingleFlight()
 
     async def require_account(self, principal: Principal, account_id: str, deadline: float) -> None:
         await self._accounts.require(principal, account_id, deadline)
 
     async def require_external_account(
         self, principal: Principal, external_account_id: str, deadline: float
-    ) -> Creditor:
+    ) -> Creditor | None:
         key = (principal.tenant, principal.customer_id, external_account_id)
         if (cached := self._external_accounts.get(key)) is not None:
             return cached
 
-        async def ask() -> Creditor:
+        async def ask() -> Creditor | None:
             owner = await self._query_client.query(
                 onboarding.FIND_EXTERNAL_ACCOUNT,
                 principal,
@@ -47,6 +47,8 @@ class OnboardingOwnership:
                 contract.ExternalAccountOwner,
                 deadline,
             )
+            if owner.name_on_account is None or owner.address_on_account is None:
+                return None  # not cached: onboarding may be upgraded at any time
             address = PostalAddress(**owner.address_on_account.model_dump())
             creditor = Creditor(owner.name_on_account, address)
             self._external_accounts[key] = creditor

@@ -75,7 +75,7 @@ class SendWireHandler:
         decision = await self._call(drive, begun, deadline)
         return verdict_reply(await self._record(drive, begun.wire, decision))
 
-    async def _check_ownership(self, drive: Drive, command: SendWire) -> Creditor:
+    async def _check_ownership(self, drive: Drive, command: SendWire) -> Creditor | None:
         principal = drive.principal
         deadline = time.time() + OWNERSHIP_SECONDS
         if principal.customer_id is None:
@@ -85,7 +85,7 @@ class SendWireHandler:
             principal, command.external_account_id, deadline
         )
 
-    async def _intend(self, drive: Drive, command: SendWire, creditor: Creditor) -> Begun:
+    async def _intend(self, drive: Drive, command: SendWire, creditor: Creditor | None) -> Begun:
         now = datetime.now(UTC)
         wire = WireRecord(
             transaction_id=drive.command_id,
