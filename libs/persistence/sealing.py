@@ -147,6 +147,11 @@ class LookupKeys:
         return tuple(self._keys)
 
     @staticmethod
+    def beginning(key_id: str) -> bytes:
+        """How digests by the key begin; `DIGEST_BYTES` follow."""
+        return f"{key_id}:".encode() if key_id else b""
+
+    @staticmethod
     def key_id_of(digest: bytes) -> str:
         return digest[:-33].decode("ascii", "replace") if len(digest) > DIGEST_BYTES else ""
 
@@ -155,6 +160,6 @@ class LookupKeys:
         data = value.encode() if isinstance(value, str) else value
         message = purpose.encode() + b"\x00" + data
         return tuple(
-            (f"{key_id}:".encode() if key_id else b"") + hmac.digest(key, message, hashlib.sha256)
+            self.beginning(key_id) + hmac.digest(key, message, hashlib.sha256)
             for key_id, key in self._keys.items()
         )

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-import pytest
+import uuid
 
-from libs.persistence.engine import open_database
+import pytest
+from sqlalchemy import insert
+
+from libs.persistence.engine import Database, open_database
 from libs.persistence.sealing import LookupKeys
 from libs.runtime.process import Misconfigured
+from services.onboarding.repository import ein_holds
 from services.onboarding.repository.lookup_keys import introduce
+from services.onboarding.tables import customers
 from tests.support.infrastructure import Environment
 from tests.unit.persistence.keys import a_key
 
@@ -30,3 +35,34 @@ async def test_a_first_lookup_key_that_no_process_has_had_is_refused(
     await introduce(database, ring("b", "c"), VARIABLE)
     await introduce(database, ring("c"), VARIABLE)
     await database.close()
+
+
+async def test_a_key_by_which_an_earlier_release_has_held_eins_may_come_first(
+    fresh_environment: Environment,
+) -> None:
+    database = open_database(fresh_environment.database_urls["onboarding"], "tests")
+    await introduce(database, ring("k1"), VARIABLE)
+    with pytest.raises(Misconfigured, match=r"put its keys \(k1\) in front again"):
+        await introduce(database, ring("k2", "k1"), VARIABLE)
+    await hold_an_ein(database, ring("k2"))
+
+    await introduce(database, ring("k2", "k1"), VARIABLE)
+    with pytest.raises(Misconfigured):
+        await introduce(database, ring("k", "k1"), VARIABLE)
+    await database.close()
+
+
+async def hold_an_ein(database: Database, keys: LookupKeys) -> None:
+    customer_id = uuid.uuid4()
+    async with database.transaction() as connection:
+        await connection.execute(
+            insert(customers).values(
+                customer_id=customer_id,
+                tenant="t",
+                saga_id=uuid.uuid4(),
+                status="approved",
+                business={},
+                ein_last_four="0001",
+            )
+        )
+        assert await ein_holds.take(connection, "t", customer_id, keys.digests("ein", "120000001"))
