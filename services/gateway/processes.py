@@ -1,9 +1,11 @@
 """One port, N processes: the parent supervises N children that share the port (SO_REUSEPORT).
 
-Child i has its admin port at `BANKSIDE_GATEWAY_ADMIN_PORT` + i. With one process there is no parent.
+Child i has its admin port at `BANKSIDE_GATEWAY_ADMIN_PORT` + i. With one process there is no parent, and SIGHUP is
+logged and has no effect, as at a child.
 
 On SIGHUP the parent replaces its children one after the other, so that they read files of secrets anew: how a key ring
-changes without a request that fails. A child that is not ready in time ends the replacement; the others stay.
+changes without a request that fails. A child that is not ready in time ends the replacement; the others stay. Without
+admin ports no child can be asked whether it is ready, and none is replaced.
 """
 
 from __future__ import annotations
@@ -13,12 +15,14 @@ import asyncio
 import os
 import signal
 import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import structlog
 
 from libs.runtime.logging import configure_logging
 from libs.runtime.probes import http_ready
-from libs.runtime.process import EXIT_CRASHED, Misconfigured, run
+from libs.runtime.process import EXIT_CRASHED, Misconfigured, Process, run
 from libs.runtime.settings import EXIT_MISCONFIGURED
 from libs.runtime.supervision import Change, ChildSpec, NotReady, Supervisor
 from libs.runtime.supervision_state import ChildState
@@ -29,6 +33,7 @@ from services.gateway.settings import Settings
 CHILD_VARIABLE = "BANKSIDE_GATEWAY_CHILD"
 REPLACED_SECONDS = 60.0
 """A child that is not ready after so long ends the replacement."""
+NO_ADMIN_PORTS = "set BANKSIDE_GATEWAY_ADMIN_PORT: it tells whether a new process is ready."
 
 
 def main() -> None:
@@ -39,8 +44,11 @@ def main() -> None:
     if arguments.processes is not None:
         os.environ["BANKSIDE_GATEWAY_PROCESSES"] = str(arguments.processes)
     settings = Settings.load()
+    signal.signal(
+        signal.SIGHUP, signal.SIG_IGN
+    )  # until its handler is set it would end the process
     if settings.processes == 1 or CHILD_VARIABLE in os.environ:
-        run(Settings, serve)
+        run(Settings, _serve_despite_sighup)
         return
     try:
         settings.encryption()  # each child would refuse it, again and again
@@ -52,6 +60,18 @@ def main() -> None:
     except OSError as error:
         print(f"{settings.service}: cannot listen: {error.strerror}.", file=sys.stderr)
         sys.exit(EXIT_CRASHED)
+
+
+@asynccontextmanager
+async def _serve_despite_sighup(settings: Settings, process: Process) -> AsyncIterator[None]:
+    """As `serve`. SIGHUP would end the process without draining, and there is none to take its place."""
+
+    def ignore() -> None:
+        process.log.warning("sighup_ignored", because="only a parent of processes replaces them")
+
+    asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, ignore)
+    async with serve(settings, process):
+        yield
 
 
 async def _supervise(settings: Settings) -> None:
@@ -72,7 +92,7 @@ async def _supervise(settings: Settings) -> None:
     async with Supervisor(report) as supervisor:
         for number in range(settings.processes):
             supervisor.start(_child(settings, number, sockets[_name(number)]))
-        replacing = asyncio.create_task(_replace_for_ever(supervisor, replace), name="replacing")
+        replacing = asyncio.create_task(replace_for_ever(supervisor, replace), name="replacing")
         stopping = asyncio.create_task(stop.wait(), name="stop")
         try:
             await asyncio.wait({replacing, stopping}, return_when=asyncio.FIRST_COMPLETED)
@@ -84,7 +104,7 @@ async def _supervise(settings: Settings) -> None:
             await asyncio.wait({replacing, stopping})
 
 
-async def _replace_for_ever(supervisor: Supervisor, wanted: asyncio.Event) -> None:
+async def replace_for_ever(supervisor: Supervisor, wanted: asyncio.Event) -> None:
     """Replace all children, one after the other, whenever it is wanted."""
     log = structlog.get_logger("gateway")
     while True:
@@ -93,6 +113,9 @@ async def _replace_for_ever(supervisor: Supervisor, wanted: asyncio.Event) -> No
         settings, mistakes = Settings.examine()
         if mistakes := mistakes or [*(settings.mistakes() if settings else ())]:
             log.error("children_not_replaced", because=mistakes)
+            continue
+        if any(child.spec.ready is None for child in supervisor.children.values()):
+            log.error("children_not_replaced", because=[NO_ADMIN_PORTS])
             continue
         for name, spec in [(name, child.spec) for name, child in supervisor.children.items()]:
             await supervisor.stop(name)
