@@ -24,6 +24,7 @@ from libs.cli.output import age, console, print_json
 from libs.client.errors import OperatorError
 from libs.persistence import feed_stops
 from libs.persistence.engine import Database
+from libs.persistence.feed_events import KEPT
 from libs.persistence.feed_stops import FeedState, Skip
 
 SERVICES = ("ledger_read", "onboarding", "payments")
@@ -164,18 +165,22 @@ def restart(
     /,
     *,
     reason: str,
+    apply_again: Flag = False,
     by: str | None = None,
     yes: Flag = False,
     json: Flag = False,
 ) -> int:
     """Have a feed read again from its provider's first entry, when the provider no longer knows where it goes on.
 
-    For a feed that stands still without an entry that stops it, of a provider whose entries have ids. Entries of the
-    last 10,000 are passed by; older ones are applied again, which changes nothing that is known already.
+    For a feed that stands still without an entry that stops it, of a provider whose entries have ids. The last 10,000
+    entries are passed by. A feed that had more is restarted with --apply-again only, since its older entries are
+    applied a second time: subscribers get events of ledger_read again, under new ids, and payments keeps its
+    contradictions again. Onboarding compares them with what it knows.
 
     Args:
         feed: As listed, such as `payments/core`.
         reason: Why, and what the provider said.
+        apply_again: Also when older entries are applied a second time.
         by: Who decides; without, the name of the user of this terminal.
         yes: Do not ask.
         json: Print one JSON document; needs --yes.
@@ -189,12 +194,26 @@ def restart(
 
     async def work(database: Database) -> bool:
         async with database.transaction() as connection:
-            restarted = await feed_stops.restart(connection, name)
+            restarted = await feed_stops.restart(connection, name, apply_again=apply_again)
             if restarted:
-                await record(connection, "feeds.restart", by=asked_by, feed=name, reason=reason)
+                await record(
+                    connection,
+                    "feeds.restart",
+                    by=asked_by,
+                    feed=name,
+                    reason=reason,
+                    apply_again=apply_again,
+                )
             return restarted
 
-    if not with_database(service, work):
+    try:
+        restarted = with_database(service, work)
+    except feed_stops.ForgottenEvents:
+        raise OperatorError(
+            f"{feed} had more than {KEPT} entries, and older ones would have their effects a second time; where that"
+            " may be, restart it with --apply-again."
+        ) from None
+    if not restarted:
         raise OperatorError(
             f"{feed} cannot be restarted: it moves, an entry stops it, or its provider gives positions; see"
             f" `bankside feeds show {feed}`."

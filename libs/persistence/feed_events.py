@@ -1,14 +1,14 @@
 """Ids of entries that a feed has applied, of a provider that may deliver one twice.
 
-The ids of the last `KEPT` positions are kept. An older entry that comes again is applied again, which changes nothing
-where handlers compare a report with what they know.
+The ids of the last `KEPT` positions are kept. An older entry that comes again is applied again: it changes nothing
+where handlers compare a report with what they know, and has its effect twice where they do not.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from sqlalchemy import Text, bindparam, delete, func, select
+from sqlalchemy import BigInteger, Text, bindparam, delete, func, select, update
 from sqlalchemy.dialects.postgresql import ARRAY, insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -36,6 +36,11 @@ _ADD = insert(table).on_conflict_do_nothing()
 _FORGET = delete(table).where(
     table.c.feed == bindparam("of_feed"), table.c.position <= bindparam("up_to")
 )
+_MOVE_UP = (
+    update(table)
+    .where(table.c.feed == bindparam("of_feed"))
+    .values(position=table.c.position + bindparam("by", type_=BigInteger))
+)
 
 
 async def applied(connection: AsyncConnection, feed: str, ids: Collection[str]) -> set[str]:
@@ -58,3 +63,10 @@ async def add(connection: AsyncConnection, feed: str, positions: Mapping[str, in
         ],
     )
     await connection.execute(_FORGET, {"of_feed": feed, "up_to": max(positions.values()) - KEPT})
+
+
+async def keep_longer(connection: AsyncConnection, feed: str, positions: int) -> None:
+    """Keep the ids until so many more positions are past: of a feed that is read again from its first entry, where
+    those applied last come last.
+    """
+    await connection.execute(_MOVE_UP, {"of_feed": feed, "by": positions})

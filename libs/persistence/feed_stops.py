@@ -14,6 +14,7 @@ from sqlalchemy import Text, bindparam, case, delete, extract, func, select, upd
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from libs.persistence import feed_events
 from libs.persistence.tables import feed_cursor, feed_skip, feed_stop
 
 DDL = (
@@ -101,6 +102,7 @@ _RESTART = (
         .exists(),
     )
     .values(state=None)
+    .returning(feed_cursor.c.position)
 )
 _FEED = func.coalesce(feed_cursor.c.feed, feed_stop.c.feed).label("feed")
 _FEED_STATES = (
@@ -132,6 +134,10 @@ _SKIPS = (
     .order_by(feed_skip.c.position.desc())
     .limit(bindparam("most"))
 )
+
+
+class ForgottenEvents(Exception):
+    """The ids of the feed's first entries are forgotten, so that these would be applied a second time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,13 +223,28 @@ async def request_skip(
     return requested.first() is not None
 
 
-async def restart(connection: AsyncConnection, feed: str) -> bool:
+async def restart(connection: AsyncConnection, feed: str, *, apply_again: bool = False) -> bool:
     """Have a stopped feed read from its provider's first entry, counting on from where it stands.
 
-    False when it is not stopped, an entry stops it, or the provider's positions say where it goes on.
+    Entries whose ids are kept are passed by.
+
+    Args:
+        apply_again: also when others are applied a second time.
+
+    Returns:
+        False when it is not stopped, an entry stops it, or the provider's positions say where it goes on.
+
+    Raises:
+        ForgottenEvents: without `apply_again`. The transaction must not be committed.
     """
     restarted = await connection.execute(_RESTART, {"of_feed": feed})
-    return restarted.rowcount == 1
+    position = restarted.scalar_one_or_none()
+    if position is None:
+        return False
+    if position > feed_events.KEPT and not apply_again:
+        raise ForgottenEvents(feed)
+    await feed_events.keep_longer(connection, feed, position)
+    return True
 
 
 async def feed_states(connection: AsyncConnection) -> list[FeedState]:

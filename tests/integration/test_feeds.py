@@ -365,6 +365,30 @@ async def test_a_feed_whose_provider_forgot_the_cursor_is_restarted_by_an_operat
     assert await names(database) == ["Ada", "Grace", "Mary"]
 
 
+async def test_a_restart_that_would_apply_entries_again_is_refused_unless_an_operator_wants_it(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(feed_events, "KEPT", 3)
+    provider = ProviderWithCursors(delivered("a", "b", "c", "d", "e", "f"))
+    async with followed(database, provider, page_size=1):
+        await eventually("its end is reached", moved_to(database, 6))
+        provider.items = [{**item, "cursor": f"new {item['cursor']}"} for item in provider.items]
+        await eventually("it stands still", lambda: stands_still(database))
+
+        with pytest.raises(feed_stops.ForgottenEvents):
+            await restart(database)
+        assert await stands_still(database)
+        await restart(database, apply_again=True)
+
+        await eventually("it goes on", moved_to(database, 12))
+    assert await names(database) == [*"abcdef", *"abc"]
+
+
+async def restart(database: Database, *, apply_again: bool = False) -> None:
+    async with database.transaction() as connection:
+        assert await feed_stops.restart(connection, FEED, apply_again=apply_again)
+
+
 async def test_ids_of_applied_events_are_bounded(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
