@@ -191,7 +191,7 @@ async def providers(settings: ProviderSettings, *, production: bool) -> AsyncIte
                 yield _unreachable(variable, "BANKSIDE_PROVIDER_CA_FILE", error)
                 continue
             simulator = login.simulator
-            if production and simulator is not None and server == simulator.server:
+            if production and simulator is not None and simulator.has_answered(server):
                 yield simulator_as_provider(variable, simulator)
             if status == 401:
                 secret = settings.variable(login.secret_field)

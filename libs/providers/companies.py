@@ -15,6 +15,7 @@ from enum import StrEnum
 from importlib import import_module
 from types import ModuleType
 from typing import Self
+from urllib.parse import urlsplit
 
 from pydantic import BaseModel
 
@@ -35,10 +36,26 @@ DEFAULT = Company.SANDBOX
 
 @dataclass(frozen=True, slots=True)
 class Simulator:
-    """What simulates a company and is refused in production. `server`: the `Server` header of its answers."""
+    """What simulates a company and is refused in production.
+
+    Args:
+        server: the `Server` header of its answers.
+        host: where it is, when that alone tells it.
+    """
 
     name: str
-    server: str
+    server: str | None = None
+    host: str | None = None
+
+    def is_at(self, url: str) -> bool:
+        return self.host is not None and urlsplit(url).hostname == self.host
+
+    def has_answered(self, server: str | None) -> bool:
+        """
+        Args:
+            server: the `Server` header of an answer.
+        """
+        return self.server is not None and server == self.server
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from libs.providers.companies import DEFAULT, Company, CompanySettings, Login, R
 from libs.runtime.process import Misconfigured
 from libs.runtime.production import plaintext_provider
 from libs.runtime.settings import CaFile, ServiceSettings, names_of
-from libs.runtime.start_checks import provider_refusals
+from libs.runtime.start_checks import provider_refusals, simulator_as_provider
 
 
 class ProviderSettings(ServiceSettings):
@@ -55,6 +55,8 @@ class ProviderSettings(ServiceSettings):
         yield from super().refusals()
         for variable, login in self._by_variable().items():
             yield from plaintext_provider(variable, login.url)
+            if login.simulator is not None and login.simulator.is_at(login.url):
+                yield simulator_as_provider(variable, login.simulator)
 
     async def refusals_at_start(self) -> list[str]:
         return [

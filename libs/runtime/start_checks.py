@@ -62,7 +62,7 @@ async def is_simulated(url: str, simulator: Simulator, ca_file: str | None) -> b
         ) as session,
         session.get(url, allow_redirects=False) as response,
     ):
-        return response.headers.get("Server") == simulator.server
+        return simulator.has_answered(response.headers.get("Server"))
 
 
 def simulator_as_provider(variable: str, simulator: Simulator) -> str:
@@ -91,7 +91,9 @@ async def provider_refusals(logins: Mapping[str, Login], ca_file: str | None) ->
     async def ask(variable: str, login: Login) -> list[str]:
         try:
             simulator = login.simulator
-            if simulator is None or not await is_simulated(login.url, simulator, ca_file):
+            if simulator is None or simulator.server is None:
+                return []
+            if not await is_simulated(login.url, simulator, ca_file):
                 return []
             return [simulator_as_provider(variable, simulator)]
         except (aiohttp.ClientError, OSError, TimeoutError) as error:

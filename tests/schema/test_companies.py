@@ -20,7 +20,7 @@ LISTED_IN = "libs/providers/companies.py"
 
 WORDS: Mapping[Company, tuple[str, ...]] = {
     Company.SANDBOX: (
-        "sandbox",
+        r"sandbox(?!\.increase\.com)",
         # how its errors, stored answers and events are called
         "['\"]unknown_key",
         r"/operations/",

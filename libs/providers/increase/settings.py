@@ -8,9 +8,10 @@ from typing import Annotated
 
 from pydantic import AfterValidator, SecretStr
 
-from libs.providers.companies import CompanySettings, Login, Role
+from libs.providers.companies import CompanySettings, Login, Role, Simulator
 
 PROBE = "/accounts?limit=1"
+SIMULATOR = Simulator("Increase's bank for tests", host="sandbox.increase.com")
 
 
 def _is_url(url: str) -> str:
@@ -31,7 +32,7 @@ class IncreaseSettings(CompanySettings):
 
     def logins(self) -> Iterator[Login]:
         secret = self.increase_key.get_secret_value()
-        yield Login("increase_url", self.increase_url, "increase_key", secret, PROBE)
+        yield Login("increase_url", self.increase_url, "increase_key", secret, PROBE, SIMULATOR)
 
     def unusable(self) -> Iterator[str]:
         if find_spec("increase") is None:

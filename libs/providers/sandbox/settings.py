@@ -10,7 +10,7 @@ from pydantic import SecretStr, create_model
 from libs.providers.companies import CompanySettings, Login, Role, Simulator
 
 PROBE = "/operations/bankside-doctor"
-SIMULATOR = Simulator("the sandbox", "bankside-provider-sandbox")
+SIMULATOR = Simulator("the sandbox", server="bankside-provider-sandbox")
 
 
 class SandboxSettings(CompanySettings):

@@ -167,7 +167,7 @@ async def test_a_provider_that_does_not_know_the_token_and_one_that_is_the_sandb
 ) -> None:
     async with provider(401, "a bank") as url:
         [(_, subject, unknown)] = await findings({**settings, "BANKSIDE_CORE_URL": url}, "payments")
-    async with provider(404, SIMULATOR.server) as url:
+    async with provider(404, SIMULATOR.server or "") as url:
         with_sandbox = {**settings, "BANKSIDE_CORE_URL": url}
         [(_, _, refused)] = await findings(with_sandbox, "payments", "--production")
         in_development = await findings(with_sandbox, "payments", status=0)

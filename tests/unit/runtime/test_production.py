@@ -207,6 +207,29 @@ def test_no_exception_is_made_for_a_provider(
     assert len(told(PaymentsSettings, capsys)) == 1
 
 
+@pytest.mark.parametrize(
+    ("url", "is_taken"),
+    [
+        ("https://api.increase.com", True),
+        ("https://sandbox.increase.com", False),
+        ("https://Sandbox.Increase.com:443/v1", False),
+    ],
+)
+def test_a_companys_own_sandbox_is_refused_by_its_host(
+    url: str, is_taken: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("BANKSIDE_CORE_PROVIDER", "increase")
+    monkeypatch.setenv("BANKSIDE_PAYMENTS_INCREASE_KEY", password())
+    monkeypatch.setenv("BANKSIDE_INCREASE_URL", url)
+
+    if is_taken:
+        assert PaymentsSettings.load()
+    else:
+        [said] = told(PaymentsSettings, capsys)
+        assert "set BANKSIDE_INCREASE_URL to a provider's URL" in said
+        assert "Increase's bank for tests" in said
+
+
 def test_tls_of_the_gateways_own_needs_no_proxy_but_a_private_key(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
