@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 from uuid import uuid4
 
-from increase import AsyncIncrease, DefaultAioHttpClient
+from increase import AsyncIncrease, DefaultAioHttpClient, omit
 from increase.types import Account, AccountNumber, Entity, ExternalAccount, WireTransfer
 
 Fields = dict[str, Any]
@@ -58,10 +58,15 @@ async def make_entity(
     )
 
 
-async def open_account(increase: AsyncIncrease, entity: Entity | None = None) -> Account:
+async def open_account(
+    increase: AsyncIncrease, entity: Entity | None = None, *, program_id: str | None = None
+) -> Account:
     entity = entity or await make_entity(increase)
     return await increase.accounts.create(
-        name="Operating", entity_id=entity.id, idempotency_key=uuid4().hex
+        name="Operating",
+        entity_id=entity.id,
+        program_id=omit if program_id is None else program_id,
+        idempotency_key=uuid4().hex,
     )
 
 

@@ -1,4 +1,4 @@
-"""What stands behind the ports: the fakes of tests and the sandbox, each with its adapter.
+"""What stands behind the ports: the fakes of tests, the sandboxes of companies, each with its adapter.
 
 Another provider's adapter passes the suites when its fixture is named in the `params` below and offers what
 `WireBank`, `OnboardingBank` or `LedgerBank` asks for.
@@ -20,6 +20,13 @@ from libs.providers.increase.client import IncreaseClient
 from libs.providers.sessions import open_session
 from services.ledger_read.mirror.ledger import open_mirrored_ledger
 from tests.contract.ports.increase_ledger import IncreaseLedgerBank, open_increase_ledger
+from tests.contract.ports.increase_sandbox import (
+    OwnOnboardingBank,
+    OwnWireBank,
+    at_increase,
+    open_own_ledger,
+    own_sandbox,
+)
 from tests.contract.ports.increase_wire_bank import increase_bank
 from tests.contract.ports.ledger_banks import (
     FakeLedgerBank,
@@ -43,7 +50,14 @@ INCREASE_KEY = "a-key-that-may-all"
 SANDBOX = next(service for service in SERVICES if service.name == "provider_sandbox")
 
 
-@pytest.fixture(params=["fake_wire_bank", "sandbox_wire_bank", "increase_wire_bank"])
+@pytest.fixture(
+    params=[
+        "fake_wire_bank",
+        "sandbox_wire_bank",
+        "increase_wire_bank",
+        at_increase("own_wire_bank"),
+    ]
+)
 def wire_bank(request: pytest.FixtureRequest) -> WireBank:
     """Payments' `ports.CoreBanking`."""
     bank: WireBank = request.getfixturevalue(request.param)
@@ -51,7 +65,12 @@ def wire_bank(request: pytest.FixtureRequest) -> WireBank:
 
 
 @pytest.fixture(
-    params=["fake_onboarding_bank", "sandbox_onboarding_bank", "increase_onboarding_bank"]
+    params=[
+        "fake_onboarding_bank",
+        "sandbox_onboarding_bank",
+        "increase_onboarding_bank",
+        at_increase("own_onboarding_bank"),
+    ]
 )
 def onboarding_bank(request: pytest.FixtureRequest) -> OnboardingBank:
     """Onboarding's `ports.IdentityProvider` and `ports.CoreBanking`."""
@@ -72,6 +91,7 @@ def persons_bank(request: pytest.FixtureRequest) -> OnboardingBank:
         "sandbox_ledger_bank",
         "mirrored_ledger_bank",
         "increase_ledger_bank",
+        at_increase("own_ledger_bank"),
     ]
 )
 def ledger_bank(request: pytest.FixtureRequest) -> LedgerBank:
@@ -160,6 +180,29 @@ async def increase_ledger_bank(
             yield bank
     finally:
         await database.close()
+
+
+@pytest_asyncio.fixture
+async def own_wire_bank(session: aiohttp.ClientSession) -> AsyncIterator[WireBank]:
+    async with own_sandbox() as sdk:
+        yield OwnWireBank(sdk, session)
+
+
+@pytest_asyncio.fixture
+async def own_onboarding_bank(session: aiohttp.ClientSession) -> AsyncIterator[OnboardingBank]:
+    async with own_sandbox() as sdk:
+        yield OwnOnboardingBank(sdk, session)
+
+
+@pytest_asyncio.fixture
+async def own_ledger_bank(
+    session: aiohttp.ClientSession, environment: Environment
+) -> AsyncIterator[LedgerBank]:
+    database = open_database(environment.database_urls["ledger_read"], "tests")
+    async with AsyncExitStack() as opened:
+        opened.push_async_callback(database.close)
+        sdk = await opened.enter_async_context(own_sandbox())
+        yield await open_own_ledger(sdk, session, opened, database)
 
 
 @pytest_asyncio.fixture(scope="package", loop_scope="session")

@@ -78,33 +78,30 @@ class OwnershipInTables:
         return list(self.linked[customer_id])
 
 
-class IncreaseLedgerBank:
-    """See `LedgerBank`. Made by `open_increase_ledger`."""
+class AccountsAtIncrease:
+    """What of `LedgerBank` is made by documented requests alone."""
 
     has_reserves = False
 
     def __init__(
         self,
-        running: RunningBank,
         increase: AsyncIncrease,
         ownership: OwnershipInTables,
         role: FinancialRole,
-        postings: PostingSource,
-        patch: pytest.MonkeyPatch,
+        *,
+        program_id: str | None = None,
     ) -> None:
         self.financial = role.accounts
         self.ledger = role.ledger
         self.feed = role.feed
-        self.postings = postings
         self.increase = increase
         self.ownership = ownership
-        self.running = running
         self.accounts: dict[str, Account] = {}
         self._external: ExternalAccount | None = None
-        self._patch = patch
+        self._program_id = program_id
 
     async def open_account(self) -> Opened:
-        account = await open_account(self.increase)
+        account = await open_account(self.increase, program_id=self._program_id)
         await give_number(self.increase, account)
         opened = Opened(str(uuid.uuid4()), account.id)
         self.accounts[account.id] = account
@@ -130,6 +127,47 @@ class IncreaseLedgerBank:
         )
         self.ownership.linked[opened.customer_id] = [newest, *older]
 
+    async def open_reserve(self, opened: Opened) -> None:
+        raise NotImplementedError
+
+    async def calculate(self, opened: Opened, day: date, amount: Decimal) -> None:
+        raise NotImplementedError
+
+    async def request_ach(
+        self, opened: Opened, amount: Decimal, *, require_approval: bool = False
+    ) -> str:
+        if self._external is None:
+            self._external = await link_external(self.increase)
+        made = await self.increase.ach_transfers.create(
+            account_id=opened.account_id,
+            amount=cents_of(amount),
+            statement_descriptor="Payroll",
+            external_account_id=self._external.id,
+            require_approval=require_approval,
+            idempotency_key=uuid.uuid4().hex,
+        )
+        return made.id
+
+
+class IncreaseLedgerBank(AccountsAtIncrease):
+    """See `LedgerBank`. Made by `open_increase_ledger`."""
+
+    posts_in_the_past = True
+
+    def __init__(
+        self,
+        running: RunningBank,
+        increase: AsyncIncrease,
+        ownership: OwnershipInTables,
+        role: FinancialRole,
+        postings: PostingSource,
+        patch: pytest.MonkeyPatch,
+    ) -> None:
+        super().__init__(increase, ownership, role)
+        self.postings = postings
+        self.running = running
+        self._patch = patch
+
     async def post(self, opened: Opened, amount: Decimal, day: date) -> None:
         """At noon of a day in the past, which only the bank's own store can do."""
         store = self.running.bank.store
@@ -150,21 +188,6 @@ class IncreaseLedgerBank:
                 description="Booked in the past",
             )
 
-    async def request_ach(
-        self, opened: Opened, amount: Decimal, *, require_approval: bool = False
-    ) -> str:
-        if self._external is None:
-            self._external = await link_external(self.increase)
-        made = await self.increase.ach_transfers.create(
-            account_id=opened.account_id,
-            amount=cents_of(amount),
-            statement_descriptor="Payroll",
-            external_account_id=self._external.id,
-            require_approval=require_approval,
-            idempotency_key=uuid.uuid4().hex,
-        )
-        return made.id
-
     async def generate_statement(self, opened: Opened, year: int, month: int) -> None:
         await self.order(f"accounts/{opened.account_id}/statements", {"year": year, "month": month})
 
@@ -182,12 +205,6 @@ class IncreaseLedgerBank:
         await self.order(f"accounts/{account_id}/intrafi", {})
         deadline = datetime.now(UTC).timestamp() + SOON_SECONDS * pace()
         await self.ledger.deposit_locations(ListDepositLocations(account_id=account_id), deadline)
-
-    async def open_reserve(self, opened: Opened) -> None:
-        raise NotImplementedError
-
-    async def calculate(self, opened: Opened, day: date, amount: Decimal) -> None:
-        raise NotImplementedError
 
     async def order(self, path: str, body: dict[str, object]) -> None:
         async with (

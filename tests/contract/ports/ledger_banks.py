@@ -42,6 +42,11 @@ class LedgerBank(Protocol):
         ...
 
     @property
+    def posts_in_the_past(self) -> bool:
+        """Whether a test can post to an earlier day. Otherwise `post` posts now."""
+        ...
+
+    @property
     def financial(self) -> Financial: ...
 
     @property
@@ -77,7 +82,7 @@ class LedgerBank(Protocol):
 
 
 class SandboxLedgerBank:
-    has_reserves = True
+    has_reserves = posts_in_the_past = True
 
     def __init__(self, stack: Stack, bank: SandboxBank, session: aiohttp.ClientSession) -> None:
         token = stack.environment.secrets.provider_tokens["ledger_read"]["financial"]
@@ -139,7 +144,7 @@ class SandboxLedgerBank:
 class FakeLedgerBank:
     """The financial provider of ledger_read's unit tests over HTTP, with rows that it filters and pages."""
 
-    has_reserves = True
+    has_reserves = posts_in_the_past = True
 
     def __init__(self, bank: Bank, url: str, session: aiohttp.ClientSession) -> None:
         client = ProviderClient("financial", url, "token", session)

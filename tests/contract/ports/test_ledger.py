@@ -125,6 +125,8 @@ async def test_transactions_are_the_newest_first_and_every_page_continues_the_la
 
 
 async def test_transactions_are_chosen_by_day_and_by_id(ledger_bank: LedgerBank) -> None:
+    if not ledger_bank.posts_in_the_past:
+        pytest.skip("all that this bank posts is of today")
     opened = await an_account_with_postings(ledger_bank)
     [newest, *_] = (await transactions(ledger_bank, opened)).rows
 
