@@ -66,16 +66,22 @@ def _companies(role: Role) -> dict[Company, list[str]]:
     return found
 
 
-def _lines(offers: RoleCapabilities) -> Iterator[str]:
+def described(offers: RoleCapabilities) -> Iterator[tuple[str, str]]:
+    """What it offers in a role, in the words of people: names and texts."""
     if offers.writes is not None:
-        yield f"idempotency keys: {_remembered(offers.writes)}"
-        yield f"refusals: {'kept under their keys' if offers.keeps_refusals else 'not kept'}"
+        yield "idempotency keys", _remembered(offers.writes)
+        yield "refusals", "kept under their keys" if offers.keeps_refusals else "not kept"
     if offers.changes is not None:
         takes_keys = offers.changes.takes_keys
-        yield f"changes: {'take keys' if takes_keys else 'take no keys, are read back and compared'}"
-    yield f"lists: {LISTS[offers.lists]}"
-    feed = "entries have positions" if offers.numbers_feed else "entries have ids, and are counted"
-    yield f"feed: {feed}"
+        yield "changes", "take keys" if takes_keys else "take no keys, are read back and compared"
+    yield "lists", LISTS[offers.lists]
+    positions = offers.numbers_feed
+    yield "feed", "entries have positions" if positions else "entries have ids, and are counted"
+
+
+def _lines(offers: RoleCapabilities) -> Iterator[str]:
+    for name, text in described(offers):
+        yield f"{name}: {text}"
     for lack in offers.lacks:
         yield f"lacks {lack.what}: {lack.instead}"
 

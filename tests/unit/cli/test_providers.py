@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
+from libs.cli.providers import described
 from libs.providers.capabilities import capabilities_of
 from libs.providers.companies import Company, Role
 from tests.unit.cli.test_cli import bankside
@@ -66,3 +68,23 @@ async def test_a_role_that_does_not_exist_is_one_sentence() -> None:
 @pytest.mark.parametrize("company", Company)
 def test_every_company_says_what_it_offers_in_every_role(company: Company) -> None:
     assert set(capabilities_of(company)) == set(Role)
+
+
+def test_the_readmes_table_says_what_the_companies_offer() -> None:
+    """A cell names every description that the company's roles have, or the one that they share."""
+    table = {
+        row.split("|")[1].strip(): [cell.strip() for cell in row.split("|")[2:4]]
+        for row in (Path(__file__).parents[3] / "README.md").read_text().splitlines()
+        if row.startswith("| ") and row.count("|") == 4
+    }
+
+    companies = [Company(cell.strip("`")) for cell in table[""]]
+    for column, company in enumerate(companies):
+        offers = capabilities_of(company)
+        assert table["roles"][column].split(", ") == [role.value for role in offers]
+        told = {pair for offer in offers.values() for pair in described(offer)}
+        for name, text in told:
+            assert text.removeprefix("remembered for ") in table[name][column], (company, name)
+        lacks = table["what it lacks"][column]
+        whats = {lack.what for offer in offers.values() for lack in offer.lacks}
+        assert lacks == "nothing" if not whats else set(lacks.split("; ")) <= whats
