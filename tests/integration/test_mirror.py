@@ -8,6 +8,7 @@ import uuid
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from datetime import UTC, date, datetime, timedelta
+from typing import Any
 
 import pytest
 import pytest_asyncio
@@ -20,6 +21,7 @@ from libs.contracts.transactions import ListTransactions
 from libs.persistence.engine import Database, open_database
 from services.ledger_read.mirror import store as store_module
 from services.ledger_read.mirror.catching_up import CatchingUp, open_catching_up
+from services.ledger_read.mirror.ledger import MirroredLedger
 from services.ledger_read.mirror.pages import MirroredPages
 from services.ledger_read.mirror.store import PostingStore
 from services.ledger_read.models import AccountHeading, Posting
@@ -66,6 +68,7 @@ class Mirror:
         """Of what is mirrored now."""
         command = ListTransactions(account_id=account_id, page=page, limit=limit)
         found = await self._pages.page(command, HEADING)
+        assert found is not None
         return [row.transaction_id for row in found.rows], found.total
 
     async def within(self, account_id: str, start: date, end: date) -> tuple[list[str], int]:
@@ -73,6 +76,7 @@ class Mirror:
             account_id=account_id, start_date=start, end_date=end, page=1, limit=100
         )
         found = await self._pages.page(command, HEADING)
+        assert found is not None
         return [row.transaction_id for row in found.rows], found.total
 
     async def all_pages(self, account_id: str, limit: int) -> list[str]:
@@ -204,6 +208,33 @@ async def test_a_history_that_is_still_being_read_is_not_shown_and_is_read_on(
 
     await eventually("the history is read without a caller", is_read)
     assert (await mirror.page(account_id))[0] == newest_first(source.histories[account_id])
+
+
+async def test_a_gap_that_another_process_opens_before_the_page_is_read_is_filled_first(
+    opened: AsyncExitStack, source: ScriptedSource, database: Database, account_id: str
+) -> None:
+    source.post(account_id, *some(7))
+    catching_up = await opened.enter_async_context(open_catching_up(source, PostingStore(database)))
+    caught_up = catching_up.catch_up
+    calls = 0
+
+    async def then_overtaken(of_account: str, deadline: float) -> None:
+        nonlocal calls
+        calls += 1
+        await caught_up(of_account, deadline)
+        if calls == 1:
+            source.post(of_account, *some(12, 7))
+            newest = await source.page(of_account, None, deadline)
+            assert await PostingStore(database).add_newest(of_account, newest)
+
+    catching_up.catch_up = then_overtaken  # type: ignore[method-assign, assignment]
+    pages: Any = MirroredPages(database)
+    ledger = MirroredLedger(source, catching_up, pages, others=pages)  # nothing else is read
+
+    found = await ledger.transactions(ListTransactions(account_id=account_id), soon())
+
+    assert [row.transaction_id for row in found.rows] == newest_first(source.histories[account_id])
+    assert (found.total, calls) == (19, 2)
 
 
 async def test_callers_share_what_was_begun_after_they_asked(

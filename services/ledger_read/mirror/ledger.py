@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import time
 from contextlib import AsyncExitStack
 
 from cachetools import LRUCache
 
 from libs.contracts.ach import AchRequest, ListAchRequests
 from libs.contracts.deposit_locations import DepositLocation, ListDepositLocations
+from libs.contracts.errors import Unavailable
 from libs.contracts.settlement import ListSettlementCalculations, SettlementCalculation
 from libs.contracts.statements import ListStatements, Statement
 from libs.contracts.transactions import ListTransactions, Transaction
 from libs.persistence.engine import Database
-from services.ledger_read.mirror.catching_up import CatchingUp, open_catching_up
+from services.ledger_read.mirror.catching_up import (
+    ANSWER_MARGIN_SECONDS,
+    STILL_READ,
+    CatchingUp,
+    open_catching_up,
+)
 from services.ledger_read.mirror.pages import MirroredPages
 from services.ledger_read.mirror.store import PostingStore
 from services.ledger_read.models import AccountHeading, Page
@@ -41,8 +48,7 @@ class MirroredLedger:
     async def transactions(self, command: ListTransactions, deadline: float) -> Page[Transaction]:
         heading = await self._heading(command.account_id, deadline)
         if command.transaction_id is None:
-            await self._catching_up.catch_up(command.account_id, deadline)
-            return await self._pages.page(command, heading)
+            return await self._caught_up_page(command, heading, deadline)
         found = await self._pages.one(command, heading)
         if found.total == 0:  # one that is known needs no news
             await self._catching_up.catch_up(command.account_id, deadline)
@@ -64,6 +70,18 @@ class MirroredLedger:
         self, command: ListSettlementCalculations, deadline: float
     ) -> list[SettlementCalculation] | None:
         return await self._others.settlement_calculations(command, deadline)
+
+    async def _caught_up_page(
+        self, command: ListTransactions, heading: AccountHeading, deadline: float
+    ) -> Page[Transaction]:
+        while True:
+            await self._catching_up.catch_up(command.account_id, deadline)
+            page = await self._pages.page(command, heading)
+            if page is not None:
+                return page
+            # Another process has begun to read newer postings meanwhile.
+            if time.time() > deadline - ANSWER_MARGIN_SECONDS:
+                raise Unavailable(STILL_READ)
 
     async def _heading(self, account_id: str, deadline: float) -> AccountHeading:
         heading = self._headings.get(account_id)

@@ -12,8 +12,8 @@ from libs.persistence.engine import Database
 from services.ledger_read.models import AccountHeading, Page
 
 _PAGE = """
-    SELECT * FROM posting_page(
-        $1, coalesce($2::timestamptz, '-infinity'), coalesce($3::timestamptz, 'infinity'), $4, $5)
+    SELECT page.*, EXISTS (SELECT FROM posting_gap WHERE account_id = $1) AS some_missing FROM posting_page(
+        $1, coalesce($2::timestamptz, '-infinity'), coalesce($3::timestamptz, 'infinity'), $4, $5) AS page
     """
 _ONE = """
     SELECT transaction_id, tx_uuid, type, settled_at, amount, is_debit, counterparty_name, counterparty_id
@@ -27,14 +27,22 @@ class MirroredPages:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def page(self, command: ListTransactions, heading: AccountHeading) -> Page[Transaction]:
-        """The page of those that are mirrored now. Every page costs about the same, however long the history is."""
+    async def page(
+        self, command: ListTransactions, heading: AccountHeading
+    ) -> Page[Transaction] | None:
+        """The page of those that are mirrored now; None while some between them are missing.
+
+        Every page costs about the same, however long the history is.
+        """
         since, until = _begin(command.start_date), _end(command.end_date)
         skipped = (command.page - 1) * command.limit
         async with self._database.driver() as connection:
             rows: Sequence[Row] = await connection.fetch(
                 _PAGE, command.account_id, since, until, skipped, command.limit
             )
+        # Seen by the same statement as the rows: a gap may have been opened since the account was caught up.
+        if rows[0]["some_missing"]:
+            return None
         # The total comes with every row, or in a row without a transaction.
         found = [_transaction(row, heading) for row in rows if row["transaction_id"] is not None]
         return Page(found, rows[0]["total"])
