@@ -148,6 +148,21 @@ async def test_a_posting_that_is_shown_late_is_found_below_those_that_are_known(
     assert (await mirror.page(account_id))[0] == newest_first(source.histories[account_id])
 
 
+async def test_postings_that_are_shown_late_are_found_though_they_are_more_than_a_page(
+    mirror: Mirror, source: ScriptedSource, account_id: str
+) -> None:
+    source.post(account_id, *some(3))
+    first_shown = posting(at(20))
+    source.post(account_id, first_shown)
+    await mirror.catch_up(account_id)
+    source.histories[account_id][3:3] = some(PAGE_SIZE + 2, 5)
+
+    await mirror.catch_up(account_id)
+
+    ids, total = await mirror.page(account_id)
+    assert (ids, total) == (newest_first(source.histories[account_id]), 11)
+
+
 async def test_a_reading_that_was_interrupted_goes_on_where_it_was(
     mirror: Mirror, source: ScriptedSource, account_id: str
 ) -> None:

@@ -44,7 +44,7 @@ _LOCK = "SELECT segments FROM posting_mirror WHERE account_id = $1 FOR UPDATE"
 _SET_SEGMENTS = "UPDATE posting_mirror SET segments = $2 WHERE account_id = $1"
 _REACHES = """
     SELECT EXISTS (
-        SELECT FROM posting WHERE account_id = $1 AND provider_id = ANY($2) AND segment < $3
+        SELECT FROM posting WHERE account_id = $1 AND provider_id = $2 AND segment < $3
     )
     """
 # An id of ours that another posting has is an error, not a posting that is known.
@@ -136,7 +136,7 @@ class PostingStore:
             await connection.execute(_BEGIN, account_id)
             segment = 1 + await connection.fetchval(_LOCK, account_id)
             await connection.execute(_SET_SEGMENTS, account_id, segment)
-            reaches = await connection.fetchval(_REACHES, account_id, ids, segment)
+            reaches = await _reaches(connection, account_id, page, segment)
             await _insert(connection, account_id, segment, page.postings)
             if not reaches and page.next_cursor is not None:
                 await connection.execute(_OPEN_GAP, account_id, segment, page.next_cursor)
@@ -172,20 +172,32 @@ class PostingStore:
 
         False when nothing was stored, since another process fills gaps of the account, or did.
         """
-        ids = [posting.provider_id for posting in page.postings]
         async with self._database.driver_transaction() as connection:
             await connection.fetchval(_LOCK, account_id)
             if not await connection.fetchval(_TAKE, account_id, filler, FILLING_SECONDS):
                 return False
             if not await connection.fetchval(_IS_AT, account_id, gap.segment, gap.cursor):
                 return False
-            reaches = await connection.fetchval(_REACHES, account_id, ids, gap.segment)
+            reaches = await _reaches(connection, account_id, page, gap.segment)
             await _insert(connection, account_id, gap.segment, page.postings)
             if reaches or page.next_cursor is None:
                 await connection.execute(_CLOSE_GAP, account_id, gap.segment)
             else:
                 await connection.execute(_MOVE_GAP, account_id, gap.segment, page.next_cursor)
         return True
+
+
+async def _reaches(
+    connection: asyncpg.Connection, account_id: str, page: PostingPage, segment: int
+) -> bool:
+    """Whether the last posting that was read is of an earlier segment.
+
+    A known one above it proves nothing: the provider may show postings below one that it showed before.
+    """
+    if not page.postings:
+        return False
+    oldest = page.postings[-1].provider_id
+    return bool(await connection.fetchval(_REACHES, account_id, oldest, segment))
 
 
 async def _insert(
