@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import uuid
 from contextlib import AsyncExitStack
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any
 
 import pytest
 
 from libs.providers.companies import Company, Role
 from libs.providers.increase.settings import IncreaseSettings
+from libs.providers.writing import Capabilities, ProviderWrite
 from libs.runtime.process import Misconfigured
 from libs.runtime.provider_adapters import open_by_role
+from services.onboarding.providers import open_providers as onboarding_providers
 from services.onboarding.settings import Settings as OnboardingSettings
+from services.payments.models import WireRecord
+from services.payments.providers import open_providers as payments_providers
 from services.payments.settings import Settings
 
 SETTINGS = {
@@ -30,6 +38,23 @@ AT_INCREASE = {
     "BANKSIDE_INCREASE_URL": "http://localhost:8091",
     "BANKSIDE_PAYMENTS_INCREASE_KEY": "key of the account",
 }
+
+WIRE = WireRecord(
+    transaction_id=uuid.uuid4(),
+    tenant="t_1",
+    customer_id="c_1",
+    sending_account_id="account_1",
+    external_account_id="external_account_1",
+    amount=Decimal(1),
+    purpose="Invoice 2047",
+    send_age_seconds=None,
+    last_sent_at=None,
+    last_send_age_seconds=None,
+    canceled_by=None,
+    created_at=datetime.now(UTC),
+    creditor=None,
+    history=(),
+)
 
 
 @pytest.fixture(autouse=True)
@@ -112,11 +137,15 @@ def test_an_optional_setting_of_a_company_that_is_empty_is_not_set(
     assert IncreaseSettings.of(Settings.load()).increase_program_id is None
 
 
-def test_a_service_may_have_several_companies(monkeypatch: pytest.MonkeyPatch) -> None:
+def choose_for_onboarding(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BANKSIDE_ONBOARDING_AMQP_URL", "amqp://onboarding:x@localhost/")
     for name in OnboardingSettings.model_fields:
         if name.endswith("_keys"):
             monkeypatch.setenv(f"BANKSIDE_ONBOARDING_{name.upper()}", "k1:" + "A" * 43 + "=")
+
+
+def test_a_service_may_have_several_companies(monkeypatch: pytest.MonkeyPatch) -> None:
+    choose_for_onboarding(monkeypatch)
     choose(
         monkeypatch,
         {
@@ -139,6 +168,37 @@ def test_a_service_may_have_several_companies(monkeypatch: pytest.MonkeyPatch) -
         "http://localhost/identity",
         "http://localhost:8091",
     }
+
+
+@pytest.mark.parametrize("company", Company)
+async def test_what_an_operator_sets_of_writes_holds_at_every_company(
+    monkeypatch: pytest.MonkeyPatch, company: Company
+) -> None:
+    choose_for_onboarding(monkeypatch)
+    choose(monkeypatch, AT_SANDBOX | {"BANKSIDE_INCREASE_URL": "http://localhost:8091"})
+    for role in Role:
+        monkeypatch.setenv(f"BANKSIDE_{role.upper()}_PROVIDER", company)
+        monkeypatch.setenv(f"BANKSIDE_{role.upper()}_URL", f"http://localhost/{role}")
+        monkeypatch.setenv(f"BANKSIDE_ONBOARDING_{role.upper()}_TOKEN", "token of the sandbox")
+    for service in ("PAYMENTS", "ONBOARDING"):
+        monkeypatch.setenv(f"BANKSIDE_{service}_INCREASE_KEY", "key of the account")
+    monkeypatch.setenv("BANKSIDE_PROVIDER_TRANSIT_SECONDS", "7")
+    monkeypatch.setenv("BANKSIDE_PAYMENTS_PROVIDER_KEY_HOURS", "1")
+    monkeypatch.setenv("BANKSIDE_ONBOARDING_IDENTITY_KEY_HOURS", "2")
+    monkeypatch.setenv("BANKSIDE_ONBOARDING_CORE_KEY_HOURS", "3")
+
+    async with AsyncExitStack() as opened:
+        payments = await payments_providers(Settings.load(), opened)
+        onboarding = await onboarding_providers(OnboardingSettings.load(), opened)
+        writes: list[ProviderWrite[Any]] = [
+            payments.core.writes.send_wire(WIRE),
+            onboarding.identity.writes.cancel_business("an id"),
+            onboarding.core.writes.open_account("an id", "a title"),
+        ]
+
+    assert [write.capabilities for write in writes] == [
+        Capabilities(hours * 3600, longest_transit_seconds=7) for hours in (1, 2, 3)
+    ]
 
 
 async def test_a_company_without_adapters_for_a_service_is_a_sentence_at_start(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from contextlib import AsyncExitStack
-from dataclasses import replace
 
 from libs.providers.companies import Role
 from libs.providers.increase.capabilities import WRITES
@@ -19,10 +18,9 @@ from services.payments.settings import Settings
 class IncreaseAdapters:
     """See `ports.Adapters`."""
 
-    def __init__(self, clients: Clients, transit_seconds: float) -> None:
+    def __init__(self, clients: Clients, settings: Settings) -> None:
         self._clients = clients
-        # How long a request may be on its way is a matter of the network, which the operator knows.
-        self._writes = replace(WRITES, longest_transit_seconds=transit_seconds)
+        self._writes = WRITES.within(settings.provider_key_hours, settings.provider_transit_seconds)
 
     def core(self) -> Core:
         client = self._clients.at(Role.CORE)
@@ -43,4 +41,4 @@ async def open_adapters(
         ca_file=settings.provider_ca_file,
         timeout_seconds=settings.provider_timeout_seconds,
     )
-    return IncreaseAdapters(clients, settings.provider_transit_seconds)
+    return IncreaseAdapters(clients, settings)
