@@ -218,6 +218,69 @@ async def test_while_wires_cannot_be_read_the_feed_waits(bank: IncreaseWireBank)
     assert len(await all_entries(bank)) == 1
 
 
+def event(number: int, wire_id: str = "wire_transfer_1") -> dict[str, str]:
+    return {
+        "id": f"event_{number}",
+        "category": "wire_transfer.updated",
+        "associated_object_id": wire_id,
+        "created_at": f"2026-03-02T1{number}:00:00Z",
+    }
+
+
+REVERSAL = {
+    "amount": 1050,
+    "created_at": "2026-03-02T15:40:00Z",
+    "debtor_routing_number": None,
+    "description": "Inbound wire reversal",
+    "input_cycle_date": "2026-03-02",
+    "input_message_accountability_data": "20260302MMQFMP0P000001",
+    "input_sequence_number": "000001",
+    "input_source": "MMQFMP0P",
+    "instruction_identification": None,
+    "return_reason_additional_information": None,
+    "return_reason_code": None,
+    "return_reason_code_description": None,
+    "transaction_id": "transaction_1",
+    "wire_transfer_id": "wire_transfer_1",
+}
+
+
+@pytest.mark.parametrize(
+    ("shown", "at"),
+    [
+        ({"status": "pending_reviewing"}, "09:58"),
+        ({"status": "complete"}, "16:00"),
+        ({"status": "rejected"}, "16:00"),
+        (
+            {
+                "status": "canceled",
+                "cancellation": {"canceled_at": "2026-03-02T15:20:00Z", "canceled_by": None},
+            },
+            "15:20",
+        ),
+        ({"status": "reversed", "reversal": REVERSAL}, "15:40"),
+    ],
+)
+async def test_a_feed_that_is_behind_dates_no_state_before_it_was_reached(
+    provider: Provider, increase: IncreaseClient, shown: dict[str, Any], at: str
+) -> None:
+    """The first of three events is of the wire's creation; the wire is read as it is after the last."""
+    wire = wire_transfer(uuid.uuid4(), created_at="2026-03-02T09:58:00Z", **shown)
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        events = [event(0), event(5, "wire_transfer_2"), event(6)]
+        return await (lists(events) if request.path.endswith("/events") else shows(wire))(request)
+
+    provider.answers = [answer]
+
+    first, _, last = await WireFeed(increase).fetch(FeedCursor(0), 100)
+
+    assert first.report
+    assert last.report
+    expected = datetime.fromisoformat(f"2026-03-02T{at}:00Z")
+    assert first.report.occurred_at == last.report.occurred_at == expected
+
+
 @pytest.mark.parametrize(
     "broken",
     [

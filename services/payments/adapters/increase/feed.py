@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+import msgspec
 from increase.types import WireTransfer
 
 from libs.contracts.ids import parse_id
@@ -40,10 +42,15 @@ WireRead = WireTransfer | ProviderRefusal | AttemptFailed
 
 @dataclass(frozen=True, slots=True)
 class _Changed:
-    """An event with its wire, or why that could not be read; None: the event names no wire."""
+    """An event with its wire, or why that could not be read; None: the event names no wire.
+
+    `last_changed_at`: of the last event about this wire that was listed with this one. The wire is read after all of
+    them, so that its state is not older.
+    """
 
     listed: ListedEvent
     wire: WireRead | None
+    last_changed_at: datetime | None
 
 
 class WireFeed:
@@ -62,6 +69,7 @@ class WireFeed:
         """
         listed = await self._events.fetch(after.state, limit)
         wires = await self._wires(listed)
+        changed_at = _last_changes(listed)
         items: list[dict[str, Any]] = []
         for one in listed:
             wire = wires.get(one.object_id or "")
@@ -70,7 +78,8 @@ class WireFeed:
                     raise read_error(wire.failure) from wire
                 break
             # As a dict, the description of an item at fault has the outline of its event.
-            items.append({"event": one.item, "changed": _Changed(one, wire)})
+            changed = _Changed(one, wire, changed_at.get(one.object_id or ""))
+            items.append({"event": one.item, "changed": changed})
         return decode_entries(items, after.position, _entry, _place)
 
     async def _wires(self, listed: Sequence[ListedEvent]) -> Mapping[str, WireRead]:
@@ -96,6 +105,16 @@ class WireFeed:
         return found
 
 
+def _last_changes(listed: Sequence[ListedEvent]) -> Mapping[str, datetime]:
+    """By wire, the time of the last event that can be decoded."""
+    times: dict[str, datetime] = {}
+    for one in listed:
+        with suppress(msgspec.ValidationError):
+            event = one.decoded()
+            times[event.associated_object_id] = event.created_at
+    return times
+
+
 def _place(item: Any, after: int) -> Place:
     listed: ListedEvent = item["changed"].listed
     return Place(after + 1, shown_type(listed.category), listed.state, listed.event_id)
@@ -110,13 +129,13 @@ def _entry(item: Any, place: Place) -> FeedEntry:
     return FeedEntry(
         position=place.position,
         type=event.category,
-        report=_report(wire, event.created_at) if is_ours else None,
+        report=_report(wire, changed.last_changed_at or event.created_at) if is_ours else None,
         state=place.state,
         event_id=place.event_id,
     )
 
 
-def _report(wire: WireTransfer, at: datetime) -> WireReport:
+def _report(wire: WireTransfer, changed_at: datetime) -> WireReport:
     state = STATES[wire.status]
     reversal = wire.reversal
     reason = REASONS.get(wire.status)
@@ -125,7 +144,18 @@ def _report(wire: WireTransfer, at: datetime) -> WireReport:
     return WireReport(
         transaction_id=wire.idempotency_key or "",
         wire_state=state,
-        occurred_at=at,
+        occurred_at=_reached_at(wire) or changed_at,
         reason=reason,
         earlier_states=(WireState.COMPLETED,) if state is WireState.RETURNED else (),
     )
+
+
+def _reached_at(wire: WireTransfer) -> datetime | None:
+    """When the wire came into its state; None: Increase does not say it of this state."""
+    if STATES[wire.status] is WireState.SUBMITTED:
+        return wire.created_at
+    if wire.status == "canceled" and wire.cancellation is not None:
+        return wire.cancellation.canceled_at
+    if wire.status == "reversed" and wire.reversal is not None:
+        return wire.reversal.created_at
+    return None
