@@ -17,7 +17,7 @@ from libs.contracts.errors import ProviderError
 from libs.contracts.wires import WireState
 from libs.providers.feed_entries import FeedCursor, UndecodableEntry
 from libs.providers.increase.client import IncreaseClient
-from libs.providers.outcomes import Accepted, NotSent, Unknown
+from libs.providers.outcomes import Accepted, Unknown
 from libs.providers.sessions import open_session
 from libs.providers.writing import Attempt, Earlier, write_once
 from services.payments.adapters.increase.core import NewestWires
@@ -139,14 +139,18 @@ async def test_a_wire_names_its_creditor_and_its_purpose_as_wires_carry_them(
     assert sent["remittance"]["unstructured"]["message"] == "Facture No. 5 - aout ?"
 
 
-async def test_a_wire_whose_creditor_is_not_known_is_not_sent(bank: IncreaseWireBank) -> None:
+@pytest.mark.parametrize("earlier", [None, Earlier(1.0, 1.0)])
+async def test_a_wire_whose_creditor_is_not_known_waits_for_an_operator(
+    bank: IncreaseWireBank, earlier: Earlier | None
+) -> None:
     wire = await new_wire(bank, creditor=None)
 
     outcome = await write_once(
-        bank.core.send_wire(wire), Attempt(wire.transaction_id, soon(), 5.0, None)
+        bank.core.send_wire(wire), Attempt(wire.transaction_id, soon(), 5.0, earlier)
     )
 
-    assert isinstance(outcome, NotSent)
+    assert isinstance(outcome, Unknown)
+    assert (outcome.sent, outcome.needs_operator) == (False, True)
     assert await bank.carried_out(wire.sending_account_id) == []
 
 

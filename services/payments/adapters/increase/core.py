@@ -22,7 +22,7 @@ from libs.providers.increase.lists import LARGEST_PAGE, read_page
 from libs.providers.increase.money import amount_of, cents_of
 from libs.providers.increase.refusals import NOT_FOUND
 from libs.providers.newest_records import NewestPage
-from libs.providers.outcomes import Finding, NotSent, Outcome, Reason
+from libs.providers.outcomes import Finding, Outcome, Reason, Unknown
 from libs.providers.writing import Capabilities
 from services.payments.adapters.increase.wire_text import wire_text
 from services.payments.models import Creditor, WireRecord
@@ -56,7 +56,9 @@ class WireWrite:
 
     async def send(self, key: UUID, deadline: float) -> Outcome[AcceptedWire]:
         if not self.has_creditor:
-            return NotSent("the holder of the external account is not known")
+            # The wire has none at every attempt: only an operator ends it.
+            why = "the holder of the external account is not known"
+            return Unknown(why, sent=False, needs_operator=True)
         return await self.keyed.send(key, deadline)
 
     async def find(self, key: UUID, deadline: float) -> Finding[AcceptedWire]:
