@@ -19,8 +19,24 @@ def wrapped(account: dict[str, Any]) -> dict[str, Any]:
     return {"external_bank_account": account}
 
 
+async def linked(live: Live, customer_id: str, *accounts: dict[str, Any]) -> dict[str, bool]:
+    """By their ids, whether they are primary: all that the bank has, which are these.
+
+    Which one is primary is compared with what onboarding shows, where the bank knows it.
+    """
+    rows = await live.bank.linked(customer_id, [one["account_number"] for one in accounts])
+    listed = (await live.customer(customer_id))["external_bank_accounts"]
+    shown = {one["external_bank_account_id"]: one["primary"] for one in listed}
+    at_bank = {row["external_account_id"]: row.get("primary") for row in rows}
+    assert len(at_bank) == len(rows)
+    assert at_bank.keys() == shown.keys()
+    assert all(primary in (None, shown[each]) for each, primary in at_bank.items())
+    return shown
+
+
 async def test_a_new_one_is_primary_and_the_old_one_stays(live: Live) -> None:
-    data = await live.onboarded()
+    body = application()
+    data = await live.onboarded(body)
     customer_id = data["business"]["customer_id"]
     old = data["external_bank_account"]["external_bank_account_id"]
     account = bank_account(bank_name="Second Bank")
@@ -29,13 +45,8 @@ async def test_a_new_one_is_primary_and_the_old_one_stays(live: Live) -> None:
 
     new = answer.data["external_bank_account_id"]
     assert new != old
-    linked = {
-        row["external_account_id"]: row["primary"]
-        for row in await live.bank.external_accounts(customer_id)
-    }
-    assert linked == {new: True, old: False}
-    shown = (await live.customer(customer_id))["external_bank_accounts"]
-    assert {a["external_bank_account_id"]: a["primary"] for a in shown} == linked
+    found = await linked(live, customer_id, body["external_bank_account"], account)
+    assert found == {new: True, old: False}
     read = await live.partner.get(f"{ACCOUNTS}/external/{data['business']['account_id']}")
     assert read.data["external_account_id"] == new
     assert read.data["external_account_number"] == account["account_number"]
@@ -55,21 +66,21 @@ async def test_a_new_one_is_primary_and_the_old_one_stays(live: Live) -> None:
 
 
 async def test_any_current_one_says_whose_it_is(live: Live) -> None:
-    data = await live.onboarded()
+    body = application()
+    more = [bank_account() for _ in range(3)]
+    data = await live.onboarded(body)
     first = data["external_bank_account"]["external_bank_account_id"]
-    second = (await live.partner.post(path(first), wrapped(bank_account()))).data
+    second = (await live.partner.post(path(first), wrapped(more[0]))).data
 
-    third = await live.partner.post(path(first), wrapped(bank_account()))
-    fourth = await live.partner.post(
-        path(second["external_bank_account_id"]), wrapped(bank_account())
-    )
+    third = await live.partner.post(path(first), wrapped(more[1]))
+    fourth = await live.partner.post(path(second["external_bank_account_id"]), wrapped(more[2]))
 
     assert (third.status, fourth.status) == (200, 200)
-    linked = await live.bank.external_accounts(data["business"]["customer_id"])
-    assert len(linked) == 4
-    assert [row["external_account_id"] for row in linked if row["primary"]] == [
-        fourth.data["external_bank_account_id"]
-    ]
+    customer_id = data["business"]["customer_id"]
+    found = await linked(live, customer_id, body["external_bank_account"], *more)
+    assert len(found) == 4
+    primary = [each for each, is_primary in found.items() if is_primary]
+    assert primary == [fourth.data["external_bank_account_id"]]
 
 
 async def test_a_linked_one_is_not_linked_again(live: Live) -> None:
@@ -88,11 +99,13 @@ async def test_a_linked_one_is_not_linked_again(live: Live) -> None:
     assert (again.status, again.code) == (409, "already_exists")
     assert (first_again.status, first_again.code) == (409, "already_exists")
     assert same_number.status == 200, "another bank's account of the same number"
-    assert len(await live.bank.external_accounts(data["business"]["customer_id"])) == 3
+    accounts = (body["external_bank_account"], account)
+    assert len(await linked(live, data["business"]["customer_id"], *accounts)) == 3
 
 
 async def test_the_same_one_sent_twice_at_once_is_linked_once(live: Live) -> None:
-    data = await live.onboarded()
+    body = application()
+    data = await live.onboarded(body)
     old = data["external_bank_account"]["external_bank_account_id"]
     account = bank_account()
 
@@ -101,25 +114,23 @@ async def test_the_same_one_sent_twice_at_once_is_linked_once(live: Live) -> Non
     )
 
     assert sorted(answer.code for answer in answers) == ["200"] + ["already_exists"] * 3
-    assert len(await live.bank.external_accounts(data["business"]["customer_id"])) == 2
+    accounts = (body["external_bank_account"], account)
+    assert len(await linked(live, data["business"]["customer_id"], *accounts)) == 2
 
 
 async def test_several_at_once_leave_one_primary(live: Live) -> None:
-    data = await live.onboarded()
+    body, more = application(), [bank_account() for _ in range(5)]
+    data = await live.onboarded(body)
     customer_id = data["business"]["customer_id"]
     old = data["external_bank_account"]["external_bank_account_id"]
 
     answers = await asyncio.gather(
-        *(live.partner.post(path(old), wrapped(bank_account())) for _ in range(5))
+        *(live.partner.post(path(old), wrapped(account)) for account in more)
     )
 
     assert {answer.status for answer in answers} == {200}
-    linked = await live.bank.external_accounts(customer_id)
-    shown = (await live.customer(customer_id))["external_bank_accounts"]
-    assert [row["primary"] for row in linked].count(True) == 1
-    assert {a["external_bank_account_id"]: a["primary"] for a in shown} == {
-        row["external_account_id"]: row["primary"] for row in linked
-    }
+    found = await linked(live, customer_id, body["external_bank_account"], *more)
+    assert (len(found), list(found.values()).count(True)) == (6, 1)
 
 
 async def test_an_unknown_id_is_not_found(live: Live) -> None:

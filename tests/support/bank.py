@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection
 from decimal import Decimal
 from typing import Any
 from uuid import uuid4
 
 import aiohttp
+import pytest
 
 SECONDS = 20.0
 
@@ -18,13 +20,42 @@ class Bank:
     """
     Args:
         judges_each: it verifies a business and each of its persons by itself, and says of each that it is not decided.
+        restricts_accounts: an account can be restricted by itself, which its readers are shown and told.
+        has_reserves: an account may have a reserve account, and its settlement calculations.
+        loads_any_day: a load of deposits can be of any day, and each is told; otherwise it is of the last weekday.
+        links_end_as_it_likes: how long a statement's link lasts is the bank's setting; otherwise ledger_read says it.
+        books_ach_at_settlement: it holds the money of an ACH request from its submission until then; otherwise it holds
+            the money before the submission, and books it with that.
+        gives_reasons: it says why it rejected or returned a wire.
+        deposit_type: of the transaction that `deposit` and posts without a type make of a credit.
+        shows_every_field: identity and core show all that they were told of a business and a person.
+        balance_labels: before the opening and the closing balance in a statement's document.
     """
 
     judges_each = True
+    restricts_accounts = True
+    has_reserves = True
+    loads_any_day = True
+    links_end_as_it_likes = True
+    books_ach_at_settlement = True
+    gives_reasons = True
+    deposit_type = "deposit"
+    shows_every_field = True
+    balance_labels = ("Opening balance on", "Closing balance on")
+
+    def needs(self, capability: str) -> None:
+        """Skip the test where the bank lacks this, which is one of the class's attributes."""
+        if not getattr(self, capability):
+            pytest.skip(f"{type(self).__name__} has not: {capability}")
 
     def __init__(self, session: aiohttp.ClientSession, base_url: str) -> None:
         self._session = session
         self._base_url = base_url
+
+    @property
+    def documents_url(self) -> str:
+        """Statements' documents are below it."""
+        return f"{self._base_url}/documents/statements/"
 
     async def _call(
         self,
@@ -120,6 +151,31 @@ class Bank:
         assert [(row["external_account_id"], row["primary"]) for row in linked] == [
             (data["external_bank_account"]["external_bank_account_id"], True)
         ]
+
+    async def held(self, customer_id: str, person: Row | None = None) -> list[Row]:
+        """What identity and core hold of a business, or of one of its persons, which is as the interface shows it."""
+        kind = "business" if person is None else "person"
+        whose = customer_id if person is None else person["customer_id"]
+        rows = [row for row in await self.customers(whose) if row["kind"] == kind]
+        records = {row["api"]: row["fields"] for row in rows}
+        return [records["identity"], records["core"]]
+
+    def agrees(self, held: Row, expected: Row) -> None:
+        """Raises AssertionError: a field that is held is another; or it is not held, and the bank shows every field."""
+        for name, value in expected.items():
+            if name not in held and not self.shows_every_field:
+                continue
+            if isinstance(value, dict):
+                self.agrees(held[name], value)
+            else:
+                assert held.get(name) == value, (name, held.get(name), value)
+
+    async def linked(self, customer_id: str, numbers: Collection[str]) -> list[Row]:
+        """The customer's external accounts. `numbers` are the account numbers of all of these; a bank that does not
+        know whose an external account is finds them by it, and has no `primary`.
+        """
+        del numbers
+        return await self.external_accounts(customer_id)
 
     async def ledger(self, account_id: str) -> list[Row]:
         rows: list[Row] = await self._done("GET", f"/truth/ledger?account_id={account_id}")

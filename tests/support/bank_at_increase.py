@@ -6,6 +6,7 @@ Of `Bank`, this has what both banks can do. Increase knows no customers of ours:
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
@@ -57,6 +58,8 @@ STATES = {
 """The sandbox's words; all others are submitted."""
 STEPS = {"complete": "complete", "reject": "rejected", "return": "reversed"}
 RETURNS = {code: reason for reason, code in RETURN_CODES.items()}
+CONDUCT = {"page_limit": 100, "wire_seconds": 2}
+"""What the fake does unless a test has told it otherwise."""
 CATEGORIES = {
     "deposit": "inbound_wire_transfer",
     "wire": "inbound_wire_transfer",
@@ -71,10 +74,23 @@ CATEGORIES = {
 
 class BankAtIncrease(Bank):
     judges_each = False
+    restricts_accounts = False
+    has_reserves = False
+    loads_any_day = False
+    links_end_as_it_likes = False
+    books_ach_at_settlement = False
+    gives_reasons = False
+    deposit_type = "wire"
+    shows_every_field = False
+    balance_labels = ("Starting balance on", "Ending balance on")
 
     def __init__(self, session: aiohttp.ClientSession, base_url: str, key: str) -> None:
         super().__init__(session, base_url)
         self._headers = {"Authorization": f"Bearer {key}"}
+
+    @property
+    def documents_url(self) -> str:
+        return f"{self._base_url}/downloads/"
 
     async def fault(self, api: str, operation: str, kind: str, **more: Any) -> None:
         del api  # Increase has one
@@ -111,6 +127,15 @@ class BankAtIncrease(Bank):
         }
         await self._api("POST", "/simulations/inbound_wire_transfers", body)
 
+    async def unlink(self, external_account_id: str, token: str) -> None:
+        del token  # the fake's own is used
+        body = {"status": "archived"}
+        await self._api("PATCH", f"/external_accounts/{external_account_id}", body)
+
+    async def conduct(self, **rules: Any) -> None:
+        """`PUT /fake/conduct`"""
+        await self._done("PUT", "/fake/conduct", rules)
+
     async def move_wire(self, wire_id: str, status: str) -> None:
         await self._done("POST", f"/fake/wires/{wire_id}", {"status": status})
 
@@ -129,7 +154,7 @@ class BankAtIncrease(Bank):
             case ["transactions"]:
                 return await self._post_transaction(**body)
             case ["deposit-locations"]:
-                return await self._sweep(body["account_id"])
+                return await self._sweep(**body)
             case ["statements"]:
                 account_id = body.pop("account_id")
                 path = f"/fake/accounts/{account_id}/statements"
@@ -165,18 +190,21 @@ class BankAtIncrease(Bank):
             "amount": cents if direction == "credit" else -cents,
             "category": CATEGORIES[more.get("type", usual)],
             "counterparty": counterparty_name,
+            "description": counterparty_name,
             "at": settled_at,
         }
         made = await self._done("POST", f"/fake/accounts/{account_id}/postings", order)
         return {"transaction_id": str(id_of(made["id"]))}
 
-    async def _sweep(self, account_id: str) -> Any:
+    async def _sweep(self, *, account_id: str, load_date: str) -> Any:
+        del load_date  # it is of the last weekday
         path = "/intrafi_account_enrollments"
         found = await self._api("GET", f"{path}?account_id={account_id}&status.in=enrolled")
         if not found["data"]:
             body = {"account_id": account_id, "email_address": "tests@example.com"}
             await self._api("POST", path, body)
-        return await self._done("POST", f"/fake/accounts/{account_id}/intrafi")
+        made = await self._done("POST", f"/fake/accounts/{account_id}/intrafi")
+        return {"as_of_date": made["effective_date"]}
 
     async def _load(
         self, seconds: float, /, *, account_id: str, transactions: int, days: int
@@ -223,6 +251,7 @@ class BankAtIncrease(Bank):
                 "account_id": posting["account_id"],
                 "amount": f"{Decimal(posting['amount']) / 100:.2f}",
                 "category": posting["source"]["category"],
+                "type": "wire" if posting["id"] in keys else posting["source"]["category"],
                 "settled_at": posting["created_at"],
             }
             for posting in found["postings"]
@@ -245,6 +274,43 @@ class BankAtIncrease(Bank):
                 ]
         return found
 
+    async def held(self, customer_id: str, person: Row | None = None) -> list[Row]:
+        """In our words, the fields that Increase shows whole: one entity is identity and core."""
+        [entity] = await self.entities_of(customer_id)
+        corporation = entity["corporation"]
+        if person is None:
+            return [
+                {
+                    "business_name": corporation["name"],
+                    "business_address": _address(corporation["address"]),
+                    "ein": corporation["legal_identifier"]["value"],
+                    "email": corporation["email"],
+                    "website": corporation["website"],
+                    "naics_code": corporation["industry_code"],
+                    "formation_state": corporation["incorporation_state"],
+                }
+            ]
+        owners = [owner["individual"] for owner in corporation["beneficial_owners"]]
+        name = f"{person['first_name']} {person['last_name']}"
+        return [
+            {
+                **{part: person[part] for part in ("first_name", "last_name")},
+                "date_of_birth": owner["date_of_birth"],
+                "home_address": _address(owner["address"]),
+            }
+            for owner in owners
+            if owner["name"] == name
+        ]
+
+    async def linked(self, customer_id: str, numbers: Collection[str]) -> list[Row]:
+        del customer_id
+        found = (await self._done("GET", "/fake/truth/external-accounts"))["external-accounts"]
+        return [
+            {"external_account_id": row["id"]}
+            for row in found
+            if row["account_number"] in numbers and row["status"] == "active"
+        ]
+
     async def has_once(self, data: Any) -> None:
         """One entity is identity and customer; external accounts belong to no one."""
         business = data["business"]
@@ -266,3 +332,8 @@ class BankAtIncrease(Bank):
         status, answer = await self._call(method, path, body, headers=self._headers)
         assert status == 200, f"{method} {path}: {status} {answer}"
         return answer
+
+
+def _address(address: Row) -> Row:
+    names = {"line1": "street_1", "line2": "street_2", "zip": "zip_code"}
+    return {names.get(name, name): value for name, value in address.items()}

@@ -14,7 +14,7 @@ import aiohttp
 import pytest
 import pytest_asyncio
 
-from deploy.local.banks import SANDBOX
+from deploy.local.banks import has_fake
 from tests.support.api import Answer, Api, Interface, Key, fetch_interface
 from tests.support.bank import Bank
 from tests.support.bank_at_increase import BankAtIncrease
@@ -186,7 +186,7 @@ class Live:
 
 def bank_of(stack: Stack, session: aiohttp.ClientSession) -> Bank:
     """The bank behind the stack."""
-    if BANK == SANDBOX:
+    if not has_fake(stack.env):
         return Bank(session, stack.sandbox_url)
     return BankAtIncrease(session, stack.increase_url, stack.environment.secrets.increase_fake_key)
 
@@ -211,8 +211,14 @@ def own_environment(infrastructure: Infrastructure) -> Iterator[Environment]:
     infrastructure.drop(environment)
 
 
+@pytest.fixture(scope="package")
+def chosen_bank() -> str:
+    """Behind the stack of a folder, which may have another."""
+    return BANK
+
+
 @pytest_asyncio.fixture(scope="package", loop_scope="session")
-async def deployment(own_environment: Environment) -> AsyncIterator[Deployment]:
+async def deployment(own_environment: Environment, chosen_bank: str) -> AsyncIterator[Deployment]:
     """One stack for all tests of a worker that are of one kind; its callers are not kept waiting for long.
 
     It ends with the last of them: processes that only wait cost a hundredth of a core each.
@@ -222,7 +228,7 @@ async def deployment(own_environment: Environment) -> AsyncIterator[Deployment]:
     await events.begin()
     with tempfile.TemporaryDirectory(prefix="bankside-test-") as folder:
         async with running_stack(
-            own_environment, Path(folder), bank=BANK, **short_waits()
+            own_environment, Path(folder), bank=chosen_bank, **short_waits()
         ) as stack:
             yield Deployment(stack, events)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -13,6 +13,7 @@ from urllib.parse import urlencode
 
 from deploy.local.ports import LOOPBACK
 from tests.support.api import Answer, Api
+from tests.support.bank_at_increase import CONDUCT, BankAtIncrease
 from tests.support.live import ACCOUNTS, Live
 from tests.support.waiting import eventually
 
@@ -99,16 +100,23 @@ async def new_account(live: Live, api: Api | None = None) -> Account:
 
 
 @contextlib.asynccontextmanager
-async def bank_with(live: Live, **settings: str) -> AsyncIterator[None]:
-    """The sandbox with other settings meanwhile."""
-    await _restart_bank(live, **settings)
+async def bank_with(live: Live, **settings: int) -> AsyncIterator[None]:
+    """The bank with other settings meanwhile, by the end of their names: `page_limit`, `wire_seconds`, …"""
+    if isinstance(live.bank, BankAtIncrease):
+        await live.bank.conduct(**settings)
+        undo = {name: CONDUCT[name] for name in settings}
+    else:
+        await _restart_bank(live, settings)
     try:
         yield
     finally:
-        await _restart_bank(live)
+        if isinstance(live.bank, BankAtIncrease):
+            await live.bank.conduct(**undo)
+        else:
+            await _restart_bank(live, {})
 
 
-async def _restart_bank(live: Live, **settings: str) -> None:
+async def _restart_bank(live: Live, settings: Mapping[str, int]) -> None:
     """Restart the sandbox, and wait until nobody leaves it alone any more."""
 
     async def is_asked() -> bool:
@@ -123,5 +131,6 @@ async def _restart_bank(live: Live, **settings: str) -> None:
             assert all(float(is_open) == 0 for is_open in circuits), service
         return True
 
-    await live.stack.restart("provider_sandbox", **settings)
+    changes = {f"BANKSIDE_SANDBOX_{name.upper()}": str(value) for name, value in settings.items()}
+    await live.stack.restart("provider_sandbox", **changes)
     await eventually("the restarted sandbox is asked again", is_asked)

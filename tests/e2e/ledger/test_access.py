@@ -55,6 +55,8 @@ async def test_unknown_parameters_are_refused(quiet: Account, what: str, name: s
 
 @pytest.mark.parametrize("what", PATHS)
 async def test_a_failing_provider_is_told_as_such(live: Live, quiet: Account, what: str) -> None:
+    if what == "settlement-calculations":
+        live.bank.needs("has_reserves")
     query = NEEDED.get(what, {})
 
     await live.bank.fault("financial", f"list_{what}".replace("-", "_"), "error")

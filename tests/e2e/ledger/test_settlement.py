@@ -15,6 +15,7 @@ WHAT = "settlement-calculations"
 
 async def with_reserve(live: Live) -> tuple[Account, str]:
     """An account, and the number of its reserve account."""
+    live.bank.needs("has_reserves")
     account = await new_account(live)
     reserve = await live.bank.simulate(f"accounts/{account.account_id}/reserve")
     return account, str(reserve["account_number"])
@@ -30,7 +31,14 @@ def days(rows: list[dict[str, Any]]) -> list[str]:
     return [row["settlement_date"] for row in rows]
 
 
-async def test_without_a_reserve_account_there_is_null_and_with_one_a_list(live: Live) -> None:
+async def test_without_a_reserve_account_there_is_null(quiet: Account) -> None:
+    answer = await quiet.read(WHAT, token_type="rrc", settlement_date="2025-03-03")
+
+    assert (answer.status, answer.body["data"]) == (200, None)
+
+
+async def test_once_there_is_a_reserve_account_there_is_a_list(live: Live) -> None:
+    live.bank.needs("has_reserves")
     account = await new_account(live)
     query = {"token_type": "rrc", "settlement_date": "2025-03-03"}
 
@@ -97,7 +105,7 @@ async def test_the_list_is_whole_however_small_the_providers_pages(live: Live) -
         for _ in range(2):
             await calculated(account, f"2025-03-{day}")
 
-    async with bank_with(live, BANKSIDE_SANDBOX_PAGE_LIMIT="1"):
+    async with bank_with(live, page_limit=1):
         answer = await account.read(WHAT, token_type="rrc", settlement_date="2025-03-24")
 
     newest_first = [f"2025-03-{day}" for day in business_days[::-1] for _ in range(2)]

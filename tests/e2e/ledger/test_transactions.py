@@ -47,7 +47,7 @@ async def test_a_transaction_is_shown_in_its_read_shape_with_every_digit(live: L
         {
             **expected,
             "transaction_id": credit,
-            "type": "deposit",
+            "type": live.bank.deposit_type,
             "counterparty_name": "Harbor Café",
             "amount": Decimal("1234567890123456.70"),
             "debit_credit_flag": False,
@@ -209,7 +209,7 @@ POSTINGS = st.tuples(AMOUNTS, st.booleans(), MOMENTS | st.none())
 
 @pytest.fixture
 async def bank_with_small_pages(live: Live) -> AsyncIterator[None]:
-    async with bank_with(live, BANKSIDE_SANDBOX_PAGE_LIMIT="7"):
+    async with bank_with(live, page_limit=7):
         yield
 
 
@@ -260,7 +260,7 @@ async def test_pages_of_the_provider_that_are_smaller_than_ours_are_put_together
     account = await new_account(live)
     await live.bank.simulate("history", account_id=account.account_id, transactions=60, days=9)
     whole = await account.ids(limit=100)
-    async with bank_with(live, BANKSIDE_SANDBOX_PAGE_LIMIT="7"):
+    async with bank_with(live, page_limit=7):
         answers = [await account.read("transactions", page=page, limit=25) for page in (1, 2, 3, 4)]
 
     assert len(set(whole)) == 60

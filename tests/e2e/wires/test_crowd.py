@@ -45,10 +45,11 @@ async def test_of_a_crowd_of_wires_those_are_sent_for_which_there_are_funds(
         finals = (await sender.finals(told)).values()
         states = await sender.completed_at_bank(FUNDED)
 
-    assert Counter((answer.status, answer.code) for answer in finals) == {
-        (200, "200"): FUNDED,
-        (409, "insufficient_funds"): CROWD - FUNDED,
-    }
+    assert Counter(answer.status for answer in finals) == {200: FUNDED, 409: CROWD - FUNDED}
+    # A bank that refuses without a code is asked for its reason, which in a crowd may not be known in time.
+    unknown = set() if live.bank.gives_reasons else {"provider_refused"}
+    codes = {answer.code for answer in finals if answer.status == 409}
+    assert codes - unknown == {"insufficient_funds"}
     accepted = {answer.data["transaction_id"] for answer in finals if answer.status == 200}
     assert states.keys() == accepted
     debits = [row for row in await sender.posted() if row["type"] == "wire"]

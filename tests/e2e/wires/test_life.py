@@ -69,7 +69,7 @@ async def test_funds_are_held_until_the_bank_decides_and_come_back_with_a_return
 ) -> None:
     sender = await new_sender(live, "100.00")
 
-    async with bank_with(live, BANKSIDE_SANDBOX_WIRE_SECONDS="3600"):
+    async with bank_with(live, wire_seconds=3600):
         first, second = await sender.sent("30.01"), await sender.sent("20.02")
         both_held = await sender.account.balance()
         too_much = await sender.send("49.98")
@@ -85,9 +85,11 @@ async def test_funds_are_held_until_the_bank_decides_and_come_back_with_a_return
     assert too_much.code == "insufficient_funds"
     assert settled == balance("69.99", "0.00")
     assert await sender.account.balance() == balance("100.00", "0.00")
-    assert (states(rejected)[-1], rejected["reason"]) == ("rejected", "No such beneficiary.")
+    assert states(rejected)[-1] == "rejected"
     assert states(returned) == ["pending_submission", "submitted", "completed", "returned"]
-    assert returned["reason"] == "Account closed."
+    reasons = [rejected["reason"], returned["reason"]]
+    assert all(reasons)
+    assert not live.bank.gives_reasons or reasons == ["No such beneficiary.", "Account closed."]
     assert await one_transaction(sender, first) == ("wire", Decimal("30.01"), True)
     credit = (await sender.account.ids())[0]
     assert credit not in {first, second}

@@ -143,6 +143,7 @@ async def test_a_cent_more_than_there_is_is_refused_and_all_there_is_is_sent(liv
 
 
 async def test_a_closed_account_sends_nothing(settled: Sender, live: Live) -> None:
+    live.bank.needs("has_reserves")
     made: Any = await live.bank.simulate(f"accounts/{settled.account_id}/reserve")
     reserve = made["account_id"]
     await live.bank.change(reserve, "close")

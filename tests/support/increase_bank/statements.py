@@ -26,6 +26,10 @@ HOUR, DAY = 3600, 86_400
 CONTENTS_SECONDS = 600
 MOST_LINES = 1_000
 SUM_BEFORE = "SELECT coalesce(sum(amount), 0) FROM posting WHERE account_id = ? AND created < ?"
+NUMBER = """
+SELECT substr(json_extract(body, '$.account_number'), -4) FROM object
+WHERE account_id = ? AND kind = 'account_number' ORDER BY seq LIMIT 1
+"""
 LINES = """
 SELECT created, description, amount FROM posting
 WHERE account_id = ? AND created >= ? AND created < ? ORDER BY created, seq LIMIT ?
@@ -143,15 +147,28 @@ def _document(store: Store, hidden: Json) -> bytes:
     document.add_page()
     document.set_font("Helvetica", size=9)
     balance = _sum(store, account_id, start)
-    lines = [f"Statement {hidden['title']} of {account_id}", f"Starting balance {_money(balance)}"]
+    lines = [
+        f"Statement {hidden['title']} of {account_id}",
+        f"Account number {_masked_number(store, account_id)}",
+        f"Starting balance on {_day(start)} {_money(balance)}",
+    ]
     for created, description, amount in store.rows(LINES, (account_id, start, end, MOST_LINES)):
         day = datetime.fromtimestamp(created / 1_000_000, NEW_YORK)
         lines.append(f"{day:%m/%d}  {description[:80]}  {_money(amount)}")
-    lines.append(f"Ending balance {_money(_sum(store, account_id, end))}")
+    lines.append(f"Ending balance on {_day(end)} {_money(_sum(store, account_id, end))}")
     for line in lines:
         text = line.encode("latin-1", "replace").decode("latin-1")
         document.cell(0, 5, text, new_x="LMARGIN", new_y="NEXT")
     return bytes(document.output())
+
+
+def _masked_number(store: Store, account_id: str) -> str:
+    row = store.row(NUMBER, (account_id,))
+    return "of none" if row is None else f"*{row[0]}"
+
+
+def _day(moment: int) -> str:
+    return f"{datetime.fromtimestamp(moment / 1_000_000, NEW_YORK):%m/%d/%Y}"
 
 
 def _money(cents: int) -> str:
