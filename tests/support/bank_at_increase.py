@@ -196,7 +196,7 @@ class BankAtIncrease(Bank):
         made = await self._done("POST", f"/fake/accounts/{account_id}/postings", order)
         return {"transaction_id": str(id_of(made["id"]))}
 
-    async def _sweep(self, *, account_id: str, load_date: str) -> Any:
+    async def _sweep(self, *, account_id: str, load_date: str | None = None) -> Any:
         del load_date  # it is of the last weekday
         path = "/intrafi_account_enrollments"
         found = await self._api("GET", f"{path}?account_id={account_id}&status.in=enrolled")
