@@ -204,7 +204,7 @@ class BankAtIncrease(Bank):
             body = {"account_id": account_id, "email_address": "tests@example.com"}
             await self._api("POST", path, body)
         made = await self._done("POST", f"/fake/accounts/{account_id}/intrafi")
-        return {"as_of_date": made["effective_date"]}
+        return made | {"as_of_date": made["effective_date"]}
 
     async def _load(
         self, seconds: float, /, *, account_id: str, transactions: int, days: int
