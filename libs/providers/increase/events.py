@@ -1,8 +1,8 @@
 """Increase's events: its list of them in the order of their time, read as a feed that goes on where it was left.
 
 The list gives no cursor at its end, so that the place to go on from is a time: events are read again from a few seconds
-before the newest one that was applied, and those whose ids were applied are left out. So none is lost or given twice
-when several have one time, or when one appears late.
+before the newest one that was applied, every now and then from minutes before it, and those whose ids were applied are
+left out. So none is lost or given twice when several have one time, or when one appears late.
 """
 
 from __future__ import annotations
@@ -24,8 +24,14 @@ from libs.providers.feed_entries import FETCH_SECONDS
 from libs.providers.increase.client import IncreaseClient
 from libs.providers.increase.lists import LARGEST_PAGE
 
-OVERLAP = timedelta(seconds=5)
+OVERLAP = timedelta(minutes=5)
 """An event that appears later than so long after its time is not seen."""
+SHORT_OVERLAP = timedelta(seconds=5)
+"""Read again by each fetch. The whole overlap may be many pages, and a fetch at the feed's end follows several times a
+second.
+"""
+WHOLE_EVERY_SECONDS = 15.0
+"""A fetch reads the whole overlap when so long has passed since one did."""
 REMEMBERED = 2000
 """Ids of applied events in a state. With more of them in the overlap, the overlap is shorter."""
 PAGES = 60
@@ -49,10 +55,14 @@ class _Window(msgspec.Struct):
     newest: datetime
     applied: dict[str, datetime]
 
+    def begin(self, *, is_whole: bool) -> datetime:
+        """From when events are listed."""
+        return self.floor if is_whole else max(self.floor, _before(self.newest, SHORT_OVERLAP))
+
     def add(self, event_id: str, at: datetime) -> None:
         self.applied[event_id] = at
         self.newest = max(self.newest, at)
-        floor = _floor(self.newest)
+        floor = _before(self.newest, OVERLAP)
         if len(self.applied) > REMEMBERED:
             floor = max(floor, sorted(self.applied.values())[-REMEMBERED])
         if floor > self.floor:
@@ -60,9 +70,9 @@ class _Window(msgspec.Struct):
             self.applied = {known: at for known, at in self.applied.items() if at >= floor}
 
 
-def _floor(newest: datetime) -> datetime:
-    """A time that is ahead of the clock does not take the floor with it."""
-    return min(newest, datetime.now(UTC)) - OVERLAP
+def _before(newest: datetime, overlap: timedelta) -> datetime:
+    """A time that is ahead of the clock does not take the overlap with it."""
+    return min(newest, datetime.now(UTC)) - overlap
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +119,7 @@ class EventFeed:
     def __init__(self, client: IncreaseClient, categories: Sequence[str]) -> None:
         self._client = client
         self._categories = list(categories)
+        self._whole_at = 0.0
 
     async def fetch(self, state: str | None, limit: int) -> list[ListedEvent]:
         """The next events, at most `limit`; none at the feed's end.
@@ -122,20 +133,24 @@ class EventFeed:
         window = None if state is None else _decoded(state)
         found: list[ListedEvent] = []
         listed = 0
-        async for item in self._items(window.floor if window else None):
+        begun = time.monotonic()
+        is_whole = not self._whole_at or begun - self._whole_at >= WHOLE_EVERY_SECONDS
+        async for item in self._items(window.begin(is_whole=is_whole) if window else None):
             listed += 1
             event_id = _id_of(item)
             if window is not None and event_id in window.applied:
                 continue
             at = _time_of(item) or (window.newest if window else datetime.fromtimestamp(0, UTC))
-            window = window or _Window(self._categories, _floor(at), at, {})
+            window = window or _Window(self._categories, _before(at, OVERLAP), at, {})
             window.categories = self._categories
             window.add(event_id, at)
             found.append(ListedEvent(item, event_id, msgspec.json.encode(window).decode()))
             if len(found) == limit:
-                return found
+                break
         if not found and listed >= PAGES * LARGEST_PAGE:
             raise ProviderError  # more events of one time than a fetch reads: none of them is passed over
+        if is_whole:
+            self._whole_at = begun
         return found
 
     async def _items(self, floor: datetime | None) -> AsyncIterator[Any]:

@@ -112,6 +112,25 @@ async def test_at_its_end_the_feed_goes_on_with_what_came_since(
     assert again == []
 
 
+async def test_events_that_appear_minutes_late_are_found_every_now_and_then(
+    listed: Events, increase: IncreaseClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listed.events = [event(n, 10 * n) for n in range(20)]
+    feed = EventFeed(increase, CATEGORIES)
+    state = (await feed.fetch(None, 100))[-1].state
+    listed.events.append(event(20, 15))
+
+    at_once = await feed.fetch(state, 100)
+    monkeypatch.setattr(module, "WHOLE_EVERY_SECONDS", 0.0)
+    late = await feed.fetch(state, 100)
+    again = await feed.fetch(late[-1].state, 100)
+
+    assert [one.event_id for one in (*at_once, *late, *again)] == ids(20)
+    assert at_once == []
+    begins = [request["created_at.on_or_after"][0] for request in listed.requests[1:]]
+    assert begins[0] > begins[1] == begins[2]
+
+
 async def test_a_feed_that_stopped_within_a_page_goes_on_there(
     listed: Events, increase: IncreaseClient
 ) -> None:
