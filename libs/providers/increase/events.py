@@ -7,6 +7,7 @@ left out. So none is lost or given twice when several have one time, or when one
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import time
 from collections.abc import AsyncIterator, Sequence
@@ -32,8 +33,8 @@ second.
 """
 WHOLE_EVERY_SECONDS = 15.0
 """A fetch reads the whole overlap when so long has passed since one did."""
-REMEMBERED = 2000
-"""Ids of applied events in a state. With more of them in the overlap, the overlap is shorter."""
+REMEMBERED = 1000
+"""Applied events in a state. With more of them in the overlap, the overlap is shorter."""
 PAGES = 60
 """Of one fetch, at most."""
 
@@ -53,21 +54,36 @@ class _Window(msgspec.Struct):
     categories: list[str]
     floor: datetime
     newest: datetime
-    applied: dict[str, datetime]
+    applied_ms: dict[str, int] = msgspec.field(default_factory=dict[str, int])
+    """Of each event, by a digest of its id: each entry of a page carries the state, which has to be short."""
+
+    def has(self, event_id: str) -> bool:
+        return _digest(event_id) in self.applied_ms
 
     def begin(self, *, is_whole: bool) -> datetime:
         """From when events are listed."""
         return self.floor if is_whole else max(self.floor, _before(self.newest, SHORT_OVERLAP))
 
     def add(self, event_id: str, at: datetime) -> None:
-        self.applied[event_id] = at
+        self.applied_ms[_digest(event_id)] = _milliseconds(at)
         self.newest = max(self.newest, at)
         floor = _before(self.newest, OVERLAP)
-        if len(self.applied) > REMEMBERED:
-            floor = max(floor, sorted(self.applied.values())[-REMEMBERED])
+        if len(self.applied_ms) > REMEMBERED:
+            oldest_ms = sorted(self.applied_ms.values())[-REMEMBERED]
+            floor = max(floor, datetime.fromtimestamp(0, UTC) + timedelta(milliseconds=oldest_ms))
         if floor > self.floor:
-            self.floor = floor
-            self.applied = {known: at for known, at in self.applied.items() if at >= floor}
+            self.floor, floor_ms = floor, _milliseconds(floor)
+            self.applied_ms = {known: ms for known, ms in self.applied_ms.items() if ms >= floor_ms}
+
+
+def _digest(event_id: str) -> str:
+    digest = hashlib.blake2b(event_id.encode(), digest_size=9).digest()
+    return base64.b64encode(digest).decode()
+
+
+def _milliseconds(at: datetime) -> int:
+    """Since 1970, rounded down."""
+    return (at - datetime.fromtimestamp(0, UTC)) // timedelta(milliseconds=1)
 
 
 def _before(newest: datetime, overlap: timedelta) -> datetime:
@@ -138,10 +154,10 @@ class EventFeed:
         async for item in self._items(window.begin(is_whole=is_whole) if window else None):
             listed += 1
             event_id = _id_of(item)
-            if window is not None and event_id in window.applied:
+            if window is not None and window.has(event_id):
                 continue
             at = _time_of(item) or (window.newest if window else datetime.fromtimestamp(0, UTC))
-            window = window or _Window(self._categories, _before(at, OVERLAP), at, {})
+            window = window or _Window(self._categories, _before(at, OVERLAP), at)
             window.categories = self._categories
             window.add(event_id, at)
             found.append(ListedEvent(item, event_id, msgspec.json.encode(window).decode()))

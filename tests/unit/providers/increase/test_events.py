@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -152,7 +153,30 @@ async def test_the_state_is_bounded(
 
     assert found == ids(*range(300))
     assert state is not None
-    assert state.count("event_") == 10
+    assert len(json.loads(state)["applied_ms"]) == 10
+
+
+async def test_a_state_is_short_enough_to_be_carried_by_each_entry_of_a_page(
+    listed: Events, increase: IncreaseClient
+) -> None:
+    listed.events = [event(n, n / 1000) for n in range(2000)]
+
+    page = await EventFeed(increase, CATEGORIES).fetch(None, 2000)
+
+    assert max(len(one.state) for one in page) < 40_000
+
+
+async def test_a_state_of_an_earlier_shape_is_read(
+    listed: Events, increase: IncreaseClient
+) -> None:
+    """Its events are given once more: each has its id, of which a second delivery has no effect."""
+    at = NOON.isoformat()
+    state = {"categories": CATEGORIES, "floor": at, "newest": at, "applied": {"event_0": at}}
+    listed.events = [event(0), event(1, 1)]
+
+    found, _ = await read_all(increase, json.dumps(state), 100)
+
+    assert found == ids(0, 1)
 
 
 async def test_a_time_that_is_ahead_hides_no_event(
