@@ -10,11 +10,11 @@ from collections.abc import AsyncIterator
 
 import pytest_asyncio
 
-from tests.support.live import Live, deployment, idempotency_key, own_environment
+from tests.support.live import Live, chosen_bank, deployment, idempotency_key, own_environment
 from tests.support.live import live as healthy_stack
 from tests.support.reconciling import assert_reconciled
 
-__all__ = ["deployment", "healthy_stack", "idempotency_key", "own_environment"]
+__all__ = ["chosen_bank", "deployment", "healthy_stack", "idempotency_key", "own_environment"]
 
 
 @pytest_asyncio.fixture

@@ -14,6 +14,8 @@ from collections import Counter
 from collections.abc import Coroutine
 from typing import Any
 
+import pytest
+
 from tests.support.live import CUSTOMERS, ONBOARDED, Live
 from tests.support.people import PENDING_REVIEW, application, bank_account, new_key
 from tests.support.waiting import eventually
@@ -86,6 +88,7 @@ async def test_an_onboarding_survives_a_kill_in_each_phase(live: Live) -> None:
 
 async def test_a_decision_survives_a_kill_in_each_phase_and_of_each_feed(live: Live) -> None:
     """The bank opens a reserve account meanwhile, which does not pass for the one being opened."""
+    live.bank.needs("has_reserves")
     body, key = application(PENDING_REVIEW), new_key()
     caller = await killed_at(
         live, "onboarding.verified.committed", live.partner.post(CUSTOMERS, body, key)
@@ -122,6 +125,10 @@ async def test_a_decision_survives_a_kill_in_each_phase_and_of_each_feed(live: L
 
 
 async def test_taking_back_and_restoring_survive_a_kill_in_each_phase(live: Live) -> None:
+    if len(live.bank.knowing) == 1:
+        pytest.skip(
+            "this bank has one record of each customer: a refused change leaves none to restore"
+        )
     before, refused, key = application(), application(), new_key()
     data = await live.onboarded(before)
     await live.bank.fault("core", "update_customer", "refuse")
@@ -165,7 +172,11 @@ async def test_changes_of_a_customer_survive_a_kill_in_each_phase(live: Live) ->
     customer_id, person_id = data["business"]["customer_id"], data["persons"][0]["customer_id"]
     old = data["external_bank_account"]["external_bank_account_id"]
     updates = [
-        (f"{CUSTOMERS}/business/{customer_id}", {"business": {"dba": "After"}}, new_key()),
+        (
+            f"{CUSTOMERS}/business/{customer_id}",
+            {"business": {"business_name": "After"}},
+            new_key(),
+        ),
         (f"{CUSTOMERS}/person/{person_id}", {"last_name": "After"}, new_key()),
     ]
     link = (f"{LINKING}/{old}", {"external_bank_account": bank_account()}, new_key())
@@ -189,13 +200,8 @@ async def test_changes_of_a_customer_survive_a_kill_in_each_phase(live: Live) ->
 
     assert {answer.code for answer in told} <= {"200", "outcome_pending"}
     assert {final.status for final in updated} == {200}
-    rows = await live.bank.customers(customer_id, person_id)
-    names = [row["fields"]["dba" if row["kind"] == "business" else "last_name"] for row in rows]
-    assert names == ["After"] * 4
-    at_bank = {
-        row["external_account_id"]: row["primary"]
-        for row in await live.bank.external_accounts(customer_id)
-    }
+    assert await live.bank.names(data) == {"After"}
+    at_bank = await live.bank.primaries(await live.customer(customer_id))
     assert at_bank == {old: False, linked.data["external_bank_account_id"]: True}
     changes = {
         "customer.updated": 1,
@@ -207,6 +213,7 @@ async def test_changes_of_a_customer_survive_a_kill_in_each_phase(live: Live) ->
 
 
 async def test_a_provider_that_is_killed_within_a_call(live: Live) -> None:
+    live.bank.needs("has_crash_points")
     body, key = application(), new_key()
 
     async def started() -> str | None:

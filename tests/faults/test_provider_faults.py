@@ -17,17 +17,6 @@ from tests.support.waits import pauses_end
 
 PASSING = ["error", "accept_then_drop", "fail_after_success", "duplicate_reply", "latency"]
 """Kinds of faults after which everything ends as if there had been none."""
-ONBOARDING = [
-    ("identity", "create_customer"),
-    ("core", "create_customer"),
-    ("core", "create_external_account"),
-    ("core", "open_account"),
-]
-UNDOING = [
-    ("core", "close_external_account"),
-    ("core", "close_customer"),
-    ("identity", "cancel_customer"),
-]
 DRIVEN_SECONDS, DRIVEN_POLL_SECONDS = 60.0, 0.2
 DECIDED = {"200", "outcome_pending", "unavailable"}
 
@@ -72,7 +61,7 @@ async def test_onboardings_pass_a_provider_that_fails_once_at_each_write_in_each
 ) -> None:
     for first in range(len(PASSING)):
         body, key = application(), new_key()
-        for number, (api, operation) in enumerate(ONBOARDING, start=first):
+        for number, (api, operation) in enumerate(live.bank.onboarding, start=first):
             kind = PASSING[number % len(PASSING)]
             await live.bank.fault(api, operation, kind, times=1, **more_of(live, kind))
 
@@ -116,14 +105,14 @@ async def test_a_provider_that_is_down_keeps_nobody_waiting_and_loses_nothing(
 
 
 async def test_a_definite_refusal_of_any_write_undoes_what_was_done(live: Live) -> None:
-    for api, operation in ONBOARDING:
+    for api, operation in live.bank.onboarding:
         body, key = application(), new_key()
         await live.bank.fault(api, operation, "refuse", times=1)
 
         answer = await live.partner.post(CUSTOMERS, body, key)
 
         assert (answer.status, answer.code) == (409, "provider_refused"), operation
-        await nothing_is_left(live, body)
+        await live.bank.has_nothing_open(body)
         replay = await live.partner.post(CUSTOMERS, body, key)
         assert (replay.status, replay.code) == (409, "provider_refused")
         assert replay.is_replayed
@@ -143,7 +132,9 @@ async def test_undoing_passes_a_provider_that_fails_too(
 ) -> None:
     body = application()
     await live.bank.fault("core", "open_account", "refuse", times=1)
-    for (api, operation), kind in zip(UNDOING, kinds, strict=True):
+    for (api, operation), kind in zip(
+        live.bank.undoing, kinds[: len(live.bank.undoing)], strict=True
+    ):
         await live.bank.fault(api, operation, kind, times=1, **more_of(live, kind))
 
     [answer] = await answered(live, live.partner.post(CUSTOMERS, body, idempotency_key))
@@ -153,23 +144,7 @@ async def test_undoing_passes_a_provider_that_fails_too(
     final = await live.final("POST", CUSTOMERS, body, idempotency_key)
     assert (final.status, final.code) == (409, "provider_refused")
     assert await live.bank.faults() == [], "all have struck"
-    await nothing_is_left(live, body)
-
-
-async def nothing_is_left(live: Live, body: Any) -> None:
-    """No open account, nothing active, nobody told that there is a customer who is approved."""
-    ein = body["business"]["ein"]
-    tins = {person["tin"] for person in body["persons"]}
-    rows = await live.bank.customers()
-    mine = [row for row in rows if row["fields"].get("ein") == ein]
-    mine += [row for row in rows if row["fields"].get("tin") in tins]
-    assert {row["status"] for row in mine} <= {"canceled", "closed", "denied"}
-    if not mine:
-        return
-    owners = {row["customer_id"] for row in mine}
-    assert await live.bank.external_accounts(*owners) == []
-    accounts = await live.bank.accounts(*owners)
-    assert [row for row in accounts if row["status"] != "closed"] == []
+    await live.bank.has_nothing_open(body)
 
 
 async def test_many_onboardings_under_all_faults_at_once(live: Live) -> None:
@@ -198,8 +173,9 @@ async def test_updates_pass_providers_that_fail_for_a_while_in_each_way(live: Li
     customer_id, person_id = data["business"]["customer_id"], data["persons"][0]["customer_id"]
     for number, kind in enumerate(PASSING):
         name, other = f"After {number}", PASSING[(number + 2) % len(PASSING)]
-        await live.bank.fault("identity", "update_customer", kind, times=2, **more_of(live, kind))
-        await live.bank.fault("core", "update_customer", other, times=2, **more_of(live, other))
+        for api, fault in zip(live.bank.knowing, (kind, other), strict=False):
+            more = more_of(live, fault)
+            await live.bank.fault(api, "update_customer", fault, times=2, **more)
         calls = updates_of(customer_id, person_id, name)
 
         answers = await answered(live, *(live.partner.patch(*call) for call in calls))
@@ -209,7 +185,7 @@ async def test_updates_pass_providers_that_fail_for_a_while_in_each_way(live: Li
             assert_decided(answer)
             assert (await live.final("PATCH", *call)).data is None
         assert await live.bank.faults() == [], "all have struck"
-        assert await named(live, customer_id, person_id) == {name}
+        assert await live.bank.names(data) == {name}
     rounds = len(PASSING)
     await live.has_events(
         customer_id, ONBOARDED + Counter({"customer.updated": rounds, "person.updated": rounds})
@@ -218,10 +194,10 @@ async def test_updates_pass_providers_that_fail_for_a_while_in_each_way(live: Li
 
 async def test_an_update_that_one_provider_refuses_is_made_at_neither(live: Live) -> None:
     body = application()
-    body["business"]["dba"] = body["persons"][0]["last_name"] = "Before"
+    body["business"]["business_name"] = body["persons"][0]["last_name"] = "Before"
     data = await live.onboarded(body)
     customer_id, person_id = data["business"]["customer_id"], data["persons"][0]["customer_id"]
-    for api in ("identity", "core"):
+    for api in live.bank.knowing:
         await live.bank.fault(api, "update_customer", "refuse", times=2)
 
         answers = [
@@ -229,10 +205,10 @@ async def test_an_update_that_one_provider_refuses_is_made_at_neither(live: Live
         ]
 
         assert [answer.code for answer in answers] == ["provider_refused"] * 2
-        assert await named(live, customer_id, person_id) == {"Before"}
+        assert await live.bank.names(data) == {"Before"}
         await live.has_events(customer_id, ONBOARDED)
         shown = await live.customer(customer_id)
-        assert shown["business"]["dba"] == shown["persons"][0]["last_name"] == "Before"
+        assert shown["business"]["business_name"] == shown["persons"][0]["last_name"] == "Before"
     for call in updates_of(customer_id, person_id, "After"):
         assert (await live.partner.patch(*call)).status == 200
 
@@ -240,16 +216,9 @@ async def test_an_update_that_one_provider_refuses_is_made_at_neither(live: Live
 def updates_of(customer_id: str, person_id: str, name: str) -> list[tuple[str, Any, str]]:
     """Two calls, under a key each: the business and the person get this name."""
     return [
-        (f"{CUSTOMERS}/business/{customer_id}", {"business": {"dba": name}}, new_key()),
+        (f"{CUSTOMERS}/business/{customer_id}", {"business": {"business_name": name}}, new_key()),
         (f"{CUSTOMERS}/person/{person_id}", {"last_name": name}, new_key()),
     ]
-
-
-async def named(live: Live, customer_id: str, person_id: str) -> set[str]:
-    """The names at both providers of a business (dba) and its person."""
-    rows = await live.bank.customers(customer_id, person_id)
-    assert len(rows) == 4
-    return {row["fields"]["dba" if row["kind"] == "business" else "last_name"] for row in rows}
 
 
 async def test_adding_an_external_account_passes_or_leaves_nothing(live: Live) -> None:
@@ -261,7 +230,7 @@ async def test_adding_an_external_account_passes_or_leaves_nothing(live: Live) -
     await live.bank.fault("core", "create_external_account", "refuse", times=1)
     refusal = await live.partner.post(target, *refused)
     replay = await live.final("POST", target, *refused)
-    before = await linked(live, customer_id)
+    before = await live.bank.primaries(await live.customer(customer_id))
     await live.has_events(customer_id, ONBOARDED)
 
     added = {"external_bank_account": bank_account()}, new_key()
@@ -276,15 +245,9 @@ async def test_adding_an_external_account_passes_or_leaves_nothing(live: Live) -
     assert before == {old: True}
     assert_decided(answer)
     new = final.data["external_bank_account_id"]
-    assert await linked(live, customer_id) == {new: True, old: False}
+    assert await live.bank.primaries(await live.customer(customer_id)) == {new: True, old: False}
     changes = {"external_account.created": 1, "external_account.primary_changed": 1}
     await live.has_events(customer_id, ONBOARDED + Counter(changes))
-
-
-async def linked(live: Live, customer_id: str) -> dict[str, bool]:
-    """The customer's external accounts at the bank, and which is the primary one."""
-    rows = await live.bank.external_accounts(customer_id)
-    return {row["external_account_id"]: row["primary"] for row in rows}
 
 
 async def test_a_read_of_a_provider_that_fails_is_told_as_such(live: Live) -> None:
@@ -318,4 +281,4 @@ async def test_a_decision_is_carried_out_when_core_banking_is_back(live: Live) -
 
     accounts = await live.bank.accounts(customer_id)
     assert [row["account_id"] for row in accounts] == [customer["accounts"][0]["id"]]
-    assert len(await live.bank.external_accounts(customer_id)) == 1
+    assert len(await live.bank.primaries(customer)) == 1

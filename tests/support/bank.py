@@ -30,6 +30,10 @@ class Bank:
         deposit_type: of the transaction that `deposit` and posts without a type make of a credit.
         shows_every_field: identity and core show all that they were told of a business and a person.
         balance_labels: before the opening and the closing balance in a statement's document.
+        has_crash_points: a test chooses at which point of its work it dies.
+        onboarding: the writes of an onboarding, by API and operation.
+        undoing: those that take one back.
+        knowing: the APIs that have a record of each customer.
     """
 
     judges_each = True
@@ -42,6 +46,19 @@ class Bank:
     deposit_type = "deposit"
     shows_every_field = True
     balance_labels = ("Opening balance on", "Closing balance on")
+    has_crash_points = True
+    onboarding: tuple[tuple[str, str], ...] = (
+        ("identity", "create_customer"),
+        ("core", "create_customer"),
+        ("core", "create_external_account"),
+        ("core", "open_account"),
+    )
+    undoing: tuple[tuple[str, str], ...] = (
+        ("core", "close_external_account"),
+        ("core", "close_customer"),
+        ("identity", "cancel_customer"),
+    )
+    knowing: tuple[str, ...] = ("identity", "core")
 
     def needs(self, capability: str) -> None:
         """Skip the test where the bank lacks this, which is one of the class's attributes."""
@@ -176,6 +193,35 @@ class Bank:
         """
         del numbers
         return await self.external_accounts(customer_id)
+
+    async def has_nothing_open(self, body: Any) -> None:
+        """Of this application nothing is active, and no account open. Raises AssertionError."""
+        numbers = {body["business"]["ein"], *(person["tin"] for person in body["persons"])}
+        rows = [
+            row
+            for row in await self.customers()
+            if numbers & {row["fields"].get("ein"), row["fields"].get("tin")}
+        ]
+        assert {row["status"] for row in rows} <= {"canceled", "closed", "denied"}
+        if not rows:
+            return
+        owners = {row["customer_id"] for row in rows}
+        assert await self.external_accounts(*owners) == []
+        accounts = await self.accounts(*owners)
+        assert [row for row in accounts if row["status"] != "closed"] == []
+
+    async def names(self, data: Any) -> set[str]:
+        """Of an onboarding's business and its first person, the last name: in all records of them."""
+        ids = [data["business"]["customer_id"], data["persons"][0]["customer_id"]]
+        rows = await self.customers(*ids)
+        assert len(rows) == len(ids) * len(self.knowing)
+        name = {"business": "business_name", "person": "last_name"}
+        return {row["fields"][name[row["kind"]]] for row in rows}
+
+    async def primaries(self, customer: Any) -> dict[str, bool]:
+        """The external accounts of a customer, as our API shows it, and which is the primary one."""
+        rows = await self.external_accounts(customer["customer_id"])
+        return {row["external_account_id"]: row["primary"] for row in rows}
 
     async def ledger(self, account_id: str) -> list[Row]:
         rows: list[Row] = await self._done("GET", f"/truth/ledger?account_id={account_id}")

@@ -6,6 +6,7 @@ Of `Bank`, this has what both banks can do. Increase knows no customers of ours:
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -43,6 +44,7 @@ OPERATIONS = {
     "list_external_accounts": "GET /external_accounts",
 }
 """By the sandbox's names."""
+UPDATE_OWNER = "PATCH /entity_beneficial_owners/{id}"
 DECISIONS = {
     "approved": {"validation": "valid"},
     "pending_review": {"validation": "pending"},
@@ -83,6 +85,14 @@ class BankAtIncrease(Bank):
     deposit_type = "wire"
     shows_every_field = False
     balance_labels = ("Starting balance on", "Ending balance on")
+    has_crash_points = False
+    onboarding = (
+        ("identity", "create_customer"),
+        ("core", "create_external_account"),
+        ("core", "open_account"),
+    )
+    undoing = (("core", "close_external_account"), ("core", "close_customer"))
+    knowing = ("identity",)
 
     def __init__(self, session: aiohttp.ClientSession, base_url: str, key: str) -> None:
         super().__init__(session, base_url)
@@ -95,6 +105,11 @@ class BankAtIncrease(Bank):
     async def fault(self, api: str, operation: str, kind: str, **more: Any) -> None:
         del api  # Increase has one
         rule = {"operation": OPERATIONS[operation], "kind": kind, **more}
+        if operation == "update_customer":
+            # The sandbox's operation is that of persons, too: each has half of the times, if there is a number.
+            if "times" in more:
+                rule["times"] = max(1, more["times"] // 2)
+            await self._done("PUT", "/fake/faults", rule | {"operation": UPDATE_OWNER})
         await self._done("PUT", "/fake/faults", rule)
 
     async def faults(self) -> list[Row]:
@@ -108,6 +123,17 @@ class BankAtIncrease(Bank):
         """What the services asked that Increase's types do not allow, since the last look."""
         rows: list[Row] = (await self._done("GET", "/fake/violations"))["violations"]
         await self._done("DELETE", "/fake/violations")
+        return rows
+
+    async def asked(self, *operations: str) -> int:
+        """How often the bank was asked for these."""
+        found = (await self._done("GET", "/fake/requests"))["requests"]
+        return sum(found.get(OPERATIONS[operation], 0) for operation in operations)
+
+    async def truth(self, what: str) -> list[Row]:
+        """All objects of a kind, as `/fake/truth` names it, with a filter or without, the oldest first."""
+        found = await self._done("GET", f"/fake/truth/{what}")
+        rows: list[Row] = found[what.partition("?")[0]]
         return rows
 
     async def decide(self, customer_id: str, decision: str) -> None:
@@ -259,7 +285,7 @@ class BankAtIncrease(Bank):
 
     async def entities_of(self, customer_id: str) -> list[Row]:
         """Those that were made for a business: their description is its id."""
-        rows: list[Row] = (await self._done("GET", "/fake/truth/entities"))["entities"]
+        rows = await self.truth("entities")
         return [row for row in rows if row["description"] == customer_id]
 
     async def accounts(self, *customer_ids: str) -> list[Row]:
@@ -327,6 +353,37 @@ class BankAtIncrease(Bank):
         linked = data["external_bank_account"]["external_bank_account_id"]
         external = await self._api("GET", f"/external_accounts/{linked}")
         assert external["status"] == "active"
+
+    async def has_nothing_open(self, body: Any) -> None:
+        ein, number = body["business"]["ein"], body["external_bank_account"]["account_number"]
+        for entity in await self.truth("entities"):
+            if entity["corporation"]["legal_identifier"]["value"] != ein:
+                continue
+            assert entity["status"] == "archived"
+            accounts = await self.truth(f"accounts?entity_id={entity['id']}")
+            assert {account["status"] for account in accounts} <= {"closed"}
+        external = await self.truth("external-accounts")
+        states = {row["status"] for row in external if row["account_number"] == number}
+        assert states <= {"archived"}
+
+    async def names(self, data: Any) -> set[str]:
+        [entity] = await self.entities_of(data["business"]["customer_id"])
+        corporation = entity["corporation"]
+        first = corporation["beneficial_owners"][0]["individual"]["name"]
+        return {corporation["name"], first.removeprefix("Ada ")}
+
+    async def primaries(self, customer: Any) -> dict[str, bool]:
+        """Those that our API shows; each is at the bank once."""
+        shown = {
+            row["external_bank_account_id"]: row["primary"]
+            for row in customer["external_bank_accounts"]
+        }
+        rows = [row for row in await self.truth("external-accounts") if row["status"] == "active"]
+        numbers = {row["account_number"] for row in rows if row["id"] in shown}
+        assert Counter(
+            row["id"] for row in rows if row["account_number"] in numbers
+        ) == dict.fromkeys(shown, 1)
+        return shown
 
     async def _api(self, method: str, path: str, body: Any = None) -> Any:
         status, answer = await self._call(method, path, body, headers=self._headers)

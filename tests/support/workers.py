@@ -32,6 +32,7 @@ SHARING = (
         "faults/test_wires_crashes.py",
     ),
     ("faults/test_forgotten_keys.py",),
+    ("faults/test_increase.py",),
     ("faults/test_provider_faults.py",),
     ("faults/test_refusals.py",),
     ("integration/gateway/test_gateway_broker.py",),
