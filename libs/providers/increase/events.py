@@ -205,9 +205,16 @@ class EventFeed:
             raise ProviderError from error
 
 
-async def is_followed(client: IncreaseClient, state: str) -> bool:
-    """Whether there are events after those that were applied. Raises as `EventFeed.fetch`."""
-    return bool(await EventFeed(client, _decoded(state).categories).fetch(state, 1))
+async def is_followed(
+    client: IncreaseClient, state: str | None, categories: Sequence[str] = ()
+) -> bool:
+    """Whether there are events after those that were applied. Raises as `EventFeed.fetch`.
+
+    Args:
+        categories: of the feed, where no event of it was applied.
+    """
+    followed = categories if state is None else _decoded(state).categories
+    return bool(await EventFeed(client, followed).fetch(state, 1))
 
 
 def _decoded(state: str) -> _Window:

@@ -11,7 +11,10 @@ from uuid import uuid4
 import pytest
 from increase import AsyncIncrease
 
+from libs.providers.companies import Role
+from libs.providers.feed_entries import FeedCursor
 from libs.providers.increase.client import IncreaseClient
+from libs.providers.increase.events import EventFeed
 from libs.providers.sessions import open_session
 from services.reconciliation.adapters.increase import lists, parties
 from services.reconciliation.ports import CoreWire, ProviderList
@@ -93,6 +96,21 @@ async def test_wires_are_found_by_our_ids_and_those_of_others_left_out(bank: Ban
         account_id=account_id,
         external_account_id=external_account_id,
     )
+
+
+async def test_a_feed_that_applied_nothing_is_behind_once_there_is_an_event(bank: Bank) -> None:
+    feed_begin = FeedCursor(0)
+    before = await lists.newest_entry(bank.client, Role.CORE, feed_begin, soon())
+    await bank.wire(str(uuid4()))
+    events = EventFeed(bank.client, lists.FOLLOWED[Role.CORE])
+    [*_, last] = await events.fetch(None, 100)
+    applied = FeedCursor(7, last.state)
+
+    after = await lists.newest_entry(bank.client, Role.CORE, feed_begin, soon())
+    of_another = await lists.newest_entry(bank.client, Role.IDENTITY, feed_begin, soon())
+    at_the_end = await lists.newest_entry(bank.client, Role.CORE, applied, soon())
+
+    assert (before, after, of_another, at_the_end) == (0, 1, 0, 7)
 
 
 async def test_an_account_is_shown_with_the_number_that_it_got_first(bank: Bank) -> None:

@@ -23,7 +23,8 @@ class IncreaseAdapters:
     def identity(self) -> Identity:
         client = self._clients.at(Role.IDENTITY)
         return Identity(
-            parties.customers(client, parties.identity_record), partial(lists.newest_entry, client)
+            parties.customers(client, parties.identity_record),
+            partial(lists.newest_entry, client, Role.IDENTITY),
         )
 
     def core(self) -> Core:
@@ -33,13 +34,13 @@ class IncreaseAdapters:
             lists.accounts(client),
             lists.external_accounts(client),
             lists.wires(client),
-            partial(lists.newest_entry, client),
+            partial(lists.newest_entry, client, Role.CORE),
             posts_wires=False,
         )
 
     def financial(self) -> FinancialRole:
         client = self._clients.at(Role.FINANCIAL)
-        return FinancialRole(None, None, partial(lists.newest_entry, client))
+        return FinancialRole(None, None, partial(lists.newest_entry, client, Role.FINANCIAL))
 
 
 async def open_adapters(

@@ -10,6 +10,7 @@ from increase.types import Account, AccountNumber, ExternalAccount, WireTransfer
 
 from libs.contracts.errors import ProviderError
 from libs.contracts.ids import parse_id
+from libs.providers.companies import Role
 from libs.providers.feed_entries import FeedCursor
 from libs.providers.increase.client import IncreaseClient
 from libs.providers.increase.events import is_followed
@@ -198,8 +199,19 @@ def _external_account(account: ExternalAccount) -> CoreExternalAccount:
     )
 
 
-async def newest_entry(client: IncreaseClient, applied: FeedCursor, deadline: float) -> int:
-    """See `ports.NewestEntry`. Increase's events have no positions: what matters is whether any follows."""
-    if applied.state is None:
-        return applied.position
-    return applied.position + await is_followed(client, applied.state)
+FOLLOWED = {
+    Role.IDENTITY: ("entity.updated",),
+    Role.CORE: ("wire_transfer.created", "wire_transfer.updated"),
+    Role.FINANCIAL: ("account.updated",),
+}
+"""Categories of events that each feed of the role follows. Some follow others too."""
+
+
+async def newest_entry(
+    client: IncreaseClient, role: Role, applied: FeedCursor, deadline: float
+) -> int:
+    """See `ports.NewestEntry`. Increase's events have no positions: what matters is whether any follows.
+
+    A feed that applied none has no state that says what it follows: then an event of `FOLLOWED` counts.
+    """
+    return applied.position + await is_followed(client, applied.state, FOLLOWED[role])
