@@ -44,13 +44,19 @@ class ReportedEvent:
 
 @dataclass(frozen=True, slots=True)
 class FeedEntry:
-    """One entry of the feed. `event` is None when the entry's type is not one that this service reports."""
+    """One entry of the feed. `event` is None when the entry's type is not one that this service reports.
+
+    Args:
+        earlier: of states through which the resource passed before that of `event`, each with its state, in their
+            order: those after the state that was reported last are reported before `event`.
+    """
 
     position: int
     type: str
     event: ReportedEvent | None
     state: str | None = None
     event_id: str | None = None
+    earlier: tuple[ReportedEvent, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,6 +45,19 @@ _NOTE_NEW_STATE = _NOTE_STATE.on_conflict_do_update(
 )
 
 
+_REPORTED_STATE = select(reported_state.c.state).where(
+    reported_state.c.kind == bindparam("kind"),
+    reported_state.c.resource_id == bindparam("resource_id"),
+)
+
+
+async def last_state(connection: AsyncConnection, resource: Resource) -> str | None:
+    """The state that the resource's last event reported; None: none did."""
+    kind, resource_id = resource
+    found = await connection.execute(_REPORTED_STATE, {"kind": kind, "resource_id": resource_id})
+    return found.scalar_one_or_none()
+
+
 async def note_state(connection: AsyncConnection, resource: Resource, state: str) -> bool:
     """Whether an event that reports this state reports another one than the last event did."""
     kind, resource_id = resource

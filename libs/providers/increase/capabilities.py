@@ -48,7 +48,11 @@ CAPABILITIES = {
             "reconciliation compares no balances, debits of wires and deposit locations",
         ),
         Lack("deposit locations of earlier days", "stored once a day, from the first time on"),
-        Lack("restrictions of an account", "`is_restricted` is false"),
+        Lack("events of deposit locations", "`deposit_locations.updated` is never told"),
+        Lack(
+            "restrictions of an account",
+            "`is_restricted` is false; `account.restricted` and `account.unrestricted` are never told",
+        ),
         Lack("interest of the year", "summed from the account's interest payments"),
     ),
 }

@@ -15,7 +15,7 @@ from libs.handling.feed_tail import Record
 from libs.persistence import outbox
 from services.ledger_read.models import FeedEntry, ReportedEvent
 from services.ledger_read.ports import Ownership
-from services.ledger_read.repository import next_sequences, note_state
+from services.ledger_read.repository import last_state, next_sequences, note_state
 
 TENANT_SECONDS = 10.0
 
@@ -39,7 +39,7 @@ class FeedEvents:
         """
         unknown_types = 0
         strangers = 0
-        ours: list[tuple[str, ReportedEvent]] = []
+        ours: list[tuple[str, list[ReportedEvent]]] = []
         for entry in entries:
             if entry.event is None:
                 unknown_types += 1
@@ -51,7 +51,7 @@ class FeedEvents:
                     "feed_entry_of_unknown_customer", type=entry.type, position=entry.position
                 )
                 continue
-            ours.append((tenant, entry.event))
+            ours.append((tenant, [*entry.earlier, entry.event]))
 
         async def record(connection: AsyncConnection) -> None:
             await _record(connection, ours)
@@ -68,9 +68,11 @@ class FeedEvents:
 
 
 async def _record(
-    connection: AsyncConnection, reported: Sequence[tuple[str, ReportedEvent]]
+    connection: AsyncConnection, reported: Sequence[tuple[str, list[ReportedEvent]]]
 ) -> None:
-    ours = [(tenant, event) for tenant, event in reported if await _reports_news(connection, event)]
+    ours = [
+        (tenant, event) for tenant, events in reported for event in await _news(connection, events)
+    ]
     resources = [(event.event_type.kind, event.resource_id) for _, event in ours]
     sequences = await next_sequences(connection, resources)
     events = [
@@ -88,8 +90,16 @@ async def _record(
     await outbox.record(connection, *events)
 
 
-async def _reports_news(connection: AsyncConnection, event: ReportedEvent) -> bool:
-    if event.state is None:
-        return True
-    resource = (event.event_type.kind, event.resource_id)
-    return await note_state(connection, resource, event.state)
+async def _news(
+    connection: AsyncConnection, events: Sequence[ReportedEvent]
+) -> Sequence[ReportedEvent]:
+    """Those of an entry whose states come after the one that was reported last."""
+    newest = events[-1]
+    if newest.state is None:
+        return events
+    resource = (newest.event_type.kind, newest.resource_id)
+    before = await last_state(connection, resource) if len(events) > 1 else None
+    if not await note_state(connection, resource, newest.state):
+        return []
+    states = [event.state for event in events]
+    return events[states.index(before) + 1 :] if before in states else events

@@ -228,6 +228,8 @@ async def test_events_are_of_the_same_ids_as_what_is_read(bank: IncreaseLedgerBa
         ("ach.settled", reference),
         ("statement.available", statement.statement_id),
     }
+    passed = {(event.event_type.name, event.state) for entry in found for event in entry.earlier}
+    assert passed == {("ach.submitted", "submitted")}
     numbers = [
         data["account_number"]
         for event in reported

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -11,7 +11,7 @@ import structlog
 from cachetools import LRUCache
 
 from libs.contracts.accounts import AccountEventData
-from libs.contracts.ach import AchEventData
+from libs.contracts.ach import AchEventData, AchRequest
 from libs.contracts.events import EVENT_TYPES
 from libs.contracts.model import Model
 from libs.contracts.ownership import AccountHolder
@@ -20,7 +20,7 @@ from libs.contracts.transactions import TransactionEventData
 from libs.providers.feed_entries import FETCH_SECONDS, FeedCursor, Place, decode_entries, shown_type
 from libs.providers.increase.events import Event, EventFeed, ListedEvent
 from services.ledger_read.adapters.increase.accounts import IncreaseFinancial
-from services.ledger_read.adapters.increase.ledger import to_ach_request, to_period
+from services.ledger_read.adapters.increase.ledger import passed_states, to_ach_request, to_period
 from services.ledger_read.adapters.increase.postings import IncreasePostings
 from services.ledger_read.adapters.increase.reading import NotKnown, Reader
 from services.ledger_read.adapters.increase.transactions import get_transaction
@@ -43,6 +43,7 @@ class _Reported:
     Args:
         kind: the event's type of ours; None when the object is in a state that is not reported.
         state: as in `ReportedEvent`.
+        passed: the request in the states of an ACH request before its own.
     """
 
     def __init__(
@@ -52,12 +53,14 @@ class _Reported:
         resource_id: str,
         data: Callable[[AccountHolder], Awaitable[Model]],
         state: str | None = None,
+        passed: Sequence[AchRequest] = (),
     ) -> None:
         self.account_id = account_id
         self.kind = kind
         self.resource_id = resource_id
         self.data = data
         self.state = state
+        self.passed = passed
 
 
 class IncreaseFinancialFeed:
@@ -99,26 +102,42 @@ class IncreaseFinancialFeed:
         entries: list[FeedEntry] = []
         for event, place in events:
             try:
-                reported = await self._report(event, deadline)
+                earlier, reported = await self._report(event, deadline)
             except _TooEarly:
                 break
             entries.append(
-                FeedEntry(place.position, event.category, reported, place.state, place.event_id)
+                FeedEntry(
+                    place.position, event.category, reported, place.state, place.event_id, earlier
+                )
             )
             if time.time() > deadline - FETCH_SECONDS / 2:
                 break  # the rest is fetched anew, in a time of its own
         return entries
 
-    async def _report(self, event: Event, deadline: float) -> ReportedEvent | None:
+    async def _report(
+        self, event: Event, deadline: float
+    ) -> tuple[tuple[ReportedEvent, ...], ReportedEvent | None]:
+        """The earlier states and the event of an entry."""
         try:
             reported = await self._readers[event.category](event, deadline)
         except NotKnown:
             self._log.warning("feed_object_unknown", type=event.category)
-            return None
+            return (), None
         holder = await self._holder(reported.account_id, deadline)
         if holder is None or reported.kind is None:
-            return None
-        return ReportedEvent(
+            return (), None
+        earlier = tuple(
+            ReportedEvent(
+                event_type=EVENT_TYPES[f"ach.{request.status}"],
+                customer_id=holder.customer_id,
+                resource_id=request.reference_id,
+                occurred_at=request.updated_at.astimezone(UTC),
+                data=AchEventData(**dict(request), customer_id=holder.customer_id),
+                state=request.status,
+            )
+            for request in reported.passed
+        )
+        return earlier, ReportedEvent(
             event_type=EVENT_TYPES[reported.kind],
             customer_id=holder.customer_id,
             resource_id=reported.resource_id,
@@ -198,7 +217,8 @@ class IncreaseFinancialFeed:
             return AchEventData(**dict(request), customer_id=holder.customer_id)
 
         state = None if is_new else request.status
-        return _Reported(transfer.account_id, kind, request.reference_id, data, state)
+        passed = [] if is_new else passed_states(transfer)
+        return _Reported(transfer.account_id, kind, request.reference_id, data, state, passed)
 
     async def _statement(self, event: Event, deadline: float) -> _Reported:
         statement = await self._reader.read(

@@ -176,6 +176,27 @@ def to_ach_request(transfer: ACHTransfer) -> AchRequest:
     )
 
 
+def passed_states(transfer: ACHTransfer) -> list[AchRequest]:
+    """The request as it was in the states before its own of which the transfer keeps the moments, in their order."""
+    request = to_ach_request(transfer)
+    moments: list[tuple[AchStatus, datetime]] = []
+    if transfer.submission is not None and request.status in {"settled", "returned"}:
+        moments.append(("submitted", transfer.submission.submitted_at))
+    if transfer.settlement is not None and request.status == "returned":
+        moments.append(("settled", transfer.settlement.settled_at))
+    return [
+        request.model_copy(
+            update={
+                "status": status,
+                "return_code": None,
+                "return_description": None,
+                "updated_at": at,
+            }
+        )
+        for status, at in moments
+    ]
+
+
 def _ach_status(transfer: ACHTransfer) -> AchStatus:
     match transfer.status:
         case (
