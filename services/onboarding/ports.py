@@ -132,9 +132,11 @@ class CoreBanking(Protocol):
     def change_business(self, core_id: str, changes: Changes) -> ProviderWrite[CoreCustomer]: ...
 
     def change_person(
-        self, known: KnownPerson, changes: Changes, person: PersonDetails
+        self, known: KnownPerson, changes: Changes, person: PersonDetails, identity_id: str
     ) -> ProviderWrite[CoreCustomer]:
-        """`person`: as it is to be. The answer may have another core id, which then is the person's."""
+        """`person`: as it is to be. `identity_id`: after the change at the identity provider. The answer may have
+        another core id, which then is the person's.
+        """
         ...
 
     def close_business(self, core_id: str) -> ProviderWrite[Closed]:

@@ -52,7 +52,8 @@ class Amendment(Generic[ModelT]):
     """A change of a business or a person, and how providers are told.
 
     Args:
-        at_identity, at_core: the write by the provider's id, the changed fields, and the whole as it is to be.
+        at_identity, at_core: the write by the provider's id, the changed fields, and the whole as it is to be; for core
+            banking also by the identity id that the identity provider's answer has.
         core_id: None while core banking does not have the customer: it gets the changed one later.
     """
 
@@ -61,7 +62,7 @@ class Amendment(Generic[ModelT]):
     identity_id: str
     core_id: str | None
     at_identity: Callable[[str, Changes, ModelT], ProviderWrite[Verification]]
-    at_core: Callable[[str, Changes, ModelT], ProviderWrite[CoreCustomer]]
+    at_core: Callable[[str, Changes, ModelT, str], ProviderWrite[CoreCustomer]]
 
 
 @dataclass(frozen=True)
@@ -100,7 +101,9 @@ async def write_to_providers(saga: Saga, amendment: Amendment[ModelT]) -> Writte
         return Written(verification, None)
     try:
         core = await saga.step(
-            "update_core", CoreCustomer, amendment.at_core(amendment.core_id, new, after)
+            "update_core",
+            CoreCustomer,
+            amendment.at_core(amendment.core_id, new, after, verification.identity_id),
         )
     except StepRefused as refused:
         restored = await saga.compensate(

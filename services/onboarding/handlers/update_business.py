@@ -76,7 +76,7 @@ class UpdateBusinessHandler:
             identity_id_of(customer.verification),
             customer.core_id,
             lambda identity_id, changes, _: identity.update_business(identity_id, changes),
-            lambda core_id, changes, _: core.change_business(core_id, changes),
+            lambda core_id, changes, *_: core.change_business(core_id, changes),
         )
 
     async def _prepare(

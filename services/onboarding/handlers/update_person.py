@@ -88,11 +88,11 @@ class UpdatePersonHandler:
             return identity.update_person(known, changes, whole)
 
         def at_core(
-            known_as: str, changes: Changes, whole: PersonDetails
+            known_as: str, changes: Changes, whole: PersonDetails, identity_id: str
         ) -> ProviderWrite[CoreCustomer]:
             assert customer.core_id is not None, "a person is at core banking with its business"
             known = KnownPerson(person_id, known_as, customer.core_id)
-            return core.change_person(known, changes, whole)
+            return core.change_person(known, changes, whole, identity_id)
 
         identity_id = identity_id_of(person.verification)
         return Amendment(details, amended, identity_id, person.core_id, at_identity, at_core)

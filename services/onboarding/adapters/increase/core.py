@@ -85,10 +85,10 @@ class IncreaseCoreBanking:
         return self._customers.update_business(core_id, changes)
 
     def change_person(
-        self, known: KnownPerson, changes: Changes, person: PersonDetails
+        self, known: KnownPerson, changes: Changes, person: PersonDetails, identity_id: str
     ) -> ProviderWrite[CoreCustomer]:
         if self._is_identity:
-            return self._known(known.id)
+            return self._known(identity_id)
         return self._customers.update_person(known, changes, person)
 
     def close_business(self, core_id: str) -> ProviderWrite[Closed]:

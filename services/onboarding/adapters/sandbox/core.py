@@ -51,7 +51,7 @@ class SandboxCoreBanking:
         return self._writes.update_customer(core_id, changes, CoreCustomer)
 
     def change_person(
-        self, known: KnownPerson, changes: Changes, person: PersonDetails
+        self, known: KnownPerson, changes: Changes, person: PersonDetails, identity_id: str
     ) -> ProviderWrite[CoreCustomer]:
         return self._writes.update_customer(known.id, changes, CoreCustomer)
 

@@ -99,10 +99,12 @@ async def test_the_entity_of_an_identity_is_the_customer_at_core_banking(
         await done(core.create_business(uuid4(), told, [person], entity_id)),
         await done(core.create_person(known.our_id, uuid4(), [person], 0, entity_id, known.id)),
         await done(core.change_business(entity_id, {"email": "new@acme-tools.com"})),
-        await done(core.change_person(known, {"last_name": "Lovelace"}, person)),
+        await done(core.change_person(known, {"last_name": "Lovelace"}, person, "another id")),
     ]
 
-    assert answers == [CoreCustomer(each) for each in (entity_id, known.id, entity_id, known.id)]
+    assert answers == [
+        CoreCustomer(each) for each in (entity_id, known.id, entity_id, "another id")
+    ]
     assert len(increase.objects("entity")) == seen
     assert "Lovelace" not in str(increase.objects("entity"))
 
