@@ -22,7 +22,8 @@ class Bank:
         judges_each: it verifies a business and each of its persons by itself, and says of each that it is not decided.
         restricts_accounts: an account can be restricted by itself, which its readers are shown and told.
         has_reserves: an account may have a reserve account, and its settlement calculations.
-        loads_any_day: a load of deposits can be of any day, and is told; otherwise it is of the last weekday and not told.
+        loads_any_day: a load of deposits can be of any day, and is told; otherwise it is of the last weekday and not
+            told.
         links_end_as_it_likes: how long a statement's link lasts is the bank's setting; otherwise ledger_read says it.
         books_ach_at_settlement: it holds the money of an ACH request from its submission until then; otherwise it holds
             the money before the submission, and books it with that.
