@@ -284,6 +284,39 @@ async def test_processes_read_a_history_once_together(
     assert (await mirrors[0].page(account_id))[0] == newest_first(source.histories[account_id])
 
 
+async def test_a_history_that_waits_for_its_turn_may_be_read_by_another_process(
+    opened: AsyncExitStack,
+    source: ScriptedSource,
+    database: Database,
+    account_id: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("services.ledger_read.mirror.catching_up.FILLS_AT_ONCE", 1)
+    busy, free = [await open_mirror(opened, source, database) for _ in range(2)]
+    held, is_held, may_go = f"acc_{uuid.uuid4().hex}", asyncio.Event(), asyncio.Event()
+    source.post(held, *some(12))
+    source.post(account_id, *some(12))
+    reading = source.page
+
+    async def held_pages(of_account: str, cursor: str | None, deadline: float) -> object:
+        if of_account == held and cursor is not None:
+            is_held.set()
+            await may_go.wait()
+        return await reading(of_account, cursor, deadline)
+
+    source.page = held_pages  # type: ignore[method-assign, assignment]
+    first = asyncio.create_task(busy.catch_up(held))
+    await is_held.wait()
+    with pytest.raises(Unavailable):
+        await busy.catch_up(account_id, time.time() + pace())
+
+    await free.catch_up(account_id, time.time() + 5 * pace())
+
+    assert (await free.page(account_id))[0] == newest_first(source.histories[account_id])
+    may_go.set()
+    await first
+
+
 async def test_a_process_that_froze_is_replaced_and_writes_nothing_afterwards(
     mirror: Mirror, source: ScriptedSource, database: Database, account_id: str
 ) -> None:

@@ -93,12 +93,14 @@ class CatchingUp:
         FILLING.inc()
         try:
             while (gap := await self._store.gap(account_id)) is not None:
-                is_filler = is_filler or await self._store.take(account_id, filler)
+                async with self._places:
+                    # Taken in a place, where pages are read at once: a lease that waits would run out.
+                    is_filler = await self._store.take(account_id, filler)
+                    if is_filler:
+                        is_filler = await self._fill_pages(account_id, filler, gap, pages)
                 if not is_filler:
                     await asyncio.sleep(LOOK_SECONDS)
                     continue
-                async with self._places:
-                    is_filler = await self._fill_pages(account_id, filler, gap, pages)
                 # A few postings are one page away; a whole history is read faster in larger pieces.
                 pages = min(2 * pages, MOST_PAGES)
         except asyncpg.IntegrityConstraintViolationError as error:
