@@ -41,7 +41,11 @@ def owner(number: str = "078051120", **more: Any) -> Fields:
 
 
 async def make_entity(
-    increase: AsyncIncrease, ein: str = "602214076", **corporation: Any
+    increase: AsyncIncrease,
+    ein: str = "602214076",
+    *,
+    description: str | None = None,
+    **corporation: Any,
 ) -> Entity:
     fields: Fields = {
         "name": "Tidewater Goods LLC",
@@ -54,6 +58,7 @@ async def make_entity(
     return await increase.entities.create(
         structure="corporation",
         corporation=fields | corporation,  # type: ignore[arg-type] # built from parts
+        description=omit if description is None else description,
         idempotency_key=uuid4().hex,
     )
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import aiohttp
 import pytest
+from increase.types import Account
 
 from libs.contracts.ach import AchRequest, ListAchRequests
 from libs.contracts.deposit_locations import ListDepositLocations
@@ -22,7 +23,13 @@ from services.ledger_read.models import FeedEntry
 from services.ledger_read.ports import CursorRefused
 from tests.contract.ports.increase_ledger import IncreaseLedgerBank
 from tests.contract.ports.ledger_banks import Opened
-from tests.support.increase_clients import link_external, open_account, send_wire
+from tests.support.increase_clients import (
+    give_number,
+    link_external,
+    make_entity,
+    open_account,
+    send_wire,
+)
 from tests.support.pace import pace
 from tests.support.waiting import eventually
 
@@ -62,6 +69,22 @@ async def entries(
     bank: IncreaseLedgerBank, after: FeedCursor | None = None, limit: int = 100
 ) -> list[FeedEntry]:
     return list(await bank.feed(after or FeedCursor(0), limit))
+
+
+async def account_of_a_business(bank: IncreaseLedgerBank) -> Account:
+    """One that onboarding does not know, of an entity that onboarding made."""
+    entity = await make_entity(bank.increase, description=str(uuid.uuid4()))
+    account = await open_account(bank.increase, entity)
+    await give_number(bank.increase, account)
+    return account
+
+
+def opened_accounts(found: list[FeedEntry]) -> list[str | None]:
+    return [
+        entry.event.resource_id if entry.event else None
+        for entry in found
+        if entry.type == "account.created"
+    ]
 
 
 async def test_a_wire_is_held_until_it_is_debited_under_the_id_under_which_it_was_sent(
@@ -254,7 +277,7 @@ async def test_the_feed_goes_on_from_any_of_its_entries(bank: IncreaseLedgerBank
 async def test_an_account_that_onboarding_may_be_about_to_own_is_waited_for(
     bank: IncreaseLedgerBank, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    stranger = await open_account(bank.increase)
+    of_ours = await account_of_a_business(bank)
     mine = await bank.open_account()
 
     early = await entries(bank)
@@ -264,15 +287,32 @@ async def test_an_account_that_onboarding_may_be_about_to_own_is_waited_for(
     later = await entries(bank)
 
     assert early == []
-    assert [
-        entry.event and entry.event.resource_id
-        for entry in later
-        if entry.type == "account.created"
-    ] == [
-        None,
-        mine.account_id,
-    ]
-    assert stranger.id not in {entry.event.resource_id for entry in later if entry.event}
+    assert opened_accounts(later) == [None, mine.account_id]
+    assert of_ours.id not in {entry.event.resource_id for entry in later if entry.event}
+
+
+async def test_an_account_of_others_holds_up_no_event(bank: IncreaseLedgerBank) -> None:
+    await open_account(bank.increase)
+    mine = await bank.open_account()
+
+    assert opened_accounts(await entries(bank)) == [None, mine.account_id]
+
+
+async def test_an_account_that_onboarding_owns_late_is_reported_from_then_on(
+    bank: IncreaseLedgerBank, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        "services.ledger_read.adapters.increase.feed.BEING_OPENED", timedelta(seconds=-1)
+    )
+    account = await account_of_a_business(bank)
+    early = await entries(bank)
+    bank.ownership.customers[account.id] = str(uuid.uuid4())
+    await bank.increase.accounts.close(account.id)
+
+    later = await entries(bank, cursor_of(early))
+
+    assert [entry.event for entry in early] == [None]
+    assert [entry.event and entry.event.event_type.name for entry in later] == ["account.closed"]
 
 
 async def test_a_cursor_of_others_is_refused_as_such(bank: IncreaseLedgerBank) -> None:

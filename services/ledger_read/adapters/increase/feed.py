@@ -9,10 +9,13 @@ from typing import Any
 
 import structlog
 from cachetools import LRUCache
+from increase import AsyncIncrease
 
 from libs.contracts.accounts import AccountEventData
 from libs.contracts.ach import AchEventData, AchRequest
 from libs.contracts.events import EVENT_TYPES
+from libs.contracts.exact_json import decode
+from libs.contracts.ids import parse_id
 from libs.contracts.model import Model
 from libs.contracts.ownership import AccountHolder
 from libs.contracts.statements import StatementEventData
@@ -30,7 +33,7 @@ from services.ledger_read.ports import Ownership
 BEING_OPENED = timedelta(seconds=60)
 """An account that onboarding does not own yet may be its own for so long after it was made: its events wait."""
 STRANGERS = 10_000
-"""Accounts of others that are kept in memory."""
+"""Accounts of others' entities that are kept in memory."""
 
 
 class _TooEarly(Exception):
@@ -156,11 +159,27 @@ class IncreaseFinancialFeed:
         account = await self._reader.read(
             "get_account", lambda sdk: sdk.accounts.retrieve(account_id), deadline
         )
-        if account.created_at > datetime.now(UTC) - BEING_OPENED:
+        if not await self._is_of_a_business(account.entity_id, deadline):
+            self._strangers[account_id] = True
+        elif account.created_at > datetime.now(UTC) - BEING_OPENED:
             raise _TooEarly
+        # Onboarding is asked again at the next event of an entity of ours: it may own the account by then.
         self._log.warning("feed_entry_of_unknown_account", account_id=account_id)
-        self._strangers[account_id] = True
         return None
+
+    async def _is_of_a_business(self, entity_id: str, deadline: float) -> bool:
+        """Whether the entity is described by an id of ours, as onboarding makes them."""
+
+        async def call(sdk: AsyncIncrease) -> Any:
+            # Not as the SDK's model: an entity of others may be of a kind that it does not know.
+            answer = await sdk.entities.with_raw_response.retrieve(entity_id)
+            return decode(answer.http_response.content)
+
+        match await self._reader.read("get_entity", call, deadline):
+            case {"description": str(description)}:
+                return parse_id(description) is not None
+            case _:
+                return False
 
     async def _account_opened(self, event: Event, deadline: float) -> _Reported:
         return self._account(event, "account.opened", deadline)
