@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 from uuid import UUID, uuid5
 
-from increase.types import WireTransfer
+from cachetools import LRUCache
 
 from libs.contracts.errors import ProviderError
 from libs.contracts.ids import parse_id
@@ -26,6 +27,8 @@ from services.ledger_read.models import AccountHeading, Posting, PostingPage
 from services.ledger_read.ports import CursorRefused
 
 WIRES_AT_ONCE = 8
+WIRES_KEPT = 10_000
+"""In memory, so that the newest page, which each read of an account begins with, asks for new wires only."""
 GROUP = "deposit"
 """Increase has no other accounts."""
 _POSTINGS = UUID("5d0c6a52-7c0b-4f6e-9d0e-3f9d0a6c1b11")
@@ -68,6 +71,15 @@ def id_of(transaction_id: str) -> UUID:
     return uuid5(_POSTINGS, transaction_id)
 
 
+@dataclass(frozen=True, slots=True)
+class _Wire:
+    """What a posting takes over from its wire, and what does not change once the wire is there."""
+
+    our_id: UUID | None
+    creditor_name: str | None
+    external_account_id: str | None
+
+
 class IncreasePostings:
     """See `ports.PostingSource`."""
 
@@ -75,6 +87,7 @@ class IncreasePostings:
         self._reader = reader
         self._numbers = numbers
         self._places = asyncio.Semaphore(WIRES_AT_ONCE)
+        self._wires: LRUCache[str, _Wire] = LRUCache(WIRES_KEPT)
 
     async def heading(self, account_id: str, deadline: float) -> AccountHeading:
         return AccountHeading(await self._numbers.number(account_id, deadline), GROUP)
@@ -97,34 +110,38 @@ class IncreasePostings:
     async def posting(self, row: ListedTransaction, deadline: float) -> Posting:
         """The debit of a wire is known under the id of the wire, which is the key under which it was sent."""
         wire = await self._wire(row, deadline) if row.category == WIRE else None
-        our_id = parse_id(wire.idempotency_key) if wire and wire.idempotency_key else None
         tx_uuid = id_of(row.id)
         is_debit = row.amount < 0
         return Posting(
             provider_id=row.id,
-            transaction_id=str(our_id or tx_uuid),
+            transaction_id=str((wire and wire.our_id) or tx_uuid),
             tx_uuid=tx_uuid,
             type=TYPES.get(row.category, "withdrawal" if is_debit else "deposit"),
             settled_at=row.created_at,
             amount=amount_of(abs(row.amount)),
             is_debit=is_debit,
-            counterparty_name=(_creditor(wire) if wire else _name(row.details)) or row.description,
+            counterparty_name=(wire.creditor_name if wire else _name(row.details))
+            or row.description,
             counterparty_id=wire.external_account_id if wire else None,
         )
 
-    async def _wire(self, row: ListedTransaction, deadline: float) -> WireTransfer:
+    async def _wire(self, row: ListedTransaction, deadline: float) -> _Wire:
         wire_id = str(row.details.get("transfer_id"))
+        if (known := self._wires.get(wire_id)) is not None:
+            return known
         async with self._places:
-            return await self._reader.of_account(
+            wire = await self._reader.of_account(
                 row.account_id,
                 "get_wire",
                 lambda sdk: sdk.wire_transfers.retrieve(wire_id),
                 deadline,
             )
-
-
-def _creditor(wire: WireTransfer) -> str | None:
-    return wire.creditor.name if wire.creditor else None
+        found = self._wires[wire_id] = _Wire(
+            our_id=parse_id(wire.idempotency_key) if wire.idempotency_key else None,
+            creditor_name=wire.creditor.name if wire.creditor else None,
+            external_account_id=wire.external_account_id,
+        )
+        return found
 
 
 def _name(details: Mapping[str, Any]) -> str | None:
