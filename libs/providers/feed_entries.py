@@ -124,7 +124,7 @@ def decode_entries(
         except Exception as error:
             if decoded:
                 break
-            raise UndecodableEntry(_faulty(item, place, error)) from error
+            raise UndecodableEntry(faulty_entry(item, place, error)) from error
         after = place.position
     return decoded
 
@@ -134,7 +134,8 @@ def shown_type(value: Any) -> str | None:
     return value[:NAME_LENGTH] if isinstance(value, str) and value.isprintable() else None
 
 
-def _faulty(item: Any, place: Place, error: Exception) -> FaultyEntry:
+def faulty_entry(item: Any, place: Place, error: Exception) -> FaultyEntry:
+    """The description of an entry that this error keeps from being read."""
     return FaultyEntry(
         position=place.position,
         type=place.type,

@@ -14,9 +14,12 @@ from increase.types import Account
 
 from libs.contracts.ach import AchRequest, ListAchRequests
 from libs.contracts.deposit_locations import ListDepositLocations
+from libs.contracts.errors import ProviderError
 from libs.contracts.statements import ListStatements
 from libs.contracts.transactions import ListTransactions, Transaction
-from libs.providers.feed_entries import FeedCursor
+from libs.providers.errors import AttemptFailed, Failure
+from libs.providers.exchanges import REQUESTS
+from libs.providers.feed_entries import FeedCursor, UndecodableEntry
 from services.ledger_read.adapters.increase.postings import IncreasePostings
 from services.ledger_read.adapters.increase.transactions import ListedTransaction
 from services.ledger_read.models import FeedEntry
@@ -30,9 +33,12 @@ from tests.support.increase_clients import (
     open_account,
     send_wire,
 )
+from tests.support.metrics import value_of
 from tests.support.pace import pace
 from tests.support.waiting import eventually
 
+FEED = "services.ledger_read.adapters.increase.feed"
+WIRES_READ = REQUESTS.labels("financial", "get_wire", "ok")
 WEDNESDAY = date(2025, 3, 12)
 
 
@@ -281,9 +287,7 @@ async def test_an_account_that_onboarding_may_be_about_to_own_is_waited_for(
     mine = await bank.open_account()
 
     early = await entries(bank)
-    monkeypatch.setattr(
-        "services.ledger_read.adapters.increase.feed.BEING_OPENED", timedelta(seconds=-1)
-    )
+    monkeypatch.setattr(FEED + ".BEING_OPENED", timedelta(seconds=-1))
     later = await entries(bank)
 
     assert early == []
@@ -301,9 +305,7 @@ async def test_an_account_of_others_holds_up_no_event(bank: IncreaseLedgerBank) 
 async def test_an_account_that_onboarding_owns_late_is_reported_from_then_on(
     bank: IncreaseLedgerBank, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(
-        "services.ledger_read.adapters.increase.feed.BEING_OPENED", timedelta(seconds=-1)
-    )
+    monkeypatch.setattr(FEED + ".BEING_OPENED", timedelta(seconds=-1))
     account = await account_of_a_business(bank)
     early = await entries(bank)
     bank.ownership.customers[account.id] = str(uuid.uuid4())
@@ -313,6 +315,66 @@ async def test_an_account_that_onboarding_owns_late_is_reported_from_then_on(
 
     assert [entry.event for entry in early] == [None]
     assert [entry.event and entry.event.event_type.name for entry in later] == ["account.closed"]
+
+
+async def test_an_event_whose_object_cannot_be_read_stops_the_feed_at_its_place(
+    bank: IncreaseLedgerBank, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await funded(bank)
+
+    async def unreadable(*_: object) -> ListedTransaction:
+        raise ProviderError from ValueError("of another shape")
+
+    monkeypatch.setattr(FEED + ".get_transaction", unreadable)
+    before = await entries(bank)
+    with pytest.raises(UndecodableEntry) as stopped:
+        await entries(bank, cursor_of(before))
+
+    assert opened_accounts(before) != []
+    at_fault = stopped.value.entry
+    assert (at_fault.position, at_fault.type) == (len(before) + 1, "transaction.created")
+    assert at_fault.state is not None
+
+
+async def test_while_an_object_cannot_be_asked_for_the_feed_gives_what_is_before_it(
+    bank: IncreaseLedgerBank, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await funded(bank)
+
+    async def away(*_: object) -> ListedTransaction:
+        raise ProviderError from AttemptFailed(Failure.SERVER_ERROR, 500)
+
+    monkeypatch.setattr(FEED + ".get_transaction", away)
+    before = await entries(bank)
+    with pytest.raises(ProviderError):
+        await entries(bank, cursor_of(before))
+    monkeypatch.undo()
+
+    after = await entries(bank, cursor_of(before))
+
+    assert opened_accounts(before) != []
+    assert [entry.type for entry in after] == ["transaction.created"]
+
+
+async def test_the_wire_of_a_posting_is_read_once(bank: IncreaseLedgerBank) -> None:
+    opened = await funded(bank)
+    bank.running.bank.conduct.wire_seconds = 0.1
+    account, external = bank.accounts[opened.account_id], await link_external(bank.increase)
+    wire_id = str(uuid.uuid4())
+    await send_wire(bank.increase, account, external, 12_300, wire_id)
+
+    async def debits() -> list[str]:
+        page = await bank.postings.page(opened.account_id, None, soon())
+        found = [posting.transaction_id for posting in page.postings if posting.is_debit]
+        assert found
+        return found
+
+    first = await eventually("the wire is debited", debits)
+    asked = value_of(WIRES_READ)
+    again = await debits()
+
+    assert first == again == [wire_id]
+    assert value_of(WIRES_READ) == asked > 0
 
 
 async def test_a_cursor_of_others_is_refused_as_such(bank: IncreaseLedgerBank) -> None:

@@ -13,6 +13,7 @@ from increase import AsyncIncrease
 
 from libs.contracts.accounts import AccountEventData
 from libs.contracts.ach import AchEventData, AchRequest
+from libs.contracts.errors import BanksideError, ProviderError
 from libs.contracts.events import EVENT_TYPES
 from libs.contracts.exact_json import decode
 from libs.contracts.ids import parse_id
@@ -20,7 +21,16 @@ from libs.contracts.model import Model
 from libs.contracts.ownership import AccountHolder
 from libs.contracts.statements import StatementEventData
 from libs.contracts.transactions import TransactionEventData
-from libs.providers.feed_entries import FETCH_SECONDS, FeedCursor, Place, decode_entries, shown_type
+from libs.providers.errors import AttemptFailed, Failure
+from libs.providers.feed_entries import (
+    FETCH_SECONDS,
+    FeedCursor,
+    Place,
+    UndecodableEntry,
+    decode_entries,
+    faulty_entry,
+    shown_type,
+)
 from libs.providers.increase.events import Event, EventFeed, ListedEvent
 from services.ledger_read.adapters.increase.accounts import IncreaseFinancial
 from services.ledger_read.adapters.increase.ledger import passed_states, to_ach_request, to_period
@@ -95,7 +105,7 @@ class IncreaseFinancialFeed:
 
         Raises:
             ProviderTimeout, ProviderError, Unavailable: there is no usable answer.
-            UndecodableEntry: the next event is not of an event's shape.
+            UndecodableEntry: the next event, or its object, is not of the shape that this release knows.
         """
         deadline = time.time() + FETCH_SECONDS
         listed = await self._events.fetch(after.state, limit)
@@ -103,11 +113,17 @@ class IncreaseFinancialFeed:
             listed, after.position, lambda item, place: (item.decoded(), place), _locate
         )
         entries: list[FeedEntry] = []
-        for event, place in events:
+        for one, (event, place) in zip(listed, events, strict=False):  # events end at one at fault
             try:
                 earlier, reported = await self._report(event, deadline)
             except _TooEarly:
                 break
+            except Exception as error:  # of any kind: an entry that cannot be read must show
+                if entries:
+                    break
+                if _is_transient(error):
+                    raise
+                raise UndecodableEntry(faulty_entry(one.item, place, error)) from error
             entries.append(
                 FeedEntry(
                     place.position, event.category, reported, place.state, place.event_id, earlier
@@ -255,6 +271,14 @@ class IncreaseFinancialFeed:
             )
 
         return _Reported(statement.account_id, "statement.available", period.statement_id, data)
+
+
+def _is_transient(error: Exception) -> bool:
+    """Whether the object may be readable at another time: Increase or onboarding cannot be asked at the moment."""
+    if isinstance(error, ProviderError):
+        cause = error.__cause__
+        return isinstance(cause, AttemptFailed) and cause.failure is not Failure.UNREADABLE
+    return isinstance(error, BanksideError) and error.status >= 500
 
 
 def _locate(listed: Any, after: int) -> Place:
