@@ -29,10 +29,7 @@ _DUE = """
 
 async def settle_due(connection: Connection) -> int:
     """Settle wires that are due, without those that another transaction has locked; how many there were."""
-    wires = await connection.fetch(
-        _DUE,
-        AT_ONCE,
-    )
+    wires = await connection.fetch(_DUE, AT_ONCE)
     if wires:
         await settle(connection, wires)
     return len(wires)

@@ -12,7 +12,7 @@ from tests.support.waiting import eventually
 
 
 class DyingDatabase(Database):
-    """Every connection breaks as its transaction begins."""
+    """Every connection breaks as it is taken."""
 
     def __init__(self, error: Exception) -> None:
         self._error = error
@@ -21,6 +21,8 @@ class DyingDatabase(Database):
     def transaction(self) -> NoReturn:
         self.asked += 1
         raise self._error
+
+    reading = transaction
 
 
 @pytest.mark.parametrize(
