@@ -47,7 +47,7 @@ CAPABILITIES = {
             "postings of all accounts in the order of posting",
             "reconciliation compares no balances, debits of wires and deposit locations",
         ),
-        Lack("deposit locations of earlier days", "stored once a day, from the first time on"),
+        Lack("deposit locations of earlier days", "only days on which they were read"),
         Lack("events of deposit locations", "`deposit_locations.updated` is never told"),
         Lack(
             "restrictions of an account",
