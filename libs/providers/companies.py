@@ -9,6 +9,7 @@ company, but its own packages.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
@@ -89,9 +90,9 @@ class CompanySettings(BaseModel):
         assert isinstance(settings, cls)
         return settings
 
+    @abstractmethod
     def logins(self) -> Iterator[Login]:
         """One for each API that the service calls."""
-        raise NotImplementedError
 
     def unusable(self) -> Iterator[str]:
         """Why the company's adapters cannot work here, a sentence each: a package that is not installed, say."""

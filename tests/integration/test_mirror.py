@@ -387,7 +387,7 @@ STEPS = st.lists(
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(steps=STEPS, limit=st.sampled_from([1, 4, 10, 100]), days=st.tuples(HOURS, HOURS))
-async def test_whatever_arrives_and_fails_the_pages_are_the_history(
+async def test_pages_are_the_history_after_any_arrivals_and_failures(
     mirror: Mirror,
     source: ScriptedSource,
     monkeypatch: pytest.MonkeyPatch,

@@ -90,7 +90,7 @@ class _Keeper:
             started.set_result(None)
 
     async def _until_deserted(self) -> None:
-        """Return when nobody has been connected for a moment; whoever started us has longer to come."""
+        """Return when no worker has been connected for a moment; the first has longer to come."""
         patience = START_SECONDS
         while True:
             self._changed.clear()

@@ -23,7 +23,7 @@ def posting(settled_at: datetime, cents: int = 100) -> Posting:
         settled_at=settled_at,
         amount=abs(Decimal(cents).scaleb(-2)),
         is_debit=cents < 0,
-        counterparty_name="Somebody",
+        counterparty_name="Harbor Café",
         counterparty_id=None,
     )
 

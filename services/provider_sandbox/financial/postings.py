@@ -1,4 +1,6 @@
-"""An account's postings in the order in which they were posted, the newest first, whatever time they are settled at."""
+"""An account's postings in the order in which they were posted, the newest first. Times of
+settlement do not matter: an entry may be back-dated.
+"""
 
 from __future__ import annotations
 

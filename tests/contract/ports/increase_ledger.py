@@ -37,6 +37,8 @@ from tests.support.pace import pace
 KEY = "the-key-of-the-tests"
 READER = "the-key-of-ledger-read"
 SOON_SECONDS = 10.0
+NOT_ASKED = "handlers ask onboarding for this, adapters do not"
+NO_RESERVES = "Increase has no reserve accounts: the suite asks for them where a bank has them"
 
 
 class OwnershipInTables:
@@ -47,16 +49,16 @@ class OwnershipInTables:
         self.linked: defaultdict[str, list[LinkedExternalAccount]] = defaultdict(list)
 
     async def require_account(self, principal: Principal, account_id: str, deadline: float) -> None:
-        raise NotImplementedError
+        raise NotImplementedError(NOT_ASKED)
 
     async def account_ids(self, principal: Principal, deadline: float) -> list[str]:
-        raise NotImplementedError
+        raise NotImplementedError(NOT_ASKED)
 
     async def customer(self, customer_id: str, deadline: float) -> CustomerOwner:
-        raise NotImplementedError
+        raise NotImplementedError(NOT_ASKED)
 
     async def tenant_of(self, customer_id: str, deadline: float) -> str:
-        raise NotImplementedError
+        raise NotImplementedError(NOT_ASKED)
 
     async def holders(
         self, account_ids: Sequence[str], deadline: float
@@ -128,10 +130,10 @@ class AccountsAtIncrease:
         self.ownership.linked[opened.customer_id] = [newest, *older]
 
     async def open_reserve(self, opened: Opened) -> None:
-        raise NotImplementedError
+        raise NotImplementedError(NO_RESERVES)
 
     async def calculate(self, opened: Opened, day: date, amount: Decimal) -> None:
-        raise NotImplementedError
+        raise NotImplementedError(NO_RESERVES)
 
     async def request_ach(
         self, opened: Opened, amount: Decimal, *, require_approval: bool = False

@@ -1,4 +1,4 @@
-"""Onboarding with both providers at Increase: each step has one effect, whatever ends it, and validation decides.
+"""Onboarding with both providers at Increase: each step has one effect under every fault, and validation decides.
 
 The handlers run in the test's own process over the real database and the fake of Increase, whose records are counted.
 """

@@ -21,7 +21,7 @@ class Conduct:
     validation_seconds: float = 0.0
     """For which a new entity is `pending`."""
     page_limit: int = 100
-    """Pages have no more rows, whatever `limit` says."""
+    """Pages have no more rows, also when `limit` asks for more."""
     public_url: str = "http://127.0.0.1:8091"
     """Where links to files lead."""
 

@@ -170,7 +170,7 @@ class ThenRead(Generic[MadeT, AnswerT]):
         return await self._read(made.answer, key, deadline)
 
     async def _read(self, made: MadeT, key: UUID, deadline: float) -> Accepted[AnswerT] | Unknown:
-        """The write is made, whatever becomes of the reading."""
+        """What the write made, read back. An outcome that is not known is of the reading: the write is made."""
         read = await self.reading(made).find(key, deadline)
         if isinstance(read, Accepted | Unknown):
             return read

@@ -113,7 +113,7 @@ async def test_the_entity_of_an_identity_is_the_customer_at_core_banking(
 @pytest.mark.parametrize(
     "kind", ["error", "drop", "key_conflict", "accept_then_drop", "rate_limit"]
 )
-async def test_an_account_is_opened_with_one_number_whatever_goes_wrong_between(
+async def test_an_account_is_opened_with_one_number_under_every_fault_between(
     increase: Increase, operation: str, kind: FaultKind
 ) -> None:
     entity_id, _ = await increase.verified([a_person()])

@@ -95,7 +95,7 @@ def test_issues_are_of_the_business_or_of_the_person_they_name(
     "issue",
     [
         about("beneficial_owner_identity", OTHER),
-        about("of_a_later_release", "somebody"),
+        about("of_a_later_release", "entity_unknown"),
         about("of_a_later_release"),
         {"category": 7},
     ],
