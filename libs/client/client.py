@@ -125,7 +125,7 @@ class Client:
         method, target, headers, body = request_of(operation, command)
         if operation.method in IDEMPOTENT_METHODS:
             headers["Idempotency-Key"] = idempotency_key or str(uuid4())
-        repeatable = operation.is_query or "Idempotency-Key" in headers
+        repeatable = operation.is_read or "Idempotency-Key" in headers
         give_up_at = time.monotonic() + self._patience_seconds
         lost: NoAnswer | None = None
         is_under_way = False
@@ -179,7 +179,7 @@ def request_of(operation: Operation, command: Command) -> tuple[str, str, dict[s
     headers = {
         header: str(values.pop(name)) for name, header in operation.headers if name in values
     }
-    if operation.is_query:
+    if operation.is_read:
         query = urlencode({name: str(item) for name, item in values.items() if item is not None})
         return str(operation.method), f"{path}?{query}" if query else path, headers, b""
     body = encode(values) if operation.takes_body else b""
@@ -197,7 +197,7 @@ def _pause_seconds(attempt: int, failure: BanksideError) -> float:
 def _unknown(operation: Operation) -> BanksideError:
     return (
         ProviderTimeout("No answer came.")
-        if operation.is_query
+        if operation.is_read
         else OutcomePending("No answer came.")
     )
 

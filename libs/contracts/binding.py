@@ -51,7 +51,7 @@ def bind(
             values[field], sources[field] = headers[header], "header"
     from_headers = {field for field, _ in operation.headers}
     for name, value in query:
-        if not operation.is_query or name in from_headers:
+        if not operation.is_read or name in from_headers:
             errors.append(
                 _error("query", name, "extra_forbidden", "Extra inputs are not permitted")
             )
@@ -65,7 +65,7 @@ def bind(
             )
             continue
         values[name], sources[name] = value, "query"
-    if operation.takes_body or (not operation.is_query and body):
+    if operation.takes_body or (not operation.is_read and body):
         _take_body(_object(body), path, values, sources, errors)
     return _validate(operation.command, values, sources, errors, operation)
 
@@ -102,7 +102,7 @@ def _validate(
     errors: list[ErrorDetail],
     operation: Operation,
 ) -> Command:
-    default_source = "query" if operation.is_query else "body"
+    default_source = "query" if operation.is_read else "body"
     bound: Command | None = None
     not_an_object = any(error["loc"] == ["body"] for error in errors)
     try:

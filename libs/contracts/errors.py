@@ -12,6 +12,7 @@
     ├── AddressNotAllowed            403  address_not_allowed
     ├── WrongRouteFamily             403  wrong_route_family
     ├── InsufficientScope            403  insufficient_scope
+    ├── InsufficientRole             403  insufficient_role
     ├── NotFound                     404  not_found
     ├── MethodNotAllowed             405  method_not_allowed
     ├── RequestTimeout               408  request_timeout
@@ -132,7 +133,7 @@ class AddressNotAllowed(BanksideError):
 
 
 class WrongRouteFamily(BanksideError):
-    """This subscription key belongs to the other route family."""
+    """This subscription key belongs to another route family."""
 
     status, code = 403, "wrong_route_family"
 
@@ -141,6 +142,12 @@ class InsufficientScope(BanksideError):
     """This subscription key lacks the scope that the operation needs."""
 
     status, code = 403, "insufficient_scope"
+
+
+class InsufficientRole(BanksideError):
+    """The operator's role does not allow this."""
+
+    status, code = 403, "insufficient_role"
 
 
 class NotFound(BanksideError):

@@ -33,7 +33,7 @@ BANK_ZONE = ZoneInfo("America/New_York")
 ADULT_YEARS = 18
 
 
-def _no_control_characters(value: str) -> str:
+def no_control_characters(value: str) -> str:
     if any(ord(c) < 32 or 127 <= ord(c) < 160 for c in value):
         raise ValueError("control characters are not allowed")
     return value
@@ -42,23 +42,23 @@ def _no_control_characters(value: str) -> str:
 Text = Annotated[
     str,
     StringConstraints(strip_whitespace=True, min_length=1, max_length=255),
-    AfterValidator(_no_control_characters),
+    AfterValidator(no_control_characters),
 ]
 LongText = Annotated[
     str,
     StringConstraints(strip_whitespace=True, min_length=1, max_length=1024),
-    AfterValidator(_no_control_characters),
+    AfterValidator(no_control_characters),
 ]
 Description = Annotated[
     str,
     StringConstraints(strip_whitespace=True, max_length=255),
-    AfterValidator(_no_control_characters),
+    AfterValidator(no_control_characters),
 ]
 """Text that may be empty."""
 Purpose = Annotated[
     str,
     StringConstraints(strip_whitespace=True, min_length=1, max_length=140),
-    AfterValidator(_no_control_characters),
+    AfterValidator(no_control_characters),
 ]
 
 
@@ -306,7 +306,7 @@ Email = Annotated[
 WebUrl = Annotated[
     str,
     StringConstraints(strip_whitespace=True, min_length=1, max_length=2048),
-    AfterValidator(_no_control_characters),
+    AfterValidator(no_control_characters),
     AfterValidator(_absolute_url),
 ]
 

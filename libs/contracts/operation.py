@@ -14,7 +14,7 @@ from typing_extensions import TypeVar
 
 from libs.contracts.errors import BanksideError
 from libs.contracts.model import Command, Model
-from libs.contracts.principal import Family, Scope
+from libs.contracts.principal import Family, Role, Scope
 from libs.contracts.sensitive import SensitiveShape
 
 GATEWAY = "gateway"
@@ -61,6 +61,7 @@ class Operation(Generic[C, R]):
         message: the envelope's message on success.
         as_of_date: the envelope says of which day the data is.
         method, path, scope: None for an internal query, which only services ask.
+        role: of a row of the operator family, in place of a scope.
         asked_by: of an internal query, the services that ask it.
         headers: fields of the command that are read from a header, by header name.
         extension: beyond the interface's numbered endpoints.
@@ -76,6 +77,7 @@ class Operation(Generic[C, R]):
     method: HTTPMethod | None = None
     path: str | None = None
     scope: Scope | None = None
+    role: Role | None = None
     errors: tuple[type[BanksideError], ...] = ()
     pagination: type[Model] | None = None
     as_of_date: bool = False
@@ -95,9 +97,18 @@ class Operation(Generic[C, R]):
         return (GATEWAY,) if self.path else self.asked_by
 
     @property
-    def is_query(self) -> bool:
-        """Queries are reads and travel batched; commands are writes, each durable on its own."""
+    def is_read(self) -> bool:
+        """Whether it changes nothing. What has no method is asked by services, and is taken for a read."""
         return self.method in (None, HTTPMethod.GET)
+
+    @property
+    def is_query(self) -> bool:
+        """How it travels: queries batched, commands each durable on its own. Commands are writes.
+
+        What operators do travels as queries, writes included: each is one transaction of the service, which can be
+        repeated safely, and the inbox of commands may be what is stuck.
+        """
+        return self.is_read or self.family is Family.OPERATOR
 
     @property
     def family(self) -> Family | None:
@@ -109,11 +120,11 @@ class Operation(Generic[C, R]):
 
     @property
     def rate_class(self) -> RateClass:
-        return self.rate or (RateClass.READ if self.is_query else RateClass.WRITE)
+        return self.rate or (RateClass.READ if self.is_read else RateClass.WRITE)
 
     @property
     def takes_body(self) -> bool:
-        return not self.is_query and bool(set(self.command.model_fields) - set(self.path_fields))
+        return not self.is_read and bool(set(self.command.model_fields) - set(self.path_fields))
 
     @property
     def command_shape(self) -> SensitiveShape:

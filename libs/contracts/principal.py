@@ -8,10 +8,23 @@ import msgspec
 
 
 class Family(StrEnum):
-    """The two route families; the value is the first path segment."""
+    """The route families; the value is the first path segment. Operators' routes have a listener of their own."""
 
     PARTNER = "partner"
     CUSTOMER = "customer"
+    OPERATOR = "operator"
+
+
+class Role(StrEnum):
+    """What an operator may do: viewers read, operators act, admins also manage keys and operators."""
+
+    VIEWER = "viewer"
+    OPERATOR = "operator"
+    ADMIN = "admin"
+
+    def includes(self, needed: Role) -> bool:
+        order = list(Role)
+        return order.index(self) >= order.index(needed)
 
 
 class Scope(StrEnum):
@@ -33,6 +46,9 @@ class Principal(msgspec.Struct, frozen=True):
 
     Every query of every service is scoped by `tenant`, and by `customer_id` where it is set. `address` is where the
     request of a write came from, for the audit alone; services set none for what they start by themselves.
+
+    An operator acts for all tenants: `tenant` is empty and `operator` the operator's name. `request_id` is that of
+    an operator's write, for the audit alone.
     """
 
     tenant: str
@@ -41,6 +57,13 @@ class Principal(msgspec.Struct, frozen=True):
     subscription_key: str
     customer_id: str | None = None
     address: str | None = None
+    operator: str | None = None
+    request_id: str | None = None
+
+    @property
+    def actor(self) -> str:
+        """Who is recorded as having acted."""
+        return f"operator:{self.operator}" if self.operator else self.subscription_key
 
 
 SERVICE = Principal(tenant="", tenant_name="", family=Family.PARTNER, subscription_key="")

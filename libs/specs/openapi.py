@@ -202,7 +202,7 @@ def _parameters(row: Operation, command: Schema) -> list[Schema]:
             place, public, described = "path", name, {**PATH_VALUE, **schema}
         elif name in headers:
             place, public, described = "header", headers[name], _never_null(schema)
-        elif row.is_query:
+        elif row.is_read:
             place, public, described = "query", name, _never_null(schema)
         else:
             continue

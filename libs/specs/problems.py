@@ -112,7 +112,7 @@ def errors_of(operation: Operation) -> list[type[e.BanksideError]]:
         found += WITH_BODY
     if operation.method in IDEMPOTENT_METHODS:
         found += (e.IdempotencyKeyReused, e.IdempotencyInProgress, e.Abandoned)
-    found.append(e.ProviderTimeout if operation.is_query else e.OutcomePending)
+    found.append(e.ProviderTimeout if operation.is_read else e.OutcomePending)
     if operation.path_fields:
         found.append(e.NotFound)
     return sorted(dict.fromkeys(found), key=lambda error: (error.status, error.code))

@@ -115,7 +115,7 @@ def check_media_type(operation: Operation, request: web.Request, body: bytes) ->
     media_type = request.headers.get("Content-Type", "").strip()
     if (operation.takes_body or body) and not _JSON_TYPE.fullmatch(media_type):
         raise UnsupportedMediaType
-    if operation.is_query and body:
+    if operation.is_read and body:
         raise MalformedJson("This operation takes no body.")
 
 
@@ -123,7 +123,7 @@ def idempotency_key_of(
     operation: Operation, request: web.Request
 ) -> tuple[str | None, list[ErrorDetail]]:
     """The Idempotency-Key of a command, and what is wrong with it."""
-    if operation.is_query:
+    if operation.is_read:
         return None, []
     sent = request.headers.getall("Idempotency-Key", ())
     if not sent:

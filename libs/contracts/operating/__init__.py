@@ -1,0 +1,1 @@
+"""What operators ask of the services (family `operator`): the models and rows, by subject."""

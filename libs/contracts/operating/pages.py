@@ -1,0 +1,104 @@
+"""What the operations of operators have in common: pages of lists, and the reason of a write.
+
+A list is paged by key: `after` is the `next` of the page before, and means nothing to the caller. Rows that appear or
+vanish meanwhile neither repeat nor hide others.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Annotated, Any, Generic, TypeVar
+
+import msgspec
+from pydantic import AfterValidator, Field, StringConstraints
+
+from libs.contracts import fields as f
+from libs.contracts.model import BrokenRule, Command, Model
+
+LONGEST_REASON = 500
+
+Reason = Annotated[
+    str,
+    StringConstraints(strip_whitespace=True, min_length=1, max_length=LONGEST_REASON),
+    AfterValidator(f.no_control_characters),
+]
+"""Why an operator does it; kept in the audit under the operator's name."""
+
+T = TypeVar("T")
+
+
+class Order(StrEnum):
+    NEWEST = "newest"
+    OLDEST = "oldest"
+
+
+class Place(msgspec.Struct, frozen=True, array_like=True):
+    """The last row of a page in a list that is sorted by a time, and by an id where times are equal."""
+
+    at: datetime
+    id: str
+
+    def encode(self) -> str:
+        return base64.urlsafe_b64encode(msgspec.json.encode(self)).decode().rstrip("=")
+
+    @classmethod
+    def decode(cls, cursor: str) -> Place:
+        """Raises ValueError: `encode` did not make it."""
+        padded = cursor + "=" * (-len(cursor) % 4)
+        try:
+            place = msgspec.json.decode(
+                base64.b64decode(padded, altchars=b"-_", validate=True), type=cls
+            )
+        except (binascii.Error, msgspec.MsgspecError, UnicodeEncodeError):
+            raise ValueError("`after` is the `next` of an earlier page") from None
+        if place.at.tzinfo is None:
+            raise ValueError("`after` is the `next` of an earlier page")
+        return msgspec.structs.replace(place, at=place.at.astimezone(UTC))
+
+
+class ListPage(Command):
+    """One page of a list."""
+
+    limit: Annotated[int, Field(ge=1, le=200)] = 50
+    after: Annotated[str, StringConstraints(min_length=1, max_length=1024)] | None = None
+    order: Annotated[Order, Field(strict=False)] = Order.NEWEST
+
+    @property
+    def place(self) -> Place | None:
+        """Where the page begins: after this row."""
+        return Place.decode(self.after) if self.after is not None else None
+
+    @classmethod
+    def broken_rules(cls, values: Mapping[str, Any]) -> list[BrokenRule]:
+        after = values.get("after")
+        if isinstance(after, str):
+            try:
+                Place.decode(after)
+            except ValueError as error:
+                return [(("after",), str(error))]
+        return []
+
+
+class Listed(Model, Generic[T]):
+    """A page; `next` is the `after` of the page that follows, null at the end."""
+
+    items: list[T]
+    next: str | None = None
+
+
+class Write(Command):
+    """What changes something: `reason` says why."""
+
+    reason: Reason
+
+
+def cut(
+    rows: Sequence[T], limit: int, place: Callable[[T], Place]
+) -> tuple[Sequence[T], str | None]:
+    """A page of rows of which one more than `limit` was read, and its `next`."""
+    page = rows[:limit]
+    return page, place(page[-1]).encode() if len(rows) > limit else None

@@ -1,0 +1,1 @@
+"""What operators ask of every service alike, and what their writes have in common."""
