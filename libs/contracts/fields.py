@@ -228,6 +228,15 @@ def _query_integer(value: Any) -> Any:
     return value
 
 
+def _query_flag(value: Any) -> Any:
+    """As `_query_integer`, for `true` and `false`."""
+    if isinstance(value, str):
+        if value.lower() not in ("true", "false"):
+            raise PydanticKnownError("bool_parsing")
+        return value.lower() == "true"
+    return value
+
+
 def _uuid(value: Any) -> Any:
     """Only the hyphenated form: one id has one spelling."""
     if isinstance(value, UUID):
@@ -322,6 +331,8 @@ HeaderText = Annotated[str, StringConstraints(pattern=r"^[ -~]{0,255}$")]
 
 Page = Annotated[int, BeforeValidator(_query_integer), Field(ge=1, le=1_000_000_000)]
 Limit = Annotated[int, BeforeValidator(_query_integer), Field(ge=1, le=100)]
+LongLimit = Annotated[int, BeforeValidator(_query_integer), Field(ge=1, le=200)]
+Flag = Annotated[bool, BeforeValidator(_query_flag)]
 
 
 def _instant_text(value: Any) -> Any:

@@ -63,7 +63,7 @@ class Place(msgspec.Struct, frozen=True, array_like=True):
 class ListPage(Command):
     """One page of a list."""
 
-    limit: Annotated[int, Field(ge=1, le=200)] = 50
+    limit: f.LongLimit = 50
     after: Annotated[str, StringConstraints(min_length=1, max_length=1024)] | None = None
     order: Annotated[Order, Field(strict=False)] = Order.NEWEST
 
