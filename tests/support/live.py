@@ -50,10 +50,16 @@ def short_waits() -> dict[str, str]:
 
 
 def short_transit(bank: str) -> dict[str, str]:
-    """A change takes no key at Increase: after a failure it is sent again once none can be on its way any more."""
+    """At Increase a change takes no key, and a refusal is not kept under one: after a failure a change is sent again,
+    and a refusal counts, once none can be on its way any more.
+    """
     if bank == SANDBOX:
         return {}
-    return {"BANKSIDE_ONBOARDING_PROVIDER_TRANSIT_SECONDS": str(3 * waiting_pace())}
+    seconds = str(3 * waiting_pace())
+    return {
+        "BANKSIDE_ONBOARDING_PROVIDER_TRANSIT_SECONDS": seconds,
+        "BANKSIDE_PAYMENTS_PROVIDER_TRANSIT_SECONDS": seconds,
+    }
 
 
 @dataclass
