@@ -43,6 +43,10 @@ SERVICES = (
 )
 """In the order in which they start; they stop in the reverse order."""
 
+OPERATOR_PORT_SETTING = "BANKSIDE_GATEWAY_OPERATOR_PORT"
+OPERATOR_PORT = 8081
+"""The default of the gateway's listener for operators."""
+
 DATABASE = "bankside"
 ROLES = {
     "gateway": "GATEWAY",
@@ -188,6 +192,7 @@ def stack_settings(
     amqp_url: str,
     amqp_urls: Mapping[str, str],
     public_ports: Mapping[str, int],
+    operator_port: int,
     admin_ports: Mapping[str, int],
 ) -> dict[str, str]:
     """All `BANKSIDE_…` variables of a stack on this machine. The mappings go by service (or role) name.
@@ -206,6 +211,8 @@ def stack_settings(
         "BANKSIDE_SANDBOX_LINK_KEY": secrets.link_key,
         "BANKSIDE_CALLBACK_ALLOW": f"{LOOPBACK}:*,localhost:*",
         "BANKSIDE_ADMIN_HOST": LOOPBACK,
+        "BANKSIDE_GATEWAY_OPERATOR_HOST": LOOPBACK,
+        OPERATOR_PORT_SETTING: str(operator_port),
     }
     for storing, ring in secrets.storage_keys.items():
         settings[f"BANKSIDE_{ROLES[storing]}_STORAGE_KEYS"] = ring

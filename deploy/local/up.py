@@ -27,6 +27,8 @@ from deploy.local.rabbitmq import find_server, urls_of_services
 from deploy.local.services import (
     DATABASE,
     INCREASE_FAKE_PREFIX,
+    OPERATOR_PORT,
+    OPERATOR_PORT_SETTING,
     SERVICES,
     stack_settings,
     tokens_at_sandbox,
@@ -116,6 +118,8 @@ def _check_ports(settings: Mapping[str, str]) -> None:
         if service.public_port is not None:
             host = settings[f"BANKSIDE_{service.prefix}_HOST"]
             _check_free(service.name, service.port_setting, host, settings)
+    host = settings["BANKSIDE_GATEWAY_OPERATOR_HOST"]
+    _check_free("gateway for operators", OPERATOR_PORT_SETTING, host, settings)
     if banks.has_fake(settings):
         _check_free(banks.PART, banks.PORT_SETTING, LOOPBACK, settings)
 
@@ -153,6 +157,7 @@ def _settings(
         amqp_url=broker,
         amqp_urls=urls_of_services(broker, remembered.secrets.amqp_passwords),
         public_ports=public_ports,
+        operator_port=_port(OPERATOR_PORT_SETTING, OPERATOR_PORT, chosen),
         admin_ports=remembered.ports,
     ) | banks.bank_settings(remembered.bank, remembered.secrets, fake_port)
     if not banks.has_fake(generated):

@@ -17,7 +17,7 @@ from cyclopts import Parameter
 
 from libs.cli.output import console, pretty, print_json
 from libs.client import settings
-from libs.client.credentials import look_up
+from libs.client.credentials import look_up, look_up_operator
 from libs.client.errors import OperatorError
 from libs.client.transport import NoAnswer, NotSent, Response, Transport
 
@@ -42,7 +42,8 @@ def call(
         method: GET, POST, PATCH or DELETE.
         path: Path and query, sent and signed exactly as given.
         data: The body: JSON, @FILE for the content of a file, @- for standard input. Sent as it is.
-        key: The key to sign with: a saved name or a subscription key; by default that of the demo partner.
+        key: The key to sign with: a saved name or a subscription key; by default that of the demo partner, and for
+            /operator/... that of the operator.
         idempotency_key: Sent as Idempotency-Key.
         header: A further header, as `NAME: VALUE`; may be repeated.
         json: Print one JSON document: status, request_id, body, and on 401 canonical.
@@ -56,7 +57,11 @@ def call(
     headers = dict(_header(item) for item in header or ())
     if idempotency_key is not None:
         headers["Idempotency-Key"] = idempotency_key
-    base_url, credentials, body = settings.base_url(), look_up(key), _body(data)
+    body = _body(data)
+    if path.startswith("/operator"):
+        base_url, credentials = settings.operator_url(), look_up_operator(key)
+    else:
+        base_url, credentials = settings.base_url(), look_up(key)
 
     async def send() -> Response:
         async with aiohttp.ClientSession(trust_env=False) as session:

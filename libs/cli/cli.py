@@ -1,7 +1,7 @@
 """The `bankside` command line.
 
 Commands are imported when they are called, so that the command starts quickly. Services add their operators' commands
-as entry points: see `operators`.
+as entry points: see `entries`.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ from itertools import takewhile
 
 from cyclopts import App, CycloptsError
 
-from libs.cli.operators import OPERATORS
+from libs.cli.entries import OPERATORS
 from libs.client.errors import OperatorError
 from libs.client.settings import load_stack_environment
+from libs.contracts.errors import BanksideError
 
 
 def make_app(arguments: list[str]) -> App:
@@ -104,4 +105,7 @@ def main() -> None:
     except (OperatorError, CycloptsError) as mistake:
         print(f"bankside: {' '.join(str(mistake).split())}", file=sys.stderr)
         sys.exit(2)
+    except BanksideError as refusal:
+        print(f"bankside: {refusal.detail} ({refusal.code})", file=sys.stderr)
+        sys.exit(1)
     sys.exit(result if isinstance(result, int) else 0)

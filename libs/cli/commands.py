@@ -24,7 +24,7 @@ from libs.cli.decisions import (
     refuse_to_ask_in_json,
     require_terminal,
 )
-from libs.cli.operators import OPERATORS
+from libs.cli.entries import OPERATORS
 from libs.cli.output import age, console, print_json
 from libs.client.errors import OperatorError
 from libs.contracts.errors import Abandoned

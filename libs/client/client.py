@@ -11,7 +11,6 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from http import HTTPMethod
 from typing import Any, Generic, TypeVar, overload
 from urllib.parse import quote, urlencode
 from uuid import uuid4
@@ -42,7 +41,6 @@ R = TypeVar("R")
 
 RETRIED = (Unavailable, RateLimited, IdempotencyInProgress)
 """Errors after which a request may be sent again: nothing was started, or the first request will have its answer."""
-IDEMPOTENT_METHODS = (HTTPMethod.POST, HTTPMethod.PATCH)
 RETRIES = Backoff(first_seconds=0.2, longest_seconds=30.0, jitter=0.25)
 RETRY_AFTER_JITTER = 0.25
 
@@ -123,7 +121,7 @@ class Client:
             BanksideError: as the gateway answered.
         """
         method, target, headers, body = request_of(operation, command)
-        if operation.method in IDEMPOTENT_METHODS:
+        if operation.takes_idempotency_key:
             headers["Idempotency-Key"] = idempotency_key or str(uuid4())
         repeatable = operation.is_read or "Idempotency-Key" in headers
         give_up_at = time.monotonic() + self._patience_seconds

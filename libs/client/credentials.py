@@ -15,10 +15,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from libs.client.errors import OperatorError
+from libs.secret_sources import BadSecret, read_secret
 
 LOCAL = ".local"
 PARTNER = "partner"
 """The name of the key that the stack makes for its demo partner."""
+OPERATOR = "operator"
+"""The name of the key that the stack makes for its first operator."""
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
@@ -33,12 +36,15 @@ class Credentials:
 
 @dataclass(frozen=True, slots=True)
 class Stack:
-    """Addresses and key of a running stack, from the file that it wrote."""
+    """Addresses and keys of a running stack, from the file that it wrote."""
 
     base_url: str
     bank_urls: Mapping[str, str]
     """Of the banks that run beside it, by their names."""
     partner: Credentials | None
+    operator_url: str | None
+    """None for a stack of a release that had no operators."""
+    operator: Credentials | None
 
 
 def local_folder() -> Path | None:
@@ -57,14 +63,21 @@ def stack() -> Stack | None:
     if folder is None or not (path := folder / "credentials.json").exists():
         return None
     content = _read(path)
-    partner = content.get(PARTNER)
+    partner, operator = content.get(PARTNER), content.get(OPERATOR)
     urls = {
         name.removesuffix("_url"): url for name, url in content.items() if name.endswith("_url")
     }
+    bank_urls = {
+        name: url
+        for name, url in urls.items()
+        if isinstance(url, str) and name not in {"base", OPERATOR}
+    }
     return Stack(
         _text(path, content, "base_url"),
-        {name: url for name, url in urls.items() if isinstance(url, str) and name != "base"},
+        bank_urls,
         _credentials(path, partner) if isinstance(partner, dict) else None,
+        _text(path, content, "operator_url") if "operator_url" in content else None,
+        _credentials(path, operator) if isinstance(operator, dict) else None,
     )
 
 
@@ -74,9 +87,10 @@ def check_can_save(name: str) -> Path:
     Raises:
         OperatorError: as `save` would.
     """
-    if not _NAME.fullmatch(name) or name == PARTNER:
+    if not _NAME.fullmatch(name) or name in {PARTNER, OPERATOR}:
         raise OperatorError(
-            f"A key cannot be saved as {name!r}: take letters, digits, '.', '_', '-', and not '{PARTNER}'."
+            f"A key cannot be saved as {name!r}: take letters, digits, '.', '_', '-', and neither '{PARTNER}' nor"
+            f" '{OPERATOR}'."
         )
     folder = local_folder()
     if folder is None:
@@ -113,12 +127,13 @@ def look_up(name_or_key: str | None = None) -> Credentials:
     """
     known = dict(_known())
     if name_or_key is None:
-        if not known:
+        callers = [credentials for name, credentials in known.items() if name != OPERATOR]
+        if not callers:
             raise OperatorError(
                 "There is no key to sign with: start the stack (make up), or set "
                 "BANKSIDE_SUBSCRIPTION_KEY and BANKSIDE_SECRET."
             )
-        return next(iter(known.values()))
+        return callers[0]
     if name_or_key in known:
         return known[name_or_key]
     for credentials in known.values():
@@ -131,6 +146,30 @@ def look_up(name_or_key: str | None = None) -> Credentials:
     )
 
 
+def look_up_operator(name_or_key: str | None = None) -> Credentials:
+    """The key of an operator: as `look_up`; without a name that of the environment, else that of the stack.
+
+    Raises:
+        OperatorError: there is none, or its secret is not known here.
+    """
+    if name_or_key is not None:
+        return look_up(name_or_key)
+    key = os.environ.get("BANKSIDE_OPERATOR_SUBSCRIPTION_KEY")
+    try:
+        secret = read_secret("BANKSIDE_OPERATOR_SECRET")
+    except BadSecret as error:
+        raise OperatorError(str(error)) from None
+    if key and secret:
+        return Credentials(key, secret)
+    found = stack()
+    if found is None or found.operator is None:
+        raise OperatorError(
+            "There is no key of an operator to sign with: start the stack (make up), name a saved one with --key, or"
+            " set BANKSIDE_OPERATOR_SUBSCRIPTION_KEY and BANKSIDE_OPERATOR_SECRET."
+        )
+    return found.operator
+
+
 def _known() -> Iterator[tuple[str, Credentials]]:
     """By name, in order of preference; that of the environment has the empty name."""
     key, secret = os.environ.get("BANKSIDE_SUBSCRIPTION_KEY"), os.environ.get("BANKSIDE_SECRET")
@@ -139,6 +178,8 @@ def _known() -> Iterator[tuple[str, Credentials]]:
     found = stack()
     if found is not None and found.partner is not None:
         yield PARTNER, found.partner
+    if found is not None and found.operator is not None:
+        yield OPERATOR, found.operator
     folder = local_folder()
     for path in sorted((folder / "keys").glob("[!.]*.json")) if folder else ():
         yield path.stem, _credentials(path, _read(path))

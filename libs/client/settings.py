@@ -37,6 +37,12 @@ def base_url() -> str:
     return _url(found, "gateway", "BANKSIDE_BASE_URL")
 
 
+def operator_url() -> str:
+    """The URL of the gateway's listener for operators, without a trailing slash."""
+    found = os.environ.get("BANKSIDE_OPERATOR_URL") or getattr(stack(), "operator_url", None)
+    return _url(found, "gateway's listener for operators", "BANKSIDE_OPERATOR_URL")
+
+
 def bank_url(name: str) -> str:
     """The URL of a bank that runs beside the stack, without a trailing slash."""
     variable, known = f"{PREFIX}{name.upper()}_URL", stack()

@@ -318,6 +318,12 @@ class OutcomePending(OutcomeUnknown):
     code = "outcome_pending"
 
 
+LOOK_BEFORE_REPEATING = (
+    "No answer came in time, and it may have been done: look before you repeat it."
+)
+"""The detail of an operator's write whose outcome is not known. Unlike a command, it is not driven on."""
+
+
 class ProviderTimeout(OutcomeUnknown):
     """A provider did not answer in time."""
 

@@ -18,6 +18,7 @@ from libs.contracts.principal import Family, Role, Scope
 from libs.contracts.sensitive import SensitiveShape
 
 GATEWAY = "gateway"
+IDEMPOTENT_METHODS = (HTTPMethod.POST, HTTPMethod.PATCH)
 
 C = TypeVar("C", bound=Command, default=Any)
 R = TypeVar("R", default=Any)
@@ -63,6 +64,7 @@ class Operation(Generic[C, R]):
         method, path, scope: None for an internal query, which only services ask.
         role: of a row of the operator family, in place of a scope.
         asked_by: of an internal query, the services that ask it.
+        changes: of an internal query, that it is a write of an operator; the gateway's row says who may ask for it.
         headers: fields of the command that are read from a header, by header name.
         extension: beyond the interface's numbered endpoints.
         pending_id: the member by which a 504 `outcome_pending` names the command id, where that is the id of what the
@@ -82,6 +84,7 @@ class Operation(Generic[C, R]):
     pagination: type[Model] | None = None
     as_of_date: bool = False
     asked_by: tuple[str, ...] = ()
+    changes: bool = False
     headers: tuple[tuple[str, str], ...] = ()
     rate: RateClass | None = None
     extension: bool = False
@@ -98,8 +101,8 @@ class Operation(Generic[C, R]):
 
     @property
     def is_read(self) -> bool:
-        """Whether it changes nothing. What has no method is asked by services, and is taken for a read."""
-        return self.method in (None, HTTPMethod.GET)
+        """Whether it changes nothing."""
+        return self.method is HTTPMethod.GET or (self.method is None and not self.changes)
 
     @property
     def is_query(self) -> bool:
@@ -108,7 +111,12 @@ class Operation(Generic[C, R]):
         What operators do travels as queries, writes included: each is one transaction of the service, which can be
         repeated safely, and the inbox of commands may be what is stuck.
         """
-        return self.is_read or self.family is Family.OPERATOR
+        return self.method is None or self.is_read or self.family is Family.OPERATOR
+
+    @property
+    def takes_idempotency_key(self) -> bool:
+        """Whether an Idempotency-Key has its requests carried out once."""
+        return self.method in IDEMPOTENT_METHODS and not self.is_query
 
     @property
     def family(self) -> Family | None:

@@ -1,5 +1,7 @@
 """The one table: every operation of every service. Router, topology, validation, documents and client read it."""
 
+from itertools import chain
+
 from libs.contracts import (
     ledger_read_operations,
     onboarding_operations,
@@ -7,6 +9,7 @@ from libs.contracts import (
     reconciliation_operations,
     webhook_operations,
 )
+from libs.contracts.operating import operators
 from libs.contracts.operation import Operation
 from libs.contracts.principal import Family, Scope
 
@@ -18,14 +21,29 @@ OPERATIONS: tuple[Operation, ...] = (
     *reconciliation_operations.OPERATIONS,
 )
 
-BY_NAME: dict[str, Operation] = {operation.name: operation for operation in OPERATIONS}
+GATEWAY_OPERATIONS: tuple[Operation, ...] = (*operators.OPERATIONS,)
+"""What the gateway answers itself, in its own process: nothing of it travels over the broker."""
+
+PUBLIC_OPERATIONS: tuple[Operation, ...] = tuple(
+    row for row in OPERATIONS if row.path is not None and row.family is not Family.OPERATOR
+)
+"""The rows of partners and customers: what the public listener serves."""
+
+OPERATOR_OPERATIONS: tuple[Operation, ...] = tuple(
+    row for row in chain(OPERATIONS, GATEWAY_OPERATIONS) if row.family is Family.OPERATOR
+)
+"""The rows of operators: what the operator listener serves."""
+
+BY_NAME: dict[str, Operation] = {
+    operation.name: operation for operation in chain(OPERATIONS, GATEWAY_OPERATIONS)
+}
 
 SERVICES: tuple[str, ...] = tuple(dict.fromkeys(operation.service for operation in OPERATIONS))
-"""The services that have operations, in the table's order."""
+"""The services that take messages, in the table's order."""
 
 FAMILY_SCOPES: dict[Family, frozenset[Scope]] = {
     family: frozenset(row.scope for row in OPERATIONS if row.family is family and row.scope)
-    for family in Family
+    for family in (Family.PARTNER, Family.CUSTOMER)
 }
 """What a key of each family may do unless it was made with fewer scopes: the scopes of the family's rows."""
 
@@ -34,5 +52,7 @@ def operations_of(service: str) -> tuple[Operation, ...]:
     return tuple(operation for operation in OPERATIONS if operation.service == service)
 
 
-if len(BY_NAME) != len(OPERATIONS):
+if len(BY_NAME) != len(OPERATIONS) + len(GATEWAY_OPERATIONS):
     raise RuntimeError("two operations have the same name")
+if any((row.role is None) == (row.family is Family.OPERATOR) for row in BY_NAME.values()):
+    raise RuntimeError("rows of operators have a role, and only they")

@@ -10,7 +10,14 @@ from typing import Any
 
 import structlog
 
-from libs.contracts.errors import BanksideError, InternalError, ProviderTimeout, Unavailable
+from libs.contracts.errors import (
+    LOOK_BEFORE_REPEATING,
+    BanksideError,
+    InternalError,
+    OutcomePending,
+    ProviderTimeout,
+    Unavailable,
+)
 from libs.contracts.exact_json import decode
 from libs.contracts.model import Command
 from libs.contracts.operation import Operation
@@ -86,7 +93,6 @@ class QueryAnswerer:
         self._handlers = handlers
         self._sealer = sealer
         self._replier = replier
-        self._log = structlog.get_logger("queries")
 
     async def answer(self, envelope: Envelope, reply_to: str | None) -> None:
         """Answer the query, unless its deadline has passed."""
@@ -113,7 +119,9 @@ class QueryAnswerer:
                 )
             return success(operation, envelope.id, envelope.message_id, result, self._sealer)
         except Exception as error:
-            answered = self._answered_error(error, envelope)
+            answered = answered_error(
+                error, self._rows.get(envelope.operation), envelope.request_id
+            )
             outcome = answered.code
             return Reply(id=envelope.id, to=envelope.message_id, error=WireError.of(answered))
         finally:
@@ -121,19 +129,26 @@ class QueryAnswerer:
                 time.perf_counter() - started
             )
 
-    def _answered_error(self, error: Exception, envelope: Envelope) -> BanksideError:
-        """The error that the caller gets. An error that the caller must not see is logged."""
-        if isinstance(error, BanksideError):
-            return error
-        if isinstance(error, TimeoutError):
-            return ProviderTimeout()
-        self._log.error(
-            "query_failed",
-            operation=envelope.operation,
-            request_id=envelope.request_id,
-            exc_info=error,
-        )
-        return unavailable_or_internal(error)
+
+def answered_error(error: Exception, operation: Operation | None, request_id: str) -> BanksideError:
+    """The error that the caller of a query gets. An error that the caller must not see is logged.
+
+    A write of an operator that ran out of time, or whose database went away, may have been committed.
+    """
+    if isinstance(error, BanksideError):
+        return error
+    is_write = operation is not None and not operation.is_read
+    if is_write and (isinstance(error, TimeoutError) or is_away(error)):
+        return OutcomePending(LOOK_BEFORE_REPEATING)
+    if isinstance(error, TimeoutError):
+        return ProviderTimeout()
+    structlog.get_logger("queries").error(
+        "query_failed",
+        operation=operation.name if operation is not None else None,
+        request_id=request_id,
+        exc_info=error,
+    )
+    return unavailable_or_internal(error)
 
 
 def unavailable_or_internal(error: Exception) -> BanksideError:

@@ -4,7 +4,7 @@
 |---|---|---|
 | travel | one by one, durable, confirmed by the broker | in batches, without confirms |
 | are bounded by | `WAITING_REPLIES` | that, and `OUTSTANDING_QUERIES` for each service |
-| on a lost session | may go on: `OutcomePending` | `Unavailable` at once |
+| on a lost session | may go on: `OutcomePending` | `Unavailable` at once; an operator's write: `OutcomePending` |
 
 The first query to a service on a session is confirmed all the same: so a service that has no queue yet is `Unavailable`
 at once, too.
@@ -26,7 +26,12 @@ import structlog
 from aio_pika.exceptions import ChannelInvalidStateError, DeliveryError
 from uuid_utils import uuid7
 
-from libs.contracts.errors import OutcomePending, ProviderTimeout, Unavailable
+from libs.contracts.errors import (
+    LOOK_BEFORE_REPEATING,
+    OutcomePending,
+    ProviderTimeout,
+    Unavailable,
+)
 from libs.contracts.exact_json import decode
 from libs.contracts.model import Command
 from libs.contracts.operation import Operation
@@ -76,6 +81,14 @@ class _Attached:
     """Services that are known to have a queue of queries."""
 
 
+class _NoSession(ConnectionError):
+    """Nothing was sent: there is no session with the broker."""
+
+
+NOT_SENT = (_NoSession, DeliveryError, ChannelInvalidStateError, TooManyWaiting)
+"""After these the service does not have the query: it was refused, returned, or never written."""
+
+
 class Caller:
     """A part of the broker through which a process sends requests to services."""
 
@@ -120,6 +133,7 @@ class Caller:
         Raises:
             Unavailable: it was not asked.
             ProviderTimeout: no reply before the deadline (Unix seconds).
+            OutcomePending: the same, of an operation that changes something.
             BanksideError: as replied.
         """
         query_id = str(uuid7())
@@ -131,7 +145,7 @@ class Caller:
             request_id=request_id or query_id,
             deadline=deadline,
         )
-        reply = await self.ask(envelope)
+        reply = await self.ask(envelope, is_read=operation.is_read)
         if reply.error is not None:
             raise reply.error.to_error()
         return self.open_result(operation, reply)
@@ -177,12 +191,14 @@ class Caller:
             )
         return payload
 
-    async def ask(self, envelope: Envelope) -> Reply:
+    async def ask(self, envelope: Envelope, *, is_read: bool = True) -> Reply:
         """Send a query and await its reply until its deadline.
 
         Raises:
-            Unavailable: it was not sent, its session was lost, or `OUTSTANDING_QUERIES` of its service are unanswered.
-            ProviderTimeout: there was no reply in time.
+            Unavailable: it was not sent, or `OUTSTANDING_QUERIES` of its service are unanswered; of a read, also that
+                its session was lost.
+            ProviderTimeout: there was no reply to a read in time.
+            OutcomePending: what changes something may have reached the service, and there was no reply.
         """
         service = _service_of(envelope)
         if self._outstanding[service] >= OUTSTANDING_QUERIES:
@@ -195,10 +211,12 @@ class Caller:
                 try:
                     await self._batcher(service).submit(envelope)
                     return await future
-                except (*BROKER_ERRORS, TooManyWaiting) as error:
+                except NOT_SENT as error:
                     raise Unavailable from error
+                except BROKER_ERRORS as error:
+                    raise (Unavailable() if is_read else _unanswered()) from error
         except TimeoutError:
-            raise ProviderTimeout from None
+            raise (ProviderTimeout() if is_read else _unanswered()) from None
         finally:
             self._queries.discard(future)
             self._outstanding[service] -= 1
@@ -264,7 +282,7 @@ class Caller:
     async def _publish_queries(self, service: str, batch: list[Envelope]) -> None:
         attached = self._attached
         if attached is None:
-            raise ConnectionError("no session with the broker")
+            raise _NoSession("no session with the broker")
         properties = Properties(
             content_type="application/json",
             delivery_mode=TRANSIENT,
@@ -297,6 +315,10 @@ class Caller:
                 self._log.error("reply_of_another", asked=expected.service, sender=sender)
                 continue
             expected.reply.set_result(reply)
+
+
+def _unanswered() -> OutcomePending:
+    return OutcomePending(LOOK_BEFORE_REPEATING)
 
 
 def _service_of(envelope: Envelope) -> str:

@@ -1,13 +1,14 @@
-"""The interface as an OpenAPI 3.1 document, read off the table."""
+"""The interface as an OpenAPI 3.1 document, and that of operators as another one, read off the table."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from libs.contracts.events import API_VERSION, EVENT_TYPES, EventType
 from libs.contracts.operation import Operation
 from libs.contracts.principal import Family
-from libs.contracts.table import OPERATIONS
+from libs.contracts.table import OPERATOR_OPERATIONS, PUBLIC_OPERATIONS
 from libs.specs import problems
 from libs.specs.event_schemas import event_schema
 from libs.specs.examples import REQUESTS
@@ -32,6 +33,17 @@ first answer.
 **Webhooks.** Each event is posted to the callback URLs of the subscriptions that ask for its type, at least once and in
 no promised order, and can be listed under `events`. Deliveries are signed as in Standard Webhooks, with the secret of
 the subscription, and answered with any 2xx.
+"""
+
+OPERATOR_DESCRIPTION = """\
+What operators may see and do, on a listener of its own. Requests are signed as those of all other callers; a key
+belongs to an operator, who has a role: viewers read, operators act, admins also manage keys and operators.
+
+**Writes.** Each has a `reason` and is recorded in the audit under the operator's name. There is no Idempotency-Key:
+504 `outcome_pending` says that a write may have been done; look before you repeat it.
+
+**Lists.** `after` is the `next` of the page before. A list over several services names in `unreachable` those that did
+not answer, whose rows it lacks.
 """
 
 AUTHENTICATION: dict[str, Schema] = {
@@ -87,13 +99,35 @@ PATH_VALUE: Schema = {"type": "string", "pattern": "^[A-Za-z0-9._~-]{1,128}$"}
 
 
 def openapi_document() -> dict[str, Any]:
-    """The whole document, as plain JSON values."""
-    rows = [operation for operation in OPERATIONS if operation.path is not None]
+    """The whole document of partners and customers, as plain JSON values."""
+    webhooks = [*EVENT_TYPES.values()]
+    tags = [
+        {"name": Family.PARTNER, "description": "For resellers: every customer they onboarded"},
+        {"name": Family.CUSTOMER, "description": "For one customer"},
+        {"name": EVENTS_TAG, "description": "What is posted to callback URLs"},
+    ]
+    return _document("Bankside", DESCRIPTION, PUBLIC_OPERATIONS, tags, webhooks)
+
+
+def operator_document() -> dict[str, Any]:
+    """The whole document of operators, as plain JSON values."""
+    tags = [{"name": Family.OPERATOR, "description": "For operators, over all tenants"}]
+    rows = OPERATOR_OPERATIONS
+    return _document("Bankside, for operators", OPERATOR_DESCRIPTION, rows, tags, ())
+
+
+def _document(
+    title: str,
+    description: str,
+    rows: Sequence[Operation],
+    tags: list[Schema],
+    events: Sequence[EventType],
+) -> dict[str, Any]:
     schemas, definitions = schemas_of(
         [(row.command, "request") for row in rows]
         + [(row.reply, "reply") for row in rows]
         + [(row.pagination, "reply") for row in rows if row.pagination]
-        + [(event.data, "reply") for event in EVENT_TYPES.values()]
+        + [(event.data, "reply") for event in events]
     )
     paths: dict[str, dict[str, Schema]] = {}
     components = dict(definitions)
@@ -108,32 +142,30 @@ def openapi_document() -> dict[str, Any]:
         )
     webhooks = {
         event.name: {"post": _webhook(event, schemas[key_of(event.data), "reply"])}
-        for event in EVENT_TYPES.values()
+        for event in events
     }
+    parameters = {
+        name: {"name": name, "in": "header", "required": True, **described}
+        for name, described in AUTHENTICATION.items()
+    }
+    if any(row.takes_idempotency_key for row in rows):
+        parameters[IDEMPOTENCY_KEY["name"]] = IDEMPOTENCY_KEY
     return {
         "openapi": "3.1.0",
         "info": {
-            "title": "Bankside",
+            "title": title,
             "version": API_VERSION,
-            "description": DESCRIPTION,
+            "description": description,
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
         "servers": [{"url": "/"}],
-        "tags": [
-            {"name": Family.PARTNER, "description": "For resellers: every customer they onboarded"},
-            {"name": Family.CUSTOMER, "description": "For one customer"},
-            {"name": EVENTS_TAG, "description": "What is posted to callback URLs"},
-        ],
+        "tags": tags,
         "paths": paths,
-        "webhooks": webhooks,
+        **({"webhooks": webhooks} if webhooks else {}),
         "components": {
             "schemas": used_by([paths, webhooks], components | problems.COMPONENTS),
             "headers": HEADERS,
-            "parameters": {
-                name: {"name": name, "in": "header", "required": True, **described}
-                for name, described in AUTHENTICATION.items()
-            }
-            | {IDEMPOTENCY_KEY["name"]: IDEMPOTENCY_KEY},
+            "parameters": parameters,
         },
     }
 
@@ -143,7 +175,7 @@ def _operation(row: Operation, command: Schema, envelope: Schema) -> Schema:
         "operationId": row.name,
         "tags": [str(row.family)],
         "summary": row.summary,
-        "x-scope": str(row.scope),
+        **({"x-role": str(row.role)} if row.role else {"x-scope": str(row.scope)}),
         "parameters": _parameters(row, command),
         "responses": {
             "200": {
@@ -195,7 +227,7 @@ def _parameters(row: Operation, command: Schema) -> list[Schema]:
     required = command.get("required", [])
     headers = dict(row.headers)
     parameters: list[Schema] = [_ref("parameters", name) for name in AUTHENTICATION]
-    if row.method in problems.IDEMPOTENT_METHODS:
+    if row.takes_idempotency_key:
         parameters.append(_ref("parameters", "Idempotency-Key"))
     for name, schema in properties.items():
         if name in row.path_fields:
@@ -252,7 +284,7 @@ def _envelope(row: Operation, data: Schema, pagination: Schema | None) -> Schema
 
 def _success_headers(row: Operation) -> list[str]:
     names = ["X-Request-Id", "RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset"]
-    return [*names, "Idempotent-Replayed"] if row.method in problems.IDEMPOTENT_METHODS else names
+    return [*names, "Idempotent-Replayed"] if row.takes_idempotency_key else names
 
 
 def _ref(kind: str, name: str) -> Schema:

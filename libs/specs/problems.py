@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from http import HTTPMethod, HTTPStatus
+from http import HTTPStatus
 from typing import Any
 
 from libs.contracts import errors as e
@@ -23,7 +23,6 @@ ALWAYS = (
     *UNAUTHENTICATED,
     e.AddressNotAllowed,
     e.WrongRouteFamily,
-    e.InsufficientScope,
     e.RequestTimeout,
     e.BodyTooLarge,
     e.RateLimited,
@@ -31,7 +30,6 @@ ALWAYS = (
     e.Unavailable,
 )
 WITH_BODY = (e.MalformedJson, e.UnsupportedMediaType)
-IDEMPOTENT_METHODS = (HTTPMethod.POST, HTTPMethod.PATCH)
 RETRIED_LATER = (429, 503)
 
 _TEXT = {"type": "string"}
@@ -49,6 +47,7 @@ EXTRA_MEMBERS: dict[str, dict[str, Schema]] = {
     e.AddressNotAllowed.code: {
         "address": {**_TEXT, "description": "Where the request came from, as the server sees it"}
     },
+    e.InsufficientRole.code: {"role": {**_TEXT, "description": "The role that it needs"}},
     e.InvalidSignature.code: {
         "canonical_string": {
             **_TEXT,
@@ -108,9 +107,10 @@ COMPONENTS: dict[str, Schema] = {
 def errors_of(operation: Operation) -> list[type[e.BanksideError]]:
     """Every error that the operation may answer with."""
     found: list[type[e.BanksideError]] = [*ALWAYS, *operation.errors]
+    found.append(e.InsufficientRole if operation.role else e.InsufficientScope)
     if operation.takes_body:
         found += WITH_BODY
-    if operation.method in IDEMPOTENT_METHODS:
+    if operation.takes_idempotency_key:
         found += (e.IdempotencyKeyReused, e.IdempotencyInProgress, e.Abandoned)
     found.append(e.ProviderTimeout if operation.is_read else e.OutcomePending)
     if operation.path_fields:
@@ -123,7 +123,9 @@ def responses_of(operation: Operation) -> dict[str, Schema]:
     by_status: dict[int, list[type[e.BanksideError]]] = defaultdict(list)
     for error in errors_of(operation):
         by_status[error.status].append(error)
-    responses = {str(status): _problem(status, errors) for status, errors in by_status.items()}
+    responses = {
+        str(status): _problem(operation, status, errors) for status, errors in by_status.items()
+    }
     if operation.pending_id is not None:
         members = responses[str(e.OutcomePending.status)]["content"]["application/problem+json"]
         members["schema"]["properties"][operation.pending_id] = _PENDING_ID
@@ -137,7 +139,12 @@ def responses_of(operation: Operation) -> dict[str, Schema]:
     return dict(sorted(responses.items()))
 
 
-def _problem(status: int, errors: list[type[e.BanksideError]]) -> Schema:
+def _detail(operation: Operation, error: type[e.BanksideError]) -> str:
+    is_unanswered = error is e.OutcomePending and operation.is_query
+    return e.LOOK_BEFORE_REPEATING if is_unanswered else error().detail
+
+
+def _problem(operation: Operation, status: int, errors: list[type[e.BanksideError]]) -> Schema:
     headers = ["X-Request-Id"]
     if status in RETRIED_LATER or e.IdempotencyInProgress in errors:
         headers.append("Retry-After")
@@ -145,7 +152,9 @@ def _problem(status: int, errors: list[type[e.BanksideError]]) -> Schema:
     for error in errors:
         members |= EXTRA_MEMBERS.get(error.code, {})
     return {
-        "description": "\n".join(f"- `{error.code}`: {error().detail}" for error in errors),
+        "description": "\n".join(
+            f"- `{error.code}`: {_detail(operation, error)}" for error in errors
+        ),
         "headers": {name: {"$ref": f"#/components/headers/{name}"} for name in headers},
         "content": {
             "application/problem+json": {
@@ -157,7 +166,7 @@ def _problem(status: int, errors: list[type[e.BanksideError]]) -> Schema:
                     "type": f"urn:bankside:error:{errors[0].code}",
                     "title": HTTPStatus(status).phrase,
                     "status": status,
-                    "detail": errors[0]().detail,
+                    "detail": _detail(operation, errors[0]),
                     "code": errors[0].code,
                     "request_id": "0197a1c2-5a3e-7c11-9d54-3f2b1c0e8a77",
                 },

@@ -1,13 +1,12 @@
-"""Composition root of the gateway: one process that listens on the shared port."""
+"""Composition root of the gateway: one process that listens on the shared ports."""
 
 from __future__ import annotations
 
 import asyncio
 import resource
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
-
-from aiohttp import web
+from typing import Any
 
 from libs.handling.audit_head import log_head_for_ever
 from libs.handling.periodic import tolerating_outage
@@ -16,28 +15,24 @@ from libs.messaging.caller import Caller
 from libs.persistence.engine import open_database
 from libs.runtime.process import Misconfigured, Process
 from services.gateway.admission import Admission
-from services.gateway.application import build_application
+from services.gateway.application import operator_application, public_application
 from services.gateway.authentication import Authentication
-from services.gateway.certificates import follow_for_ever
-from services.gateway.connections import Connections
 from services.gateway.credentials import Credentials
 from services.gateway.endpoint import Endpoints
 from services.gateway.expiry import measure_for_ever
 from services.gateway.failures import Failures
-from services.gateway.handshakes import Handshakes
 from services.gateway.last_use import LastUse
-from services.gateway.listening import listening_sockets
+from services.gateway.listener import Listener
+from services.gateway.listening import for_operators, public
 from services.gateway.nonce_partitions import maintain, maintain_for_ever
+from services.gateway.operating.answering import Answering
+from services.gateway.operating.handlers import handlers_of
 from services.gateway.refusals import Refusals
 from services.gateway.settings import Settings
 
-KEEPALIVE_SECONDS = 75.0
-BACKLOG = 1024
 BROKER_WAIT_SECONDS = 10.0
-MAX_HEADERS = 64
-"""Of a request; each of at most 8 KB."""
-LINGERING_SECONDS = 5.0
-"""What is left of a body after the answer to its request is read, and thrown away, for so long."""
+OPERATOR_CONNECTIONS = 256
+"""In one process."""
 RESERVED_DESCRIPTORS = 256
 """For the database, the broker and files."""
 
@@ -58,31 +53,6 @@ def possible_connections(wanted: int) -> int:
             f"let the gateway open more than {RESERVED_DESCRIPTORS} files: `ulimit -Hn` is {hard}."
         )
     return allowed - RESERVED_DESCRIPTORS
-
-
-@asynccontextmanager
-async def _listening(
-    settings: Settings,
-    process: Process,
-    protocols: Callable[[], asyncio.Protocol],
-    handshakes: Handshakes | None,
-) -> AsyncIterator[None]:
-    """While the body runs, connections are accepted."""
-    sockets = listening_sockets(settings.host, settings.port, BACKLOG)
-    async with AsyncExitStack() as opened:
-        for listening in await opened.enter_async_context(sockets):
-            if handshakes is None:
-                server = await asyncio.get_running_loop().create_server(
-                    protocols, sock=listening, backlog=BACKLOG
-                )
-                opened.callback(server.close)
-            else:
-                accepting = handshakes.accept_for_ever(listening, protocols)
-                await opened.enter_async_context(process.background("tls-handshakes", accepting))
-        if handshakes is not None:
-            following = follow_for_ever(settings, handshakes.renew)
-            await opened.enter_async_context(process.background("tls-certificate", following))
-        yield
 
 
 @asynccontextmanager
@@ -116,39 +86,30 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
         last_use,
         caller,
         lookup,
+        Answering(handlers_of(database, keyring, caller)),
     )
-    possible = possible_connections(settings.connections)
-    shaking_hands = max(1, possible // 4) if encryption is not None else 0
-    connections = Connections(
-        endpoints.counted_peer,
-        per_address=settings.connections_per_address,
-        in_all=possible - shaking_hands,
-        stalled_seconds=settings.stalled_seconds,
-    )
-    handshakes = (
-        Handshakes(
+    possible = possible_connections(settings.connections + OPERATOR_CONNECTIONS)
+    for_operators_only = min(OPERATOR_CONNECTIONS, max(2, possible // 16))
+    listeners = (
+        Listener(
+            settings,
+            public(settings),
+            public_application,
+            endpoints,
             encryption,
-            endpoints.counted_peer,
-            per_address=min(settings.connections_per_address, max(1, shaking_hands // 4)),
-            in_all=shaking_hands,
-            seconds=settings.stalled_seconds,
-        )
-        if encryption is not None
-        else None
+            in_all=possible - for_operators_only,
+        ),
+        Listener(
+            settings,
+            for_operators(settings),
+            operator_application,
+            endpoints,
+            encryption,
+            in_all=for_operators_only,
+        ),
     )
     process.readiness.add("database", database.ping)
     process.readiness.add("broker", broker.ping)
-    drain_seconds = min(settings.drain_seconds, settings.shutdown_seconds / 2)
-    runner = web.AppRunner(
-        build_application(endpoints, connections),
-        access_log=None,
-        auto_decompress=False,
-        handler_cancellation=False,
-        keepalive_timeout=KEEPALIVE_SECONDS,
-        shutdown_timeout=settings.shutdown_seconds - drain_seconds,
-        max_headers=MAX_HEADERS,
-        lingering_time=LINGERING_SECONDS,
-    )
     try:
         await maintain(database, settings.timestamp_window_seconds)
         async with (
@@ -162,21 +123,25 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
             process.background("audit-head", log_head_for_ever(database)),
             process.background("last-use", last_use.write_for_ever()),
             process.background("key-expiry", measure_for_ever(database)),
-            process.background("connections", connections.close_slow_ones_for_ever()),
         ):
             await broker.start(wait_seconds=BROKER_WAIT_SECONDS)
-            await runner.setup()
-            handler = runner.server
-            assert handler is not None
             try:
-                async with _listening(
-                    settings, process, connections.protocols(handler), handshakes
-                ):
+                async with AsyncExitStack() as opened:
+                    for listener in listeners:
+                        await opened.enter_async_context(listener.listening(process))
                     yield
-                    await connections.drain(drain_seconds)
+                    await _of_each(listeners, Listener.drain)
             finally:
-                await runner.cleanup()
+                await _of_each(listeners, Listener.close)
                 await tolerating_outage("last_use", last_use.write)
                 await tolerating_outage("refusals", refusals.write)
     finally:
         await database.close()
+
+
+async def _of_each(
+    listeners: Iterable[Listener], work: Callable[[Listener], Coroutine[Any, Any, None]]
+) -> None:
+    async with asyncio.TaskGroup() as group:
+        for listener in listeners:
+            group.create_task(work(listener), name=work.__name__)

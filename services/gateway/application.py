@@ -1,6 +1,8 @@
-"""The HTTP application: a route per row of the table, the documents, and errors of routing as problems."""
+"""The HTTP applications, one for each listener: a route per row, the documents, and errors of routing as problems."""
 
 from __future__ import annotations
+
+from collections.abc import Callable, Iterable
 
 from aiohttp import web
 from aiohttp.typedefs import Handler
@@ -12,9 +14,10 @@ from libs.contracts.errors import (
     MethodNotAllowed,
     NotFound,
 )
-from libs.contracts.table import OPERATIONS
+from libs.contracts.operation import Operation
+from libs.contracts.table import OPERATOR_OPERATIONS, PUBLIC_OPERATIONS
 from services.gateway.connections import Connections
-from services.gateway.documents import add_documents
+from services.gateway.documents import add_documents, add_operator_document
 from services.gateway.endpoint import Endpoints
 from services.gateway.requests import MAX_BODY_BYTES, request_id_of
 from services.gateway.responses import failure
@@ -22,7 +25,22 @@ from services.gateway.responses import failure
 SERVER = "bankside"
 
 
-def build_application(endpoints: Endpoints, connections: Connections) -> web.Application:
+def public_application(endpoints: Endpoints, connections: Connections) -> web.Application:
+    """What partners and customers reach."""
+    return _application(endpoints, connections, PUBLIC_OPERATIONS, add_documents)
+
+
+def operator_application(endpoints: Endpoints, connections: Connections) -> web.Application:
+    """What operators reach, on a listener of its own."""
+    return _application(endpoints, connections, OPERATOR_OPERATIONS, add_operator_document)
+
+
+def _application(
+    endpoints: Endpoints,
+    connections: Connections,
+    rows: Iterable[Operation],
+    add: Callable[[web.Application], None],
+) -> web.Application:
     @web.middleware
     async def on_connection(request: web.Request, handler: Handler) -> web.StreamResponse:
         with connections.serving(request):
@@ -34,7 +52,7 @@ def build_application(endpoints: Endpoints, connections: Connections) -> web.App
     application = web.Application(
         middlewares=[on_connection, routing_problems], client_max_size=MAX_BODY_BYTES + 1
     )
-    for operation in OPERATIONS:
+    for operation in rows:
         if operation.method is not None and operation.path is not None:
             application.router.add_route(
                 operation.method.value,
@@ -42,7 +60,7 @@ def build_application(endpoints: Endpoints, connections: Connections) -> web.App
                 endpoints.handler(operation),
                 expect_handler=meet_expectation,
             )
-    add_documents(application)
+    add(application)
     application.on_response_prepare.append(_name_server)
     return application
 

@@ -15,20 +15,23 @@ from cachetools import TTLCache
 from sqlalchemy import Text, any_, bindparam, select
 from sqlalchemy.dialects.postgresql import ARRAY
 
-from libs.contracts.principal import Family, Principal, Scope
+from libs.contracts.principal import Family, Principal, Role, Scope
 from libs.messaging.batching import Batcher
 from libs.persistence.engine import Database
 from libs.persistence.sealing import CannotOpen, Keyring
 from services.gateway.requests import Network
-from services.gateway.tables import credentials, tenants
+from services.gateway.tables import credentials, operators, tenants
 
 FRESH_SECONDS = 1.0
 KEPT = 10_000
+CONSOLE = "console"
+"""In the place of a role: those who log in at the console have one each."""
 LOADED_TOGETHER = 100
 
 _BY_KEY = (
-    select(credentials, tenants.c.name)
-    .join(tenants, tenants.c.tenant == credentials.c.tenant)
+    select(credentials, tenants.c.name, operators.c.role)
+    .outerjoin(tenants, tenants.c.tenant == credentials.c.tenant)
+    .outerjoin(operators, operators.c.name == credentials.c.operator)
     .where(credentials.c.subscription_key == any_(bindparam("keys", type_=ARRAY(Text))))
 )
 
@@ -52,6 +55,8 @@ class Credential:
     previous_secret_expires_at: datetime | None
     expires_at: datetime | None
     revoked_at: datetime | None
+    role: Role | None = None
+    """Of an operator; None for a console, and for the other families."""
 
     def is_active(self, at: datetime) -> bool:
         return self.revoked_at is None and (self.expires_at is None or at < self.expires_at)
@@ -110,11 +115,12 @@ class Credentials:
         return Credential(
             id=row.id,
             principal=Principal(
-                tenant=row.tenant,
-                tenant_name=row.name,
+                tenant=row.tenant or "",
+                tenant_name=row.name or "",
                 family=Family(row.family),
                 subscription_key=row.subscription_key,
                 customer_id=str(row.customer_id) if row.customer_id else None,
+                operator=row.operator,
             ),
             scopes=frozenset(Scope(scope) for scope in row.scopes),
             allowed_networks=tuple(map(ip_network, row.allowed_networks)),
@@ -123,4 +129,5 @@ class Credentials:
             previous_secret_expires_at=row.previous_secret_expires_at,
             expires_at=row.expires_at,
             revoked_at=row.revoked_at,
+            role=Role(row.role) if row.role not in (None, CONSOLE) else None,
         )

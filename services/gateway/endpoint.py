@@ -21,6 +21,7 @@ from libs.contracts.errors import (
     AddressNotAllowed,
     BanksideError,
     ErrorDetail,
+    InsufficientRole,
     InsufficientScope,
     InternalError,
     Invalid,
@@ -30,8 +31,8 @@ from libs.contracts.errors import (
     WrongRouteFamily,
 )
 from libs.contracts.model import Command
-from libs.contracts.operation import Operation
-from libs.contracts.principal import Principal
+from libs.contracts.operation import GATEWAY, Operation
+from libs.contracts.principal import Family, Principal
 from libs.handling.metrics import HANDLED_SECONDS
 from libs.messaging.batching import TooManyWaiting
 from libs.messaging.caller import Caller
@@ -46,6 +47,7 @@ from services.gateway.connections import CONNECTION
 from services.gateway.credentials import Credential
 from services.gateway.failures import Failures, counted_as
 from services.gateway.last_use import LastUse
+from services.gateway.operating.answering import Answering
 from services.gateway.refusals import Refusals
 from services.gateway.requests import (
     Network,
@@ -79,6 +81,7 @@ class Endpoints:
         last_use: LastUse,
         caller: Caller,
         lookup: LookupKeys,
+        answering: Answering,
     ) -> None:
         self._settings = settings
         self._authentication = authentication
@@ -88,6 +91,7 @@ class Endpoints:
         self._last_use = last_use
         self._caller = caller
         self._lookup = lookup
+        self._answering = answering
         self._bodies = Bodies(settings.body_seconds)
         self._trusted = trusted_networks(settings.trusted_proxies)
 
@@ -121,7 +125,7 @@ class Endpoints:
             async with asyncio.timeout(
                 deadline - time.time()
             ):  # then it is 503: nothing was started
-                principal, body = await self._admit(operation, request, rate_headers)
+                principal, body = await self._admit(operation, request, request_id, rate_headers)
             check_media_type(operation, request, body)
             response = await self._carry_out(
                 operation, request, request_id, body, principal, deadline
@@ -145,6 +149,7 @@ class Endpoints:
         self,
         operation: Operation,
         request: web.Request,
+        request_id: str,
         rate_headers: dict[str, str],
     ) -> tuple[Principal, bytes]:
         """Who signed the request and may do what it asks, and its body, which is read only for headers of an active
@@ -178,8 +183,10 @@ class Endpoints:
         except BanksideError as error:
             self._refusals.known(error, address, principal.subscription_key, operation.name)
             raise
-        if not operation.is_query:
+        if not operation.is_read:
             principal = msgspec.structs.replace(principal, address=caller_address)
+            if operation.family is Family.OPERATOR:
+                principal = msgspec.structs.replace(principal, request_id=request_id)
         return principal, body
 
     async def _carry_out(
@@ -193,6 +200,11 @@ class Endpoints:
     ) -> web.Response:
         idempotency_key, errors = idempotency_key_of(operation, request)
         command = _bind(operation, request, body, errors)
+        if operation.service == GATEWAY:
+            payload = await self._answering.answer(
+                operation, principal, command, request_id, deadline
+            )
+            return success(operation, payload)
         command_id = command_id_of(principal, request, idempotency_key)
         envelope = self._caller.envelope(
             operation,
@@ -205,7 +217,8 @@ class Endpoints:
             body_hashes=() if operation.is_query else self._body_hashes(command_id, body),
         )
         if operation.is_query:
-            return self._response(operation, await self._caller.ask(envelope))
+            reply = await self._caller.ask(envelope, is_read=operation.is_read)
+            return self._response(operation, reply)
         try:
             return await self._write(operation, envelope)
         except OutcomePending as pending:
@@ -264,6 +277,13 @@ def _authorize(operation: Operation, credential: Credential) -> None:
         raise InsufficientScope(
             f"This operation needs the scope {operation.scope}.",
             extra={"scope": operation.scope},
+        )
+    if operation.role is not None and not (
+        credential.role is not None and credential.role.includes(operation.role)
+    ):
+        raise InsufficientRole(
+            f"This operation needs the role {operation.role}.",
+            extra={"role": operation.role},
         )
 
 

@@ -12,10 +12,32 @@ import os
 import socket
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
-PASSED_ON = "BANKSIDE_GATEWAY_CHILD_SOCKETS"
-"""Tells a child its sockets: their descriptors, separated by commas."""
+from services.gateway.settings import Settings
+
+
+class ListenAt(NamedTuple):
+    """Where one listener listens.
+
+    Args:
+        passed_on: the variable that tells a child its sockets there: their descriptors, separated by commas.
+    """
+
+    host: str
+    port: int
+    passed_on: str
+
+
+def public(settings: Settings) -> ListenAt:
+    """Where partners and customers connect."""
+    return ListenAt(settings.host, settings.port, "BANKSIDE_GATEWAY_CHILD_SOCKETS")
+
+
+def for_operators(settings: Settings) -> ListenAt:
+    """Where operators connect."""
+    variable = "BANKSIDE_GATEWAY_CHILD_OPERATOR_SOCKETS"
+    return ListenAt(settings.operator_host, settings.operator_port, variable)
 
 
 async def addresses_of(host: str, port: int) -> list[tuple[int, Any]]:
@@ -25,20 +47,18 @@ async def addresses_of(host: str, port: int) -> list[tuple[int, Any]]:
 
 
 @asynccontextmanager
-async def listening_sockets(
-    host: str, port: int, backlog: int
-) -> AsyncIterator[list[socket.socket]]:
-    """Sockets that listen, closed afterwards: those that the parent passed on, else one at every address of `host`.
+async def listening_sockets(at: ListenAt, backlog: int) -> AsyncIterator[list[socket.socket]]:
+    """Sockets that listen, closed afterwards: those that the parent passed on, else one at every address of the host.
 
     Raises OSError.
     """
-    passed_on = os.environ.get(PASSED_ON)
+    passed_on = os.environ.get(at.passed_on)
     opened: list[socket.socket] = []
     try:
         if passed_on:
             opened.extend(socket.socket(fileno=int(each)) for each in passed_on.split(","))
         else:
-            for family, address in await addresses_of(host, port):
+            for family, address in await addresses_of(at.host, at.port):
                 opened.append(_bound(family, address, share=False))
         for listening in opened:
             listening.listen(backlog)

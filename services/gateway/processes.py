@@ -1,4 +1,4 @@
-"""One port, N processes: the parent supervises N children that share the port (SO_REUSEPORT).
+"""N processes, which share the ports of both listeners (SO_REUSEPORT): the parent supervises N children.
 
 Child i has its admin port at `BANKSIDE_GATEWAY_ADMIN_PORT` + i. With one process there is no parent, and SIGHUP is
 logged and has no effect, as at a child.
@@ -15,7 +15,7 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 
 import structlog
@@ -27,7 +27,7 @@ from libs.runtime.settings import EXIT_MISCONFIGURED
 from libs.runtime.supervision import Change, ChildSpec, NotReady, Supervisor
 from libs.runtime.supervision_state import ChildState
 from services.gateway.app import serve
-from services.gateway.listening import PASSED_ON, ChildSockets, addresses_of
+from services.gateway.listening import ChildSockets, addresses_of, for_operators, public
 from services.gateway.settings import Settings
 
 CHILD_VARIABLE = "BANKSIDE_GATEWAY_CHILD"
@@ -81,13 +81,19 @@ async def _supervise(settings: Settings) -> None:
     for signum in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(signum, stop.set)
     asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, replace.set)
-    addresses = await addresses_of(settings.host, settings.port)
-    sockets = {_name(number): ChildSockets(addresses) for number in range(settings.processes)}
+    sockets: dict[str, dict[str, ChildSockets]] = {
+        _name(number): {} for number in range(settings.processes)
+    }
+    for at in (public(settings), for_operators(settings)):
+        addresses = await addresses_of(at.host, at.port)
+        for of_child in sockets.values():
+            of_child[at.passed_on] = ChildSockets(addresses)
 
     def report(change: Change) -> None:
         log.info("child", child=change.child, state=change.state.value, detail=change.detail)
         if change.state is ChildState.DIED:
-            sockets[change.child].renew()
+            for of_listener in sockets[change.child].values():
+                of_listener.renew()
 
     async with Supervisor(report) as supervisor:
         for number in range(settings.processes):
@@ -133,7 +139,7 @@ def _name(number: int) -> str:
     return f"gateway-{number}"
 
 
-def _child(settings: Settings, number: int, sockets: ChildSockets) -> ChildSpec:
+def _child(settings: Settings, number: int, sockets: Mapping[str, ChildSockets]) -> ChildSpec:
     admin_port = settings.admin_port + number if settings.admin_port else 0
     return ChildSpec(
         name=_name(number),
@@ -141,11 +147,16 @@ def _child(settings: Settings, number: int, sockets: ChildSockets) -> ChildSpec:
         env={
             **os.environ,
             CHILD_VARIABLE: str(number),
-            PASSED_ON: ",".join(map(str, sockets.descriptors)),
+            **{
+                variable: ",".join(map(str, of_listener.descriptors))
+                for variable, of_listener in sockets.items()
+            },
             "BANKSIDE_GATEWAY_ADMIN_PORT": str(admin_port),
         },
         ready=http_ready(settings.admin_host, admin_port) if admin_port else None,
         watch=False,
-        pass_fds=sockets.descriptors,
+        pass_fds=tuple(
+            descriptor for of_listener in sockets.values() for descriptor in of_listener.descriptors
+        ),
         stop_seconds=settings.shutdown_seconds + 2,
     )

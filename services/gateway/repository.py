@@ -53,27 +53,37 @@ class CredentialRow:
 _ADD_TENANT = insert(tenants).on_conflict_do_nothing()
 _TENANT = select(tenants.c.tenant).where(tenants.c.tenant == bindparam("tenant"))
 _ADD_CREDENTIAL = insert(credentials)
-_CREDENTIALS = select(
-    credentials.c.subscription_key,
-    credentials.c.tenant,
-    credentials.c.family,
-    credentials.c.customer_id,
-    credentials.c.scopes,
-    credentials.c.allowed_networks,
-    credentials.c.created_at,
-    credentials.c.expires_at,
-    credentials.c.revoked_at,
-    credentials.c.last_used_at,
-).order_by(credentials.c.id)
+_IS_OF_TENANT = credentials.c.tenant.is_not(None)
+"""Those of operators are managed with their operators."""
+_CREDENTIALS = (
+    select(
+        credentials.c.subscription_key,
+        credentials.c.tenant,
+        credentials.c.family,
+        credentials.c.customer_id,
+        credentials.c.scopes,
+        credentials.c.allowed_networks,
+        credentials.c.created_at,
+        credentials.c.expires_at,
+        credentials.c.revoked_at,
+        credentials.c.last_used_at,
+    )
+    .where(_IS_OF_TENANT)
+    .order_by(credentials.c.id)
+)
 _CREDENTIALS_OF_TENANT = _CREDENTIALS.where(credentials.c.tenant == bindparam("tenant"))
 _REVOKE = (
     update(credentials)
-    .where(credentials.c.subscription_key == bindparam("key"))
+    .where(credentials.c.subscription_key == bindparam("key"), _IS_OF_TENANT)
     .values(revoked_at=func.coalesce(credentials.c.revoked_at, func.now()))
 )
 _ROTATE = (
     update(credentials)
-    .where(credentials.c.subscription_key == bindparam("key"), credentials.c.revoked_at.is_(None))
+    .where(
+        credentials.c.subscription_key == bindparam("key"),
+        credentials.c.revoked_at.is_(None),
+        _IS_OF_TENANT,
+    )
     .values(
         previous_secret=credentials.c.secret,
         secret=bindparam("new_secret"),
@@ -84,7 +94,11 @@ _ROTATE = (
 
 _SCOPES = (
     select(credentials.c.family, credentials.c.scopes)
-    .where(credentials.c.subscription_key == bindparam("key"), credentials.c.revoked_at.is_(None))
+    .where(
+        credentials.c.subscription_key == bindparam("key"),
+        credentials.c.revoked_at.is_(None),
+        _IS_OF_TENANT,
+    )
     .with_for_update()
 )
 _SET_SCOPES = (
@@ -94,7 +108,11 @@ _SET_SCOPES = (
 )
 _NETWORKS = (
     select(credentials.c.allowed_networks)
-    .where(credentials.c.subscription_key == bindparam("key"), credentials.c.revoked_at.is_(None))
+    .where(
+        credentials.c.subscription_key == bindparam("key"),
+        credentials.c.revoked_at.is_(None),
+        _IS_OF_TENANT,
+    )
     .with_for_update()
 )
 _SET_NETWORKS = (

@@ -123,7 +123,7 @@ def idempotency_key_of(
     operation: Operation, request: web.Request
 ) -> tuple[str | None, list[ErrorDetail]]:
     """The Idempotency-Key of a command, and what is wrong with it."""
-    if operation.is_read:
+    if operation.is_query:
         return None, []
     sent = request.headers.getall("Idempotency-Key", ())
     if not sent:

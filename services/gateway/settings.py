@@ -29,6 +29,9 @@ class Settings(MessagingSettings):
 
     host: str = "127.0.0.1"
     port: int = Field(default=8080, ge=1, le=65535)
+    operator_host: str = "127.0.0.1"
+    operator_port: int = Field(default=8081, ge=1, le=65535)
+    """Of the listener of operators, which partners and customers cannot use."""
     processes: int = Field(default=1, ge=1, le=64)
     deadline_seconds: float = Field(default=25, gt=4, le=QUERY_TTL_SECONDS)
     """Every caller is answered within this time."""
@@ -52,6 +55,10 @@ class Settings(MessagingSettings):
     """Failed authentications from one address; further ones are answered 429."""
     trusted_proxies: str = ""
     """Networks, separated by commas, whose X-Forwarded-For is believed."""
+
+    @property
+    def longest_drain_seconds(self) -> float:
+        return min(self.drain_seconds, self.shutdown_seconds / 2)
 
     def mistakes(self) -> Iterator[str]:
         yield from super().mistakes()

@@ -10,6 +10,7 @@ from sqlalchemy import (
     Double,
     ForeignKey,
     Identity,
+    Index,
     Integer,
     MetaData,
     Table,
@@ -35,13 +36,46 @@ tenants = Table(
     Column("created_at", INSTANT, nullable=False, server_default=func.now()),
 )
 
+# People, and consoles at which they log in.
+operators = Table(
+    "operators",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column(
+        "role",
+        Text,
+        CheckConstraint("role IN ('viewer', 'operator', 'admin', 'console')"),
+        nullable=False,
+    ),
+    Column("created_at", INSTANT, nullable=False, server_default=func.now()),
+    Column("revoked_at", INSTANT),
+    Index("operators_by_time", "created_at", "name"),
+)
+
 credentials = Table(
     "credentials",
     metadata,
     Column("id", BigInteger, Identity(always=True), primary_key=True),
     Column("subscription_key", Text, nullable=False, unique=True),
-    Column("tenant", Text, ForeignKey("tenants.tenant"), nullable=False),
-    Column("family", Text, CheckConstraint("family IN ('partner', 'customer')"), nullable=False),
+    Column(
+        "tenant",
+        Text,
+        ForeignKey("tenants.tenant"),
+        CheckConstraint("(tenant IS NULL) = (family = 'operator')"),
+    ),
+    Column(
+        "operator",
+        Text,
+        ForeignKey("operators.name"),
+        CheckConstraint("(operator IS NOT NULL) = (family = 'operator')"),
+        index=True,
+    ),
+    Column(
+        "family",
+        Text,
+        CheckConstraint("family IN ('partner', 'customer', 'operator')"),
+        nullable=False,
+    ),
     Column(
         "customer_id",
         UUID(as_uuid=True),

@@ -14,11 +14,11 @@ from libs.contracts.binding import bind
 from libs.contracts.events import EVENT_TYPES
 from libs.contracts.exact_json import encode
 from libs.contracts.operation import Operation
-from libs.contracts.table import OPERATIONS
-from libs.specs.openapi import AUTHENTICATION, openapi_document
+from libs.contracts.table import OPERATIONS, OPERATOR_OPERATIONS, PUBLIC_OPERATIONS
+from libs.specs.openapi import AUTHENTICATION, openapi_document, operator_document
 from libs.specs.problems import errors_of
 
-ROWS = [row for row in OPERATIONS if row.path]
+ROWS = PUBLIC_OPERATIONS
 WITH_BODY = [row for row in ROWS if row.takes_body]
 
 document = cache(openapi_document)
@@ -188,3 +188,22 @@ def test_every_field_of_a_reply_is_required() -> None:
 
     for name in ("Account", "Customer", "OnboardingResult", "PartnerAccountList"):
         assert set(schemas[name]["required"]) == set(schemas[name]["properties"])
+
+
+def test_the_document_of_operators_has_their_rows_and_nothing_else() -> None:
+    described = operator_document()
+    documented = {
+        operation["operationId"]: operation
+        for path in described["paths"].values()
+        for operation in path.values()
+    }
+
+    validate(described)
+    assert set(documented) == {row.name for row in OPERATOR_OPERATIONS}
+    for row in OPERATOR_OPERATIONS:
+        operation = documented[row.name]
+        assert operation["x-role"] == row.role
+        assert "Idempotency-Key" not in str(operation)
+        codes = operation["responses"]["403"]["content"]["application/problem+json"]["schema"]
+        assert "insufficient_role" in codes["properties"]["code"]["enum"]
+        assert ("reason" in row.command.model_fields) is not row.is_read

@@ -126,9 +126,10 @@ async def test_of_two_identical_requests_on_two_gateways_one_passes(
     live: Live, tmp_path: Path
 ) -> None:
     first = live.stack.services["gateway"]
-    port, admin_port = free_ports(2)
+    port, operator_port, admin_port = free_ports(3)
     changes = {
         "BANKSIDE_GATEWAY_PORT": str(port),
+        "BANKSIDE_GATEWAY_OPERATOR_PORT": str(operator_port),
         "BANKSIDE_GATEWAY_ADMIN_PORT": str(admin_port),
     }
     other = ServiceProcess("services.gateway", first.settings | changes, tmp_path / "gateway.log")

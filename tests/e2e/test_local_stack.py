@@ -33,8 +33,12 @@ class LocalStack:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        gateway, sandbox = free_ports(2)
-        self.ports = {"BANKSIDE_GATEWAY_PORT": str(gateway), "BANKSIDE_SANDBOX_PORT": str(sandbox)}
+        gateway, operators, sandbox = free_ports(3)
+        self.ports = {
+            "BANKSIDE_GATEWAY_PORT": str(gateway),
+            "BANKSIDE_GATEWAY_OPERATOR_PORT": str(operators),
+            "BANKSIDE_SANDBOX_PORT": str(sandbox),
+        }
 
     @property
     def state(self) -> Path:

@@ -21,7 +21,13 @@ from typing import Any
 
 from deploy.local import banks
 from deploy.local.ports import LOOPBACK
-from deploy.local.services import SERVICES, Service, settings_of, stack_settings
+from deploy.local.services import (
+    OPERATOR_PORT_SETTING,
+    SERVICES,
+    Service,
+    settings_of,
+    stack_settings,
+)
 from libs.runtime.probes import http_ready
 from libs.runtime.supervision import ReadyCheck
 from tests.support.command_line import run_bankside
@@ -166,7 +172,7 @@ class Stack:
         self.folder = folder
         self._launch = launch
         public, admin = free_ports(len(SERVICES)), free_ports(len(SERVICES))
-        [fake] = free_ports(1)
+        fake, operator_port = free_ports(2)
         self.env: dict[str, str] = {
             **stack_settings(
                 secrets=environment.secrets,
@@ -174,6 +180,7 @@ class Stack:
                 amqp_url=environment.amqp_url,
                 amqp_urls=environment.amqp_urls,
                 public_ports={s.name: port for s, port in zip(SERVICES, public, strict=True)},
+                operator_port=operator_port,
                 admin_ports={s.name: port for s, port in zip(SERVICES, admin, strict=True)},
             ),
             **banks.bank_settings(bank, environment.secrets, fake),
@@ -210,6 +217,11 @@ class Stack:
     @property
     def base_url(self) -> str:
         return f"http://{LOOPBACK}:{self.env['BANKSIDE_GATEWAY_PORT']}"
+
+    @property
+    def operator_url(self) -> str:
+        """Of the gateway's listener for operators."""
+        return f"http://{LOOPBACK}:{self.env[OPERATOR_PORT_SETTING]}"
 
     @property
     def sandbox_url(self) -> str:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from deploy.local.environment import ENVIRONMENT, ROOT, STAMP
 from deploy.local.mistakes import Mistake
-from deploy.local.services import SERVICES
+from deploy.local.services import OPERATOR_PORT_SETTING, SERVICES
 from tests.benchmarks.bench import Bench
 from tests.benchmarks.figures import Figure, Series, limited
 from tests.support.ports import free_ports
@@ -54,8 +54,9 @@ def _checkout() -> Iterator[Path]:
 
 
 async def _make(folder: Path, target: str) -> None:
-    public = [service for service in SERVICES if service.public_port is not None]
-    ports = {s.port_setting: str(p) for s, p in zip(public, free_ports(len(public)), strict=True)}
+    public = [s.port_setting for s in SERVICES if s.public_port is not None]
+    names = [*public, OPERATOR_PORT_SETTING]
+    ports = {name: str(p) for name, p in zip(names, free_ports(len(names)), strict=True)}
     # Neither what make tells its own children nor the settings of a stack that runs here.
     inherited = {
         name: value

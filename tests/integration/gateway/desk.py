@@ -20,7 +20,7 @@ from sqlalchemy import text
 from deploy.local.ports import LOOPBACK
 from deploy.local.services import SERVICES
 from libs.contracts.accounts import Balance, Money
-from libs.contracts.principal import Family, Scope
+from libs.contracts.principal import Family, Role, Scope
 from libs.contracts.table import FAMILY_SCOPES, operations_of
 from libs.handling.acceptance import Arriving
 from libs.handling.commands import CommandHandler, run_commands
@@ -32,7 +32,7 @@ from libs.persistence.engine import Database, open_database
 from libs.persistence.sealing import Keyring
 from libs.runtime.probes import http_ready
 from libs.runtime.process import Process
-from services.gateway import repository
+from services.gateway import operator_repository, repository
 from services.gateway.credentials import secret_context
 from tests.support.api import Answer, Api, Interface, Key, fetch_interface, signed_headers
 from tests.support.infrastructure import Environment
@@ -92,6 +92,22 @@ async def make_key(
     return key
 
 
+async def make_operator(
+    database: Database, keyring: Keyring, role: str = Role.ADMIN, name: str | None = None
+) -> Key:
+    """A key of a new operator, whose name is the key's tenant."""
+    name = name or f"operator-{secrets.token_hex(4)}"
+    key = Key(f"sub_{secrets.token_hex(12)}", secrets.token_urlsafe(32), name)
+    async with database.transaction() as connection:
+        await operator_repository.add_operator(connection, name, role)
+        sealed = keyring.seal(key.secret, secret_context(key.subscription_key))
+        new = operator_repository.NewOperatorKey(
+            subscription_key=key.subscription_key, operator=name, secret=sealed
+        )
+        await operator_repository.add_key(connection, new)
+    return key
+
+
 @dataclass
 class Desk:
     """A running gateway, its database, and a session to call it."""
@@ -103,6 +119,15 @@ class Desk:
     interface: Interface
     base_url: str
     environment: Environment
+    operator_interface: Interface
+
+    async def operator(self, role: str = Role.ADMIN) -> Api:
+        """A new operator at the operators' listener."""
+        key = await make_operator(self.database, self.keyring, role)
+        return self.at_operators(key)
+
+    def at_operators(self, key: Key | None = None) -> Api:
+        return Api(self.session, self.stack.operator_url, self.operator_interface, key)
 
     async def key(self, **options: Any) -> Key:
         return await make_key(self.database, self.keyring, **options)
@@ -218,6 +243,7 @@ async def desk_at(stack: Stack) -> AsyncIterator[Desk]:
                 await fetch_interface(session, stack.base_url),
                 stack.base_url,
                 environment,
+                await fetch_interface(session, stack.operator_url),
             )
     finally:
         await database.close()

@@ -109,6 +109,7 @@ def test_every_service_of_an_upgraded_stack_has_its_settings(upgraded: Remembere
         amqp_url="amqp://broker",
         amqp_urls=upgraded.secrets.amqp_passwords,
         public_ports={service.name: 1 for service in SERVICES},
+        operator_port=1,
         admin_ports=upgraded.ports,
     )
 
@@ -154,6 +155,7 @@ def test_a_service_is_told_its_own_login_to_the_broker_alone(upgraded: Remembere
         amqp_url="amqp://administrator",
         amqp_urls=upgraded.secrets.amqp_passwords,
         public_ports={service.name: 1 for service in SERVICES},
+        operator_port=1,
         admin_ports=upgraded.ports,
     )
 

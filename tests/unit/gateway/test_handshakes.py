@@ -12,7 +12,7 @@ import pytest
 from deploy.local.ports import LOOPBACK
 from libs.tls import client_context
 from services.gateway.handshakes import Handshakes
-from services.gateway.listening import listening_sockets
+from services.gateway.listening import ListenAt, listening_sockets
 from tests.support.certificates import Authority
 from tests.support.pace import pace
 
@@ -35,7 +35,7 @@ async def accepting(
         in_all=in_all,
         seconds=seconds * pace(),
     )
-    async with listening_sockets(LOOPBACK, 0, 100) as [listening]:
+    async with listening_sockets(ListenAt(LOOPBACK, 0, "UNSET"), 100) as [listening]:
         serving = asyncio.create_task(handshakes.accept_for_ever(listening, Greeter))
         yield listening.getsockname()[1]
         serving.cancel()

@@ -1,0 +1,77 @@
+"""The family of operators as the command line uses it: the key and the address of this stack, errors as sentences.
+
+operators = ask(LIST_OPERATORS, ListOperators())
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import TypeVar
+
+import aiohttp
+
+from libs.client import settings
+from libs.client.client import Client
+from libs.client.credentials import look_up_operator
+from libs.client.errors import OperatorError
+from libs.client.transport import Transport
+from libs.contracts.errors import (
+    InsufficientRole,
+    Invalid,
+    Unauthenticated,
+    Unavailable,
+    WrongRouteFamily,
+)
+from libs.contracts.model import Command
+from libs.contracts.operation import Operation
+
+ATTEMPTS = 3
+PATIENCE_SECONDS = 10.0
+
+C = TypeVar("C", bound=Command)
+R = TypeVar("R")
+
+
+@asynccontextmanager
+async def operating(key: str | None = None) -> AsyncIterator[Client]:
+    """A client that signs as an operator: `key` is a saved name or a subscription key.
+
+    Raises:
+        OperatorError: the key or the address is not known here.
+    """
+    url, credentials = settings.operator_url(), look_up_operator(key)
+    async with aiohttp.ClientSession(trust_env=False) as session:
+        transport = Transport(url, credentials, session)
+        yield Client(transport, attempts=ATTEMPTS, patience_seconds=PATIENCE_SECONDS)
+
+
+def ask(operation: Operation[C, R], command: C, *, key: str | None = None) -> R:
+    """The data of the answer.
+
+    Raises:
+        OperatorError: the gateway cannot be reached, does not take the key, or does not take the values.
+        BanksideError: any other refusal of the gateway, such as NotFound; its detail is a sentence.
+    """
+
+    async def run() -> R:
+        async with operating(key) as client:
+            return (await client.call(operation, command)).data
+
+    try:
+        return asyncio.run(run())
+    except (Unauthenticated, InsufficientRole, WrongRouteFamily) as refusal:
+        raise OperatorError(f"The gateway refuses the operator's key: {refusal.detail}") from None
+    except Invalid as invalid:
+        raise OperatorError(_sentence(invalid)) from None
+    except Unavailable as error:
+        raise OperatorError(
+            "The gateway cannot be reached, or cannot reach a service: is the stack running (make status)?"
+            f" {error.detail}"
+        ) from None
+
+
+def _sentence(invalid: Invalid) -> str:
+    wrong = (f"{'.'.join(map(str, error['loc'][1:]))}: {error['msg']}" for error in invalid.errors)
+    return f"The gateway does not take these values: {'; '.join(wrong)}."

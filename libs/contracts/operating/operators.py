@@ -1,0 +1,115 @@
+"""Operators and their keys."""
+
+from __future__ import annotations
+
+from http import HTTPMethod
+from typing import Annotated, Literal
+
+from pydantic import StringConstraints
+
+from libs.contracts import fields as f
+from libs.contracts.errors import AlreadyExists, InvalidState
+from libs.contracts.model import Model
+from libs.contracts.operating.pages import Listed, ListPage, Write
+from libs.contracts.operation import GATEWAY, Operation, declared_in
+from libs.contracts.principal import Role
+from libs.contracts.sensitive import Sensitive
+
+OperatorName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9_-]{0,62}$")]
+
+OperatorRole = Literal["viewer", "operator", "admin", "console"]
+"""`console`: not a person, but a console, whose requests act for the operator who has logged in there."""
+
+
+class ListOperators(ListPage):
+    """The operators, revoked ones included."""
+
+
+class OperatorView(Model):
+    name: str
+    role: OperatorRole
+    subscription_keys: list[str]
+    """Those that are active."""
+    created_at: f.UtcDateTime
+    revoked_at: f.UtcDateTime | None
+    last_used_at: f.UtcDateTime | None
+    """The minute of the latest request with one of its keys."""
+
+
+class CreateOperator(Write):
+    """A new operator, with a key. A name that was used before is not free again: the audit has it."""
+
+    name: OperatorName
+    role: OperatorRole
+
+
+class CreatedOperator(Model):
+    """The secret is not shown again."""
+
+    name: str
+    role: OperatorRole
+    subscription_key: str
+    secret: Annotated[str, Sensitive()]
+
+
+class RevokeOperator(Write):
+    """End all keys of an operator, for good."""
+
+    name: str
+
+
+class ChangeRole(Write):
+    """Give an operator another role."""
+
+    name: str
+    role: Literal["viewer", "operator", "admin"]
+
+
+LIST_OPERATORS = Operation(
+    name=f"{GATEWAY}.list_operators",
+    method=HTTPMethod.GET,
+    path="/operator/operators",
+    role=Role.VIEWER,
+    command=ListOperators,
+    reply=Listed[OperatorView],
+    message="Operators",
+    summary="List the operators",
+)
+
+CREATE_OPERATOR = Operation(
+    name=f"{GATEWAY}.create_operator",
+    method=HTTPMethod.POST,
+    path="/operator/operators",
+    role=Role.ADMIN,
+    command=CreateOperator,
+    reply=CreatedOperator,
+    errors=(AlreadyExists,),
+    message="Operator created",
+    summary="Make an operator with a key",
+)
+
+REVOKE_OPERATOR = Operation(
+    name=f"{GATEWAY}.revoke_operator",
+    method=HTTPMethod.POST,
+    path="/operator/operators/{name}/revoke",
+    role=Role.ADMIN,
+    command=RevokeOperator,
+    reply=OperatorView,
+    errors=(InvalidState,),
+    message="Operator revoked",
+    summary="End all keys and sessions of an operator; the last admin stays",
+)
+
+CHANGE_ROLE = Operation(
+    name=f"{GATEWAY}.change_operator_role",
+    method=HTTPMethod.POST,
+    path="/operator/operators/{name}/role",
+    role=Role.ADMIN,
+    command=ChangeRole,
+    reply=OperatorView,
+    errors=(InvalidState,),
+    message="Role changed",
+    summary="Give an operator another role; one admin stays",
+)
+
+OPERATIONS = declared_in(globals(), Operation)

@@ -1,0 +1,113 @@
+"""One of the gateway's two listeners: its application, its connections, and TLS where that is the gateway's own.
+
+Partners and customers have one and operators the other, so that neither can use up the connections of the other.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+
+from aiohttp import web
+
+from libs.runtime.process import Process
+from services.gateway.certificates import follow_for_ever
+from services.gateway.connections import Connections
+from services.gateway.endpoint import Endpoints
+from services.gateway.handshakes import Handshakes
+from services.gateway.listening import ListenAt, listening_sockets
+from services.gateway.settings import Settings
+
+KEEPALIVE_SECONDS = 75.0
+BACKLOG = 1024
+MAX_HEADERS = 64
+"""Of a request; each of at most 8 KB."""
+LINGERING_SECONDS = 5.0
+"""What is left of a body after the answer to its request is read, and thrown away, for so long."""
+
+
+class Listener:
+    """
+    Args:
+        application: makes it for these connections.
+        encryption: None: connections are not encrypted.
+        in_all: connections, those that are shaking hands included.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        at: ListenAt,
+        application: Callable[[Endpoints, Connections], web.Application],
+        endpoints: Endpoints,
+        encryption: ssl.SSLContext | None,
+        *,
+        in_all: int,
+    ) -> None:
+        self._settings = settings
+        self._at = at
+        shaking_hands = max(1, in_all // 4) if encryption is not None else 0
+        self._connections = Connections(
+            endpoints.counted_peer,
+            per_address=min(settings.connections_per_address, in_all),
+            in_all=in_all - shaking_hands,
+            stalled_seconds=settings.stalled_seconds,
+        )
+        self._handshakes = (
+            Handshakes(
+                encryption,
+                endpoints.counted_peer,
+                per_address=min(settings.connections_per_address, max(1, shaking_hands // 4)),
+                in_all=shaking_hands,
+                seconds=settings.stalled_seconds,
+            )
+            if encryption is not None
+            else None
+        )
+        self._runner = web.AppRunner(
+            application(endpoints, self._connections),
+            access_log=None,
+            auto_decompress=False,
+            handler_cancellation=False,
+            keepalive_timeout=KEEPALIVE_SECONDS,
+            shutdown_timeout=settings.shutdown_seconds - settings.longest_drain_seconds,
+            max_headers=MAX_HEADERS,
+            lingering_time=LINGERING_SECONDS,
+        )
+
+    @asynccontextmanager
+    async def listening(self, process: Process) -> AsyncIterator[None]:
+        """While the body runs, connections are accepted."""
+        await self._runner.setup()
+        handler = self._runner.server
+        assert handler is not None
+        protocols = self._connections.protocols(handler)
+        async with AsyncExitStack() as opened:
+            sockets = listening_sockets(self._at, BACKLOG)
+            slow_ones = self._connections.close_slow_ones_for_ever()
+            await opened.enter_async_context(process.background("connections", slow_ones))
+            for listening in await opened.enter_async_context(sockets):
+                if self._handshakes is None:
+                    server = await asyncio.get_running_loop().create_server(
+                        protocols, sock=listening, backlog=BACKLOG
+                    )
+                    opened.callback(server.close)
+                else:
+                    accepting = self._handshakes.accept_for_ever(listening, protocols)
+                    await opened.enter_async_context(
+                        process.background("tls-handshakes", accepting)
+                    )
+            if self._handshakes is not None:
+                following = follow_for_ever(self._settings, self._handshakes.renew)
+                await opened.enter_async_context(process.background("tls-certificate", following))
+            yield
+
+    async def drain(self) -> None:
+        """Close each connection after its next answer."""
+        await self._connections.drain(self._settings.longest_drain_seconds)
+
+    async def close(self) -> None:
+        """Let requests under way finish, and close what is left."""
+        await self._runner.cleanup()

@@ -1,0 +1,30 @@
+"""The handlers of all rows that the gateway answers itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from libs.handling.queries import QueryHandler
+from libs.messaging.caller import Caller
+from libs.persistence.engine import Database
+from libs.persistence.sealing import Keyring
+from services.gateway.operating.asking import Services
+from services.gateway.operating.operators import Operators
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What handlers are made of."""
+
+    database: Database
+    keyring: Keyring
+    services: Services
+
+
+def handlers_of(database: Database, keyring: Keyring, caller: Caller) -> dict[str, QueryHandler]:
+    """By the names of their rows."""
+    handlers: dict[str, QueryHandler] = {}
+    parts = Parts(database, keyring, Services(caller, handlers))
+    for made in (Operators(parts.database, parts.keyring).handlers(),):
+        handlers.update(made)
+    return handlers

@@ -1,0 +1,108 @@
+"""Operators as admins manage them."""
+
+from __future__ import annotations
+
+from libs.contracts.errors import AlreadyExists, InvalidState, NotFound
+from libs.contracts.operating import operators as o
+from libs.contracts.operating.pages import Listed, Place, cut
+from libs.contracts.principal import Principal, Role
+from libs.contracts.result import Result
+from libs.handling.operating.auditing import record
+from libs.handling.queries import QueryHandler
+from libs.persistence.engine import Database
+from libs.persistence.sealing import Keyring
+from services.gateway import operator_keys
+from services.gateway import operator_repository as repository
+
+LAST_ADMIN = "One active admin has to stay."
+
+
+class Operators:
+    """The handlers of the rows about operators."""
+
+    def __init__(self, database: Database, keyring: Keyring) -> None:
+        self._database = database
+        self._keyring = keyring
+
+    def handlers(self) -> dict[str, QueryHandler]:
+        return {
+            o.LIST_OPERATORS.name: self._list,
+            o.CREATE_OPERATOR.name: self._create,
+            o.REVOKE_OPERATOR.name: self._revoke,
+            o.CHANGE_ROLE.name: self._change_role,
+        }
+
+    async def _list(self, _: Principal, command: o.ListOperators, __: float) -> Result:
+        async with self._database.transaction() as connection:
+            rows = await repository.list_operators(
+                connection, command.order, command.place, command.limit + 1
+            )
+        page, following = cut(rows, command.limit, lambda row: Place(row.created_at, row.name))
+        return Result(Listed(items=list(page), next=following))
+
+    async def _create(self, principal: Principal, command: o.CreateOperator, _: float) -> Result:
+        async with self._database.transaction() as connection:
+            if not await repository.add_operator(connection, command.name, command.role):
+                raise AlreadyExists(f"There is or was an operator {command.name}.")
+            subscription_key, secret = await operator_keys.add_key(
+                connection, self._keyring, command.name
+            )
+            await record(
+                connection,
+                principal,
+                "operators.create",
+                reason=command.reason,
+                operator=command.name,
+                role=command.role,
+                subscription_key=subscription_key,
+            )
+        return Result(
+            o.CreatedOperator(
+                name=command.name,
+                role=command.role,
+                subscription_key=subscription_key,
+                secret=secret,
+            )
+        )
+
+    async def _revoke(self, principal: Principal, command: o.RevokeOperator, _: float) -> Result:
+        async with self._database.transaction() as connection:
+            admins = await repository.lock_admins(connection)
+            found = await repository.find_operator(connection, command.name)
+            if found is None:
+                raise NotFound
+            if admins == {command.name}:
+                raise InvalidState(LAST_ADMIN)
+            if found.revoked_at is None:
+                await repository.revoke(connection, command.name)
+                await record(
+                    connection,
+                    principal,
+                    "operators.revoke",
+                    reason=command.reason,
+                    operator=command.name,
+                )
+                found = await repository.find_operator(connection, command.name)
+        return Result(found)
+
+    async def _change_role(self, principal: Principal, command: o.ChangeRole, _: float) -> Result:
+        async with self._database.transaction() as connection:
+            admins = await repository.lock_admins(connection)
+            role = await repository.lock_role(connection, command.name)
+            if role is None:
+                raise NotFound
+            if role == "console":
+                raise InvalidState("A console has no role of its own.")
+            if admins == {command.name} and command.role != Role.ADMIN.value:
+                raise InvalidState(LAST_ADMIN)
+            if role != command.role:
+                await repository.set_role(connection, command.name, command.role)
+                await record(
+                    connection,
+                    principal,
+                    "operators.role",
+                    reason=command.reason,
+                    operator=command.name,
+                    role=command.role,
+                )
+            return Result(await repository.find_operator(connection, command.name))

@@ -1,0 +1,146 @@
+"""Operators and the keys that belong to them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlalchemy import Text, bindparam, func, select, true, tuple_, update
+from sqlalchemy.dialects.postgresql import aggregate_order_by, array, insert
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from libs.contracts.operating.operators import OperatorView
+from libs.contracts.operating.pages import Order, Place
+from libs.contracts.principal import Family, Role
+from services.gateway.tables import INSTANT, credentials, operators
+
+READS_PER_MINUTE = 6000
+WRITES_PER_MINUTE = 600
+WIRES_PER_MINUTE = 60
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewOperatorKey:
+    """A key of an operator to be stored; `secret` is sealed already."""
+
+    subscription_key: str
+    operator: str
+    secret: str
+
+
+_KEYS = (
+    select(
+        func.coalesce(
+            func.array_agg(
+                aggregate_order_by(credentials.c.subscription_key, credentials.c.id)
+            ).filter(credentials.c.revoked_at.is_(None)),
+            array([], type_=Text),
+        ).label("subscription_keys"),
+        func.max(credentials.c.last_used_at).label("last_used_at"),
+    )
+    .where(credentials.c.operator == operators.c.name)
+    .lateral("keys")
+)
+_OPERATORS = select(operators, _KEYS.c.subscription_keys, _KEYS.c.last_used_at).join(
+    _KEYS, onclause=true()
+)
+_AFTER = tuple_(operators.c.created_at, operators.c.name)
+_PLACE = tuple_(bindparam("at", type_=INSTANT), bindparam("id", type_=Text))
+_OLDEST = _OPERATORS.order_by(operators.c.created_at, operators.c.name).limit(bindparam("count"))
+_NEWEST = _OPERATORS.order_by(operators.c.created_at.desc(), operators.c.name.desc()).limit(
+    bindparam("count")
+)
+_PAGES = {
+    (Order.OLDEST, False): _OLDEST,
+    (Order.OLDEST, True): _OLDEST.where(_AFTER > _PLACE),
+    (Order.NEWEST, False): _NEWEST,
+    (Order.NEWEST, True): _NEWEST.where(_AFTER < _PLACE),
+}
+_ONE = _OPERATORS.where(operators.c.name == bindparam("wanted"))
+_ACTIVE_ADMINS = (
+    select(operators.c.name)
+    .where(operators.c.role == Role.ADMIN.value, operators.c.revoked_at.is_(None))
+    .order_by(operators.c.name)
+    .with_for_update()
+)
+_LOCK = (
+    select(operators.c.name, operators.c.role, operators.c.revoked_at)
+    .where(operators.c.name == bindparam("wanted"))
+    .with_for_update()
+)
+_REVOKE = (
+    update(operators)
+    .where(operators.c.name == bindparam("wanted"), operators.c.revoked_at.is_(None))
+    .values(revoked_at=func.now())
+)
+_REVOKE_KEYS = (
+    update(credentials)
+    .where(credentials.c.operator == bindparam("wanted"), credentials.c.revoked_at.is_(None))
+    .values(revoked_at=func.now())
+)
+_SET_ROLE = (
+    update(operators)
+    .where(operators.c.name == bindparam("wanted"))
+    .values(role=bindparam("new_role"))
+)
+_ADD = insert(operators).on_conflict_do_nothing().returning(operators.c.name)
+_ADD_KEY = insert(credentials)
+
+
+async def list_operators(
+    connection: AsyncConnection, order: Order, place: Place | None, count: int
+) -> list[OperatorView]:
+    """At most `count` of them, after this place."""
+    values: dict[str, object] = {"count": count}
+    if place is not None:
+        values |= {"at": place.at, "id": place.id}
+    rows = await connection.execute(_PAGES[order, place is not None], values)
+    return [OperatorView.model_validate(dict(row), extra="ignore") for row in rows.mappings()]
+
+
+async def find_operator(connection: AsyncConnection, name: str) -> OperatorView | None:
+    row = (await connection.execute(_ONE, {"wanted": name})).mappings().first()
+    return OperatorView.model_validate(dict(row), extra="ignore") if row else None
+
+
+async def lock_admins(connection: AsyncConnection) -> frozenset[str]:
+    """The active admins, kept from others until the end of the transaction."""
+    rows = await connection.execute(_ACTIVE_ADMINS)
+    return frozenset(row.name for row in rows)
+
+
+async def lock_role(connection: AsyncConnection, name: str) -> str | None:
+    """The role of an active operator, kept from others until the end of the transaction; None when there is none."""
+    row = (await connection.execute(_LOCK, {"wanted": name})).first()
+    return row.role if row and row.revoked_at is None else None
+
+
+async def set_role(connection: AsyncConnection, name: str, role: str) -> None:
+    await connection.execute(_SET_ROLE, {"wanted": name, "new_role": role})
+
+
+async def revoke(connection: AsyncConnection, name: str) -> None:
+    """With all its keys. Revoking again changes nothing."""
+    await connection.execute(_REVOKE, {"wanted": name})
+    await connection.execute(_REVOKE_KEYS, {"wanted": name})
+
+
+async def add_operator(connection: AsyncConnection, name: str, role: str) -> bool:
+    """False when there is one of that name, revoked or not."""
+    added = await connection.execute(_ADD, {"name": name, "role": role})
+    return added.first() is not None
+
+
+async def add_key(connection: AsyncConnection, new: NewOperatorKey) -> None:
+    await connection.execute(
+        _ADD_KEY,
+        {
+            "subscription_key": new.subscription_key,
+            "operator": new.operator,
+            "family": Family.OPERATOR.value,
+            "scopes": [],
+            "secret": new.secret,
+            "reads_per_minute": READS_PER_MINUTE,
+            "writes_per_minute": WRITES_PER_MINUTE,
+            "wires_per_minute": WIRES_PER_MINUTE,
+        },
+    )
