@@ -31,6 +31,7 @@ from services.onboarding.handlers.feeds import (
 )
 from services.onboarding.handlers.onboard_customer import OnboardCustomerHandler
 from services.onboarding.handlers.opening import Opening
+from services.onboarding.handlers.operating import OperatingCustomers
 from services.onboarding.handlers.parts import Parts
 from services.onboarding.handlers.queries import Queries
 from services.onboarding.handlers.reconcile_queries import ReconcileQueries
@@ -154,6 +155,7 @@ def query_handlers(database: Database, store: Store) -> Mapping[str, QueryHandle
         table.FIND_ACCOUNT_HOLDERS.name: queries.find_account_holders,
         table.LIST_LINKED_EXTERNAL_ACCOUNTS.name: queries.list_linked_external_accounts,
         **ReconcileQueries(database, store.vault).by_operation(),
+        **OperatingCustomers(database, store).by_operation(),
     }
 
 

@@ -17,8 +17,10 @@ from libs.cli.database import with_database
 from libs.cli.decisions import Flag, operator_of, reason_of
 from libs.cli.output import age, console, print_json
 from libs.client.errors import OperatorError
+from libs.contracts.errors import InvalidState, NotFound
 from libs.contracts.exact_json import NotExactJson, decode
 from libs.contracts.onboarding_operations import ONBOARD_CUSTOMER
+from libs.contracts.principal import Family, Principal
 from libs.persistence.engine import Database
 from services.onboarding.repository import open_commands, step_cases
 from services.onboarding.repository.open_commands import OpenCommand
@@ -27,7 +29,7 @@ from services.onboarding.repository.step_cases import (
     Resolution,
     UnknownStep,
 )
-from services.onboarding.resolving import CannotResolve, Resolved, resolve_step
+from services.onboarding.resolving import Resolved, resolve_step
 
 SERVICE = "onboarding"
 MAX_SHOWN = 1000
@@ -101,14 +103,21 @@ def resolve(
     answer = _decoded(result)
 
     async def work(database: Database) -> Resolved:
+        principal = Principal(
+            tenant="",
+            tenant_name="",
+            family=Family.OPERATOR,
+            subscription_key="",
+            operator=operator,
+        )
         return await resolve_step(
-            database, saga_id, step, decision, by=operator, reason=why, result=answer
+            database, principal, saga_id, step, decision, reason=why, result=answer
         )
 
     try:
         resolved = with_database(SERVICE, work)
-    except CannotResolve as error:
-        raise OperatorError(str(error)) from None
+    except (NotFound, InvalidState) as error:
+        raise OperatorError(error.detail) from None
     if json:
         print_json({**asdict(resolved.step), "resolution": decision, "is_open": resolved.is_open})
         return 0

@@ -76,6 +76,16 @@ customers = Table(
     ),
     UniqueConstraint("tenant", "customer_id"),
     Index("customers_newest", "tenant", desc("created_at"), desc("customer_id")),
+    Index("customers_with_status", "status", "created_at", "customer_id"),
+    Index("customers_of_tenant", "tenant", "status", "created_at", "customer_id"),
+    Index(
+        "customers_named",
+        # Its collation is "C", of which reflection does not tell.
+        text("lower(business ->> 'business_name'::text)"),
+        "customer_id",
+        "tenant",
+        "status",
+    ),
 )
 
 persons = Table(
@@ -182,6 +192,7 @@ saga_steps = Table(
     CheckConstraint("resolution IN ('absent', 'done', 'refused')"),
     Index("saga_steps_kept", "recorded_at"),
     Index("saga_steps_intended", "customer_id", postgresql_where=text("state = 'intended'")),
+    Index("saga_steps_customer", "customer_id", "intended_at"),
     Index(
         "saga_steps_refused",
         "recorded_at",

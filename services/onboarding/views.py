@@ -6,6 +6,7 @@ from typing import Any
 
 from libs.contracts import customer_views as views
 from libs.contracts.customers import CustomerStatus
+from libs.contracts.operating import customers as operating
 from services.onboarding.models import (
     DEPOSIT,
     PROVIDER_REFUSED,
@@ -43,10 +44,7 @@ def onboarding_result(file: CustomerFile) -> views.OnboardingResult:
 
 
 def customer(file: CustomerFile) -> views.Customer:
-    business = views.BusinessDetails(
-        **dict(file.customer.business), ein=file.customer.ein_last_four
-    )
-    return views.Customer(**_base(file), business=business)
+    return views.Customer(**_base(file), business=_business(file))
 
 
 def customer_event(file: CustomerFile) -> views.CustomerEventData:
@@ -56,6 +54,58 @@ def customer_event(file: CustomerFile) -> views.CustomerEventData:
         for account in base.pop("accounts")
     ]
     return views.CustomerEventData(**base, accounts=accounts, business=file.customer.business)
+
+
+def operator_customer(
+    file: CustomerFile, steps: list[operating.SagaStep]
+) -> operating.OperatorCustomer:
+    """For operators; of every number the last four digits."""
+    customer = file.customer
+    return operating.OperatorCustomer(
+        customer_id=str(customer.customer_id),
+        tenant=customer.tenant,
+        status=customer.status,
+        business=_business(file),
+        identity_id=customer.verification.identity_id if customer.verification else None,
+        core_id=customer.core_id,
+        refused_by_provider=customer.refused_by_provider,
+        issues=_issues(file),
+        persons=[_operator_person(person) for person in file.persons],
+        accounts=[
+            operating.OperatorAccount(
+                id=account.account_id,
+                account_number=last_four(account.account_number),
+                account_group=account.account_group,
+                status=account.status,
+            )
+            for account in file.accounts
+        ],
+        external_bank_accounts=[
+            operating.OperatorExternalAccount(
+                draft_id=str(account.draft_id),
+                external_bank_account_id=account.external_account_id,
+                bank_name=account.bank_name,
+                name_on_account=account.name_on_account,
+                routing_number=account.routing_number,
+                account_number=account.number_last_four,
+                primary=account.primary,
+            )
+            for account in file.external_accounts
+        ],
+        steps=steps,
+        created_at=customer.created_at,
+        updated_at=customer.updated_at,
+    )
+
+
+def _operator_person(person: PersonRecord) -> operating.OperatorPerson:
+    return operating.OperatorPerson(
+        **_person(person).model_dump(),
+        controller=person.controller,
+        ownership_percentage=person.ownership_percentage,
+        identity_id=person.verification.identity_id if person.verification else None,
+        core_id=person.core_id,
+    )
 
 
 def person_event(person: PersonRecord) -> views.PersonEventData:
@@ -76,6 +126,10 @@ def external_account_event(account: ExternalAccountRecord) -> views.ExternalAcco
         account_number=account.number_last_four,
         primary=account.primary,
     )
+
+
+def _business(file: CustomerFile) -> views.BusinessDetails:
+    return views.BusinessDetails(**dict(file.customer.business), ein=file.customer.ein_last_four)
 
 
 def _base(file: CustomerFile) -> dict[str, Any]:

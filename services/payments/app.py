@@ -20,6 +20,7 @@ from libs.runtime.process import Process
 from services.payments.adapters.ownership import OnboardingOwnership
 from services.payments.handlers import feed
 from services.payments.handlers.cancel_wire import CancelWireHandler
+from services.payments.handlers.operating import OperatingWires
 from services.payments.handlers.queries import Queries
 from services.payments.handlers.reconcile_queries import ReconcileQueries
 from services.payments.handlers.send_wire import SEND_SECONDS, SendWireHandler
@@ -71,7 +72,7 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
         await opened.enter_async_context(broker.open())
         await opened.enter_async_context(run_relay(process, broker, database))
         await opened.enter_async_context(
-            run_queries(process, sealer, broker, query_handlers(database))
+            run_queries(process, sealer, broker, query_handlers(database, core.writes))
         )
         await opened.enter_async_context(
             run_commands(
@@ -112,10 +113,11 @@ def command_handlers(
     }
 
 
-def query_handlers(database: Database) -> Mapping[str, QueryHandler]:
+def query_handlers(database: Database, core: CoreBanking) -> Mapping[str, QueryHandler]:
     queries = Queries(database)
     return {
         table.GET_WIRE.name: queries.get_wire,
         table.LIST_WIRES.name: queries.list_wires,
         **ReconcileQueries(database).by_operation(),
+        **OperatingWires(database, core).by_operation(),
     }

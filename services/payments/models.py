@@ -127,6 +127,24 @@ class WireReport:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class WireAtBank:
+    """A wire as core banking shows it.
+
+    Args:
+        id: the bank's own, where it has one.
+        state: None: the bank's word for it is not one that we know.
+        status: the bank's word for it.
+    """
+
+    id: str | None
+    state: WireState | None
+    status: str | None
+    amount: Decimal | None = None
+    account_id: str | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FeedEntry:
     """An entry of core banking's feed; `report` is None when it is not about a wire's state."""
 

@@ -21,7 +21,9 @@ from libs.cli.decisions import (
 )
 from libs.cli.output import age, console, print_json
 from libs.client.errors import OperatorError
+from libs.contracts.errors import InvalidState, NotFound
 from libs.contracts.payments_operations import SEND_WIRE
+from libs.contracts.principal import Family, Principal
 from libs.contracts.wires import WireState
 from libs.persistence import parking
 from libs.persistence.engine import Database
@@ -29,10 +31,12 @@ from libs.persistence.parking import OpenCommand
 from services.payments.models import WireRecord
 from services.payments.reasons import LONGEST_REASON
 from services.payments.repository import lists, wires
-from services.payments.resolving import CannotResolve, resolve_wire
+from services.payments.resolving import resolve_wire
 
 SERVICE = "payments"
 MAX_SHOWN = 1000
+ASKED = "Core banking is asked once more."
+"""The reason where only that is wanted."""
 
 
 app = App(name="wires", help="Wires: list, show, resolve those whose outcome is not known.")
@@ -133,12 +137,16 @@ def resolve(
 
     async def work(database: Database) -> WireRecord:
         state = WireState(decision) if decision else None
-        return await resolve_wire(database, transaction_id, state, reason or "", by=operator_name())
+        return await resolve_wire(
+            database, _operator(), transaction_id, state, reason=reason or ASKED
+        )
 
     try:
         resolved = with_database(SERVICE, work)
-    except CannotResolve as error:
-        raise OperatorError(str(error)) from None
+    except NotFound:
+        raise OperatorError(f"There is no wire {transaction_id}.") from None
+    except InvalidState as error:
+        raise OperatorError(error.detail) from None
     if json:
         print_json(_document(resolved))
         return 0
@@ -163,6 +171,17 @@ async def why_not_abandoned(
             f" `bankside wires resolve {command_id} --as submitted|rejected --reason TEXT`."
         )
     return "Its wire is pending and was not sent: retry it, or have its customer cancel the wire."
+
+
+def _operator() -> Principal:
+    """The user of this terminal."""
+    return Principal(
+        tenant="",
+        tenant_name="",
+        family=Family.OPERATOR,
+        subscription_key="",
+        operator=operator_name(),
+    )
 
 
 def _look_up(transaction_id: UUID) -> tuple[WireRecord, OpenCommand | None]:

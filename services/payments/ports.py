@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Protocol
+from uuid import UUID
 
 from libs.contracts.principal import Principal
 from libs.providers.feed_entries import Fetch
 from libs.providers.newest_records import FetchNewest
 from libs.providers.writing import ProviderWrite
-from services.payments.models import Creditor, FeedEntry, WireRecord
+from services.payments.models import Creditor, FeedEntry, WireAtBank, WireRecord
 
 
 class Ownership(Protocol):
@@ -41,6 +42,14 @@ class Acceptance(Protocol):
 class CoreBanking(Protocol):
     def send_wire(self, wire: WireRecord) -> ProviderWrite[Acceptance]:
         """The write that orders the wire. Its idempotency key is the wire's transaction id."""
+        ...
+
+    async def look_up(self, transaction_id: UUID, deadline: float) -> WireAtBank | None:
+        """The wire as the bank shows it now; None when the bank knows no such wire.
+
+        Raises:
+            ProviderTimeout, ProviderError, Unavailable: there is no usable answer.
+        """
         ...
 
 

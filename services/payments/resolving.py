@@ -1,61 +1,117 @@
-"""An operator's decision on a wire whose outcome is not known."""
+"""Operators' decisions on wires: what became of one whose outcome is not known, and canceling one that was not sent.
+
+Each is one transaction with its audit row. A driver locks a send's command before its wire, and so does this.
+"""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
 from uuid import UUID
 
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from libs.contracts.errors import InvalidState, NotFound
+from libs.contracts.principal import Principal
 from libs.contracts.wires import WireState
-from libs.persistence import audit, parking
+from libs.handling.operating.auditing import record
+from libs.persistence import parking
 from libs.persistence.engine import Database
+from libs.persistence.parking import OpenCommand
 from services.payments import states
 from services.payments.models import WireRecord
 from services.payments.repository import sends, wires
 
 
-class CannotResolve(Exception):
-    """The wire is in no state for this; the message says why."""
-
-
 async def resolve_wire(
-    database: Database, transaction_id: UUID, decision: WireState | None, reason: str, *, by: str
+    database: Database,
+    principal: Principal,
+    transaction_id: UUID,
+    decision: WireState | None,
+    *,
+    reason: str,
 ) -> WireRecord:
     """Record the decision, if any, and have the wire's send driven now. Returns the wire as it then is.
 
     Args:
+        principal: the operator.
         decision: submitted or rejected; None has the provider asked again.
         reason: stands in the wire's history beside the decision.
-        by: the operator, for the audit.
 
     Raises:
-        CannotResolve: there is no such wire, its outcome is known, or its send is under way.
+        NotFound: there is no such wire.
+        InvalidState: its outcome is known, or its send is under way.
     """
     async with database.transaction() as connection:
-        send = await parking.lock(connection, transaction_id)
-        wire = (await wires.lock(connection, [transaction_id])).get(transaction_id)
-        if wire is None:
-            raise CannotResolve(f"There is no wire {transaction_id}.")
+        send, wire = await _locked(connection, transaction_id)
         if send is None:
-            raise CannotResolve(f"The wire is {wire.state}: its sender has its answer.")
+            raise InvalidState(f"The wire is {wire.state}: its sender has its answer.")
         if decision is not None:
             if not wire.is_unknown:
-                raise CannotResolve("Only a wire whose outcome is unknown can be decided on.")
+                raise InvalidState("Only a wire whose outcome is unknown can be decided on.")
             if send.is_driven:
-                raise CannotResolve("The provider is being asked right now. Try again shortly.")
-            wire = states.advance(wire, decision, at=datetime.now(UTC), reason=reason)
-            saved = await wires.save(connection, wire)
-            assert saved, "its row is locked"
+                raise InvalidState("The provider is being asked right now. Try again shortly.")
+            wire = await _advanced(connection, wire, decision, reason)
         await sends.make_due(connection, transaction_id)
-        await audit.append(
+        await record(
             connection,
-            [
-                audit.by_operator(
-                    by,
-                    "wires.resolve",
-                    transaction_id=str(transaction_id),
-                    decision=decision.value if decision else None,
-                    reason=reason or None,
-                )
-            ],
+            principal,
+            "wires.resolve",
+            transaction_id=str(transaction_id),
+            decision=decision.value if decision else None,
+            reason=reason,
         )
     return wire
+
+
+async def cancel_wire(
+    database: Database, principal: Principal, transaction_id: UUID, *, reason: str
+) -> WireRecord:
+    """Cancel a wire of which certainly nothing was sent. Its sender is then answered `invalid_state`.
+
+    Raises:
+        NotFound: there is no such wire.
+        InvalidState: it may have been sent, or is over.
+    """
+    async with database.transaction() as connection:
+        _, wire = await _locked(connection, transaction_id)
+        await require_unsent(connection, wire)
+        wire = await _advanced(connection, wire, WireState.CANCELED, reason)
+        await sends.make_due(connection, transaction_id)
+        await record(
+            connection,
+            principal,
+            "wires.cancel",
+            transaction_id=str(transaction_id),
+            reason=reason,
+        )
+    return wire
+
+
+async def require_unsent(connection: AsyncConnection, wire: WireRecord) -> None:
+    """Raises InvalidState: a send of the wire, whose row is locked, may have begun."""
+    if not wire.is_pending:
+        raise InvalidState(f"The wire is {wire.state}.")
+    if wire.is_unknown:
+        raise InvalidState("The wire is being sent.")
+    if await wires.has_lost_history(connection):
+        raise InvalidState("It is being found out whether the wire was sent. Try again later.")
+
+
+async def _locked(
+    connection: AsyncConnection, transaction_id: UUID
+) -> tuple[OpenCommand | None, WireRecord]:
+    """The command that sends the wire, None when that is over, and the wire."""
+    send = await parking.lock(connection, transaction_id)
+    wire = (await wires.lock(connection, [transaction_id])).get(transaction_id)
+    if wire is None:
+        raise NotFound
+    return send, wire
+
+
+async def _advanced(
+    connection: AsyncConnection, wire: WireRecord, state: WireState, reason: str
+) -> WireRecord:
+    following = states.advance(wire, state, at=datetime.now(UTC), reason=reason)
+    saved = await wires.save(connection, following)
+    assert saved, "its row is locked"
+    return following

@@ -18,6 +18,16 @@ def wire_view(wire: WireRecord) -> contract.Wire:
     return contract.Wire(**_wire(wire))
 
 
+def operator_wire(wire: WireRecord) -> dict[str, Any]:
+    """The members of `OperatorWire`."""
+    return {
+        **_wire(wire),
+        "tenant": wire.tenant,
+        "customer_id": wire.customer_id,
+        "outcome_unknown": wire.is_unknown,
+    }
+
+
 def wire_event(wire: WireRecord) -> Event:
     """The event of the wire's last step."""
     return new_event(

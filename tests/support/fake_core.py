@@ -240,7 +240,8 @@ class FakeCore:
         wire = self.wires.get(transaction_id)
         if wire is None or not self.finds_wires:
             return refusal(404, "not_found")
-        return 200, {"transaction_id": transaction_id, "state": wire["state"]}
+        shown = {name: wire[name] for name in ("state", "amount", "account_id")}
+        return 200, {"transaction_id": transaction_id, **shown}
 
     async def _newest(self, request: web.Request) -> Answer:
         assert request.query["order"] == "newest"

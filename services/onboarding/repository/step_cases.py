@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any, Literal
 from uuid import UUID
 
-from sqlalchemy import Boolean, and_, bindparam, case, func, or_, select, update
+from sqlalchemy import Boolean, and_, bindparam, case, func, literal, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.contracts.exact_json import encode
@@ -19,9 +19,14 @@ Resolution = Literal["absent", "done", "refused"]
 
 _T = saga_steps.c
 _IS_THE_STEP = and_(_T.saga_id == bindparam("of_saga"), _T.name == bindparam("of_name"))
-_IS_REFUSED_COMPENSATION = and_(_T.compensation, _T.state == "refused", _T.settled_at.is_(None))
-_IS_UNKNOWN = and_(
-    _T.state == "intended",
+# Literals, as in the conditions of the partial indexes.
+IS_REFUSED_COMPENSATION = and_(
+    _T.compensation,
+    _T.state == literal("refused", literal_execute=True),
+    _T.settled_at.is_(None),
+)
+IS_UNKNOWN = and_(
+    _T.state == literal("intended", literal_execute=True),
     _T.first_sent_at.is_not(None),
     or_(_T.resolution.is_(None), _T.resolution == "absent"),
 )
@@ -36,13 +41,13 @@ _REFUSED_COMPENSATIONS = (
         _T.refusal_code,
         _T.recorded_at,
     )
-    .where(_IS_REFUSED_COMPENSATION)
+    .where(IS_REFUSED_COMPENSATION)
     .order_by(_T.recorded_at.desc())
     .limit(bindparam("limit"))
 )
 _SETTLE = (
     update(saga_steps)
-    .where(_IS_THE_STEP, _IS_REFUSED_COMPENSATION)
+    .where(_IS_THE_STEP, IS_REFUSED_COMPENSATION)
     .values(settled_at=func.clock_timestamp())
 )
 _UNKNOWN_STEP = select(
@@ -54,7 +59,7 @@ _UNKNOWN_STEP = select(
     _T.command_id,
     _T.first_sent_at,
     _T.last_attempt_at,
-).where(_IS_UNKNOWN)
+).where(IS_UNKNOWN)
 _UNKNOWN = _UNKNOWN_STEP.order_by(_T.first_sent_at).limit(bindparam("limit"))
 _FIND_UNKNOWN = _UNKNOWN_STEP.where(_IS_THE_STEP).with_for_update(key_share=True)
 _RESOLVE = (

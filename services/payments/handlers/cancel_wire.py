@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from uuid import UUID
 
-from libs.contracts.errors import InvalidState, NotFound, OutcomePending
+from libs.contracts.errors import NotFound, OutcomePending
 from libs.contracts.ids import parse_id
 from libs.contracts.result import Result
 from libs.contracts.wires import CancelWire, WireState
@@ -15,6 +15,7 @@ from libs.runtime.crash import crash_point
 from services.payments import states
 from services.payments.models import WireRecord
 from services.payments.repository import sends, wires
+from services.payments.resolving import require_unsent
 from services.payments.views import wire_view
 
 
@@ -42,12 +43,7 @@ class CancelWireHandler:
                 raise NotFound
             if wire.canceled_by == drive.command_id:
                 return wire
-            if not wire.is_pending or wire.is_unknown:
-                raise InvalidState(_why_not(wire))
-            if await wires.has_lost_history(connection):
-                raise InvalidState(
-                    "It is being found out whether the wire was sent. Try again later."
-                )
+            await require_unsent(connection, wire)
             canceled = replace(
                 states.advance(wire, WireState.CANCELED, at=datetime.now(UTC)),
                 canceled_by=drive.command_id,
@@ -57,7 +53,3 @@ class CancelWireHandler:
             crash_point("payments.canceling")
         crash_point("payments.canceled")
         return canceled
-
-
-def _why_not(wire: WireRecord) -> str:
-    return "The wire is being sent." if wire.is_pending else f"The wire is {wire.state}."

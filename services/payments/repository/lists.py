@@ -1,4 +1,4 @@
-"""Lists and counts of wires: a customer's pages, the operator's list, the figures of the metrics."""
+"""Lists and counts of wires: a customer's pages, the figures of the metrics."""
 
 from __future__ import annotations
 
@@ -57,16 +57,13 @@ async def page(
     connection: AsyncConnection, principal: Principal, query: ListWires
 ) -> tuple[list[WireRecord], int]:
     """A page of the customer's wires, the newest first, and the number of those that match."""
+    start, end = period_of(query.start_date, query.end_date)
     values: dict[str, Any] = {
         "tenant": principal.tenant,
         "customer_id": principal.customer_id,
-        "start": _BEGINNING_OF_TIME,
-        "end": _END_OF_TIME,
+        "start": start,
+        "end": end,
     }
-    if query.start_date is not None:
-        values["start"] = _midnight(query.start_date)
-    if query.end_date is not None and query.end_date < date.max:
-        values["end"] = _midnight(query.end_date + timedelta(days=1))
     if query.state is not None:
         values["state"] = query.state.value
     total = await connection.execute(_COUNT_IN_STATE if query.state else _COUNT, values)
@@ -75,6 +72,16 @@ async def page(
         {**values, "limit": query.limit, "offset": (query.page - 1) * query.limit},
     )
     return [wire_of(row) for row in rows], int(total.scalar_one())
+
+
+def period_of(first: date | None, last: date | None) -> tuple[datetime, datetime]:
+    """From the beginning of the first day at the bank to the end of the last; None: without a bound."""
+    start, end = _BEGINNING_OF_TIME, _END_OF_TIME
+    if first is not None:
+        start = _midnight(first)
+    if last is not None and last < date.max:
+        end = _midnight(last + timedelta(days=1))
+    return start, end
 
 
 def _midnight(day: date) -> datetime:

@@ -94,6 +94,20 @@ async def test_a_wire_is_accepted_under_its_transaction_id_and_found_again(
     assert await carried_out(wire_bank, wire) == effect_of(wire)
 
 
+async def test_a_wire_is_looked_up_as_the_bank_has_it(wire_bank: WireBank) -> None:
+    wire = await funded_wire(wire_bank)
+    await send(wire_bank, wire)
+
+    shown = await wire_bank.core.look_up(wire.transaction_id, soon())
+    unknown = await wire_bank.core.look_up(uuid.uuid4(), soon())
+
+    assert shown is not None
+    assert (shown.state, shown.amount) == (WireState.SUBMITTED, AMOUNT)
+    assert shown.account_id == wire.sending_account_id
+    assert shown.id
+    assert unknown is None
+
+
 async def test_a_wire_that_is_sent_again_has_one_effect(wire_bank: WireBank) -> None:
     wire = await funded_wire(wire_bank)
 

@@ -9,6 +9,7 @@ from uuid import UUID
 
 from sqlalchemy import text
 
+from libs.contracts.principal import Family, Principal
 from libs.contracts.result import Result
 from libs.handling.commands import Drive
 from libs.persistence import inbox
@@ -29,6 +30,9 @@ OPERATION = "onboarding.onboard_customer"
 STEP = "open_account"
 ACCOUNT = OpenedAccount("acc_1", "7000000001")
 NO = Refused(Reason.PROVIDER_REFUSED, "refused")
+ANN = Principal(
+    tenant="", tenant_name="", family=Family.OPERATOR, subscription_key="sub_a", operator="ann"
+)
 OF_A_DAY = Capabilities(keys_remembered_seconds=24 * 3600.0, longest_transit_seconds=60.0)
 
 
@@ -104,10 +108,10 @@ class Steps:
     async def resolve(self, resolution: Resolution, result: Any = None) -> None:
         await resolve_step(
             self.database,
+            ANN,
             self.name.saga_id,
             STEP,
             resolution,
-            by="ann",
             reason="the bank said so",
             result=result,
         )

@@ -11,13 +11,12 @@ import pytest
 from sqlalchemy import text
 
 from libs.client.errors import OperatorError
-from libs.contracts.errors import OutcomePending
+from libs.contracts.errors import InvalidState, NotFound, OutcomePending
 from libs.providers.outcomes import Unknown
 from services.onboarding import operator
 from services.onboarding.ports import OpenedAccount
 from services.onboarding.repository import step_cases
 from services.onboarding.repository.sagas import saga_ids_of
-from services.onboarding.resolving import CannotResolve
 from services.onboarding.saga import StepRefused
 from tests.integration.onboarding.steps import ACCOUNT, OPERATION, STEP, Steps
 from tests.support.infrastructure import Environment
@@ -81,7 +80,7 @@ async def test_a_step_is_not_resolved_while_its_command_is_driven(steps: Steps) 
     with pytest.raises(OutcomePending):
         await steps.drive()
 
-    with pytest.raises(CannotResolve):
+    with pytest.raises(InvalidState):
         await steps.resolve("absent")
 
     assert (await steps.row()).resolution is None
@@ -93,7 +92,7 @@ async def test_a_result_that_is_no_answer_to_the_step_is_not_taken(
 ) -> None:
     await unknown(steps)
 
-    with pytest.raises(CannotResolve):
+    with pytest.raises(InvalidState):
         await steps.resolve("done", result)
 
     assert (await steps.row()).resolution is None
@@ -103,7 +102,7 @@ async def test_a_step_whose_outcome_is_known_is_not_resolved(steps: Steps) -> No
     await steps.drive()
     await steps.end_lease()
 
-    with pytest.raises(CannotResolve):
+    with pytest.raises(NotFound):
         await steps.resolve("absent")
 
 

@@ -15,7 +15,7 @@ from libs.providers.outcomes import Accepted, Finding, Outcome
 from libs.providers.writing import Capabilities
 from services.payments.adapters.sandbox.core import AcceptedWire
 from services.payments.handlers.send_wire import SEND_SECONDS
-from services.payments.models import WireRecord
+from services.payments.models import WireAtBank, WireRecord
 from services.payments.repository import wires
 from tests.support.fake_core import refusal
 from tests.support.waiting import eventually
@@ -84,6 +84,9 @@ async def test_the_calls_of_a_drive_end_with_its_lease(bench: Bench) -> None:
 
         def send_wire(self, wire: WireRecord) -> Noting:
             return self.write
+
+        async def look_up(self, transaction_id: UUID, deadline: float) -> WireAtBank | None:
+            raise AssertionError("nothing is asked about")
 
     bank = Bank()
     send = await bench.accepted()

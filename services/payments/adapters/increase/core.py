@@ -13,7 +13,7 @@ from increase.types.wire_transfer_create_params import (
 )
 from increase.types.wire_transfer_create_params import CreditorAddressStructured
 
-from libs.contracts.errors import BanksideError
+from libs.contracts.errors import BanksideError, ProviderError
 from libs.providers.errors import ProviderRefusal
 from libs.providers.feed_entries import FETCH_SECONDS
 from libs.providers.increase.client import IncreaseClient
@@ -21,11 +21,12 @@ from libs.providers.increase.keyed_write import KeyedWrite
 from libs.providers.increase.lists import LARGEST_PAGE, read_page
 from libs.providers.increase.money import amount_of, cents_of
 from libs.providers.increase.refusals import NOT_FOUND
+from libs.providers.increase.wire_states import STATES
 from libs.providers.newest_records import NewestPage
 from libs.providers.outcomes import Finding, Outcome, Reason, Unknown
 from libs.providers.writing import Capabilities
 from services.payments.adapters.increase.wire_text import wire_text
-from services.payments.models import Creditor, WireRecord
+from services.payments.models import Creditor, WireAtBank, WireRecord
 
 LONGEST_NAME = 140
 LONGEST_MESSAGE = 140
@@ -105,6 +106,20 @@ class IncreaseCoreBanking:
         )
         return WireWrite(keyed, wire.creditor is not None)
 
+    async def look_up(self, transaction_id: UUID, deadline: float) -> WireAtBank | None:
+        """By its idempotency key, which it has for ever. See `ports.CoreBanking`."""
+        key = str(transaction_id)
+        try:
+            page = await self._client.read(
+                "find_wire",
+                lambda sdk: sdk.wire_transfers.list(idempotency_key=key),
+                deadline=deadline,
+            )
+        except ProviderRefusal as refusal:
+            raise ProviderError from refusal
+        found = next((wire for wire in page.data if wire.idempotency_key == key), None)
+        return None if found is None else _shown(found)
+
     async def _why_refused(self, wire: WireRecord, deadline: float) -> Reason:
         """Increase gives its reason in words only: what it says of the accounts now shows which one it was.
 
@@ -164,6 +179,20 @@ def _creditor(creditor: Creditor) -> CreditorParams:
         "name": wire_text(creditor.name, LONGEST_NAME),
         "address": {"structured": structured},
     }
+
+
+def _shown(wire: WireTransfer) -> WireAtBank:
+    reversal, reason = wire.reversal, None
+    if reversal is not None:
+        reason = reversal.return_reason_code_description or reversal.description
+    return WireAtBank(
+        id=wire.id,
+        state=STATES.get(wire.status),
+        status=wire.status,
+        amount=amount_of(wire.amount),
+        account_id=wire.account_id,
+        reason=reason,
+    )
 
 
 def _is(made: WireTransfer, wire: WireRecord) -> bool:

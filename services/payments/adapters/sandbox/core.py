@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
 import msgspec
 
-from libs.contracts.errors import BanksideError
+from libs.contracts.errors import BanksideError, ProviderError
 from libs.contracts.wires import WireState
 from libs.providers.errors import ProviderRefusal
 from libs.providers.feed_entries import FeedCursor
@@ -18,7 +19,7 @@ from libs.providers.sandbox.feed_pages import read_entries
 from libs.providers.sandbox.http import ProviderClient, segment
 from libs.providers.sandbox.keyed_write import KeyedWrite
 from libs.providers.writing import Capabilities
-from services.payments.models import FeedEntry, WireRecord, WireReport
+from services.payments.models import FeedEntry, WireAtBank, WireRecord, WireReport
 
 REASONS = {
     "account_closed": Reason.ACCOUNT_CLOSED,
@@ -42,6 +43,16 @@ class WireEvent(msgspec.Struct, frozen=True):
     type: str
     occurred_at: datetime
     transaction_id: str | None = None
+    reason: str | None = None
+
+
+class ShownWire(msgspec.Struct, frozen=True):
+    """A wire as the bank shows it."""
+
+    transaction_id: str
+    state: str
+    amount: Decimal | None = None
+    account_id: str | None = None
     reason: str | None = None
 
 
@@ -121,6 +132,27 @@ class SandboxCoreBanking:
             REASONS,
         )
         return WireWrite(keyed, self._client)
+
+    async def look_up(self, transaction_id: UUID, deadline: float) -> WireAtBank | None:
+        """By id. See `ports.CoreBanking`."""
+        path = f"/wires/{segment(str(transaction_id))}"
+        try:
+            answer = await self._client.read("get_wire", path, deadline=deadline)
+            shown = msgspec.convert(answer, ShownWire)
+        except ProviderRefusal as refusal:
+            if refusal.code == "not_found":
+                return None
+            raise ProviderError from refusal
+        except msgspec.ValidationError as error:
+            raise ProviderError from error
+        return WireAtBank(
+            id=shown.transaction_id,
+            state=REPORTED_STATES.get(f"wire.{shown.state}"),
+            status=shown.state,
+            amount=shown.amount,
+            account_id=shown.account_id,
+            reason=shown.reason,
+        )
 
 
 class CoreFeed:

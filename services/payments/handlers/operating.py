@@ -1,0 +1,194 @@
+"""What operators read of wires, and do about them. Not scoped by a tenant: operators act for all."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from uuid import UUID
+
+from libs.contracts.errors import BanksideError, NotFound
+from libs.contracts.ids import parse_id
+from libs.contracts.operating import search
+from libs.contracts.operating import wires as contract
+from libs.contracts.operating.pages import Listed, Place, cut
+from libs.contracts.principal import Principal
+from libs.contracts.result import Result
+from libs.contracts.wires import WireState
+from libs.handling.queries import QueryHandler
+from libs.persistence import parking
+from libs.persistence.engine import Database
+from libs.persistence.parking import OpenCommand
+from services.payments.models import WireAtBank, WireRecord
+from services.payments.ports import CoreBanking
+from services.payments.repository import operating, wires
+from services.payments.resolving import cancel_wire, resolve_wire
+from services.payments.settings import Settings
+from services.payments.views import operator_wire
+
+PROVIDER_SECONDS = 3.0
+"""The longest wait for core banking's view of a wire; without it the rest is shown."""
+ANSWER_SECONDS = 0.5
+"""Kept back of the query's deadline for what follows."""
+
+DECISIONS = {
+    contract.WireDecision.ASK: None,
+    contract.WireDecision.SUBMITTED: WireState.SUBMITTED,
+    contract.WireDecision.REJECTED: WireState.REJECTED,
+}
+FIND_ID = search.find_id_in(Settings.service)
+
+
+class OperatingWires:
+    """The database bounds each statement."""
+
+    def __init__(self, database: Database, core: CoreBanking) -> None:
+        self._database = database
+        self._core = core
+
+    def by_operation(self) -> Mapping[str, QueryHandler]:
+        return {
+            contract.LIST_WIRES.name: self.list_wires,
+            contract.GET_WIRE.name: self.get_wire,
+            contract.RESOLVE_WIRE.name: self.resolve_wire,
+            contract.CANCEL_WIRE.name: self.cancel_wire,
+            FIND_ID.name: self.find_id,
+        }
+
+    async def list_wires(
+        self, _: Principal, command: contract.ListOperatorWires, __: float
+    ) -> Result:
+        async with self._database.snapshot() as connection:
+            found = await operating.page(connection, command)
+        page, following = cut(found, command.limit, _place)
+        return Result(
+            data=Listed[contract.OperatorWire](
+                items=[contract.OperatorWire(**operator_wire(wire)) for wire in page],
+                next=following,
+            )
+        )
+
+    async def get_wire(
+        self, _: Principal, command: contract.GetOperatorWire, deadline: float
+    ) -> Result:
+        transaction_id = _id_of(command.transaction_id)
+        async with self._database.snapshot() as connection:
+            wire = await wires.find_any(connection, transaction_id)
+            send = await parking.find(connection, transaction_id)
+            request = await operating.request_of(connection, transaction_id)
+        if wire is None:
+            raise NotFound
+        provider, provider_error = await self._ask_provider(transaction_id, deadline)
+        return Result(
+            data=contract.OperatorWireDetail(
+                **operator_wire(wire),
+                send=None if send is None else _send(send),
+                request=None
+                if request is None
+                else contract.WireRequest(
+                    subscription_key=request.subscription_key,
+                    request_id=request.request_id,
+                    accepted_at=request.accepted_at,
+                ),
+                provider=provider,
+                provider_error=provider_error,
+            )
+        )
+
+    async def resolve_wire(
+        self, principal: Principal, command: contract.ResolveWire, _: float
+    ) -> Result:
+        wire = await resolve_wire(
+            self._database,
+            principal,
+            _id_of(command.transaction_id),
+            DECISIONS[command.decision],
+            reason=command.reason,
+        )
+        return Result(data=contract.OperatorWire(**operator_wire(wire)))
+
+    async def cancel_wire(
+        self, principal: Principal, command: contract.OperatorCancelWire, _: float
+    ) -> Result:
+        wire = await cancel_wire(
+            self._database, principal, _id_of(command.transaction_id), reason=command.reason
+        )
+        return Result(data=contract.OperatorWire(**operator_wire(wire)))
+
+    async def find_id(self, _: Principal, command: search.FindId, __: float) -> Result:
+        found: list[search.FoundId] = []
+        wanted = parse_id(command.q)
+        if wanted is not None:
+            async with self._database.snapshot() as connection:
+                wire = await wires.find_any(connection, wanted)
+                operation = await operating.operation_of(connection, wanted)
+            if wire is not None:
+                found.append(_found_wire(wire))
+            if operation is not None:
+                found.append(
+                    search.FoundId(
+                        service=Settings.service,
+                        kind=search.Kind.COMMAND,
+                        id=str(wanted),
+                        label=operation,
+                    )
+                )
+        return Result(data=search.FoundIds(found=found))
+
+    async def _ask_provider(
+        self, transaction_id: UUID, deadline: float
+    ) -> tuple[contract.WireAtProvider | None, str | None]:
+        """What core banking says of the wire, or the code of the error that keeps it from saying so."""
+        patience = min(deadline - ANSWER_SECONDS, time.time() + PROVIDER_SECONDS)
+        try:
+            shown = await self._core.look_up(transaction_id, patience)
+        except BanksideError as error:
+            return None, error.code
+        return _at_provider(shown), None
+
+
+def _id_of(text: str) -> UUID:
+    """Raises NotFound: no wire can have this id."""
+    transaction_id = parse_id(text)
+    if transaction_id is None:
+        raise NotFound
+    return transaction_id
+
+
+def _place(wire: WireRecord) -> Place:
+    return Place(wire.created_at, str(wire.transaction_id))
+
+
+def _send(send: OpenCommand) -> contract.WireSend:
+    return contract.WireSend(
+        attempts=send.attempts,
+        last_error=send.last_error,
+        next_attempt_at=None if send.parked_at else send.next_attempt_at,
+        is_driven=send.is_driven,
+        parked_at=send.parked_at,
+        parked_because=send.parked_because,
+    )
+
+
+def _at_provider(shown: WireAtBank | None) -> contract.WireAtProvider:
+    if shown is None:
+        return contract.WireAtProvider(found=False)
+    return contract.WireAtProvider(
+        found=True,
+        id=shown.id,
+        state=shown.state,
+        status=shown.status,
+        amount=shown.amount,
+        account_id=shown.account_id,
+        reason=shown.reason,
+    )
+
+
+def _found_wire(wire: WireRecord) -> search.FoundId:
+    return search.FoundId(
+        service=Settings.service,
+        kind=search.Kind.WIRE,
+        id=str(wire.transaction_id),
+        tenant=wire.tenant,
+        customer_id=wire.customer_id,
+        label=f"{wire.amount:.2f} USD, {wire.state}",
+    )

@@ -1,0 +1,17 @@
+"""Indexes of operators' lists: wires of all tenants, of a tenant or of a customer, page by page."""
+
+from alembic import op
+
+revision = "0009"
+down_revision = "0008"
+
+
+def upgrade() -> None:
+    op.execute("CREATE INDEX wires_in_state ON wires (state, created_at, transaction_id)")
+    op.execute("CREATE INDEX wires_of_tenant ON wires (tenant, state, created_at, transaction_id)")
+    op.execute("DROP INDEX wires_state")
+    # The customer first: operators name a customer without its tenant.
+    op.execute("DROP INDEX wires_newest")
+    op.execute(
+        "CREATE INDEX wires_newest ON wires (customer_id, tenant, created_at DESC, transaction_id DESC)"
+    )

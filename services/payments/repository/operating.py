@@ -1,0 +1,193 @@
+"""What operators read of wires: pages over all tenants, and the request that asked for a wire.
+
+A page is read by key. Without a state, it is put together from the pages of all states, each of which an index has in
+order: so a page of one tenant, or of all, costs as much as its rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+import msgspec
+from sqlalchemy import (
+    Boolean,
+    ColumnElement,
+    Select,
+    any_,
+    bindparam,
+    literal,
+    not_,
+    or_,
+    select,
+    tuple_,
+    union_all,
+)
+from sqlalchemy.dialects.postgresql import ARRAY
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from libs.contracts.ids import parse_id
+from libs.contracts.operating.pages import Order, Place
+from libs.contracts.operating.wires import ListOperatorWires
+from libs.contracts.principal import Principal
+from libs.contracts.wires import WireState
+from libs.persistence.tables import INSTANT, UUID_TYPE
+from services.payments.models import WireRecord
+from services.payments.repository.lists import period_of
+from services.payments.repository.wires import SELECT, wire_of
+from services.payments.tables import inbox
+from services.payments.tables import wires as table
+
+FIRST, LAST = UUID(int=0), UUID(int=2**128 - 1)
+
+_T = table.c
+_KEY = tuple_(_T.created_at, _T.transaction_id)
+_EDGE = tuple_(bindparam("edge_at", type_=INSTANT), bindparam("edge_id", type_=UUID_TYPE))
+_IN_PERIOD = (
+    _T.created_at >= bindparam("start", type_=INSTANT),
+    _T.created_at < bindparam("end", type_=INSTANT),
+)
+_OF_TENANT = _T.tenant == bindparam("tenant")
+_OF_CUSTOMER = (_OF_TENANT, _T.customer_id == bindparam("customer_id"))
+_IN_STATE = _T.state == bindparam("state")
+_IS_UNKNOWN_IF_WANTED = or_(
+    not_(bindparam("unknown", type_=Boolean)), _T.send_begun_at.is_not(None)
+)
+
+
+def _page(order: Order, *conditions: ColumnElement[bool]) -> Select[Any]:
+    """The keys of the rows that follow the edge."""
+    newest = order is Order.NEWEST
+    return (
+        select(_T.created_at, _T.transaction_id)
+        .where(_KEY < _EDGE if newest else _KEY > _EDGE, *_IN_PERIOD, *conditions)
+        .order_by(
+            *(
+                column.desc() if newest else column.asc()
+                for column in (_T.created_at, _T.transaction_id)
+            )
+        )
+        .limit(bindparam("limit"))
+    )
+
+
+def _page_of_all_states(order: Order, *conditions: ColumnElement[bool]) -> Select[Any]:
+    # Literals, so that each part has one state for the planner.
+    parts = (
+        _page(order, _T.state == literal(state.value, literal_execute=True), *conditions)
+        for state in WireState
+    )
+    found = union_all(*parts).subquery("found")
+    columns = (found.c.created_at, found.c.transaction_id)
+    newest = order is Order.NEWEST
+    return (
+        select(*columns)
+        .order_by(*(column.desc() if newest else column.asc() for column in columns))
+        .limit(bindparam("limit"))
+    )
+
+
+_PAGES = {order: _page_of_all_states(order) for order in Order}
+_PAGES_IN_STATE = {order: _page(order, _IN_STATE, _IS_UNKNOWN_IF_WANTED) for order in Order}
+_PAGES_OF_TENANT = {order: _page_of_all_states(order, _OF_TENANT) for order in Order}
+_PAGES_OF_TENANT_IN_STATE = {
+    order: _page(order, _IN_STATE, _IS_UNKNOWN_IF_WANTED, _OF_TENANT) for order in Order
+}
+_PAGES_OF_CUSTOMER = {order: _page(order, *_OF_CUSTOMER) for order in Order}
+_PAGES_OF_CUSTOMER_IN_STATE = {
+    order: _page(order, _IN_STATE, _IS_UNKNOWN_IF_WANTED, *_OF_CUSTOMER) for order in Order
+}
+_TENANT = select(_T.tenant).where(_T.customer_id == bindparam("customer_id")).limit(1)
+_BY_IDS = SELECT.where(_T.transaction_id == any_(bindparam("ids", type_=ARRAY(UUID_TYPE))))
+_REQUEST = select(inbox.c.principal, inbox.c.request_id, inbox.c.accepted_at).where(
+    inbox.c.command_id == bindparam("id")
+)
+_COMMAND = select(inbox.c.command_id, inbox.c.operation).where(
+    inbox.c.command_id == bindparam("id")
+)
+
+_principals = msgspec.json.Decoder(Principal)
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """The request that asked for a wire. The key is None when the stored principal cannot be read."""
+
+    subscription_key: str | None
+    request_id: str
+    accepted_at: datetime
+
+
+async def page(connection: AsyncConnection, query: ListOperatorWires) -> list[WireRecord]:
+    """One row more than the page has, where there is one. Called in a snapshot."""
+    state = query.state
+    if query.unknown:
+        if state not in (None, WireState.PENDING_SUBMISSION):
+            return []
+        state = WireState.PENDING_SUBMISSION
+    tenant = query.tenant
+    if query.customer_id is not None and tenant is None:
+        # A customer's id is of one tenant, with which the index finds its wires in order.
+        found = await connection.execute(_TENANT, {"customer_id": query.customer_id})
+        tenant = found.scalar_one_or_none()
+        if tenant is None:
+            return []
+    start, end = period_of(query.start_date, query.end_date)
+    edge_at, edge_id = _edge(query.place, query.order)
+    values: dict[str, Any] = {
+        "edge_at": edge_at,
+        "edge_id": edge_id,
+        "start": start,
+        "end": end,
+        "limit": query.limit + 1,
+    }
+    if query.customer_id is not None:
+        pages = _PAGES_OF_CUSTOMER if state is None else _PAGES_OF_CUSTOMER_IN_STATE
+        values |= {"tenant": tenant, "customer_id": query.customer_id}
+    elif tenant is not None:
+        pages = _PAGES_OF_TENANT if state is None else _PAGES_OF_TENANT_IN_STATE
+        values["tenant"] = tenant
+    else:
+        pages = _PAGES if state is None else _PAGES_IN_STATE
+    if state is not None:
+        values |= {"state": state.value, "unknown": query.unknown}
+    keys = await connection.execute(pages[query.order], values)
+    return await _by_ids(connection, [row.transaction_id for row in keys])
+
+
+async def request_of(connection: AsyncConnection, transaction_id: UUID) -> Request | None:
+    """None when the command is not kept, as in a database that was restored."""
+    row = (await connection.execute(_REQUEST, {"id": transaction_id})).first()
+    if row is None:
+        return None
+    try:
+        key = _principals.decode(row.principal).subscription_key
+    except msgspec.MsgspecError:
+        key = None
+    return Request(key, row.request_id, row.accepted_at)
+
+
+async def operation_of(connection: AsyncConnection, command_id: UUID) -> str | None:
+    """The operation of a command, final or not; None when there is none of this id."""
+    row = (await connection.execute(_COMMAND, {"id": command_id})).first()
+    return None if row is None else str(row.operation)
+
+
+def _edge(place: Place | None, order: Order) -> tuple[datetime, UUID]:
+    """What all rows of the page come after."""
+    if place is not None:
+        newest = order is Order.NEWEST
+        return place.at, parse_id(place.id) or (FIRST if newest else LAST)
+    if order is Order.NEWEST:
+        return datetime.max.replace(tzinfo=UTC), LAST
+    return datetime.min.replace(tzinfo=UTC), FIRST
+
+
+async def _by_ids(connection: AsyncConnection, ids: Sequence[UUID]) -> list[WireRecord]:
+    """In the order of the ids."""
+    rows = await connection.execute(_BY_IDS, {"ids": list(ids)})
+    found = {row.transaction_id: wire_of(row) for row in rows}
+    return [found[each] for each in ids]
