@@ -27,11 +27,10 @@ from libs.messaging.dead_letters import (
     MAX_LOOKED_AT,
     DeadLetter,
     DeadLetters,
-    Replayed,
-    dead_queues,
+    Removed,
     open_dead_letters,
 )
-from libs.messaging.topology import dead_queue
+from libs.messaging.topology import dead_queue, dead_queues
 from libs.persistence.availability import is_away
 from libs.persistence.engine import Database
 from libs.secret_sources import is_set
@@ -147,13 +146,13 @@ def replay(
             console().print(f"{len(accepted)} replayed." if accepted else "Nothing was replayed.")
             return 1
         done = _replay_shown(found)
-        accepted += map(_summary, done.accepted)
+        accepted += map(_summary, done.removed)
         left |= {_place(one): _summary(one) | {"because": why} for one, why in done.left}
         # Of a queue with more letters than are looked at once, the next ones have come to its front.
         is_more = (
             max(Counter(letter.queue for letter in letters).values(), default=0) >= MAX_LOOKED_AT
         )
-        goes_on = all_letters and is_more and bool(done.accepted)
+        goes_on = all_letters and is_more and bool(done.removed)
     if json:
         print_json({"replayed": accepted, "left": [*left.values()]})
     else:
@@ -251,23 +250,23 @@ def _place(letter: DeadLetter) -> tuple[str, str]:
     return letter.queue, letter.message_id
 
 
-def _replay_shown(found: Sequence[DeadLetter]) -> Replayed:
+def _replay_shown(found: Sequence[DeadLetter]) -> Removed:
     """Replay what the operator was shown, queue by queue."""
     shown = {*map(_place, found)}
-    together = Replayed([], [])
+    together = Removed([], [])
     for name in dict.fromkeys(letter.queue for letter in found):
         done = _replay(name, lambda item: _place(item) in shown)
-        together.accepted.extend(done.accepted)
+        together.removed.extend(done.removed)
         together.left.extend(done.left)
     return together
 
 
-def _replay(queue: str, wanted: Callable[[DeadLetter], bool]) -> Replayed:
+def _replay(queue: str, wanted: Callable[[DeadLetter], bool]) -> Removed:
     service, alive = _owner(queue), queue.removesuffix(dead_queue(""))
     (entry,) = entry_points(group=REPLAY, name=alive)
     accept_anew: AcceptAnew = entry.load()
 
-    async def work(database: Database) -> Replayed:
+    async def work(database: Database) -> Removed:
         async def accept(letter: DeadLetter) -> None:
             try:
                 await accept_anew(database, letter)
@@ -289,7 +288,7 @@ def _replay(queue: str, wanted: Callable[[DeadLetter], bool]) -> Replayed:
 
         try:
             async with _opened(service) as letters:
-                return await letters.replay(queue, wanted, accept)
+                return await letters.remove(queue, wanted, accept)
         except BROKER_ERRORS as error:
             raise _unreachable(error) from None
 

@@ -14,8 +14,8 @@ from libs.messaging.consumption import HOLD_SECONDS, Consumption
 from libs.messaging.deadlines import within
 from libs.messaging.delivery import Delivery
 from libs.messaging.envelope import Envelope, NewerEnvelope, NotAnEnvelope, decode_command
-from libs.messaging.metrics import MESSAGES_REFUSED
 from libs.messaging.poison import SUSPECT_RETURNS, Suspects, returns_of
+from libs.messaging.refusing import Refuser
 from libs.messaging.senders import NO_SENDER, owns_replies, senders_of_commands
 from libs.messaging.session import Session
 from libs.messaging.topology import commands_queue, declare_service
@@ -43,8 +43,8 @@ class CommandConsumer:
     | command | what becomes of it |
     |---|---|
     | recorded | acked; a crash before leaves it with the broker |
-    | not to be decoded, of a later version, or never to be recorded | rejected to the dead queue |
-    | from a sender that the table does not allow, or with replies directed to another | rejected to the dead queue |
+    | not to be decoded, of a later version, or never to be recorded | moved to the dead queue |
+    | from a sender that the table does not allow, or with replies directed to another | moved to the dead queue |
     | returned by other deliveries too often | see `libs.messaging.poison` |
     | unacked while nothing can be recorded | requeued after `HOLD_SECONDS`; the consumer pauses until it can record |
 
@@ -73,13 +73,16 @@ class CommandConsumer:
         self._recording: dict[bytes, _Recording] = {}
         """By body, the oldest first: a message that is delivered again meanwhile is recorded once."""
         self._suspects = Suspects()
+        self._refuser = Refuser(self._queue)
         self._log = structlog.get_logger("commands")
 
     async def attach(self, session: Session) -> None:
+        await self._refuser.attach(session)
         await self._consumption.start(session)
 
     def detach(self) -> None:
         self._consumption.forget()
+        self._refuser.detach()
 
     async def stop(self, seconds: float) -> None:
         """Take no more commands; let those taken be recorded and acked, for so long."""
@@ -128,24 +131,29 @@ class CommandConsumer:
             envelope = decode_command(message.body)
         except NewerEnvelope as error:
             self._log.error("envelope_of_a_later_release", cause=str(error))
-            await self._refuse(message, "newer_version")
+            because = f"Only a later release understands it ({error})."
+            await self._refuse(message, "newer_version", because)
             return
         except NotAnEnvelope as error:
             self._log.error("not_an_envelope", cause=str(error), bytes=len(message.body))
-            await self._refuse(message, "unreadable")
+            await self._refuse(message, "unreadable", "This release cannot read it.")
             return
         sender = message.properties.user_id
         if sender not in self._senders.get(envelope.operation, NO_SENDER) or not owns_replies(
             sender, message.properties.reply_to
         ):
             self._log.error("sender_refused", sender=sender, operation=envelope.operation)
-            await self._refuse(message, "sender")
+            because = "Its sender may not send it, or directed its reply to another service."
+            await self._refuse(message, "sender", because)
             return
         if returns_of(message) < SUSPECT_RETURNS:
             await self._record(message, envelope)
         elif self._suspects.is_poison(message):
             self._log.error("poison", command=envelope.id, returns=returns_of(message))
-            await self._refuse(message, "poison")
+            because = (
+                f"It came back {returns_of(message)} times: it may end each process that takes it."
+            )
+            await self._refuse(message, "poison", because)
         else:
             async with self._suspects.alone(message):
                 await self._record(message, envelope)
@@ -165,7 +173,8 @@ class CommandConsumer:
         except Exception as error:
             # It would fail again, and unacked it would occupy a place of the prefetch for ever.
             self._log.error("not_acceptable", command=envelope.id, exc_info=error)
-            await self._refuse(message, "not_recordable")
+            because = f"It can never be recorded ({type(error).__name__})."
+            await self._refuse(message, "not_recordable", because)
             return
         await self._settle(message.ack(), command=envelope.id)
 
@@ -175,9 +184,8 @@ class CommandConsumer:
         if not accepting.cancelled():
             accepting.exception()  # raised in `_record`, unless every delivery of it was lost
 
-    async def _refuse(self, message: Delivery, reason: str) -> None:
-        MESSAGES_REFUSED.labels(self._queue, reason).inc()
-        await self._settle(message.reject())
+    async def _refuse(self, message: Delivery, reason: str, because: str) -> None:
+        await self._settle(self._refuser.refuse(message, reason, because))
 
     async def _settle(self, settling: Coroutine[Any, Any, None], **what: str) -> None:
         """A message whose settlement does not reach the broker is delivered again."""

@@ -1,8 +1,9 @@
 """Dead letters: commands and events that were refused, kept by the broker until an operator decides.
 
 Looking takes letters from the front of a queue and requeues all of them at once, which leaves a quorum queue in its
-order. Replaying has the owning service accept the message anew (`libs.handling.replaying`), and only then acks the
-letter: a crash in between leaves both, and every message has one effect however often it is accepted.
+order; those that one reader has taken are not seen by another for that moment. A letter is removed by an ack, once what
+has to come before it is recorded: a crash in between leaves both. So a letter that is replayed may be accepted again
+(`libs.handling.replaying`), and every message has one effect however often it is accepted.
 """
 
 from __future__ import annotations
@@ -20,27 +21,23 @@ import aio_pika
 from aio_pika.abc import AbstractChannel, AbstractConnection, AbstractIncomingMessage
 from aio_pika.exceptions import ChannelNotFoundEntity
 
-from libs.contracts.table import SERVICES, operations_of
 from libs.messaging.broker_errors import session_loss_as_error
 from libs.messaging.connection import encryption_of
 from libs.messaging.envelope import Envelope, NotAnEnvelope, decode_command
 from libs.messaging.publishing import Properties
-from libs.messaging.topology import (
-    EVENT_CONSUMERS,
-    commands_queue,
-    dead_queue,
-    events_queue,
-)
+from libs.messaging.refusing import BECAUSE, DIED_AT, REASON, as_refused
 
 CONNECT_SECONDS = 10.0
 WORK_SECONDS = 60.0
 MAX_LOOKED_AT = 1000
 """Letters of one queue, from its front, that are in memory at once."""
+MAX_BYTES = 64 * 1024 * 1024
+"""Of their bodies; the first letter beyond is the last one that is looked at."""
 READY_POLLS = 50
 READY_POLL_SECONDS = 0.02
 """A quorum queue has requeued letters back after a moment."""
-REPLAYED_TOGETHER = 50
-"""Letters that are replayed within one `WORK_SECONDS`."""
+REMOVED_TOGETHER = 50
+"""Letters that are removed within one `WORK_SECONDS`."""
 
 Take = Callable[[int], Awaitable[list[AbstractIncomingMessage]]]
 
@@ -56,6 +53,8 @@ class DeadLetter:
     Args:
         envelope: of a command; None of an event, and of a command that cannot be read.
         event_type: of an event, as it says itself.
+        reason: for which it was refused, as in `bankside_messages_refused_total`, or the broker's: `rejected`.
+        because: the sentence of the consumer that refused it (`libs.messaging.refusing`).
         properties: as its sender set them; of these the broker has checked `user_id`, the sender.
     """
 
@@ -64,7 +63,7 @@ class DeadLetter:
     envelope: Envelope | None
     event_type: str | None
     reason: str | None
-    """The broker's: `delivery_limit`, `rejected`."""
+    because: str | None
     sent_at: datetime | None
     died_at: datetime | None
     properties: Properties = field(repr=False)
@@ -82,25 +81,15 @@ class DeadLetter:
 
 
 @dataclass(frozen=True, slots=True)
-class Replayed:
-    """Letters that were accepted anew, and those that cannot be, with the reasons."""
+class Removed:
+    """Letters that are gone from the queue, and those that cannot be removed in this way, with the reasons."""
 
-    accepted: list[DeadLetter]
+    removed: list[DeadLetter]
     left: list[tuple[DeadLetter, str]]
 
 
-def dead_queues() -> tuple[str, ...]:
-    """Of every service that takes commands, and of those that take events."""
-    commands = (
-        commands_queue(service)
-        for service in SERVICES
-        if any(not operation.is_query for operation in operations_of(service))
-    )
-    return tuple(map(dead_queue, (*commands, *map(events_queue, EVENT_CONSUMERS))))
-
-
 class DeadLetters:
-    """The dead queues of one broker. Every method is bounded by `WORK_SECONDS` and raises TimeoutError beyond; `replay`
+    """The dead queues of one broker. Every method is bounded by `WORK_SECONDS` and raises TimeoutError beyond; `remove`
     has so long for each of its pages.
     """
 
@@ -123,50 +112,32 @@ class DeadLetters:
         async with asyncio.timeout(WORK_SECONDS), self._front(queue) as take:
             return [letter_of(queue, message) for message in await take(limit)]
 
-    async def replay(
+    async def remove(
         self,
         queue: str,
         wanted: Callable[[DeadLetter], bool],
-        accept: Callable[[DeadLetter], Awaitable[None]],
-    ) -> Replayed:
-        """Have letters accepted anew, and remove them; the others stay in their order.
+        before: Callable[[DeadLetter], Awaitable[None]],
+    ) -> Removed:
+        """Remove letters, once `before` has returned for each; the others stay in their order.
 
         Args:
-            accept: returns once the message is recorded; raises NotReplayable for one that cannot be. Another error of
-                its own ends the replay: the letters accepted until then are removed.
+            before: has the message accepted anew, or records that it is discarded. Raises NotReplayable for one that
+                cannot be. Another error of its own ends it: the letters that were removed until then are gone.
         """
-        replayed = Replayed([], [])
+        done = Removed([], [])
         looked_at = 0
         async with self._front(queue) as take:
             while looked_at < MAX_LOOKED_AT:
                 async with asyncio.timeout(WORK_SECONDS):
-                    page = await take(min(REPLAYED_TOGETHER, MAX_LOOKED_AT - looked_at))
+                    page = await take(min(REMOVED_TOGETHER, MAX_LOOKED_AT - looked_at))
                     for message in page:
-                        await self._replay_one(
-                            letter_of(queue, message), message, wanted, accept, replayed
-                        )
+                        letter = letter_of(queue, message)
+                        if wanted(letter):
+                            await _remove_one(letter, message, before, done)
                 if not page:
                     break
                 looked_at += len(page)
-        return replayed
-
-    async def _replay_one(
-        self,
-        letter: DeadLetter,
-        message: AbstractIncomingMessage,
-        wanted: Callable[[DeadLetter], bool],
-        accept: Callable[[DeadLetter], Awaitable[None]],
-        replayed: Replayed,
-    ) -> None:
-        if not wanted(letter):
-            return
-        try:
-            await accept(letter)
-        except NotReplayable as error:
-            replayed.left.append((letter, str(error)))
-            return
-        await message.ack()
-        replayed.accepted.append(letter)
+        return done
 
     @asynccontextmanager
     async def _front(self, queue: str) -> AsyncIterator[Take]:
@@ -184,12 +155,16 @@ class DeadLetters:
                 except ChannelNotFoundEntity:  # its service was never started
                     source = None
 
+            in_bytes = 0
+
             async def take(limit: int) -> list[AbstractIncomingMessage]:
+                nonlocal in_bytes
                 begin = len(taken)
-                while source is not None and len(taken) - begin < limit:
+                while source is not None and len(taken) - begin < limit and in_bytes <= MAX_BYTES:
                     if (message := await source.get(fail=False)) is None:
                         break
                     taken.append(message)
+                    in_bytes += len(message.body)
                 return taken[begin:]
 
             try:
@@ -200,6 +175,21 @@ class DeadLetters:
                     async with asyncio.timeout(WORK_SECONDS):
                         await left[-1].nack(multiple=True, requeue=True)
                         await _until_ready(channel, queue, len(left))
+
+
+async def _remove_one(
+    letter: DeadLetter,
+    message: AbstractIncomingMessage,
+    before: Callable[[DeadLetter], Awaitable[None]],
+    done: Removed,
+) -> None:
+    try:
+        await before(letter)
+    except NotReplayable as error:
+        done.left.append((letter, str(error)))
+        return
+    await message.ack()
+    done.removed.append(letter)
 
 
 async def _until_ready(channel: AbstractChannel, queue: str, count: int) -> None:
@@ -214,7 +204,7 @@ async def _until_ready(channel: AbstractChannel, queue: str, count: int) -> None
 async def open_dead_letters(
     amqp_url: str, ca_file: str | None = None
 ) -> AsyncIterator[DeadLetters]:
-    """A connection for looking and replaying, as the service that owns the queues.
+    """A connection for looking and removing, as the service that owns the queues.
 
     Raises:
         BROKER_ERRORS: the broker is not reached in time, or lost.
@@ -235,18 +225,21 @@ def letter_of(queue: str, message: AbstractIncomingMessage) -> DeadLetter:
         envelope = decode_command(message.body)
     except NotAnEnvelope:
         envelope = None
+    properties, refusal = as_refused(queue.partition(".")[0], message.properties)
     death = _latest_death(message.headers)
-    died_at = death.get("time")
-    reason = death.get("reason")
+    died_at = refusal.get(DIED_AT) or death.get("time")
+    reason = refusal.get(REASON) or death.get("reason")
+    because = refusal.get(BECAUSE)
     return DeadLetter(
         queue,
         message.message_id or f"sha256-{hashlib.sha256(message.body).hexdigest()[:16]}",
         envelope,
         event_type=message.type if envelope is None else None,
         reason=str(reason) if reason is not None else None,
+        because=because if isinstance(because, str) else None,
         sent_at=message.timestamp or _time_within(message.message_id),
         died_at=died_at if isinstance(died_at, datetime) else None,
-        properties=message.properties,
+        properties=properties,
         body=message.body,
     )
 

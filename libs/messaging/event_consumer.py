@@ -17,9 +17,9 @@ from libs.messaging.broker_errors import BROKER_ERRORS
 from libs.messaging.consumption import HOLD_SECONDS, Consumption
 from libs.messaging.delivery import Delivery
 from libs.messaging.envelope import VERSION
-from libs.messaging.metrics import MESSAGES_REFUSED
 from libs.messaging.poison import SUSPECT_RETURNS, Suspects, returns_of
 from libs.messaging.publishing import Properties
+from libs.messaging.refusing import Refuser
 from libs.messaging.senders import may_emit
 from libs.messaging.session import Session
 from libs.messaging.topology import declare_events, events_queue
@@ -104,7 +104,7 @@ class EventConsumer:
 
     | event | what is done |
     |---|---|
-    | not understood, never to be recorded, or of a sender that does not emit its kind | rejected to the dead queue |
+    | not understood, never to be recorded, or of a sender that does not emit its kind | moved to the dead queue |
     | taken and not yet in a batch when the session is lost | dropped here: the broker delivers it again |
     | recorded and not acked when the session is lost | delivered again, recorded again with no further effect |
     | waiting while a batch takes longer than `HOLD_SECONDS` to be recorded | requeued; the consumer pauses |
@@ -128,6 +128,7 @@ class EventConsumer:
         self._recording_since: float | None = None
         self._settling = False
         self._suspects = Suspects()
+        self._refuser = Refuser(self._queue)
         self._any = asyncio.Event()
         self._full = asyncio.Event()
         self._idle = asyncio.Event()
@@ -137,10 +138,12 @@ class EventConsumer:
 
     async def attach(self, session: Session) -> None:
         self._arrived.clear()
+        await self._refuser.attach(session)
         await self._consumption.start(session)
 
     def detach(self) -> None:
         self._consumption.forget()
+        self._refuser.detach()
         self._arrived.clear()
 
     async def stop(self, seconds: float) -> None:
@@ -211,7 +214,8 @@ class EventConsumer:
         for message in random.sample(suspects, len(suspects)):
             if self._suspects.is_poison(message):
                 self._log.error("poison", event=message.properties.message_id)
-                await self._refuse(message, "poison")
+                because = f"It came back {returns_of(message)} times: it may end each process that takes it."
+                await self._refuse(message, "poison", because)
             else:
                 self._suspects.taken(message)
                 await self._take_together([message], last_of_all=False)
@@ -227,12 +231,13 @@ class EventConsumer:
                 messages.append(message)
             except NotAnEvent as error:
                 self._log.error("not_an_event", cause=str(error), bytes=len(message.body))
-                await self._refuse(message, error.reason)
+                await self._refuse(message, error.reason, f"It is refused: {error}.")
         places = await self._recorded(events) if events else ()
         self._settling = True
         try:
             for place in places:
-                await self._refuse(messages[place], "not_recordable")
+                because = "It can never be recorded: its id is none of ours, or it is too old."
+                await self._refuse(messages[place], "not_recordable", because)
             kept = [message for place, message in enumerate(messages) if place not in places]
             if last_of_all:
                 kept = kept[-1:]
@@ -249,9 +254,8 @@ class EventConsumer:
         finally:
             self._recording_since = None
 
-    async def _refuse(self, message: Delivery, reason: str) -> None:
-        MESSAGES_REFUSED.labels(self._queue, reason).inc()
-        await self._settle(message.reject())
+    async def _refuse(self, message: Delivery, reason: str, because: str) -> None:
+        await self._settle(self._refuser.refuse(message, reason, because))
 
     async def _settle(self, settling: Coroutine[Any, Any, None], **what: int) -> None:
         """Messages whose acknowledgement does not reach the broker are delivered again."""

@@ -33,10 +33,9 @@ from libs.messaging.topology import (
     EVENTS,
     QUERIES,
     REPLIES,
-    commands_queue,
     dead_queue,
-    events_queue,
-    queries_queue,
+    durable_queues,
+    queues_of,
     replies_queues,
 )
 
@@ -63,18 +62,10 @@ class Permissions:
 
 def permissions_of(service: str) -> Permissions:
     rows = operations_of(service)
-    commands = any(not row.is_query for row in rows)
     queries = any(row.is_query for row in rows)
     events = service in EVENT_CONSUMERS
-    dead = [
-        dead_queue(queue)
-        for queue, exists in ((commands_queue(service), commands), (events_queue(service), events))
-        if exists
-    ]
-    own = [re.escape(queue.removesuffix(dead_queue(""))) for queue in dead]
-    own += [re.escape(queue) for queue in dead]
-    if queries:
-        own.append(re.escape(queries_queue(service)))
+    dead = [*map(dead_queue, durable_queues(service))]
+    own = [*map(re.escape, queues_of(service))]
     asks = bool(asked_by(service) or commands_sent_by(service))
     replies = replies_queues(service)
     if asks:

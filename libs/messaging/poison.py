@@ -8,7 +8,7 @@ ever. The rule:
 |---|---|
 | fewer than `SUSPECT_RETURNS` times | takes it with others |
 | more often, a suspect | takes it alone: suspects one at a time, in random order |
-| `POISON_RETURNS` times | rejects it to the dead queue, unless this process took it before and so survived it |
+| `POISON_RETURNS` times | moves it to the dead queue, unless this process took it before and so survived it |
 
 Between two deaths, some of the suspects that were unacked beside a poison message are recorded, so that it is alone in
 the end. It ends after at most `POISON_RETURNS` deaths: 25 minutes when its process is started again after 30 s.
@@ -52,11 +52,11 @@ class Suspects:
         self._busy = False
 
     def is_poison(self, message: Delivery) -> bool:
-        return returns_of(message) >= POISON_RETURNS and _name(message) not in self._survived
+        return returns_of(message) >= POISON_RETURNS and name_of(message) not in self._survived
 
     def taken(self, message: Delivery) -> None:
         """Note that this process takes a suspect: when it comes back to this process, it did not kill it."""
-        self._survived[_name(message)] = True
+        self._survived[name_of(message)] = True
 
     @asynccontextmanager
     async def alone(self, message: Delivery) -> AsyncIterator[None]:
@@ -82,5 +82,6 @@ class Suspects:
             turn.set_result(None)
 
 
-def _name(message: Delivery) -> str:
+def name_of(message: Delivery) -> str:
+    """By which a message is known when it is delivered again."""
     return message.properties.message_id or sha256(message.body).hexdigest()

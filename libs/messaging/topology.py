@@ -18,7 +18,7 @@ import re
 
 from aio_pika.abc import AbstractChannel
 
-from libs.contracts.table import operations_of
+from libs.contracts.table import SERVICES, operations_of
 
 COMMANDS = "bankside.commands"
 QUERIES = "bankside.queries"
@@ -64,6 +64,31 @@ def replies_queues(service: str) -> str:
 
 def dead_queue(queue: str) -> str:
     return f"{queue}.dead"
+
+
+def durable_queues(service: str) -> tuple[str, ...]:
+    """The queues of a service that have dead letters."""
+    commands = any(not operation.is_query for operation in operations_of(service))
+    return (
+        *((commands_queue(service),) if commands else ()),
+        *((events_queue(service),) if service in EVENT_CONSUMERS else ()),
+    )
+
+
+def queues_of(service: str) -> tuple[str, ...]:
+    """All queues that its processes share."""
+    queries = any(operation.is_query for operation in operations_of(service))
+    durable = durable_queues(service)
+    return (
+        *durable,
+        *map(dead_queue, durable),
+        *((queries_queue(service),) if queries else ()),
+    )
+
+
+def dead_queues() -> tuple[str, ...]:
+    """Of every service."""
+    return tuple(dead_queue(queue) for service in SERVICES for queue in durable_queues(service))
 
 
 async def declare_durable_queue(channel: AbstractChannel, name: str) -> None:

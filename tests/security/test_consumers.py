@@ -22,10 +22,12 @@ from libs.contracts.table import BY_NAME, SERVICES, operations_of
 from libs.messaging.broker import Broker
 from libs.messaging.caller import Caller
 from libs.messaging.command_consumer import CommandConsumer
+from libs.messaging.dead_letters import DeadLetter, open_dead_letters
 from libs.messaging.envelope import Envelope, EnvelopeHead, Reply, decode_queries, raw
 from libs.messaging.event_consumer import EventConsumer
 from libs.messaging.metrics import MESSAGES_REFUSED
 from libs.messaging.query_consumer import QueryConsumer
+from libs.messaging.refusing import BECAUSE, REASON, SENDER
 from libs.messaging.topology import (
     EVENT_CONSUMERS,
     EVENTS,
@@ -71,6 +73,28 @@ def an_envelope(operation: str, request_id: str = "request") -> Envelope:
 async def in_queue(channel: AbstractChannel, queue: str, count: int) -> bool:
     found = await channel.declare_queue(queue, passive=True)
     return found.declaration_result.message_count == count
+
+
+async def dead_of(site: Environment, queue: str) -> list[DeadLetter]:
+    """Looked at by the service that owns the queue."""
+    async with open_dead_letters(site.amqp_urls[queue.partition(".")[0]]) as letters:
+        return await letters.look(dead_queue(queue))
+
+
+async def test_a_letter_says_of_itself_neither_who_sent_it_nor_why_it_died(
+    site: Environment, administrator: AbstractConnection
+) -> None:
+    """What its sender puts in the place of the consumer's headers counts for nothing."""
+    queue = commands_queue("onboarding")
+    headers: HeadersType = {SENDER: GATEWAY, REASON: "poison", BECAUSE: "Made up."}
+    async with administrator.channel() as channel:
+        await channel.default_exchange.publish(
+            Message(b"{}", user_id="payments", message_id="forged", headers=headers),
+            dead_queue(queue),
+        )
+        [letter] = [one for one in await dead_of(site, queue) if one.message_id == "forged"]
+
+    assert (letter.sender, letter.reason, letter.because) == ("payments", None, None)
 
 
 async def test_a_command_is_taken_from_its_senders_alone_and_dead_lettered_from_others(
@@ -123,8 +147,13 @@ async def test_a_command_is_taken_from_its_senders_alone_and_dead_lettered_from_
             queue = dead_queue(commands_queue(service))
             letters = per_queue[service] - good[service]
             await eventually(f"{letters} in {queue}", partial(in_queue, channel, queue, letters))
+        dead = await dead_of(site, commands_queue("onboarding"))
 
     assert sorted(taken) == sorted((str(sender), name) for sender, name in allowed)
+    assert {(one.reason, one.because) for one in dead} == {
+        ("sender", "Its sender may not send it, or directed its reply to another service.")
+    }
+    assert {one.sender for one in dead} == {*EVERYBODY, None}
 
 
 async def test_only_the_envelopes_of_a_batch_that_its_sender_may_send_are_answered(
@@ -269,8 +298,14 @@ async def test_an_event_is_taken_from_its_emitter_alone_and_dead_lettered_from_o
             await channel.default_exchange.publish(message, events_queue(service))
         queue, letters = dead_queue(events_queue(service)), len(sent) - len(allowed)
         await eventually(f"{letters} in {queue}", partial(in_queue, channel, queue, letters))
+        dead = await dead_of(site, events_queue(service))
 
     assert sorted(taken) == sorted(allowed)
+    assert {one.because for one in dead} == {
+        "It is refused: its sender does not emit events of this kind."
+    }
+    assert {(one.sender, one.event_type) for one in dead} == {*sent} - {*allowed}
+    assert all((one.properties.headers or {})["tenant"] == str(one.sender) for one in dead)
 
 
 async def test_an_answer_is_taken_from_the_service_that_was_asked_alone(

@@ -21,11 +21,10 @@ from libs.messaging.dead_letters import (
     DeadLetter,
     DeadLetters,
     NotReplayable,
-    dead_queues,
     open_dead_letters,
 )
 from libs.messaging.envelope import Envelope, encode
-from libs.messaging.topology import dead_queue, declare_durable_queue
+from libs.messaging.topology import dead_queue, dead_queues, declare_durable_queue
 from tests.support.infrastructure import Environment
 from tests.support.pace import pace
 from tests.support.waiting import eventually
@@ -132,13 +131,13 @@ async def test_a_letter_that_is_accepted_is_gone_and_the_others_stay_in_order(
             raise NotReplayable("it cannot be read")
         accepted.append(letter)
 
-    replayed = await letters.replay(
+    replayed = await letters.remove(
         dead_queue(queue),
         lambda letter: letter.has_id("command-1") or letter.envelope is None,
         accept,
     )
 
-    assert replayed.accepted == accepted
+    assert replayed.removed == accepted
     assert [letter.sender for letter in accepted] == ["gateway"]
     assert [(letter.envelope, why) for letter, why in replayed.left] == [
         (None, "it cannot be read")
@@ -150,15 +149,15 @@ async def test_many_letters_take_longer_than_the_deadline_of_one_page(
     letters: DeadLetters, queue: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seconds = 0.4 * pace()
-    monkeypatch.setattr(dead_letters, "REPLAYED_TOGETHER", 1)
+    monkeypatch.setattr(dead_letters, "REMOVED_TOGETHER", 1)
     monkeypatch.setattr(dead_letters, "WORK_SECONDS", seconds)
 
     async def accept(letter: DeadLetter) -> None:
         await asyncio.sleep(seconds / 3)
 
-    replayed = await letters.replay(dead_queue(queue), lambda _: True, accept)
+    replayed = await letters.remove(dead_queue(queue), lambda _: True, accept)
 
-    assert len(replayed.accepted) == len(ALL)
+    assert len(replayed.removed) == len(ALL)
 
 
 async def test_a_letter_that_is_not_recorded_stays(letters: DeadLetters, queue: str) -> None:
@@ -167,7 +166,7 @@ async def test_a_letter_that_is_not_recorded_stays(letters: DeadLetters, queue: 
             raise ConnectionError("the database is away")
 
     with pytest.raises(ConnectionError):
-        await letters.replay(dead_queue(queue), lambda _: True, accept)
+        await letters.remove(dead_queue(queue), lambda _: True, accept)
 
     assert await ids(letters, queue) == ALL[1:]
 

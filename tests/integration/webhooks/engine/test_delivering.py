@@ -6,7 +6,8 @@ import time
 from uuid import UUID
 
 from libs.contracts.events import Event
-from libs.messaging.dead_letters import dead_queues, open_dead_letters
+from libs.messaging.dead_letters import open_dead_letters
+from libs.messaging.topology import dead_queues
 from libs.signing.webhook import key_of, verify
 from tests.integration.webhooks.engine.receiver import Received
 from tests.integration.webhooks.engine.rig import Rig, an_event
