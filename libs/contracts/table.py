@@ -9,7 +9,7 @@ from libs.contracts import (
     reconciliation_operations,
     webhook_operations,
 )
-from libs.contracts.operating import operators
+from libs.contracts.operating import customers, operators, search, wires
 from libs.contracts.operation import Operation
 from libs.contracts.principal import Family, Scope
 
@@ -19,9 +19,15 @@ OPERATIONS: tuple[Operation, ...] = (
     *payments_operations.OPERATIONS,
     *webhook_operations.OPERATIONS,
     *reconciliation_operations.OPERATIONS,
+    *wires.OPERATIONS,
+    *customers.OPERATIONS,
+    *search.OPERATIONS,
 )
 
-GATEWAY_OPERATIONS: tuple[Operation, ...] = (*operators.OPERATIONS,)
+GATEWAY_OPERATIONS: tuple[Operation, ...] = (
+    *operators.OPERATIONS,
+    *search.GATEWAY_OPERATIONS,
+)
 """What the gateway answers itself, in its own process: nothing of it travels over the broker."""
 
 PUBLIC_OPERATIONS: tuple[Operation, ...] = tuple(

@@ -278,7 +278,6 @@ LIST_CUSTOMERS = Operation(
     reply=Listed[OperatorCustomerSummary],
     message="Customers found",
     summary="List customers of all tenants",
-    extension=True,
 )
 GET_CUSTOMER = Operation(
     name="onboarding.operator_get_customer",
@@ -290,7 +289,6 @@ GET_CUSTOMER = Operation(
     message="Customer found",
     errors=(e.NotFound,),
     summary="Get a customer with its steps at providers, issues, persons and accounts",
-    extension=True,
 )
 REVEAL = Operation(
     name="onboarding.operator_reveal",
@@ -302,7 +300,6 @@ REVEAL = Operation(
     message="Value revealed",
     errors=(e.NotFound,),
     summary="Show one sensitive value of a customer, which is audited",
-    extension=True,
 )
 LIST_STEPS = Operation(
     name="onboarding.operator_list_steps",
@@ -313,7 +310,6 @@ LIST_STEPS = Operation(
     reply=Listed[SagaStep],
     message="Steps found",
     summary="List steps of unknown outcome, or compensations that a provider refused",
-    extension=True,
 )
 RESOLVE_STEP = Operation(
     name="onboarding.operator_resolve_step",
@@ -325,7 +321,6 @@ RESOLVE_STEP = Operation(
     message="Step resolved",
     errors=(e.NotFound, e.InvalidState),
     summary="Say what became of a step whose outcome is not known",
-    extension=True,
 )
 SETTLE_STEP = Operation(
     name="onboarding.operator_settle_step",
@@ -337,7 +332,6 @@ SETTLE_STEP = Operation(
     message="Compensation settled",
     errors=(e.NotFound,),
     summary="Say that a refused compensation has been seen to",
-    extension=True,
 )
 
 OPERATIONS = declared_in(globals(), Operation)

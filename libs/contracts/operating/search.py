@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from http import HTTPMethod
 from typing import Annotated
 
 from pydantic import Field
 
 from libs.contracts import fields as f
 from libs.contracts.model import Command, Model
+from libs.contracts.operating.services import for_each_service, of_gateway, of_services
 from libs.contracts.operation import GATEWAY, Operation
+from libs.contracts.principal import Role
 
 
 class Kind(StrEnum):
@@ -54,12 +57,37 @@ class FoundIds(Model):
     found: list[FoundId]
 
 
-def find_id_in(service: str) -> Operation[FindId, FoundIds]:
-    """The row by which the gateway asks a service. What the service does not know is no error: nothing is found."""
-    return Operation(
-        name=f"{service}.operate_find_id",
-        command=FindId,
-        asked_by=(GATEWAY,),
-        reply=FoundIds,
-        summary="What an id names in this service, of any tenant",
-    )
+class Search(Command):
+    """An id of any kind: of a wire, a customer or a part of one, an account, a command, an event and so on."""
+
+    q: f.FilterId
+
+
+class SearchResult(FoundIds):
+    """What services in `unreachable` have is missing."""
+
+    unreachable: list[str]
+
+
+FIND_ID_OF = for_each_service(
+    ("onboarding", "payments"),
+    "find_id",
+    command=FindId,
+    reply=FoundIds,
+    summary="What an id names in this service, of any tenant",
+)
+"""A service that knows nothing of the id answers that nothing is found."""
+
+SEARCH = Operation(
+    name=f"{GATEWAY}.search",
+    method=HTTPMethod.GET,
+    path="/operator/search",
+    role=Role.VIEWER,
+    command=Search,
+    reply=SearchResult,
+    message="Search done",
+    summary="Find what an id names, in all services",
+)
+
+OPERATIONS = of_services(FIND_ID_OF)
+GATEWAY_OPERATIONS = (SEARCH, *of_gateway(FIND_ID_OF))

@@ -128,7 +128,6 @@ LIST_WIRES = Operation(
     reply=Listed[OperatorWire],
     message="Wires found",
     summary="List wires of all tenants",
-    extension=True,
 )
 GET_WIRE = Operation(
     name="payments.operator_get_wire",
@@ -140,7 +139,6 @@ GET_WIRE = Operation(
     message="Wire found",
     errors=(e.NotFound,),
     summary="Get a wire with its send, its request and what core banking says of it now",
-    extension=True,
 )
 RESOLVE_WIRE = Operation(
     name="payments.operator_resolve_wire",
@@ -152,7 +150,6 @@ RESOLVE_WIRE = Operation(
     message="Wire resolved",
     errors=(e.NotFound, e.InvalidState),
     summary="Say what became of a wire whose outcome is not known, or have the provider asked again",
-    extension=True,
 )
 CANCEL_WIRE = Operation(
     name="payments.operator_cancel_wire",
@@ -164,7 +161,6 @@ CANCEL_WIRE = Operation(
     message="Wire canceled",
     errors=(e.NotFound, e.InvalidState),
     summary="Cancel a wire of which no send has begun",
-    extension=True,
 )
 
 OPERATIONS = declared_in(globals(), Operation)

@@ -10,6 +10,7 @@ from libs.persistence.engine import Database
 from libs.persistence.sealing import Keyring
 from services.gateway.operating.asking import Services
 from services.gateway.operating.operators import Operators
+from services.gateway.operating.search import Searching
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,9 @@ def handlers_of(database: Database, keyring: Keyring, caller: Caller) -> dict[st
     """By the names of their rows."""
     handlers: dict[str, QueryHandler] = {}
     parts = Parts(database, keyring, Services(caller, handlers))
-    for made in (Operators(parts.database, parts.keyring).handlers(),):
+    for made in (
+        Operators(parts.database, parts.keyring).handlers(),
+        Searching(parts.services).handlers(),
+    ):
         handlers.update(made)
     return handlers

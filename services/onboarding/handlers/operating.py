@@ -24,7 +24,7 @@ from services.onboarding.resolving import resolve_step, settle_compensation
 from services.onboarding.revealing import reveal
 from services.onboarding.settings import Settings
 
-FIND_ID = search.find_id_in(Settings.service)
+FIND_ID = search.FIND_ID_OF[Settings.service]
 
 
 class OperatingCustomers:

@@ -35,7 +35,7 @@ DECISIONS = {
     contract.WireDecision.SUBMITTED: WireState.SUBMITTED,
     contract.WireDecision.REJECTED: WireState.REJECTED,
 }
-FIND_ID = search.find_id_in(Settings.service)
+FIND_ID = search.FIND_ID_OF[Settings.service]
 
 
 class OperatingWires:

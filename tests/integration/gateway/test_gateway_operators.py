@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import uuid
 
 import pytest
@@ -13,6 +14,7 @@ from tests.integration.gateway.desk import Desk, until, verdict
 from tests.support.api import Api, Key
 
 OPERATORS = "/operator/operators"
+TENANT_FAMILIES = (Family.PARTNER, Family.CUSTOMER)
 
 
 async def test_the_public_listener_serves_nothing_of_operators(desk: Desk) -> None:
@@ -136,3 +138,21 @@ async def test_a_write_without_a_reason_is_refused(desk: Desk) -> None:
         answer = await admin.post(OPERATORS, {"name": "ann", "role": "viewer", **reason})
         assert answer.status == 422
         assert [error["loc"] for error in answer.body["detail"]] == [["body", "reason"]]
+
+
+async def test_every_row_is_refused_to_lower_roles_and_to_keys_of_other_families(
+    desk: Desk,
+) -> None:
+    by_role = {role: await desk.operator(role) for role in Role}
+    strangers = [desk.at_operators(await desk.key(family=family)) for family in TENANT_FAMILIES]
+
+    for row in OPERATOR_OPERATIONS:
+        assert row.role is not None
+        path = re.sub(r"{\w+}", "x", row.path or "")
+        for stranger in strangers:
+            answer = await stranger.call(str(row.method), path)
+            assert verdict(answer) == (403, "wrong_route_family"), row.name
+        for role, operator in by_role.items():
+            if not role.includes(row.role):
+                answer = await operator.call(str(row.method), path)
+                assert verdict(answer) == (403, "insufficient_role"), row.name
