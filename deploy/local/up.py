@@ -20,8 +20,8 @@ import aio_pika
 
 from deploy.local import banks, debian
 from deploy.local.down import stop
+from deploy.local.keys import ensure_keys
 from deploy.local.mistakes import Mistake
-from deploy.local.partner import ensure_partner
 from deploy.local.ports import LOOPBACK, holder_of, is_free
 from deploy.local.rabbitmq import find_server, urls_of_services
 from deploy.local.services import (
@@ -61,7 +61,7 @@ def up(state: LocalState, wanted_bank: str | None = None) -> None:
         _wait_until_ready(state, state.log("supervisor").stat().st_size, None)
     else:
         _start(state, bank)
-    ensure_partner(state)
+    ensure_keys(state)
     _say_where(state)
 
 
@@ -294,7 +294,8 @@ def _say_where(state: LocalState) -> None:
     print(
         f"""
   gateway           {known["base_url"]}
-{"".join(of_banks)}  demo partner      keys in {state.credentials.relative_to(state.root)}
+{"".join(of_banks)}  for operators     {known["operator_url"]}
+  demo partner, first operator: keys in {state.credentials.relative_to(state.root)}
 
 Next: make demo   (also: make status, make logs, make down)"""
     )

@@ -9,6 +9,7 @@ from pydantic import Field, SecretStr
 
 from libs.messaging.topology import QUERY_TTL_SECONDS
 from libs.runtime.process import Misconfigured
+from libs.runtime.production import is_on_this_machine
 from libs.runtime.service_settings import MessagingSettings
 from libs.runtime.settings import settings_of
 from libs.secret_sources import BadSecret, require_private_file
@@ -69,6 +70,15 @@ class Settings(MessagingSettings):
 
     def refusals(self) -> Iterator[str]:
         yield from super().refusals()
+        host = self.operator_host
+        if self.tls_key_file is None and not (
+            is_on_this_machine(host) or host in self.hosts_in_plaintext()
+        ):
+            yield (
+                f"set BANKSIDE_GATEWAY_TLS_CERTIFICATE_FILE and BANKSIDE_GATEWAY_TLS_KEY_FILE, or name {host} in"
+                " BANKSIDE_PLAINTEXT_HOSTS: in production operators, who are shown secrets once, connect by TLS unless"
+                " BANKSIDE_GATEWAY_OPERATOR_HOST is an address of this machine alone."
+            )
         if self.tls_key_file is None:
             if not self.trusted_proxies.strip():
                 yield (

@@ -40,6 +40,21 @@ class LocalStack:
             "BANKSIDE_SANDBOX_PORT": str(sandbox),
         }
 
+    def bankside(self, *arguments: str) -> str:
+        """What the command prints, by the settings and keys of this stack."""
+        inherited = {k: v for k, v in os.environ.items() if not k.startswith("BANKSIDE_")}
+        done = subprocess.run(
+            [sys.executable, "-m", "libs.cli", *arguments],
+            cwd=self.folder,
+            env=inherited,
+            capture_output=True,
+            text=True,
+            timeout=COMMAND_SECONDS,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
     @property
     def state(self) -> Path:
         """What the supervisor keeps up to date."""
@@ -123,12 +138,21 @@ def test_up_is_idempotent_heals_what_is_killed_and_down_leaves_nothing(
     first = local_stack.run("up")
     assert first.returncode == 0, first.stdout + first.stderr
     credentials = local_stack.folder / ".local" / "credentials.json"
-    assert json.loads(credentials.read_text()).keys() == {"base_url", "sandbox_url", "partner"}
+    made = json.loads(credentials.read_text())
+    assert made.keys() == {"base_url", "operator_url", "sandbox_url", "operator", "partner"}
     assert credentials.stat().st_mode & 0o777 == 0o600
 
+    # What an earlier release has left has no operator.
+    credentials.write_text(
+        json.dumps({name: made[name] for name in ("base_url", "sandbox_url", "partner")})
+    )
     second = local_stack.run("up")
     assert second.returncode == 0
     assert "running already" in second.stdout
+    completed = json.loads(credentials.read_text())
+    assert completed["partner"] == made["partner"]
+    assert completed["operator"] != made["operator"]
+    assert "operator  admin  active" in local_stack.bankside("operators", "list")
 
     asyncio.run(until_settled(local_stack.folder / ".local"))
     before = local_stack.processes()

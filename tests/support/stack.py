@@ -30,9 +30,11 @@ from deploy.local.services import (
 )
 from libs.runtime.probes import http_ready
 from libs.runtime.supervision import ReadyCheck
+from tests.support.api import Key
 from tests.support.command_line import run_bankside
 from tests.support.infrastructure import Environment
 from tests.support.launching import Launch, Program, Running, begin_loading, forked
+from tests.support.operators import new_operator
 from tests.support.pace import pace
 from tests.support.ports import free_ports
 
@@ -171,6 +173,7 @@ class Stack:
         self.environment = environment
         self.folder = folder
         self._launch = launch
+        self._operator: Key | None = None
         public, admin = free_ports(len(SERVICES)), free_ports(len(SERVICES))
         fake, operator_port = free_ports(2)
         self.env: dict[str, str] = {
@@ -259,8 +262,18 @@ class Stack:
 
     async def command(self, *arguments: str) -> Any:
         """Run `bankside … --json` on this stack; its answer. Fails with what it said when it fails."""
+        if self._operator is None:
+            self._operator = await new_operator(self.environment)
+        key = self._operator
         environment = environment_with(
-            self.env | {"BANKSIDE_BASE_URL": self.base_url, "USER": "tester"}
+            self.env
+            | {
+                "BANKSIDE_BASE_URL": self.base_url,
+                "BANKSIDE_OPERATOR_URL": self.operator_url,
+                "BANKSIDE_OPERATOR_SUBSCRIPTION_KEY": key.subscription_key,
+                "BANKSIDE_OPERATOR_SECRET": key.secret,
+                "USER": "tester",
+            }
         )
         done = await run_bankside((*arguments, "--json"), environment, launch=self._launch)
         assert done.status == 0, f"bankside {arguments}: {done.err}{done.out}"

@@ -32,11 +32,12 @@ from libs.persistence.engine import Database, open_database
 from libs.persistence.sealing import Keyring
 from libs.runtime.probes import http_ready
 from libs.runtime.process import Process
-from services.gateway import operator_repository, repository
+from services.gateway import repository
 from services.gateway.credentials import secret_context
 from tests.support.api import Answer, Api, Interface, Key, fetch_interface, signed_headers
 from tests.support.infrastructure import Environment
 from tests.support.keys import sealer_of, storage_of
+from tests.support.operators import make_operator
 from tests.support.pace import pace
 from tests.support.stack import Stack
 
@@ -89,22 +90,6 @@ async def make_key(
                 expires_at=expires_at,
             ),
         )
-    return key
-
-
-async def make_operator(
-    database: Database, keyring: Keyring, role: str = Role.ADMIN, name: str | None = None
-) -> Key:
-    """A key of a new operator, whose name is the key's tenant."""
-    name = name or f"operator-{secrets.token_hex(4)}"
-    key = Key(f"sub_{secrets.token_hex(12)}", secrets.token_urlsafe(32), name)
-    async with database.transaction() as connection:
-        await operator_repository.add_operator(connection, name, role)
-        sealed = keyring.seal(key.secret, secret_context(key.subscription_key))
-        new = operator_repository.NewOperatorKey(
-            subscription_key=key.subscription_key, operator=name, secret=sealed
-        )
-        await operator_repository.add_key(connection, new)
     return key
 
 

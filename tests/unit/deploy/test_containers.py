@@ -196,9 +196,10 @@ def test_containers_share_networks_with_what_they_must_reach_only() -> None:
         "database": {*services, "provider_sandbox", "migrate", "postgres"},
         "broker": {*services, "broker", "rabbitmq"},
         "admin": {*services, "provider_sandbox"},
+        "operators": {"gateway"},
     }
     internal = {name for name, row in COMPOSE["networks"].items() if (row or {}).get("internal")}
-    assert internal == {"database", "broker", "admin"}
+    assert internal == {"database", "broker", "admin", "operators"}
 
 
 @pytest.mark.parametrize("name", CONTAINERS)

@@ -1,0 +1,74 @@
+"""Keys to begin with: of a demo partner, so that the first request can be signed at once, and of the first operator."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from deploy.local.banks import bank_addresses
+from deploy.local.mistakes import Mistake
+from deploy.local.ports import LOOPBACK
+from deploy.local.services import OPERATOR_PORT_SETTING
+from deploy.local.state import LocalState
+
+COMMAND_SECONDS = 60.0
+TENANT = "demo"
+OPERATOR = "operator"
+
+
+def ensure_keys(state: LocalState) -> None:
+    """Write `credentials.json`, with keys that are made when there are none yet. Raises Mistake."""
+    settings = state.read_environment()
+    if OPERATOR_PORT_SETTING not in settings:
+        raise Mistake("The stack that runs is of an earlier release: `make down`, then `make up`.")
+    known = state.read_json(state.credentials) or {}
+    wanted: dict[str, object] = {
+        "base_url": f"http://{LOOPBACK}:{settings['BANKSIDE_GATEWAY_PORT']}",
+        "operator_url": f"http://{LOOPBACK}:{settings[OPERATOR_PORT_SETTING]}",
+        **bank_addresses(settings),
+    }
+    for name, make in (("operator", _create_operator), ("partner", _create_partner)):
+        wanted[name] = known.get(name) or make(state)
+        if name not in known:  # at once: a key that is not kept is lost
+            state.write_private(state.credentials, json.dumps(known | wanted, indent=2) + "\n")
+    if known != wanted:
+        state.write_private(state.credentials, json.dumps(wanted, indent=2) + "\n")
+
+
+def _create_operator(state: LocalState) -> dict[str, str]:
+    reason = "the first operator, by make up"
+    return _created(
+        state,
+        "first operator",
+        *("operators", "create", OPERATOR, "--role", "admin", "--at-database", "--reason", reason),
+    )
+
+
+def _create_partner(state: LocalState) -> dict[str, str]:
+    return _created(
+        state, "demo partner", "keys", "create", "--family", "partner", "--tenant", TENANT
+    )
+
+
+def _created(state: LocalState, what: str, *arguments: str) -> dict[str, str]:
+    print(f"Creating the {what} and its key ...", flush=True)
+    try:
+        done = subprocess.run(
+            [str(Path(sys.executable).with_name("bankside")), *arguments, "--json"],
+            cwd=state.root,
+            env=os.environ | state.read_environment(),
+            capture_output=True,
+            text=True,
+            timeout=COMMAND_SECONDS,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise Mistake(f"The {what} could not be created in time.") from None
+    if done.returncode != 0:
+        reason = (done.stderr.strip() or done.stdout.strip()).splitlines()
+        raise Mistake(f"The {what} could not be created: {reason[-1] if reason else '?'}")
+    created = json.loads(done.stdout)
+    return {name: created[name] for name in ("subscription_key", "secret")}

@@ -1,0 +1,176 @@
+"""`bankside operators …`: who operates the stack, and with which keys."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from cyclopts import App, Parameter
+
+from libs.cli.audit import record
+from libs.cli.database import with_database
+from libs.cli.decisions import Flag
+from libs.cli.output import console, print_json
+from libs.client.credentials import Credentials, check_can_save, save
+from libs.client.errors import OperatorError
+from libs.client.operator_client import ask
+from libs.contracts.operating import operators as o
+from libs.contracts.operating.pages import Order
+from libs.persistence.engine import Database
+from services.gateway import operator_keys
+from services.gateway import operator_repository as repository
+from services.gateway.settings import Settings
+
+SERVICE = "gateway"
+LISTED = 200
+
+Key = Annotated[str | None, Parameter(name="--key")]
+SaveAs = Annotated[str | None, Parameter(name="--save")]
+
+app = App(
+    name="operators",
+    help="Operators and their keys: create, list, revoke, role.",
+)
+
+
+@app.command
+def create(
+    name: str,
+    /,
+    *,
+    role: o.OperatorRole,
+    reason: str = "created at the command line",
+    at_database: Annotated[bool, Parameter(negative="")] = False,
+    save_as: SaveAs = None,
+    key: Key = None,
+    json: Flag = False,
+) -> None:
+    """Make an operator with a key, and show its secret, once.
+
+    Args:
+        name: Lower-case letters, digits, '-' and '_'.
+        role: viewer reads, operator acts, admin also manages keys and operators; console is for a console, whose
+            requests act for those who log in there.
+        reason: For the audit.
+        at_database: Make it in the gateway's database instead of asking the gateway: for the first operator, or when no
+            admin's key is left. An operator who exists gets a further key.
+        save_as: Keep the key under this name for --key.
+        key: The key to ask with: a saved name or a subscription key.
+        json: Print one JSON document.
+    """
+    if save_as:
+        check_can_save(save_as)
+    if at_database:
+        made = _created_at_database(name, role, reason)
+    else:
+        command = o.CreateOperator(name=name, role=role, reason=reason)
+        made = ask(o.CREATE_OPERATOR, command, key=key)
+    if save_as:
+        save(save_as, Credentials(made.subscription_key, made.secret))
+    _show(made, save_as, json)
+
+
+def _created_at_database(name: str, role: o.OperatorRole, reason: str) -> o.CreatedOperator:
+    try:
+        command = o.CreateOperator(name=name, role=role, reason=reason)
+    except ValueError:
+        raise OperatorError(
+            "An operator's name is of lower-case letters, digits, '-' and '_', and there is a reason."
+        ) from None
+    ring = Settings.load().ring("storage_keys")
+
+    async def work(database: Database) -> tuple[str, str]:
+        async with database.transaction() as connection:
+            if not await repository.add_operator(connection, name, role):
+                existing = await repository.lock_role(connection, name)
+                if existing != role:
+                    raise OperatorError(
+                        f"There is or was an operator {name} who is not {role}: take another name."
+                    )
+            made = await operator_keys.add_key(connection, ring, name)
+            await record(
+                connection,
+                "operators.create",
+                operator=name,
+                role=role,
+                subscription_key=made[0],
+                reason=command.reason,
+            )
+            return made
+
+    subscription_key, secret = with_database(SERVICE, work)
+    return o.CreatedOperator(name=name, role=role, subscription_key=subscription_key, secret=secret)
+
+
+@app.command(name="list")
+def list_operators(*, key: Key = None, json: Flag = False) -> None:
+    """Show the operators, the oldest first."""
+    found: list[o.OperatorView] = []
+    command = o.ListOperators(limit=LISTED, order=Order.OLDEST)
+    while True:
+        page = ask(o.LIST_OPERATORS, command, key=key)
+        found += page.items
+        if page.next is None:
+            break
+        command = o.ListOperators(limit=LISTED, order=Order.OLDEST, after=page.next)
+    if json:
+        print_json([item.model_dump() for item in found])
+        return
+    for item in found:
+        state = "revoked" if item.revoked_at else "active"
+        used = f"used {item.last_used_at:%Y-%m-%d %H:%MZ}" if item.last_used_at else "never used"
+        console().print(
+            f"{item.name}  {item.role}  {state}  {used}  {' '.join(item.subscription_keys)}".rstrip()
+        )
+
+
+@app.command
+def revoke(
+    name: str,
+    /,
+    *,
+    reason: str = "revoked at the command line",
+    key: Key = None,
+    json: Flag = False,
+) -> None:
+    """End all keys of an operator, for good; they are refused within two seconds."""
+    done = ask(o.REVOKE_OPERATOR, o.RevokeOperator(name=name, reason=reason), key=key)
+    _changed(done, json)
+
+
+@app.command(name="role")
+def change_role(
+    name: str,
+    role: Annotated[str, Parameter()],
+    /,
+    *,
+    reason: str = "changed at the command line",
+    key: Key = None,
+    json: Flag = False,
+) -> None:
+    """Give an operator another role: viewer, operator or admin."""
+    values: dict[str, Any] = {"name": name, "role": role, "reason": reason}
+    try:
+        command = o.ChangeRole(**values)
+    except ValueError:
+        raise OperatorError("A role is one of viewer, operator, admin.") from None
+    _changed(ask(o.CHANGE_ROLE, command, key=key), json)
+
+
+def _changed(operator: o.OperatorView, json: bool) -> None:
+    if json:
+        print_json(operator.model_dump())
+    else:
+        state = "revoked" if operator.revoked_at else operator.role
+        console().print(f"{operator.name} is {state}.")
+
+
+def _show(made: o.CreatedOperator, saved_as: str | None, json: bool) -> None:
+    document = made.model_dump()
+    if json:
+        print_json(document)
+        return
+    for name, value in document.items():
+        console().print(f"{name:17} {value}")
+    if saved_as:
+        console().print(f"Saved for --key {saved_as}.")
+    console().print("The secret is not shown again.")
