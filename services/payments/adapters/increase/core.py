@@ -42,7 +42,7 @@ class AcceptedWire:
 
 @dataclass(frozen=True)
 class WireWrite:
-    """See `writing.ProviderWrite`. A wire has to name its creditor; wires of releases before 0.9 may have none."""
+    """See `writing.ProviderWrite`. A wire has to name its creditor; one of a release that kept none has none."""
 
     keyed: KeyedWrite[WireTransfer, AcceptedWire]
     has_creditor: bool
