@@ -10,11 +10,10 @@ from enum import StrEnum
 
 from libs.contracts.errors import BanksideError, ProviderError, ProviderTimeout, Unavailable
 
-TURNS_AWAY = frozenset({401, 403, 429})
-"""Statuses of `Failure.TURNED_AWAY`."""
-
 NO_DECISION = frozenset({401, 403, 408, 425, 429})
-"""By these statuses a provider says that it did not look at the request: not the request's fault, so never its end."""
+"""By these statuses a provider says that it did not look at the request: not the request's fault, so never its end.
+They are `Failure.TURNED_AWAY`.
+"""
 
 
 class ProviderRefusal(Exception):
@@ -37,8 +36,8 @@ class Failure(StrEnum):
     CIRCUIT_OPEN = "circuit_open"
     NOT_CONNECTED = "not_connected"
     TURNED_AWAY = "turned_away"
-    """401, 403 or 429: our credentials or our rate are not the caller's fault. A proxy may answer so to a repetition
-    of what it had passed on.
+    """A status of `NO_DECISION`: our credentials, our rate and how a request arrived are not the caller's fault. A
+    proxy may answer so to a repetition of what it had passed on.
     """
     TIMED_OUT = "timed_out"
     BROKEN = "broken"

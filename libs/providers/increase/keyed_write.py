@@ -13,7 +13,7 @@ from uuid import UUID
 import structlog
 from increase import AsyncIncrease
 
-from libs.providers.errors import NO_DECISION, AttemptFailed, ProviderRefusal
+from libs.providers.errors import AttemptFailed, ProviderRefusal
 from libs.providers.increase.client import IncreaseClient
 from libs.providers.increase.refusals import DECIDED, NOT_FOUND, KeyUsed
 from libs.providers.outcomes import (
@@ -139,7 +139,7 @@ class KeyedWrite(Generic[ObjectT, AnswerT]):
 
     async def _refused(self, refusal: ProviderRefusal, deadline: float) -> Refused | Unknown:
         """`Refused`, unless Increase did not decide on the write."""
-        if refusal.status in NO_DECISION or refusal.code not in DECIDED:
+        if refusal.code not in DECIDED:
             _log.error(
                 "provider_does_not_decide",
                 operation=self.operation,

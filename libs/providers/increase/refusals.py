@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from increase import APIConnectionError, APIError, APIResponseValidationError, APIStatusError
 
-from libs.providers.errors import TURNS_AWAY, AttemptFailed, Failure, ProviderRefusal
+from libs.providers.errors import NO_DECISION, AttemptFailed, Failure, ProviderRefusal
 
 KEY_USED = "idempotency_key_already_used_error"
 NOT_FOUND = "object_not_found_error"
@@ -39,7 +39,7 @@ def conclusion(error: APIError) -> ProviderRefusal | AttemptFailed:
 def _of_status(status: int, body: object) -> ProviderRefusal | AttemptFailed:
     if status >= 500:
         return AttemptFailed(Failure.SERVER_ERROR, status)
-    if status in TURNS_AWAY:
+    if status in NO_DECISION:
         return AttemptFailed(Failure.TURNED_AWAY, status)
     match body:
         case {"type": "idempotency_key_already_used_error", "resource_id": str(object_id)}:

@@ -9,7 +9,7 @@ import aiohttp
 from yarl import URL
 
 from libs.contracts.exact_json import NotExactJson, decode
-from libs.providers.errors import TURNS_AWAY, AttemptFailed, Failure, ProviderRefusal
+from libs.providers.errors import NO_DECISION, AttemptFailed, Failure, ProviderRefusal
 from libs.providers.sessions import CONNECT_SECONDS, read_bounded
 
 
@@ -56,7 +56,7 @@ class Transport:
             raise AttemptFailed(Failure.BROKEN) from error
         if status >= 500:
             raise AttemptFailed(Failure.SERVER_ERROR, status)
-        if status in TURNS_AWAY:
+        if status in NO_DECISION:
             raise AttemptFailed(Failure.TURNED_AWAY, status)
         try:
             answer = decode(body)

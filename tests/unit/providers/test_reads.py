@@ -59,6 +59,8 @@ async def test_a_read_is_repeated_after_a_server_error(
         (refuses(401, "unauthorized"), Unavailable),
         (refuses(403, "forbidden"), Unavailable),
         (refuses(429, "slow_down"), Unavailable),
+        (refuses(408, "timeout"), Unavailable),
+        (refuses(425, "too_early"), Unavailable),
     ],
 )
 async def test_what_cannot_be_used_becomes_a_contract_error(

@@ -15,7 +15,7 @@ from uuid import UUID
 import structlog
 from increase import AsyncIncrease
 
-from libs.providers.errors import NO_DECISION, AttemptFailed, ProviderRefusal
+from libs.providers.errors import AttemptFailed, ProviderRefusal
 from libs.providers.increase.client import IncreaseClient
 from libs.providers.increase.refusals import DECIDED, NOT_FOUND
 from libs.providers.outcomes import (
@@ -194,7 +194,7 @@ class Known(Generic[AnswerT]):
 
 def is_decision(refusal: ProviderRefusal, operation: str) -> bool:
     """Whether Increase has looked at the request and said no."""
-    if refusal.status not in NO_DECISION and refusal.code in DECIDED:
+    if refusal.code in DECIDED:
         return True
     _log.error(
         "provider_does_not_decide", operation=operation, status=refusal.status, code=refusal.code

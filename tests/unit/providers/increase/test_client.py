@@ -48,6 +48,8 @@ async def test_a_read_is_tried_again(provider: Provider, increase: IncreaseClien
         (says(200, '{"id": "wire_transfer_1"}'), ProviderError),
         (says(302, "{}"), ProviderError),
         (refuses(429, "rate_limited_error"), Unavailable),
+        (refuses(408, "object_not_found_error"), Unavailable),
+        (refuses(425, "invalid_operation_error"), Unavailable),
         (refuses(401, "invalid_api_key_error", reason="no_header"), Unavailable),
         (refuses(404, "object_not_found_error"), ProviderRefusal),
     ],
