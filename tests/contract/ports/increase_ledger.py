@@ -170,6 +170,15 @@ class IncreaseLedgerBank(AccountsAtIncrease):
         self.running = running
         self._patch = patch
 
+    async def open_funded_account(self) -> Opened:
+        """With 1,000.00, of a wire."""
+        opened = await self.open_account()
+        numbers = await self.increase.account_numbers.list(account_id=opened.account_id)
+        await self.increase.simulations.inbound_wire_transfers.create(
+            account_number_id=numbers.data[0].id, amount=100_000, debtor_name="Harbor Café"
+        )
+        return opened
+
     async def post(self, opened: Opened, amount: Decimal, day: date) -> None:
         """At noon of a day in the past, which only the bank's own store can do."""
         store = self.running.bank.store

@@ -1,4 +1,4 @@
-"""ledger_read at Increase: what is Increase's own beyond what every financial provider does alike."""
+"""What ledger_read reads at Increase: what is Increase's own beyond what every financial provider does alike."""
 
 from __future__ import annotations
 
@@ -10,34 +10,22 @@ from typing import Any
 
 import aiohttp
 import pytest
-from increase.types import Account
 
 from libs.contracts.ach import AchRequest, ListAchRequests
 from libs.contracts.deposit_locations import ListDepositLocations
-from libs.contracts.errors import ProviderError
 from libs.contracts.statements import ListStatements
 from libs.contracts.transactions import ListTransactions, Transaction
-from libs.providers.errors import AttemptFailed, Failure
 from libs.providers.exchanges import REQUESTS
-from libs.providers.feed_entries import FeedCursor, UndecodableEntry
 from services.ledger_read.adapters.increase.postings import IncreasePostings
 from services.ledger_read.adapters.increase.transactions import ListedTransaction
-from services.ledger_read.models import FeedEntry
 from services.ledger_read.ports import CursorRefused
 from tests.contract.ports.increase_ledger import IncreaseLedgerBank
 from tests.contract.ports.ledger_banks import Opened
-from tests.support.increase_clients import (
-    give_number,
-    link_external,
-    make_entity,
-    open_account,
-    send_wire,
-)
+from tests.support.increase_clients import link_external, send_wire
 from tests.support.metrics import value_of
 from tests.support.pace import pace
 from tests.support.waiting import eventually
 
-FEED = "services.ledger_read.adapters.increase.feed"
 WIRES_READ = REQUESTS.labels("financial", "get_wire", "ok")
 WEDNESDAY = date(2025, 3, 12)
 
@@ -51,15 +39,6 @@ def bank(increase_ledger_bank: IncreaseLedgerBank) -> IncreaseLedgerBank:
     return increase_ledger_bank
 
 
-async def funded(bank: IncreaseLedgerBank, cents: int = 100_000) -> Opened:
-    opened = await bank.open_account()
-    numbers = await bank.increase.account_numbers.list(account_id=opened.account_id)
-    await bank.increase.simulations.inbound_wire_transfers.create(
-        account_number_id=numbers.data[0].id, amount=cents, debtor_name="Harbor Café"
-    )
-    return opened
-
-
 async def transactions(bank: IncreaseLedgerBank, opened: Opened) -> list[Transaction]:
     command = ListTransactions(account_id=opened.account_id)
     return (await bank.ledger.transactions(command, soon())).rows
@@ -71,32 +50,10 @@ async def ach_request(bank: IncreaseLedgerBank, opened: Opened, reference_id: st
     return request
 
 
-async def entries(
-    bank: IncreaseLedgerBank, after: FeedCursor | None = None, limit: int = 100
-) -> list[FeedEntry]:
-    return list(await bank.feed(after or FeedCursor(0), limit))
-
-
-async def account_of_a_business(bank: IncreaseLedgerBank) -> Account:
-    """One that onboarding does not know, of an entity that onboarding made."""
-    entity = await make_entity(bank.increase, description=str(uuid.uuid4()))
-    account = await open_account(bank.increase, entity)
-    await give_number(bank.increase, account)
-    return account
-
-
-def opened_accounts(found: list[FeedEntry]) -> list[str | None]:
-    return [
-        entry.event.resource_id if entry.event else None
-        for entry in found
-        if entry.type == "account.created"
-    ]
-
-
 async def test_a_wire_is_held_until_it_is_debited_under_the_id_under_which_it_was_sent(
     bank: IncreaseLedgerBank,
 ) -> None:
-    opened = await funded(bank)
+    opened = await bank.open_funded_account()
     bank.running.bank.conduct.wire_seconds = 0.5
     account, wire_id = bank.accounts[opened.account_id], str(uuid.uuid4())
     external = await link_external(bank.increase)
@@ -167,7 +124,7 @@ async def test_an_account_has_its_first_number_what_is_ours_and_the_interest_of_
 async def test_an_ach_request_is_settled_returned_with_its_code_or_canceled(
     bank: IncreaseLedgerBank,
 ) -> None:
-    opened = await funded(bank)
+    opened = await bank.open_funded_account()
     other = await bank.open_account()
     simulate = bank.increase.simulations.ach_transfers
     settled, returned = [await bank.request_ach(opened, Decimal("10.00")) for _ in range(2)]
@@ -198,7 +155,7 @@ async def test_an_ach_request_is_settled_returned_with_its_code_or_canceled(
 async def test_a_statement_of_a_month_is_downloaded_by_a_link_made_when_asked(
     bank: IncreaseLedgerBank, session: aiohttp.ClientSession
 ) -> None:
-    opened = await funded(bank)
+    opened = await bank.open_funded_account()
     await bank.generate_statement(opened, 2025, 2)
 
     [statement] = await bank.ledger.statements(
@@ -219,7 +176,7 @@ async def test_a_statement_of_a_month_is_downloaded_by_a_link_made_when_asked(
 async def test_a_load_of_deposit_locations_stays_as_it_was_when_it_was_first_read(
     bank: IncreaseLedgerBank,
 ) -> None:
-    opened = await funded(bank)
+    opened = await bank.open_funded_account()
     await bank.sweep(opened, WEDNESDAY)
     first = await bank.ledger.deposit_locations(
         ListDepositLocations(account_id=opened.account_id), soon()
@@ -235,129 +192,8 @@ async def test_a_load_of_deposit_locations_stays_as_it_was_when_it_was_first_rea
     assert sum(row.balance for row in again.rows) == Decimal("1000.00")
 
 
-async def test_events_are_of_the_same_ids_as_what_is_read(bank: IncreaseLedgerBank) -> None:
-    opened = await funded(bank)
-    reference = await bank.request_ach(opened, Decimal("10.00"))
-    await bank.increase.simulations.ach_transfers.submit(reference)
-    await bank.increase.simulations.ach_transfers.settle(reference)
-    await bank.generate_statement(opened, 2025, 2)
-
-    found = await entries(bank)
-
-    reported = [entry.event for entry in found if entry.event is not None]
-    assert {event.customer_id for event in reported} == {opened.customer_id}
-    told = [(event.event_type.name, event.resource_id) for event in reported]
-    rows = {row.type: row.transaction_id for row in await transactions(bank, opened)}
-    [statement] = await bank.ledger.statements(ListStatements(account_id=opened.account_id), soon())
-    assert set(told) == {
-        ("account.opened", opened.account_id),
-        ("transaction.created", rows["wire"]),
-        ("transaction.created", rows["ach"]),
-        ("ach.created", reference),
-        ("ach.settled", reference),
-        ("statement.available", statement.statement_id),
-    }
-    passed = {(event.event_type.name, event.state) for entry in found for event in entry.earlier}
-    assert passed == {("ach.submitted", "submitted")}
-    numbers = [
-        data["account_number"]
-        for event in reported
-        if "account_number" in (data := event.data.model_dump())
-    ]
-    assert numbers
-    assert {len(number) for number in numbers} == {4}
-    assert [entry.position for entry in found] == list(range(1, len(found) + 1))
-
-
-async def test_the_feed_goes_on_from_any_of_its_entries(bank: IncreaseLedgerBank) -> None:
-    await funded(bank)
-    whole = await entries(bank)
-
-    apart: list[FeedEntry] = []
-    while page := await entries(bank, cursor_of(apart), limit=1):
-        apart += page
-
-    assert [entry.event_id for entry in apart] == [entry.event_id for entry in whole]
-
-
-async def test_an_account_that_onboarding_may_be_about_to_own_is_waited_for(
-    bank: IncreaseLedgerBank, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    of_ours = await account_of_a_business(bank)
-    mine = await bank.open_account()
-
-    early = await entries(bank)
-    monkeypatch.setattr(FEED + ".BEING_OPENED", timedelta(seconds=-1))
-    later = await entries(bank)
-
-    assert early == []
-    assert opened_accounts(later) == [None, mine.account_id]
-    assert of_ours.id not in {entry.event.resource_id for entry in later if entry.event}
-
-
-async def test_an_account_of_others_holds_up_no_event(bank: IncreaseLedgerBank) -> None:
-    await open_account(bank.increase)
-    mine = await bank.open_account()
-
-    assert opened_accounts(await entries(bank)) == [None, mine.account_id]
-
-
-async def test_an_account_that_onboarding_owns_late_is_reported_from_then_on(
-    bank: IncreaseLedgerBank, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(FEED + ".BEING_OPENED", timedelta(seconds=-1))
-    account = await account_of_a_business(bank)
-    early = await entries(bank)
-    bank.ownership.customers[account.id] = str(uuid.uuid4())
-    await bank.increase.accounts.close(account.id)
-
-    later = await entries(bank, cursor_of(early))
-
-    assert [entry.event for entry in early] == [None]
-    assert [entry.event and entry.event.event_type.name for entry in later] == ["account.closed"]
-
-
-async def test_an_event_whose_object_cannot_be_read_stops_the_feed_at_its_place(
-    bank: IncreaseLedgerBank, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    await funded(bank)
-
-    async def unreadable(*_: object) -> ListedTransaction:
-        raise ProviderError from ValueError("of another shape")
-
-    monkeypatch.setattr(FEED + ".get_transaction", unreadable)
-    before = await entries(bank)
-    with pytest.raises(UndecodableEntry) as stopped:
-        await entries(bank, cursor_of(before))
-
-    assert opened_accounts(before) != []
-    at_fault = stopped.value.entry
-    assert (at_fault.position, at_fault.type) == (len(before) + 1, "transaction.created")
-    assert at_fault.state is not None
-
-
-async def test_while_an_object_cannot_be_asked_for_the_feed_gives_what_is_before_it(
-    bank: IncreaseLedgerBank, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    await funded(bank)
-
-    async def away(*_: object) -> ListedTransaction:
-        raise ProviderError from AttemptFailed(Failure.SERVER_ERROR, 500)
-
-    monkeypatch.setattr(FEED + ".get_transaction", away)
-    before = await entries(bank)
-    with pytest.raises(ProviderError):
-        await entries(bank, cursor_of(before))
-    monkeypatch.undo()
-
-    after = await entries(bank, cursor_of(before))
-
-    assert opened_accounts(before) != []
-    assert [entry.type for entry in after] == ["transaction.created"]
-
-
 async def test_the_wire_of_a_posting_is_read_once(bank: IncreaseLedgerBank) -> None:
-    opened = await funded(bank)
+    opened = await bank.open_funded_account()
     bank.running.bank.conduct.wire_seconds = 0.1
     account, external = bank.accounts[opened.account_id], await link_external(bank.increase)
     wire_id = str(uuid.uuid4())
@@ -378,23 +214,21 @@ async def test_the_wire_of_a_posting_is_read_once(bank: IncreaseLedgerBank) -> N
 
 
 async def test_a_cursor_of_others_is_refused_as_such(bank: IncreaseLedgerBank) -> None:
-    opened = await funded(bank)
+    opened = await bank.open_funded_account()
 
     with pytest.raises(CursorRefused):
         await bank.postings.page(opened.account_id, "not-a-cursor", soon())
     bank.running.bank.violations.clear()  # it was meant
 
 
-async def test_a_closed_account_is_shown_and_reported_as_closed(bank: IncreaseLedgerBank) -> None:
+async def test_a_closed_account_is_shown_as_closed(bank: IncreaseLedgerBank) -> None:
     opened = await bank.open_account()
     await bank.increase.accounts.close(opened.account_id)
 
     account = await bank.financial.account(opened.account_id, soon())
-    told = [entry.event.event_type.name for entry in await entries(bank) if entry.event]
 
     assert account.status == "closed"
     assert account.close_date is not None
-    assert told == ["account.opened", "account.closed"]
 
 
 async def test_a_transaction_of_a_source_that_is_not_known_yet_is_one_by_its_sign() -> None:
@@ -413,7 +247,3 @@ async def test_a_transaction_of_a_source_that_is_not_known_yet_is_one_by_its_sig
         ("deposit", False, Decimal("0.05")),
     ]
     assert debit.counterparty_name == "Luna"
-
-
-def cursor_of(applied: list[FeedEntry]) -> FeedCursor:
-    return FeedCursor(applied[-1].position, applied[-1].state) if applied else FeedCursor(0)

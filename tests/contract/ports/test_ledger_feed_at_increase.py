@@ -1,0 +1,190 @@
+"""ledger_read's feed at Increase: thin events, each read anew, and accounts that are not ours or not ours yet."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from datetime import timedelta
+from decimal import Decimal
+
+import pytest
+from increase.types import Account
+
+from libs.contracts.errors import ProviderError
+from libs.contracts.statements import ListStatements
+from libs.contracts.transactions import ListTransactions
+from libs.providers.errors import AttemptFailed, Failure
+from libs.providers.feed_entries import FeedCursor, UndecodableEntry
+from services.ledger_read.adapters.increase.transactions import ListedTransaction
+from services.ledger_read.models import FeedEntry
+from tests.contract.ports.increase_ledger import IncreaseLedgerBank
+from tests.support.increase_clients import give_number, make_entity, open_account
+from tests.support.pace import pace
+
+FEED = "services.ledger_read.adapters.increase.feed"
+
+
+def soon() -> float:
+    return time.time() + 10 * pace()
+
+
+@pytest.fixture
+def bank(increase_ledger_bank: IncreaseLedgerBank) -> IncreaseLedgerBank:
+    return increase_ledger_bank
+
+
+async def entries(
+    bank: IncreaseLedgerBank, after: FeedCursor | None = None, limit: int = 100
+) -> list[FeedEntry]:
+    return list(await bank.feed(after or FeedCursor(0), limit))
+
+
+async def account_of_a_business(bank: IncreaseLedgerBank) -> Account:
+    """One that onboarding does not know, of an entity that onboarding made."""
+    entity = await make_entity(bank.increase, description=str(uuid.uuid4()))
+    account = await open_account(bank.increase, entity)
+    await give_number(bank.increase, account)
+    return account
+
+
+def opened_accounts(found: list[FeedEntry]) -> list[str | None]:
+    return [
+        entry.event.resource_id if entry.event else None
+        for entry in found
+        if entry.type == "account.created"
+    ]
+
+
+async def test_events_are_of_the_same_ids_as_what_is_read(bank: IncreaseLedgerBank) -> None:
+    opened = await bank.open_funded_account()
+    reference = await bank.request_ach(opened, Decimal("10.00"))
+    await bank.increase.simulations.ach_transfers.submit(reference)
+    await bank.increase.simulations.ach_transfers.settle(reference)
+    await bank.generate_statement(opened, 2025, 2)
+
+    found = await entries(bank)
+
+    reported = [entry.event for entry in found if entry.event is not None]
+    assert {event.customer_id for event in reported} == {opened.customer_id}
+    told = [(event.event_type.name, event.resource_id) for event in reported]
+    listed = await bank.ledger.transactions(ListTransactions(account_id=opened.account_id), soon())
+    rows = {row.type: row.transaction_id for row in listed.rows}
+    [statement] = await bank.ledger.statements(ListStatements(account_id=opened.account_id), soon())
+    assert set(told) == {
+        ("account.opened", opened.account_id),
+        ("transaction.created", rows["wire"]),
+        ("transaction.created", rows["ach"]),
+        ("ach.created", reference),
+        ("ach.settled", reference),
+        ("statement.available", statement.statement_id),
+    }
+    passed = {(event.event_type.name, event.state) for entry in found for event in entry.earlier}
+    assert passed == {("ach.submitted", "submitted")}
+    numbers = [
+        data["account_number"]
+        for event in reported
+        if "account_number" in (data := event.data.model_dump())
+    ]
+    assert numbers
+    assert {len(number) for number in numbers} == {4}
+    assert [entry.position for entry in found] == list(range(1, len(found) + 1))
+
+
+async def test_the_feed_goes_on_from_any_of_its_entries(bank: IncreaseLedgerBank) -> None:
+    await bank.open_funded_account()
+    whole = await entries(bank)
+
+    apart: list[FeedEntry] = []
+    while page := await entries(bank, cursor_of(apart), limit=1):
+        apart += page
+
+    assert [entry.event_id for entry in apart] == [entry.event_id for entry in whole]
+
+
+async def test_an_account_that_onboarding_may_be_about_to_own_is_waited_for(
+    bank: IncreaseLedgerBank, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    of_ours = await account_of_a_business(bank)
+    mine = await bank.open_account()
+
+    early = await entries(bank)
+    monkeypatch.setattr(FEED + ".BEING_OPENED", timedelta(seconds=-1))
+    later = await entries(bank)
+
+    assert early == []
+    assert opened_accounts(later) == [None, mine.account_id]
+    assert of_ours.id not in {entry.event.resource_id for entry in later if entry.event}
+
+
+async def test_an_account_of_others_holds_up_no_event(bank: IncreaseLedgerBank) -> None:
+    await open_account(bank.increase)
+    mine = await bank.open_account()
+
+    assert opened_accounts(await entries(bank)) == [None, mine.account_id]
+
+
+async def test_an_account_that_onboarding_owns_late_is_reported_from_then_on(
+    bank: IncreaseLedgerBank, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(FEED + ".BEING_OPENED", timedelta(seconds=-1))
+    account = await account_of_a_business(bank)
+    early = await entries(bank)
+    bank.ownership.customers[account.id] = str(uuid.uuid4())
+    await bank.increase.accounts.close(account.id)
+
+    later = await entries(bank, cursor_of(early))
+
+    assert [entry.event for entry in early] == [None]
+    assert [entry.event and entry.event.event_type.name for entry in later] == ["account.closed"]
+
+
+async def test_an_event_whose_object_cannot_be_read_stops_the_feed_at_its_place(
+    bank: IncreaseLedgerBank, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await bank.open_funded_account()
+
+    async def unreadable(*_: object) -> ListedTransaction:
+        raise ProviderError from ValueError("of another shape")
+
+    monkeypatch.setattr(FEED + ".get_transaction", unreadable)
+    before = await entries(bank)
+    with pytest.raises(UndecodableEntry) as stopped:
+        await entries(bank, cursor_of(before))
+
+    assert opened_accounts(before) != []
+    at_fault = stopped.value.entry
+    assert (at_fault.position, at_fault.type) == (len(before) + 1, "transaction.created")
+    assert at_fault.state is not None
+
+
+async def test_while_an_object_cannot_be_asked_for_the_feed_gives_what_is_before_it(
+    bank: IncreaseLedgerBank, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await bank.open_funded_account()
+
+    async def away(*_: object) -> ListedTransaction:
+        raise ProviderError from AttemptFailed(Failure.SERVER_ERROR, 500)
+
+    monkeypatch.setattr(FEED + ".get_transaction", away)
+    before = await entries(bank)
+    with pytest.raises(ProviderError):
+        await entries(bank, cursor_of(before))
+    monkeypatch.undo()
+
+    after = await entries(bank, cursor_of(before))
+
+    assert opened_accounts(before) != []
+    assert [entry.type for entry in after] == ["transaction.created"]
+
+
+async def test_a_closed_account_is_reported_as_closed(bank: IncreaseLedgerBank) -> None:
+    opened = await bank.open_account()
+    await bank.increase.accounts.close(opened.account_id)
+
+    told = [entry.event.event_type.name for entry in await entries(bank) if entry.event]
+
+    assert told == ["account.opened", "account.closed"]
+
+
+def cursor_of(applied: list[FeedEntry]) -> FeedCursor:
+    return FeedCursor(applied[-1].position, applied[-1].state) if applied else FeedCursor(0)
