@@ -61,12 +61,24 @@ _STRIKES = frozenset(
 
 
 class AttemptFailed(Exception):
-    """One attempt ended so. `status` is that of the answer, when there was one."""
+    """One attempt ended so.
 
-    def __init__(self, failure: Failure, status: int | None = None) -> None:
+    Args:
+        status: that of the answer, when there was one.
+        retry_after_seconds: for so long the provider wants no request, as it said; a bound is the transport's.
+    """
+
+    def __init__(
+        self,
+        failure: Failure,
+        status: int | None = None,
+        *,
+        retry_after_seconds: float | None = None,
+    ) -> None:
         super().__init__(failure.value if status is None else f"{failure.value} {status}")
         self.failure = failure
         self.status = status
+        self.retry_after_seconds = retry_after_seconds
 
 
 def read_error(failure: Failure) -> BanksideError:

@@ -14,13 +14,14 @@ from typing import TypeVar
 import structlog
 from prometheus_client import Counter, Gauge, Histogram
 
-from libs.backoff import Backoff
+from libs.backoff import Backoff, lengthened
 from libs.providers.circuit import Circuit
 from libs.providers.errors import AttemptFailed, Failure, ProviderRefusal, read_error
 from libs.providers.loop_lag import LoopLag
 
 READ_ATTEMPTS = 3
 READ_RETRIES = Backoff(first_seconds=0.05, longest_seconds=1.0, factor=4.0, jitter=0.5)
+REST_JITTER = 0.1
 
 REQUESTS = Counter(
     "bankside_provider_requests", "Requests to providers", ("provider", "operation", "outcome")
@@ -64,6 +65,8 @@ class Exchanges:
         self._timeout_seconds = timeout_seconds
         self._loop_lag = LoopLag()
         self._circuit = circuit or Circuit(changed=self._circuit_changed)
+        self._rest_until = 0.0
+        """By `time.monotonic`: the provider has asked for no request before."""
         self._log = structlog.get_logger("providers").bind(provider=name)
         CIRCUIT_OPEN.labels(name).set(0)
 
@@ -88,18 +91,22 @@ class Exchanges:
     ) -> AnswerT:
         """The answer of a read; tried up to three times with short pauses, within the deadline.
 
+        While the provider wants no requests nothing is read; a read whose deadline comes before is turned away at once.
+
         Raises:
             ProviderRefusal: a definite no.
             AttemptFailed: there is no usable answer.
         """
         for attempt in range(1, READ_ATTEMPTS + 1):
+            await self._rest(operation, deadline)
             try:
                 return await self.once(operation, exchange, deadline=deadline, is_write=False)
             except AttemptFailed as error:
-                pause = READ_RETRIES.pause_seconds(attempt)
+                asks_for_rest = error.retry_after_seconds is not None
+                pause = 0.0 if asks_for_rest else READ_RETRIES.pause_seconds(attempt)
                 no_time = time.time() + pause >= deadline
                 is_last = attempt == READ_ATTEMPTS or no_time
-                if is_last or not error.failure.is_strike:
+                if is_last or not (asks_for_rest or error.failure.is_strike):
                     raise
             await asyncio.sleep(pause)
         raise AssertionError("the last attempt returns or raises")
@@ -146,6 +153,9 @@ class Exchanges:
                 self._circuit.failed()
             else:
                 self._circuit.succeeded()
+            if error.retry_after_seconds is not None:
+                rest_until = time.monotonic() + error.retry_after_seconds
+                self._rest_until = max(self._rest_until, rest_until)
             self._count(operation, error.failure.value)
             if (
                 is_write
@@ -169,6 +179,13 @@ class Exchanges:
         self._circuit.succeeded()
         self._count(operation, "ok")
         return answer
+
+    async def _rest(self, operation: str, deadline: float) -> None:
+        """Return when the provider takes requests again. Writes do not wait: their command begins them anew, later."""
+        while (seconds := self._rest_until - time.monotonic()) > 0:
+            if time.time() + seconds >= deadline:
+                raise self._failed(operation, Failure.TURNED_AWAY)
+            await asyncio.sleep(lengthened(seconds, REST_JITTER))
 
     def _was_fair(self, seconds: float, late_seconds: float) -> bool:
         """Whether a timeout says something about the provider: this process waited long enough, and could listen."""

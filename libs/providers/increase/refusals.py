@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+
 from increase import APIConnectionError, APIError, APIResponseValidationError, APIStatusError
 
 from libs.providers.errors import NO_DECISION, AttemptFailed, Failure, ProviderRefusal
+from libs.retry_after import retry_after
 
 KEY_USED = "idempotency_key_already_used_error"
 NOT_FOUND = "object_not_found_error"
+RATE_LIMITED = 429
 DECIDED = frozenset(
     {"invalid_operation_error", "invalid_parameters_error", "malformed_request_error", NOT_FOUND}
 )
 """By an error of these types Increase has looked at the request and said no to it."""
+
+LONGEST_REST = timedelta(seconds=30)
+"""A 429 that asks for more counts as one that asks for this: a header must not keep a bank away for a day."""
 
 
 class KeyUsed(ProviderRefusal):
@@ -31,14 +39,21 @@ def conclusion(error: APIError) -> ProviderRefusal | AttemptFailed:
         case APIResponseValidationError():
             return AttemptFailed(Failure.UNREADABLE, error.status_code)
         case APIStatusError():
-            return _of_status(error.status_code, error.body)
+            return _of_status(error.status_code, error.body, error.response.headers)
         case _:
             return AttemptFailed(Failure.BROKEN)
 
 
-def _of_status(status: int, body: object) -> ProviderRefusal | AttemptFailed:
+def _of_status(
+    status: int, body: object, headers: Mapping[str, str]
+) -> ProviderRefusal | AttemptFailed:
     if status >= 500:
         return AttemptFailed(Failure.SERVER_ERROR, status)
+    if status == RATE_LIMITED:
+        now = datetime.now(UTC)
+        later = retry_after(headers.get("Retry-After"), now, LONGEST_REST)
+        seconds = (later - now).total_seconds() if later else None
+        return AttemptFailed(Failure.TURNED_AWAY, status, retry_after_seconds=seconds)
     if status in NO_DECISION:
         return AttemptFailed(Failure.TURNED_AWAY, status)
     match body:

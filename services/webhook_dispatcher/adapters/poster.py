@@ -14,11 +14,12 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import aiohttp
 import structlog
 
+from libs.retry_after import retry_after
 from services.webhook_dispatcher.adapters.callback_targets import Unfit, target_of
 from services.webhook_dispatcher.adapters.callback_urls import NOT_PUBLIC, Rules
 from services.webhook_dispatcher.adapters.dialing import Connections, ForbiddenAddress
@@ -28,11 +29,12 @@ from services.webhook_dispatcher.adapters.lookups import (
     NotResolved,
     NotResolvedInTime,
 )
-from services.webhook_dispatcher.adapters.retry_after import retry_after
 from services.webhook_dispatcher.ports import Attempt, Post, Verdict
 
 MAX_ANSWER_BYTES = 16 * 1024
 ASKS_FOR_LATER = frozenset({429, 503})
+LONGEST_PAUSE = timedelta(hours=10)
+"""Interface §8. An answer that asks for more gets this."""
 OWN_TROUBLE = frozenset(
     {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM, errno.EADDRNOTAVAIL}
 )
@@ -105,7 +107,7 @@ class AiohttpPoster:
             response_status=answer.status,
             error=error,
             response_body=None if answer.status is None else _text(b"".join(answer.parts)),
-            retry_after=retry_after(answer.retry_after, self._clock())
+            retry_after=retry_after(answer.retry_after, self._clock(), LONGEST_PAUSE)
             if answer.status in ASKS_FOR_LATER
             else None,
         )

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import traceback
+from datetime import timedelta
 from decimal import Decimal
 
 import pytest
+from aiohttp import web
 from structlog.testing import capture_logs
 
 from libs.contracts.errors import ProviderError, ProviderTimeout, Unavailable
 from libs.providers.errors import ProviderRefusal
+from libs.providers.increase import refusals
 from libs.providers.increase.client import IncreaseClient
 from libs.providers.increase.lists import CursorPage, read_page, read_pages
 from libs.providers.increase.money import amount_of, cents_of
-from tests.unit.providers.conftest import Provider, drops, hangs, says, soon
+from tests.unit.providers.conftest import Answer, Provider, drops, hangs, says, soon
 from tests.unit.providers.increase.conftest import (
     API_KEY,
     lists,
@@ -61,6 +64,40 @@ async def test_a_read_without_an_answer_ends_by_an_error_of_ours(
 
     with pytest.raises(error):
         await read(increase)
+
+
+def limits(seconds: int) -> Answer:
+    async def answer(_: web.Request) -> web.StreamResponse:
+        return web.Response(status=429, text="{}", headers={"Retry-After": str(seconds)})
+
+    return answer
+
+
+async def test_reads_rest_for_as_long_as_a_429_asks_within_a_bound(
+    provider: Provider, increase: IncreaseClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(refusals, "LONGEST_REST", timedelta(milliseconds=100))
+    provider.answers = [limits(86_400), shows(wire_transfer(None))]
+
+    assert await read(increase) == "wire_transfer_1"
+    assert provider.requests == [READ] * 2
+
+
+async def test_while_reads_rest_none_is_sent_and_writes_are(
+    provider: Provider, increase: IncreaseClient
+) -> None:
+    provider.answers = [limits(20), shows(wire_transfer(None))]
+    for _ in range(2):
+        with pytest.raises(Unavailable):
+            await read(increase)
+    asked = list(provider.requests)
+
+    await increase.once(
+        "get_wire", lambda sdk: sdk.wire_transfers.retrieve("wire_transfer_1"), deadline=soon()
+    )
+
+    assert asked == [READ]
+    assert provider.requests == [READ] * 2
 
 
 async def test_neither_the_api_key_nor_a_value_is_in_a_log_or_an_exception(

@@ -4,9 +4,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from services.webhook_dispatcher.adapters.retry_after import retry_after
+from libs.retry_after import retry_after
 
 NOW = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
+LONGEST = timedelta(hours=10)
 
 
 @pytest.mark.parametrize(
@@ -26,7 +27,7 @@ NOW = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
     ],
 )
 def test_a_later_time_is_understood_up_to_ten_hours(value: str, seconds: int) -> None:
-    assert retry_after(value, NOW) == NOW + timedelta(seconds=seconds)
+    assert retry_after(value, NOW, LONGEST) == NOW + timedelta(seconds=seconds)
 
 
 @pytest.mark.parametrize(
@@ -57,4 +58,4 @@ def test_a_later_time_is_understood_up_to_ten_hours(value: str, seconds: int) ->
     ],
 )
 def test_garbage_and_the_past_are_ignored(value: str | None) -> None:
-    assert retry_after(value, NOW) is None
+    assert retry_after(value, NOW, LONGEST) is None

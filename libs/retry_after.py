@@ -6,15 +6,12 @@ import re
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 
-LONGEST = timedelta(hours=10)
-"""Interface §8. What asks for more gets this."""
-
 _SECONDS = re.compile(r"[0-9]{1,64}")
 _DATE = re.compile(r"[A-Za-z]{3,9},? [A-Za-z0-9 :-]{16,26}")
 
 
-def retry_after(value: str | None, now: datetime) -> datetime | None:
-    """The time that a header names, after `now` and at most 10 h later; None when it says nothing usable.
+def retry_after(value: str | None, now: datetime, longest: timedelta) -> datetime | None:
+    """The time that a header names, after `now` and at most `longest` later; None when it says nothing usable.
 
     Args:
         value: seconds, or a date in one of the three forms of HTTP.
@@ -24,7 +21,7 @@ def retry_after(value: str | None, now: datetime) -> datetime | None:
     value = value.strip()
     if _SECONDS.fullmatch(value):
         digits = value.lstrip("0")
-        later = LONGEST if len(digits) > 6 else timedelta(seconds=int(digits or "0"))
+        later = longest if len(digits) > 6 else timedelta(seconds=int(digits or "0"))
     elif _DATE.fullmatch(value):
         try:
             date = parsedate_to_datetime(value)
@@ -33,4 +30,4 @@ def retry_after(value: str | None, now: datetime) -> datetime | None:
             return None
     else:
         return None
-    return now + min(later, LONGEST) if later > timedelta(0) else None
+    return now + min(later, longest) if later > timedelta(0) else None
