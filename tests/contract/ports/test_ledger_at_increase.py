@@ -13,6 +13,7 @@ import pytest
 
 from libs.contracts.ach import AchRequest, ListAchRequests
 from libs.contracts.deposit_locations import ListDepositLocations
+from libs.contracts.errors import ProviderError
 from libs.contracts.statements import ListStatements
 from libs.contracts.transactions import ListTransactions, Transaction
 from libs.providers.exchanges import REQUESTS
@@ -21,11 +22,13 @@ from services.ledger_read.adapters.increase.transactions import ListedTransactio
 from services.ledger_read.ports import CursorRefused
 from tests.contract.ports.increase_ledger import IncreaseLedgerBank
 from tests.contract.ports.ledger_banks import Opened
+from tests.support.increase_bank.faults import FaultRule
 from tests.support.increase_clients import link_external, send_wire
 from tests.support.metrics import value_of
 from tests.support.pace import pace
 from tests.support.waiting import eventually
 
+LEDGER = "services.ledger_read.adapters.increase.ledger"
 WIRES_READ = REQUESTS.labels("financial", "get_wire", "ok")
 WEDNESDAY = date(2025, 3, 12)
 
@@ -48,6 +51,12 @@ async def ach_request(bank: IncreaseLedgerBank, opened: Opened, reference_id: st
     command = ListAchRequests(account_id=opened.account_id, reference_id=reference_id)
     [request] = await bank.ledger.ach_requests(command, soon())
     return request
+
+
+def links(bank: IncreaseLedgerBank) -> int:
+    """Of files, that the bank has made."""
+    [[count]] = bank.running.bank.store.rows("SELECT count(*) FROM object WHERE kind = 'file_link'")
+    return int(count)
 
 
 async def test_a_wire_is_held_until_it_is_debited_under_the_id_under_which_it_was_sent(
@@ -168,9 +177,60 @@ async def test_a_statement_of_a_month_is_downloaded_by_a_link_made_when_asked(
     assert (statement.start_date, statement.end_date) == (date(2025, 2, 1), date(2025, 2, 28))
     assert none == []
     life = statement.formats.url_expires_at - datetime.now(UTC)
-    assert timedelta(0) < life <= timedelta(minutes=15)
+    assert timedelta(minutes=14) < life <= timedelta(minutes=30)
     async with session.get(statement.formats.url) as response:
         assert (await response.read()).startswith(b"%PDF")
+
+
+async def test_a_statement_has_one_link_at_the_bank_however_often_it_is_asked_for(
+    bank: IncreaseLedgerBank, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(LEDGER + ".LINK_SECONDS", 6 * 3600)  # the test does not run over its end
+    opened = await bank.open_funded_account()
+    await bank.generate_statement(opened, 2025, 2)
+    bank.running.bank.faults.put(
+        FaultRule(operation="POST /file_links", kind="accept_then_drop", times=1)
+    )
+
+    for _ in range(2):
+        await bank.ledger.statements(ListStatements(account_id=opened.account_id), soon())
+
+    assert links(bank) == 1
+
+
+async def test_a_key_that_was_used_otherwise_keeps_no_statement_from_being_linked(
+    bank: IncreaseLedgerBank,
+) -> None:
+    opened = await bank.open_funded_account()
+    await bank.generate_statement(opened, 2025, 2)
+    bank.running.bank.faults.put(
+        FaultRule(operation="POST /file_links", kind="key_conflict", times=1)
+    )
+
+    [statement] = await bank.ledger.statements(ListStatements(account_id=opened.account_id), soon())
+
+    assert statement.formats.url.startswith(bank.running.url)
+    assert links(bank) == 2
+
+
+async def test_more_links_than_one_list_may_have_are_not_made(
+    bank: IncreaseLedgerBank, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(LEDGER + ".MOST_LINKS", 1)
+    opened = await bank.open_funded_account()
+    for month in (1, 2):
+        await bank.generate_statement(opened, 2025, month)
+
+    with pytest.raises(ProviderError) as refused:
+        await bank.ledger.statements(ListStatements(account_id=opened.account_id), soon())
+    made = links(bank)
+    fewer = await bank.ledger.statements(
+        ListStatements(account_id=opened.account_id, start_date=date(2025, 2, 10)), soon()
+    )
+
+    assert "start_date" in refused.value.detail
+    assert made == 0
+    assert len(fewer) == 1
 
 
 async def test_a_load_of_deposit_locations_stays_as_it_was_when_it_was_first_read(

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from datetime import UTC, date, datetime, timedelta
 from typing import assert_never
 from uuid import UUID, uuid4, uuid5
 
-from increase import AsyncIncrease
 from increase.types import AccountStatement, ACHTransfer, FileLink
 
 from libs.contracts.ach import AchRequest, AchStatus, ListAchRequests
@@ -21,6 +21,7 @@ from libs.contracts.statements import (
     StatementFormat,
     StatementPeriod,
 )
+from libs.providers.errors import ProviderRefusal
 from libs.providers.increase.lists import LARGEST_PAGE, ListCall, RowT, read_pages
 from libs.providers.increase.money import amount_of
 from services.ledger_read.adapters.increase.ach_returns import DESCRIPTIONS
@@ -30,10 +31,20 @@ from services.ledger_read.models import DepositLoad, LoadedLocation, Page
 
 MOST_PAGES = 100
 """Of a list without pages; a longer one is refused, since a list must not be cut in silence."""
+MOST_LINKS = 240
+"""Of one list: statements of twenty years. A link is an object at Increase, which a longer list does not multiply."""
 LINKS_AT_ONCE = 8
-LINK_LIFE = timedelta(minutes=15)
+"""In this process."""
+LINK_SECONDS = 15 * 60
+"""A file has one link for each such period of the clock; it ends with the period after it."""
+CONFLICT = 409
 NEAR_MIDNIGHT = timedelta(hours=12)
 """A statement's period begins and ends at midnight, UTC or the bank's: so long before its end is its last day."""
+TOO_MANY_LINKS = (
+    f"More than {MOST_LINKS} statements would be linked at once. Ask for fewer: by start_date and end_date, or by"
+    " statement_id."
+)
+_LINKS = UUID("3c0a4a1e-5f5b-4c0b-93f5-6a0f7e1d2b90")
 _STATEMENTS = UUID("0a8a64f6-42f5-4f0c-8a52-7d2b6b1d0c57")
 
 
@@ -43,6 +54,7 @@ class IncreaseLedger:
     def __init__(self, reader: Reader, loads: DepositLoads) -> None:
         self._reader = reader
         self._loads = loads
+        self._links = asyncio.Semaphore(LINKS_AT_ONCE)
 
     async def ach_requests(self, command: ListAchRequests, deadline: float) -> list[AchRequest]:
         account_id = command.account_id
@@ -76,10 +88,11 @@ class IncreaseLedger:
         periods = [(to_period(statement), statement.file_id) for statement in found]
         chosen = [(period, file_id) for period, file_id in periods if _is_chosen(period, command)]
         chosen.sort(key=lambda each: (each[0].start_date, each[0].statement_id), reverse=True)
-        places = asyncio.Semaphore(LINKS_AT_ONCE)
+        if len(chosen) > MOST_LINKS:
+            raise ProviderError(TOO_MANY_LINKS)
 
         async def linked(period: StatementPeriod, file_id: str) -> Statement:
-            async with places:
+            async with self._links:
                 link = await self._link(file_id, deadline)
             formats = StatementFormat(
                 format="pdf", url=link.unauthenticated_url, url_expires_at=link.expires_at
@@ -122,16 +135,28 @@ class IncreaseLedger:
             return []
 
     async def _link(self, file_id: str, deadline: float) -> FileLink:
-        async def create(sdk: AsyncIncrease) -> FileLink:
-            # A key for each attempt: a link that was made by one that broke off is not missed.
-            return await sdk.file_links.create(
-                file_id=file_id,
-                expires_at=datetime.now(UTC) + LINK_LIFE,
-                idempotency_key=str(uuid4()),
+        """The file's link of this period: attempts and callers have one key, under which Increase makes one link."""
+        period = int(time.time()) // LINK_SECONDS
+        expires_at = datetime.fromtimestamp((period + 2) * LINK_SECONDS, UTC)
+
+        async def create(key: UUID) -> FileLink:
+            return await self._reader.read(
+                "create_file_link",
+                lambda sdk: sdk.file_links.create(
+                    file_id=file_id, expires_at=expires_at, idempotency_key=str(key)
+                ),
+                deadline,
             )
 
         try:
-            return await self._reader.read("create_file_link", create, deadline)
+            try:
+                return await create(uuid5(_LINKS, f"{file_id} {period}"))
+            except ProviderError as error:
+                cause = error.__cause__
+                if not isinstance(cause, ProviderRefusal) or cause.status != CONFLICT:
+                    raise
+                # The key is in use, or was used with a life of another release, and links cannot be read.
+                return await create(uuid4())
         except NotKnown as error:
             raise ProviderError from error
 
