@@ -47,6 +47,11 @@ CAPABILITIES = {
             "postings of all accounts in the order of posting",
             "reconciliation compares no balances, debits of wires and deposit locations",
         ),
+        Lack(
+            "ACH requests of an account by page",
+            "the list has up to 10,000; of an account with more the list is 502 with a detail, and each is found by its"
+            " `reference_id`",
+        ),
         Lack("deposit locations of earlier days", "only days on which they were read"),
         Lack("events of deposit locations", "`deposit_locations.updated` is never told"),
         Lack(

@@ -103,8 +103,12 @@ async def read_pages(
     *,
     deadline: float,
     most_pages: int,
+    too_many: str | None = None,
 ) -> AsyncIterator[CursorPage[RowT]]:
     """The pages of a list from its beginning.
+
+    Args:
+        too_many: the detail of the error when the list has more pages.
 
     Raises:
         ProviderTimeout, Unavailable: there is no usable answer.
@@ -117,4 +121,4 @@ async def read_pages(
         cursor = page.next_cursor
         if cursor is None:
             return
-    raise ProviderError
+    raise ProviderError(too_many)

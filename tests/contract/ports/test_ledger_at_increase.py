@@ -161,6 +161,22 @@ async def test_an_ach_request_is_settled_returned_with_its_code_or_canceled(
     assert foreign == []
 
 
+async def test_of_more_ach_requests_than_are_listed_each_is_found_by_its_id(
+    bank: IncreaseLedgerBank, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(LEDGER + ".MOST_PAGES", 1)
+    bank.running.bank.conduct.page_limit = 1
+    opened = await bank.open_funded_account()
+    references = [await bank.request_ach(opened, Decimal("1.00")) for _ in range(2)]
+
+    with pytest.raises(ProviderError) as refused:
+        await bank.ledger.ach_requests(ListAchRequests(account_id=opened.account_id), soon())
+    found = [(await ach_request(bank, opened, one)).reference_id for one in references]
+
+    assert "reference_id" in refused.value.detail
+    assert found == references
+
+
 async def test_a_statement_of_a_month_is_downloaded_by_a_link_made_when_asked(
     bank: IncreaseLedgerBank, session: aiohttp.ClientSession
 ) -> None:

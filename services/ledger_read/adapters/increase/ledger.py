@@ -31,6 +31,12 @@ from services.ledger_read.models import DepositLoad, LoadedLocation, Page
 
 MOST_PAGES = 100
 """Of a list without pages; a longer one is refused, since a list must not be cut in silence."""
+MOST_ROWS = MOST_PAGES * LARGEST_PAGE
+TOO_MANY_ACH_REQUESTS = (
+    f"The account has more than {MOST_ROWS:,} ACH requests, which are not listed at once."
+    " Ask for one by reference_id."
+)
+TOO_MANY_STATEMENTS = f"The account has more than {MOST_ROWS:,} statements."
 MOST_LINKS = 240
 """Of one list: statements of twenty years. A link is an object at Increase, which a longer list does not multiply."""
 LINKS_AT_ONCE = 8
@@ -69,6 +75,7 @@ class IncreaseLedger:
                     account_id=account_id, cursor=cursor, limit=LARGEST_PAGE
                 ),
                 deadline,
+                TOO_MANY_ACH_REQUESTS,
             )
             if any(transfer.account_id != account_id for transfer in found):
                 raise self._reader.broken("list_ach", "of another account")
@@ -82,6 +89,7 @@ class IncreaseLedger:
                 account_id=account_id, cursor=cursor, limit=LARGEST_PAGE
             ),
             deadline,
+            TOO_MANY_STATEMENTS,
         )
         if any(statement.account_id != account_id for statement in found):
             raise self._reader.broken("list_statements", "of another account")
@@ -180,9 +188,16 @@ class IncreaseLedger:
             locations[location_id] = LoadedLocation(location_id, part.bank, city_and_state, balance)
         return DepositLoad(account_id, found.effective_date, list(locations.values()))
 
-    async def _all(self, operation: str, call: ListCall[RowT], deadline: float) -> list[RowT]:
+    async def _all(
+        self, operation: str, call: ListCall[RowT], deadline: float, too_many: str
+    ) -> list[RowT]:
         pages = read_pages(
-            self._reader.client, operation, call, deadline=deadline, most_pages=MOST_PAGES
+            self._reader.client,
+            operation,
+            call,
+            deadline=deadline,
+            most_pages=MOST_PAGES,
+            too_many=too_many,
         )
         return [row async for page in pages for row in page.rows]
 
