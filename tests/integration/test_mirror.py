@@ -148,6 +148,46 @@ async def test_a_posting_that_is_shown_late_is_found_below_those_that_are_known(
     assert (await mirror.page(account_id))[0] == newest_first(source.histories[account_id])
 
 
+async def test_a_posting_that_is_shown_late_below_the_newest_page_is_found_by_its_event(
+    mirror: Mirror, source: ScriptedSource, account_id: str
+) -> None:
+    source.post(account_id, *some(12))
+    await mirror.catch_up(account_id)
+    late, newer = posting(at(2)), posting(at(50))
+    source.histories[account_id].insert(3, late)
+
+    was_stored = [await mirror.store.add_between(account_id, one) for one in (late, late, newer)]
+    await mirror.catch_up(account_id)
+
+    assert was_stored == [True, False, False]
+    assert await mirror.page(account_id) == (newest_first(source.histories[account_id]), 13)
+
+
+async def test_a_posting_that_its_event_brings_into_a_gap_does_not_close_it(
+    mirror: Mirror, source: ScriptedSource, account_id: str
+) -> None:
+    source.post(account_id, *some(8))
+    await mirror.catch_up(account_id)
+    source.post(account_id, *some(20, 8))
+    source.failures[4] = ProviderTimeout()
+    with pytest.raises(ProviderTimeout):
+        await mirror.catch_up(account_id)
+    # The last one of the page that is read next.
+    assert await mirror.store.add_between(account_id, source.histories[account_id][18])
+
+    await mirror.catch_up(account_id)
+
+    assert await mirror.page(account_id) == (newest_first(source.histories[account_id]), 28)
+
+
+async def test_an_event_of_an_account_that_is_not_mirrored_stores_nothing(
+    mirror: Mirror, source: ScriptedSource, account_id: str
+) -> None:
+    source.post(account_id, *some(1))
+
+    assert not await mirror.store.add_between(account_id, source.histories[account_id][0])
+
+
 async def test_postings_that_are_shown_late_are_found_though_they_are_more_than_a_page(
     mirror: Mirror, source: ScriptedSource, account_id: str
 ) -> None:

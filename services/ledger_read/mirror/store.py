@@ -6,6 +6,11 @@ later one is of newer postings. While a segment does not reach an earlier one, n
 one known. A page's postings, the move of its gap and the counts of its blocks are one transaction, which holds the row
 of the account's mirror.
 
+A posting that the provider names by an event is stored by itself where it lies below a known one (`add_between`): the
+provider may show it late, below its newest page, and no reading would come to it again. It belongs to the newest
+segment. It closes none of the gaps that there are, since these are closed by earlier segments only, and later ones end
+above it, at the postings that it lies below.
+
 *Blocks* count the postings between two keys (`settled_at`, `transaction_id`), at most `LARGEST_BLOCK` of them, wherever
 on the calendar they lie: a page is found by adding up the blocks above it.
 """
@@ -89,6 +94,13 @@ _DIVIDE = """
     INSERT INTO posting_block (account_id, settled_at, transaction_id, postings)
     SELECT $1, settled_at, transaction_id, postings FROM part WHERE part > 1
     """
+# In the newest segment: no gap that there is now ends at it.
+_PLACE_BETWEEN = """
+    SELECT segments FROM posting_mirror WHERE account_id = $1
+        AND EXISTS (SELECT FROM posting WHERE account_id = $1 AND settled_at > $2)
+        AND NOT EXISTS (SELECT FROM posting WHERE account_id = $1 AND provider_id = $3)
+    FOR UPDATE
+    """
 _GAPS = (
     "SELECT segment, cursor FROM posting_gap WHERE account_id = $1 ORDER BY segment DESC LIMIT 1"
 )
@@ -123,7 +135,7 @@ class PostingStore:
         """Store the newest postings of an account; whether some of its history is missing.
 
         The whole page is compared, also what lies below a known posting: one that the provider shows late, under the
-        time at which it was made, is found as long as it is on the newest page.
+        time at which it was made, is found as long as it is on the newest page; below it, by its event (`add_between`).
         """
         if not page.postings:
             return await self.gap(account_id) is not None
@@ -141,6 +153,24 @@ class PostingStore:
             if not reaches and page.next_cursor is not None:
                 await connection.execute(_OPEN_GAP, account_id, segment, page.next_cursor)
         return await self.gap(account_id) is not None
+
+    async def add_between(self, account_id: str, posting: Posting) -> bool:
+        """Store a posting that lies below a known one and is not known; whether it was stored.
+
+        One above all that are known is on the pages that the next read begins with. Only of a provider whose list is in
+        the order of `settled_at`.
+
+        Raises:
+            asyncpg.IntegrityConstraintViolationError: another posting has its id of ours.
+        """
+        async with self._database.driver_transaction() as connection:
+            segment = await connection.fetchval(
+                _PLACE_BETWEEN, account_id, posting.settled_at, posting.provider_id
+            )
+            if segment is None:
+                return False
+            await _insert(connection, account_id, segment, [posting])
+        return True
 
     async def gap(self, account_id: str) -> Gap | None:
         """The newest one."""

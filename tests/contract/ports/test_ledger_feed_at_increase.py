@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from datetime import timedelta
+from datetime import date, timedelta
 from decimal import Decimal
 
 import pytest
@@ -88,6 +88,22 @@ async def test_events_are_of_the_same_ids_as_what_is_read(bank: IncreaseLedgerBa
     assert numbers
     assert {len(number) for number in numbers} == {4}
     assert [entry.position for entry in found] == list(range(1, len(found) + 1))
+
+
+async def test_a_transaction_that_is_shown_late_is_listed_once_its_event_is_read(
+    bank: IncreaseLedgerBank,
+) -> None:
+    opened = await bank.open_account()
+    span = {"first": "2025-03-01T00:00:00Z", "last": "2025-03-31T00:00:00Z"}
+    await bank.order(f"accounts/{opened.account_id}/history", {"count": 250, **span})
+    listing = ListTransactions(account_id=opened.account_id)
+    before = await bank.ledger.transactions(listing, soon())
+    await bank.post(opened, Decimal("5.00"), date(2025, 3, 12))
+
+    await entries(bank)
+
+    after = await bank.ledger.transactions(listing, soon())
+    assert (before.total, after.total) == (250, 251)
 
 
 async def test_the_feed_goes_on_from_any_of_its_entries(bank: IncreaseLedgerBank) -> None:

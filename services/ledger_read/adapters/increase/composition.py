@@ -18,6 +18,8 @@ from services.ledger_read.adapters.increase.postings import IncreasePostings
 from services.ledger_read.adapters.increase.reading import Reader
 from services.ledger_read.deposit_loads import DepositLoads
 from services.ledger_read.mirror.ledger import open_mirrored_ledger
+from services.ledger_read.mirror.named import NamedPostings
+from services.ledger_read.mirror.store import PostingStore
 from services.ledger_read.ports import Adapters, FinancialRole, Ownership
 from services.ledger_read.settings import Settings
 
@@ -57,7 +59,8 @@ async def open_role(
     numbers = AccountNumbers(reader)
     financial = IncreaseFinancial(reader, numbers, ownership)
     postings = IncreasePostings(reader, numbers)
-    feed = IncreaseFinancialFeed(reader, financial, postings, ownership)
+    named = NamedPostings(PostingStore(database))
+    feed = IncreaseFinancialFeed(reader, financial, postings, named, ownership)
     others = IncreaseLedger(reader, DepositLoads(database))
     ledger = await open_mirrored_ledger(opened, database, postings, others=others)
     return FinancialRole(financial, ledger, feed.fetch)

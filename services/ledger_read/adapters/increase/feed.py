@@ -21,6 +21,7 @@ from libs.contracts.model import Model
 from libs.contracts.ownership import AccountHolder
 from libs.contracts.statements import StatementEventData
 from libs.contracts.transactions import TransactionEventData
+from libs.persistence.availability import is_away
 from libs.providers.errors import AttemptFailed, Failure
 from libs.providers.feed_entries import (
     FETCH_SECONDS,
@@ -37,6 +38,7 @@ from services.ledger_read.adapters.increase.ledger import passed_states, to_ach_
 from services.ledger_read.adapters.increase.postings import IncreasePostings
 from services.ledger_read.adapters.increase.reading import NotKnown, Reader
 from services.ledger_read.adapters.increase.transactions import get_transaction
+from services.ledger_read.mirror.named import NamedPostings
 from services.ledger_read.models import FeedEntry, ReportedEvent
 from services.ledger_read.ports import Ownership
 
@@ -82,11 +84,13 @@ class IncreaseFinancialFeed:
         reader: Reader,
         financial: IncreaseFinancial,
         postings: IncreasePostings,
+        named: NamedPostings,
         ownership: Ownership,
     ) -> None:
         self._reader = reader
         self._financial = financial
         self._postings = postings
+        self._named = named
         self._ownership = ownership
         self._strangers: LRUCache[str, bool] = LRUCache(STRANGERS)
         self._readers: Mapping[str, Callable[[Event, float], Awaitable[_Reported]]] = {
@@ -222,6 +226,7 @@ class IncreaseFinancialFeed:
     async def _transaction(self, event: Event, deadline: float) -> _Reported:
         row = await get_transaction(self._reader, event.associated_object_id, deadline)
         posting = await self._postings.posting(row, deadline)
+        await self._named.add(row.account_id, posting)
 
         async def data(holder: AccountHolder) -> TransactionEventData:
             heading = await self._postings.heading(row.account_id, deadline)
@@ -274,7 +279,9 @@ class IncreaseFinancialFeed:
 
 
 def _is_transient(error: Exception) -> bool:
-    """Whether the object may be readable at another time: Increase or onboarding cannot be asked at the moment."""
+    """Whether the object may be readable at another time: Increase, onboarding or the database is away now."""
+    if is_away(error):
+        return True
     if isinstance(error, ProviderError):
         cause = error.__cause__
         return isinstance(cause, AttemptFailed) and cause.failure is not Failure.UNREADABLE
