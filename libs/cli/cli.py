@@ -32,6 +32,11 @@ def make_app(arguments: list[str]) -> App:
         "libs.cli.call:call", name="call", help="Sign a request, send it, show what came back."
     )
     app.command(
+        "libs.cli.keys:app",
+        name="keys",
+        help="Subscription keys: create, list, revoke, rotate, scopes, allow; reseal what is stored.",
+    )
+    app.command(
         "libs.cli.commands:app",
         name="commands",
         help="Commands that are not finished: list, retry, abandon.",

@@ -6,11 +6,12 @@ operators = ask(LIST_OPERATORS, ListOperators())
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import aiohttp
+from pydantic import ValidationError
 
 from libs.client import settings
 from libs.client.client import Client
@@ -70,6 +71,15 @@ def ask(operation: Operation[C, R], command: C, *, key: str | None = None) -> R:
             "The gateway cannot be reached, or cannot reach a service: is the stack running (make status)?"
             f" {error.detail}"
         ) from None
+
+
+def checked(kind: type[C], values: Mapping[str, Any]) -> C:
+    """A command of these values. Raises OperatorError: they are not allowed."""
+    try:
+        return kind.model_validate(dict(values))
+    except ValidationError as error:
+        wrong = (f"{'.'.join(map(str, item['loc']))}: {item['msg']}" for item in error.errors())
+        raise OperatorError(f"These values are not allowed: {'; '.join(wrong)}.") from None
 
 
 def _sentence(invalid: Invalid) -> str:

@@ -9,7 +9,7 @@ from libs.contracts import (
     reconciliation_operations,
     webhook_operations,
 )
-from libs.contracts.operating import customers, operators, search, wires
+from libs.contracts.operating import customers, keys, operators, search, wires
 from libs.contracts.operation import Operation
 from libs.contracts.principal import Family, Scope
 
@@ -25,6 +25,7 @@ OPERATIONS: tuple[Operation, ...] = (
 )
 
 GATEWAY_OPERATIONS: tuple[Operation, ...] = (
+    *keys.OPERATIONS,
     *operators.OPERATIONS,
     *search.GATEWAY_OPERATIONS,
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from cyclopts import App, Parameter
 
@@ -12,7 +12,7 @@ from libs.cli.decisions import Flag
 from libs.cli.output import console, print_json
 from libs.client.credentials import Credentials, check_can_save, save
 from libs.client.errors import OperatorError
-from libs.client.operator_client import ask
+from libs.client.operator_client import ask, checked
 from libs.contracts.operating import operators as o
 from libs.contracts.operating.pages import Order
 from libs.persistence.engine import Database
@@ -59,23 +59,17 @@ def create(
     """
     if save_as:
         check_can_save(save_as)
-    if at_database:
-        made = _created_at_database(name, role, reason)
-    else:
-        command = o.CreateOperator(name=name, role=role, reason=reason)
-        made = ask(o.CREATE_OPERATOR, command, key=key)
+    command = checked(o.CreateOperator, {"name": name, "role": role, "reason": reason})
+    made = (
+        _created_at_database(command) if at_database else ask(o.CREATE_OPERATOR, command, key=key)
+    )
     if save_as:
         save(save_as, Credentials(made.subscription_key, made.secret))
     _show(made, save_as, json)
 
 
-def _created_at_database(name: str, role: o.OperatorRole, reason: str) -> o.CreatedOperator:
-    try:
-        command = o.CreateOperator(name=name, role=role, reason=reason)
-    except ValueError:
-        raise OperatorError(
-            "An operator's name is of lower-case letters, digits, '-' and '_', and there is a reason."
-        ) from None
+def _created_at_database(command: o.CreateOperator) -> o.CreatedOperator:
+    name, role = command.name, command.role
     ring = Settings.load().ring("storage_keys")
 
     async def work(database: Database) -> tuple[str, str]:
@@ -133,14 +127,14 @@ def revoke(
     json: Flag = False,
 ) -> None:
     """End all keys of an operator, for good; they are refused within two seconds."""
-    done = ask(o.REVOKE_OPERATOR, o.RevokeOperator(name=name, reason=reason), key=key)
-    _changed(done, json)
+    command = checked(o.RevokeOperator, {"name": name, "reason": reason})
+    _changed(ask(o.REVOKE_OPERATOR, command, key=key), json)
 
 
 @app.command(name="role")
 def change_role(
     name: str,
-    role: Annotated[str, Parameter()],
+    role: str,
     /,
     *,
     reason: str = "changed at the command line",
@@ -148,11 +142,7 @@ def change_role(
     json: Flag = False,
 ) -> None:
     """Give an operator another role: viewer, operator or admin."""
-    values: dict[str, Any] = {"name": name, "role": role, "reason": reason}
-    try:
-        command = o.ChangeRole(**values)
-    except ValueError:
-        raise OperatorError("A role is one of viewer, operator, admin.") from None
+    command = checked(o.ChangeRole, {"name": name, "role": role, "reason": reason})
     _changed(ask(o.CHANGE_ROLE, command, key=key), json)
 
 

@@ -1,4 +1,4 @@
-"""Tenants and credentials as the operator changes them."""
+"""Tenants and credentials as operators change them."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from sqlalchemy import Interval, bindparam, func, select, update
+from sqlalchemy import Integer, Interval, Text, bindparam, func, select, tuple_, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from libs.contracts.operating.keys import KeyView
+from libs.contracts.operating.pages import Order, Place
 from libs.contracts.principal import Family, Scope
-from services.gateway.tables import credentials, tenants
+from services.gateway.tables import INSTANT, credentials, tenants
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,45 +35,37 @@ class NewCredential:
     expires_at: datetime | None
 
 
-@dataclass(frozen=True, slots=True)
-class CredentialRow:
-    """What the operator sees of a credential."""
-
-    subscription_key: str
-    tenant: str
-    family: str
-    customer_id: UUID | None
-    scopes: Sequence[str]
-    allowed_networks: Sequence[str]
-    created_at: datetime
-    expires_at: datetime | None
-    revoked_at: datetime | None
-    last_used_at: datetime | None
-    """To the minute."""
-
-
 _ADD_TENANT = insert(tenants).on_conflict_do_nothing()
 _TENANT = select(tenants.c.tenant).where(tenants.c.tenant == bindparam("tenant"))
 _ADD_CREDENTIAL = insert(credentials)
 _IS_OF_TENANT = credentials.c.tenant.is_not(None)
 """Those of operators are managed with their operators."""
-_CREDENTIALS = (
-    select(
-        credentials.c.subscription_key,
-        credentials.c.tenant,
-        credentials.c.family,
-        credentials.c.customer_id,
-        credentials.c.scopes,
-        credentials.c.allowed_networks,
-        credentials.c.created_at,
-        credentials.c.expires_at,
-        credentials.c.revoked_at,
-        credentials.c.last_used_at,
+_KEYS = select(
+    *(credentials.c[name] for name in KeyView.model_fields),
+).where(_IS_OF_TENANT)
+_KEY = _KEYS.where(credentials.c.subscription_key == bindparam("key"))
+_COUNT = bindparam("count", type_=Integer)
+_AFTER = tuple_(credentials.c.created_at, credentials.c.subscription_key)
+_PLACE = tuple_(bindparam("at", type_=INSTANT), bindparam("id", type_=Text))
+_OF_TENANT = credentials.c.tenant == bindparam("tenant")
+_SORTED = {
+    Order.OLDEST: _KEYS.order_by(credentials.c.created_at, credentials.c.subscription_key).limit(
+        _COUNT
+    ),
+    Order.NEWEST: _KEYS.order_by(
+        credentials.c.created_at.desc(), credentials.c.subscription_key.desc()
+    ).limit(_COUNT),
+}
+_BEYOND = {Order.OLDEST: _AFTER > _PLACE, Order.NEWEST: _AFTER < _PLACE}
+_PAGES = {
+    (order, of_tenant, goes_on): rows.where(
+        *([_OF_TENANT] if of_tenant else []), *([_BEYOND[order]] if goes_on else [])
     )
-    .where(_IS_OF_TENANT)
-    .order_by(credentials.c.id)
-)
-_CREDENTIALS_OF_TENANT = _CREDENTIALS.where(credentials.c.tenant == bindparam("tenant"))
+    for order, rows in _SORTED.items()
+    for of_tenant in (False, True)
+    for goes_on in (False, True)
+}
+"""By order, by whether they are of one tenant, and by whether the page is not the first."""
 _REVOKE = (
     update(credentials)
     .where(credentials.c.subscription_key == bindparam("key"), _IS_OF_TENANT)
@@ -136,12 +130,27 @@ async def add_credential(connection: AsyncConnection, new: NewCredential) -> Non
     await connection.execute(_ADD_CREDENTIAL, values)
 
 
-async def list_credentials(connection: AsyncConnection, tenant: str | None) -> list[CredentialRow]:
-    if tenant is None:
-        rows = await connection.execute(_CREDENTIALS)
-    else:
-        rows = await connection.execute(_CREDENTIALS_OF_TENANT, {"tenant": tenant})
-    return [CredentialRow(**row) for row in rows.mappings()]
+async def list_keys(
+    connection: AsyncConnection,
+    tenant: str | None,
+    order: Order,
+    place: Place | None,
+    count: int,
+) -> list[KeyView]:
+    """At most `count` keys of partners and customers, after this place."""
+    values: dict[str, object] = {"count": count}
+    if tenant is not None:
+        values["tenant"] = tenant
+    if place is not None:
+        values |= {"at": place.at, "id": place.id}
+    statement = _PAGES[order, tenant is not None, place is not None]
+    rows = await connection.execute(statement, values)
+    return [KeyView.model_validate(dict(row)) for row in rows.mappings()]
+
+
+async def find_key(connection: AsyncConnection, subscription_key: str) -> KeyView | None:
+    row = (await connection.execute(_KEY, {"key": subscription_key})).mappings().first()
+    return KeyView.model_validate(dict(row)) if row else None
 
 
 async def revoke(connection: AsyncConnection, subscription_key: str) -> bool:

@@ -93,6 +93,13 @@ credentials = Table(
     Column("expires_at", INSTANT),
     Column("revoked_at", INSTANT),
     Column("last_used_at", INSTANT),
+    Index(
+        "credentials_by_time",
+        "created_at",
+        "subscription_key",
+        postgresql_where=text("tenant IS NOT NULL"),
+    ),
+    Index("credentials_of_tenant", "tenant", "created_at", "subscription_key"),
 )
 
 # Partitioned by signed timestamp: see `nonce_partitions`. Logged: what was accepted before a crash of the database must

@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from libs.handling.queries import QueryHandler
+from libs.handling.query_client import QueryClient
 from libs.messaging.caller import Caller
 from libs.persistence.engine import Database
 from libs.persistence.sealing import Keyring
-from services.gateway.operating.asking import Services
+from services.gateway.operating.asking import ASK_SECONDS, Services
+from services.gateway.operating.keys import Keys
 from services.gateway.operating.operators import Operators
 from services.gateway.operating.search import Searching
 
@@ -26,7 +28,9 @@ def handlers_of(database: Database, keyring: Keyring, caller: Caller) -> dict[st
     """By the names of their rows."""
     handlers: dict[str, QueryHandler] = {}
     parts = Parts(database, keyring, Services(caller, handlers))
+    queries = QueryClient(caller, patience_seconds=ASK_SECONDS)
     for made in (
+        Keys(parts.database, parts.keyring, queries).handlers(),
         Operators(parts.database, parts.keyring).handlers(),
         Searching(parts.services).handlers(),
     ):

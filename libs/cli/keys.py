@@ -1,0 +1,325 @@
+"""`bankside keys …`: subscription keys of partners and of their customers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import Annotated, Any, TypeVar
+from uuid import UUID
+
+from cyclopts import App, Parameter
+
+from libs.cli.output import console, print_json
+from libs.cli.reseal import reseal
+from libs.client.credentials import Credentials, check_can_save, save
+from libs.client.errors import OperatorError
+from libs.client.operator_client import ask, checked
+from libs.contracts.errors import InvalidState, NotFound
+from libs.contracts.operating import keys as k
+from libs.contracts.operating.pages import Order
+
+OVERLAP_HOURS = 24.0
+LISTED = 200
+SHOWN = (
+    "subscription_key",
+    "tenant",
+    "family",
+    "customer_id",
+    "scopes",
+    "allowed_networks",
+    "created_at",
+    "expires_at",
+    "revoked_at",
+    "last_used_at",
+)
+
+Json = Annotated[bool, Parameter(name="--json", negative="")]
+Sign = Annotated[str | None, Parameter(name="--sign-with")]
+T = TypeVar("T")
+
+app = App(
+    name="keys",
+    help="Subscription keys: create, list, revoke, rotate, scopes, allow; reseal what is stored.",
+)
+app.command(reseal)
+
+
+@app.command
+def create(
+    *,
+    family: k.KeyFamily,
+    tenant: str | None = None,
+    customer: UUID | None = None,
+    tenant_name: str | None = None,
+    reads_per_minute: int = 6000,
+    writes_per_minute: int = 600,
+    wires_per_minute: int = 60,
+    scope: Annotated[list[str] | None, Parameter(negative="")] = None,
+    allow: Annotated[list[str] | None, Parameter(negative="")] = None,
+    expires: str | None = None,
+    reason: str = "bankside keys create",
+    save_as: Annotated[str | None, Parameter(name="--save")] = None,
+    sign_with: Sign = None,
+    json: Json = False,
+) -> None:
+    """Make a key and show its secret, once.
+
+    Parameters
+    ----------
+    family
+        Which routes it may use: partner (all of the tenant's customers) or customer (one of them).
+    tenant
+        The partner, made when it is new. For a customer's key it follows from the customer.
+    customer
+        The customer of a customer's key: the customer_id from onboarding.
+    tenant_name
+        The name of a new partner; its id when not given.
+    scope
+        What it may do, such as accounts:read; repeat for several. All of its family when not given.
+    allow
+        A network or address that its requests may come from, such as 203.0.113.0/24; repeat for several. From
+        everywhere when not given.
+    expires
+        When it stops: an ISO 8601 date-time with an offset, or a number of days such as 30d.
+    reason
+        For the audit.
+    save_as
+        Keep it under this name for `bankside call --key`.
+    sign_with
+        The operator's key: a saved name or a subscription key.
+    """
+    if save_as:
+        check_can_save(save_as)
+    values: dict[str, Any] = {
+        "family": family,
+        "tenant": tenant,
+        "tenant_name": tenant_name,
+        "customer_id": str(customer) if customer else None,
+        "scopes": scope,
+        "allowed_networks": allow,
+        "reads_per_minute": reads_per_minute,
+        "writes_per_minute": writes_per_minute,
+        "wires_per_minute": wires_per_minute,
+        "expires_at": expiry_of(expires),
+        "reason": reason,
+    }
+    command = checked(
+        k.CreateKey, {name: item for name, item in values.items() if item is not None}
+    )
+    try:
+        made = ask(k.CREATE_KEY, command, key=sign_with)
+    except NotFound:
+        of = f" of {tenant}" if tenant else ""
+        raise OperatorError(f"There is no customer {customer}{of}.") from None
+    if save_as:
+        save(save_as, Credentials(made.subscription_key, made.secret))
+    _show(made, save_as, json)
+
+
+@app.command(name="list")
+def list_keys(*, tenant: str | None = None, sign_with: Sign = None, json: Json = False) -> None:
+    """Show the keys, without secrets."""
+    found: list[k.KeyView] = []
+    values: dict[str, Any] = {"limit": LISTED, "order": Order.OLDEST}
+    if tenant is not None:
+        values["tenant"] = tenant
+    while True:
+        page = ask(k.LIST_KEYS, checked(k.ListKeys, values), key=sign_with)
+        found += page.items
+        if page.next is None:
+            break
+        values["after"] = page.next
+    if json:
+        print_json([{name: item.model_dump()[name] for name in SHOWN} for item in found])
+        return
+    for item in found:
+        state = _state(item, datetime.now(UTC))
+        customer = f" {item.customer_id}" if item.customer_id else ""
+        used = f"used {_minute(item.last_used_at)}" if item.last_used_at else "never used"
+        expires = f"  expires {_minute(item.expires_at)}" if item.expires_at else ""
+        networks = f"  from {' '.join(item.allowed_networks)}" if item.allowed_networks else ""
+        console().print(
+            f"{item.subscription_key}  {item.tenant}  {item.family}{customer}  {state}  {used}{expires}{networks}"
+            f"  {' '.join(item.scopes)}"
+        )
+
+
+@app.command
+def revoke(
+    key: str, *, reason: str = "bankside keys revoke", sign_with: Sign = None, json: Json = False
+) -> None:
+    """Stop a key; it is refused within two seconds."""
+    command = checked(k.RevokeKey, {"subscription_key": key, "reason": reason})
+    try:
+        ask(k.REVOKE_KEY, command, key=sign_with)
+    except NotFound:
+        raise OperatorError(f"There is no key {key}.") from None
+    if json:
+        print_json({"subscription_key": key, "revoked": True})
+    else:
+        console().print(f"{key} is revoked.")
+
+
+@app.command(name="scopes")
+def change_scopes(
+    key: str,
+    *,
+    add: Annotated[list[str] | None, Parameter(negative="")] = None,
+    remove: Annotated[list[str] | None, Parameter(negative="")] = None,
+    reason: str = "bankside keys scopes",
+    sign_with: Sign = None,
+    json: Json = False,
+) -> None:
+    """Change what a key may do, or show it; within two seconds it is so everywhere.
+
+    Parameters
+    ----------
+    add
+        A scope, such as wires:write; repeat for several.
+    remove
+        A scope that it is to lose; repeat for several.
+    """
+    changes = {"add": add or [], "remove": remove or []}
+    command = checked(k.ChangeScopes, {"subscription_key": key, "reason": reason, **changes})
+    try:
+        changed = _of_active(
+            key,
+            lambda: (
+                ask(k.CHANGE_SCOPES, command, key=sign_with)
+                if add or remove
+                else ask(k.GET_KEY, k.GetKey(subscription_key=key), key=sign_with)
+            ),
+        )
+    except InvalidState:
+        raise OperatorError(f"{key} would be left without a scope: revoke it instead.") from None
+    scopes = sorted(changed.scopes)
+    if json:
+        print_json({"subscription_key": key, "scopes": scopes})
+    else:
+        console().print(f"{key}  {' '.join(scopes)}")
+
+
+@app.command(name="allow")
+def change_addresses(
+    key: str,
+    *,
+    add: Annotated[list[str] | None, Parameter(negative="")] = None,
+    remove: Annotated[list[str] | None, Parameter(negative="")] = None,
+    anywhere: Annotated[bool, Parameter(negative="")] = False,
+    reason: str = "bankside keys allow",
+    sign_with: Sign = None,
+    json: Json = False,
+) -> None:
+    """Change where requests of a key may come from, or show it; within two seconds it is so everywhere.
+
+    Parameters
+    ----------
+    add
+        A network or address, such as 203.0.113.0/24; repeat for several.
+    remove
+        One that it is to lose; repeat for several.
+    anywhere
+        Allow all addresses again.
+    """
+    if anywhere and (add or remove):
+        raise OperatorError("--anywhere stands alone: without --add and --remove.")
+    changes = {"add": add or [], "remove": remove or [], "anywhere": anywhere}
+    command = checked(k.ChangeNetworks, {"subscription_key": key, "reason": reason, **changes})
+    try:
+        changed = _of_active(
+            key,
+            lambda: (
+                ask(k.CHANGE_NETWORKS, command, key=sign_with)
+                if add or remove or anywhere
+                else ask(k.GET_KEY, k.GetKey(subscription_key=key), key=sign_with)
+            ),
+        )
+    except InvalidState:
+        raise OperatorError(
+            f"{key} would be allowed from everywhere: say so with --anywhere."
+        ) from None
+    networks = sorted(changed.allowed_networks)
+    if json:
+        print_json({"subscription_key": key, "allowed_networks": networks})
+    else:
+        console().print(f"{key}  {' '.join(networks) or 'from everywhere'}")
+
+
+@app.command
+def rotate(
+    key: str,
+    *,
+    overlap_hours: float = OVERLAP_HOURS,
+    reason: str = "bankside keys rotate",
+    save_as: Annotated[str | None, Parameter(name="--save")] = None,
+    sign_with: Sign = None,
+    json: Json = False,
+) -> None:
+    """Give a key a new secret; the old one stays valid for the overlap.
+
+    Parameters
+    ----------
+    overlap_hours
+        How long the old secret still signs; 0 ends it at once.
+    """
+    if not 0 <= overlap_hours <= k.LONGEST_OVERLAP_HOURS:
+        raise OperatorError(f"The overlap is 0 to {k.LONGEST_OVERLAP_HOURS} hours.")
+    if save_as:
+        check_can_save(save_as)
+    values = {"overlap_hours": Decimal(str(overlap_hours)), "reason": reason}
+    command = checked(k.RotateKey, {"subscription_key": key, **values})
+    rotated = _of_active(key, lambda: ask(k.ROTATE_KEY, command, key=sign_with))
+    if save_as:
+        save(save_as, Credentials(key, rotated.secret))
+    _show(rotated, save_as, json)
+
+
+def _of_active(key: str, asking: Callable[[], T]) -> T:
+    """Raises OperatorError."""
+    try:
+        return asking()
+    except NotFound:
+        raise OperatorError(f"There is no active key {key}.") from None
+
+
+def _show(made: k.KeySecret, saved_as: str | None, json: bool) -> None:
+    document = made.model_dump()
+    if json:
+        print_json(document)
+        return
+    for name, value in document.items():
+        console().print(f"{name:17} {value}")
+    if saved_as:
+        console().print(f"Saved for `bankside call --key {saved_as}`.")
+    console().print("The secret is not shown again.")
+
+
+def _minute(at: datetime) -> str:
+    return f"{at.astimezone(UTC):%Y-%m-%d %H:%MZ}"
+
+
+def _state(key: k.KeyView, now: datetime) -> str:
+    if key.revoked_at is not None:
+        return "revoked"
+    if key.expires_at is not None and key.expires_at <= now:
+        return "expired"
+    return "active"
+
+
+def expiry_of(text: str | None) -> datetime | None:
+    """A date-time, or so many days from now; None for ever. Raises OperatorError."""
+    if text is None:
+        return None
+    if days := re.fullmatch(r"([0-9]{1,5})d", text):
+        return datetime.now(UTC) + timedelta(days=int(days[1]))
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        at = None
+    if at is None or at.tzinfo is None:
+        raise OperatorError(
+            "--expires takes an ISO 8601 date-time with an offset, such as 2027-01-31T00:00:00Z, or days, such as 30d."
+        )
+    return at

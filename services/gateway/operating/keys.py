@@ -1,0 +1,227 @@
+"""Subscription keys of partners and customers as operators manage them."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from libs.contracts.errors import InvalidState, NotFound
+from libs.contracts.onboarding_operations import FIND_CUSTOMER
+from libs.contracts.operating import keys as k
+from libs.contracts.operating.pages import Listed, Place, cut
+from libs.contracts.ownership import CustomerOwner, FindCustomer
+from libs.contracts.principal import SERVICE, Family, Principal
+from libs.contracts.result import Result
+from libs.contracts.table import FAMILY_SCOPES
+from libs.handling.operating.auditing import record
+from libs.handling.queries import QueryHandler
+from libs.handling.query_client import QueryClient
+from libs.persistence.engine import Database
+from libs.persistence.sealing import Keyring
+from services.gateway import key_limits, operator_keys, repository
+from services.gateway.credentials import secret_context
+
+
+class Keys:
+    """The handlers of the rows about keys.
+
+    Args:
+        queries: asks onboarding, which owns customers.
+    """
+
+    def __init__(self, database: Database, keyring: Keyring, queries: QueryClient) -> None:
+        self._database = database
+        self._keyring = keyring
+        self._queries = queries
+
+    def handlers(self) -> dict[str, QueryHandler]:
+        return {
+            k.LIST_KEYS.name: self._list,
+            k.GET_KEY.name: self._get,
+            k.CREATE_KEY.name: self._create,
+            k.ROTATE_KEY.name: self._rotate,
+            k.REVOKE_KEY.name: self._revoke,
+            k.CHANGE_SCOPES.name: self._change_scopes,
+            k.CHANGE_NETWORKS.name: self._change_networks,
+        }
+
+    async def _list(self, _: Principal, command: k.ListKeys, __: float) -> Result:
+        async with self._database.transaction() as connection:
+            rows = await repository.list_keys(
+                connection, command.tenant, command.order, command.place, command.limit + 1
+            )
+        page, following = cut(
+            rows, command.limit, lambda row: Place(row.created_at, row.subscription_key)
+        )
+        return Result(Listed(items=list(page), next=following))
+
+    async def _get(self, _: Principal, command: k.GetKey, __: float) -> Result:
+        async with self._database.transaction() as connection:
+            return Result(await _found(connection, command.subscription_key))
+
+    async def _create(self, principal: Principal, command: k.CreateKey, deadline: float) -> Result:
+        family = Family(command.family)
+        scopes = (
+            FAMILY_SCOPES[family]
+            if command.scopes is None
+            else key_limits.scopes_of(family, command.scopes, "scopes")
+        )
+        networks = sorted(key_limits.networks_of(command.allowed_networks, "allowed_networks"))
+        tenant = await self._tenant(command, deadline)
+        subscription_key, secret = operator_keys.new_subscription_key(), operator_keys.new_secret()
+        async with self._database.transaction() as connection:
+            await repository.ensure_tenant(connection, tenant, command.tenant_name or tenant)
+            await repository.add_credential(
+                connection,
+                repository.NewCredential(
+                    subscription_key=subscription_key,
+                    tenant=tenant,
+                    family=family,
+                    customer_id=UUID(command.customer_id) if command.customer_id else None,
+                    scopes=scopes,
+                    allowed_networks=networks,
+                    secret=self._keyring.seal(secret, secret_context(subscription_key)),
+                    reads_per_minute=command.reads_per_minute,
+                    writes_per_minute=command.writes_per_minute,
+                    wires_per_minute=command.wires_per_minute,
+                    expires_at=command.expires_at,
+                ),
+            )
+            await record(
+                connection,
+                principal,
+                "keys.create",
+                reason=command.reason,
+                subscription_key=subscription_key,
+                tenant=tenant,
+                customer_id=command.customer_id,
+                scopes=" ".join(sorted(scopes)),
+                allowed_networks=" ".join(networks),
+                reads_per_minute=command.reads_per_minute,
+                writes_per_minute=command.writes_per_minute,
+                wires_per_minute=command.wires_per_minute,
+                expires_at=command.expires_at.isoformat() if command.expires_at else None,
+            )
+        made = {"subscription_key": subscription_key, "secret": secret}
+        return Result(k.KeySecret(**made, tenant=tenant, family=command.family))
+
+    async def _tenant(self, command: k.CreateKey, deadline: float) -> str:
+        """Of the key. Raises Invalid, NotFound."""
+        if command.family == Family.PARTNER.value:
+            if command.customer_id is not None:
+                key_limits.refuse("customer_id", "a partner's key is not for one customer")
+            if command.tenant is None:
+                key_limits.refuse("tenant", "name the partner")
+            return command.tenant
+        if command.customer_id is None:
+            key_limits.refuse("customer_id", "name the customer: the customer_id from onboarding")
+        found = await self._queries.query(
+            FIND_CUSTOMER,
+            SERVICE,
+            FindCustomer(customer_id=command.customer_id),
+            CustomerOwner,
+            deadline,
+        )
+        if command.tenant not in (None, found.tenant):
+            raise NotFound
+        return found.tenant
+
+    async def _rotate(self, principal: Principal, command: k.RotateKey, _: float) -> Result:
+        key, secret = command.subscription_key, operator_keys.new_secret()
+        sealed = self._keyring.seal(secret, secret_context(key))
+        hours = float(command.overlap_hours)
+        async with self._database.transaction() as connection:
+            rotated = await repository.rotate(connection, key, sealed, hours)
+            if rotated is None:
+                raise NotFound
+            await record(
+                connection,
+                principal,
+                "keys.rotate",
+                reason=command.reason,
+                subscription_key=key,
+                overlap_hours=hours,
+            )
+        tenant, family = rotated
+        values: dict[str, Any] = {"tenant": tenant, "family": family}
+        return Result(k.KeySecret(subscription_key=key, secret=secret, **values))
+
+    async def _revoke(self, principal: Principal, command: k.RevokeKey, _: float) -> Result:
+        key = command.subscription_key
+        async with self._database.transaction() as connection:
+            if not await repository.revoke(connection, key):
+                raise NotFound
+            revoked = await _found(connection, key)
+            await record(
+                connection, principal, "keys.revoke", reason=command.reason, subscription_key=key
+            )
+        return Result(revoked)
+
+    async def _change_scopes(
+        self, principal: Principal, command: k.ChangeScopes, _: float
+    ) -> Result:
+        key = command.subscription_key
+        async with self._database.transaction() as connection:
+            found = await repository.lock_scopes(connection, key)
+            if found is None:
+                raise NotFound
+            family, scopes = found
+            added = key_limits.scopes_of(family, command.add, "add")
+            changed = (scopes | added) - key_limits.scopes_of(family, command.remove, "remove")
+            if not changed:
+                raise InvalidState("The key would be left without a scope: revoke it instead.")
+            if changed != scopes:
+                await repository.set_scopes(connection, key, changed)
+                now = await _found(connection, key)
+                await record(
+                    connection,
+                    principal,
+                    "keys.scopes",
+                    reason=command.reason,
+                    subscription_key=key,
+                    scopes=" ".join(sorted(changed)),
+                )
+                return Result(now)
+            return Result(await _found(connection, key))
+
+    async def _change_networks(
+        self, principal: Principal, command: k.ChangeNetworks, _: float
+    ) -> Result:
+        key = command.subscription_key
+        added = key_limits.networks_of(command.add, "add")
+        removed = key_limits.networks_of(command.remove, "remove")
+        if command.anywhere and (added or removed):
+            key_limits.refuse("anywhere", "it stands alone: without `add` and `remove`")
+        async with self._database.transaction() as connection:
+            networks = await repository.lock_networks(connection, key)
+            if networks is None:
+                raise NotFound
+            changed = frozenset() if command.anywhere else (networks | added) - removed
+            if networks and not changed and not command.anywhere:
+                raise InvalidState(
+                    "The key would be allowed from everywhere: say so by `anywhere`."
+                )
+            key_limits.require_few(changed, "add")
+            if changed != networks:
+                await repository.set_networks(connection, key, changed)
+                now = await _found(connection, key)
+                await record(
+                    connection,
+                    principal,
+                    "keys.allow",
+                    reason=command.reason,
+                    subscription_key=key,
+                    allowed_networks=" ".join(sorted(changed)),
+                )
+                return Result(now)
+            return Result(await _found(connection, key))
+
+
+async def _found(connection: AsyncConnection, subscription_key: str) -> k.KeyView:
+    """Raises NotFound."""
+    found = await repository.find_key(connection, subscription_key)
+    if found is None:
+        raise NotFound
+    return found

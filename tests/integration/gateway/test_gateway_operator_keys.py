@@ -1,0 +1,133 @@
+"""Keys of partners and customers as admins manage them through the family of operators."""
+
+from __future__ import annotations
+
+import secrets
+import uuid
+from typing import NoReturn
+
+import pytest
+
+from libs.contracts.errors import NotFound
+from libs.contracts.onboarding_operations import FIND_CUSTOMER
+from libs.contracts.operating import wires
+from libs.contracts.ownership import CustomerOwner, FindCustomer
+from libs.contracts.principal import Principal, Role
+from libs.contracts.result import Result
+from tests.integration.gateway.desk import Desk, answering, verdict
+from tests.support.api import Key
+
+KEYS = "/operator/keys"
+ACCOUNTS = "/customer/accounts"
+
+
+def of_a_partner(**more: object) -> dict[str, object]:
+    tenant = f"tenant-{secrets.token_hex(4)}"
+    return {"family": "partner", "tenant": tenant, "reason": "a test", **more}
+
+
+async def test_a_key_is_made_changed_listed_rotated_and_revoked(desk: Desk) -> None:
+    admin = await desk.operator()
+    body = of_a_partner(scopes=["accounts:read"], allowed_networks=["203.0.113.7"])
+    made = (await admin.post(KEYS, body)).data
+    target = f"{KEYS}/{made['subscription_key']}"
+
+    scopes = await admin.post(f"{target}/scopes", {"add": ["customers:read"], "reason": "more"})
+    networks = await admin.post(f"{target}/networks", {"anywhere": True, "reason": "moves"})
+    rotated = await admin.post(f"{target}/rotate", {"overlap_hours": 0, "reason": "leaked"})
+    listed = await admin.get(f"{KEYS}?tenant={body['tenant']}")
+    revoked = await admin.post(f"{target}/revoke", {"reason": "over"})
+
+    assert scopes.data["scopes"] == ["accounts:read", "customers:read"]
+    assert networks.data["allowed_networks"] == []
+    assert rotated.data["secret"] != made["secret"]
+    assert [item["subscription_key"] for item in listed.data["items"]] == [made["subscription_key"]]
+    assert "secret" not in listed.raw.decode()
+    assert revoked.data["revoked_at"] is not None
+    assert (await admin.get(target)).data == revoked.data
+    for change in ("rotate", "scopes", "networks"):
+        again = await admin.post(f"{target}/{change}", {"reason": "again"})
+        assert verdict(again) == (404, "not_found"), change
+
+
+async def test_what_a_key_cannot_be_made_with_is_refused(desk: Desk) -> None:
+    admin = await desk.operator()
+
+    for wrong, field in (
+        (of_a_partner(scopes=["webhooks:nothing"]), "scopes"),
+        (of_a_partner(allowed_networks=["everywhere"]), "allowed_networks"),
+        (of_a_partner(customer_id=str(uuid.uuid4())), "customer_id"),
+        ({"family": "partner", "reason": "none"}, "tenant"),
+        ({"family": "customer", "reason": "none"}, "customer_id"),
+        (of_a_partner(family="operator"), "family"),
+        (of_a_partner(reads_per_minute=0), "reads_per_minute"),
+    ):
+        answer = await admin.post(KEYS, wrong)
+        assert answer.status == 422, wrong
+        assert answer.body["detail"][0]["loc"][:2] == ["body", field]
+
+
+async def test_the_last_scope_and_the_last_network_are_not_taken_by_accident(desk: Desk) -> None:
+    admin = await desk.operator()
+    body = of_a_partner(scopes=["accounts:read"], allowed_networks=["203.0.113.0/24"])
+    target = f"{KEYS}/{(await admin.post(KEYS, body)).data['subscription_key']}"
+
+    scopes = await admin.post(f"{target}/scopes", {"remove": ["accounts:read"], "reason": "x"})
+    networks = await admin.post(f"{target}/networks", {"remove": ["203.0.113.0/24"], "reason": "x"})
+
+    assert verdict(scopes) == verdict(networks) == (409, "invalid_state")
+
+
+@pytest.mark.parametrize("role", [Role.VIEWER, Role.OPERATOR])
+async def test_a_lower_role_sees_keys_and_makes_none(desk: Desk, role: Role) -> None:
+    operator = await desk.operator(role)
+
+    assert (await operator.get(KEYS)).status == 200
+    assert verdict(await operator.post(KEYS, of_a_partner())) == (403, "insufficient_role")
+
+
+async def test_a_customers_key_is_of_the_tenant_that_onboarding_names(desk: Desk) -> None:
+    admin = await desk.operator()
+    tenant, customer_id = f"tenant-{secrets.token_hex(4)}", str(uuid.uuid4())
+    await admin.post(KEYS, of_a_partner(tenant=tenant))
+
+    async def find(_: Principal, query: FindCustomer, __: float) -> Result:
+        if query.customer_id != customer_id:
+            raise NotFound
+        return Result(
+            CustomerOwner(customer_id=customer_id, tenant=tenant, business_name="B", dba=None)
+        )
+
+    body = {"family": "customer", "customer_id": customer_id, "reason": "a shop"}
+    async with answering(desk.environment, "onboarding", {FIND_CUSTOMER.name: find}):
+        made = await admin.post(KEYS, body)
+        elsewhere = await admin.post(KEYS, {**body, "tenant": "another"})
+        unknown = await admin.post(KEYS, {**body, "customer_id": str(uuid.uuid4())})
+
+    assert (made.data["tenant"], made.data["family"]) == (tenant, "customer")
+    assert verdict(elsewhere) == verdict(unknown) == (404, "not_found")
+    key = Key(made.data["subscription_key"], made.data["secret"])
+    assert (await desk.api(key).get("/partner/reseller/accounts")).code == "wrong_route_family"
+
+
+async def test_keys_of_operators_are_none_of_these(desk: Desk) -> None:
+    admin = await desk.operator()
+
+    for action in ("revoke", "rotate", "scopes"):
+        target = f"{KEYS}/{admin.key.subscription_key}/{action}"
+        assert verdict(await admin.post(target, {"reason": "x"})) == (404, "not_found")
+    assert verdict(await admin.get(f"{KEYS}/{admin.key.subscription_key}")) == (404, "not_found")
+
+
+async def test_a_write_whose_service_runs_out_of_time_is_pending(desk: Desk) -> None:
+    operator = await desk.operator(Role.OPERATOR)
+    target = f"/operator/wires/{uuid.uuid4()}/resolve"
+
+    async def too_long(*_: object) -> NoReturn:
+        raise TimeoutError
+
+    async with answering(desk.environment, "payments", {wires.RESOLVE_WIRE.name: too_long}):
+        write = await operator.post(target, {"as": "ask", "reason": "late"})
+
+    assert verdict(write) == (504, "outcome_pending")
+    assert "look before you repeat" in write.body["detail"]
