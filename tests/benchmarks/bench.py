@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from deploy.local import banks
 from deploy.local.services import SERVICES, Service
 from tests.benchmarks.figures import Figure
 from tests.benchmarks.rounds import Plan
@@ -23,12 +24,19 @@ class Bench:
 
     @contextlib.asynccontextmanager
     async def stack(
-        self, services: Iterable[Service] = SERVICES, /, **settings: str
+        self,
+        services: Iterable[Service] = SERVICES,
+        /,
+        *,
+        bank: str = banks.SANDBOX,
+        **settings: str,
     ) -> AsyncIterator[Stack]:
         """All services as processes, on a database and a virtual host of their own."""
         environment = await self.servers.environment()
         with tempfile.TemporaryDirectory(prefix="bankside-bench-") as folder:
-            running = running_stack(environment, Path(folder), services, launched, **settings)
+            running = running_stack(
+                environment, Path(folder), services, launched, bank=bank, **settings
+            )
             async with running as stack:
                 yield stack
 

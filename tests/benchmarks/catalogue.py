@@ -37,6 +37,7 @@ KEYS: dict[str, Run] = {
     "events_page": events_page.run,
     "scale_out": scale_out.run,
     "footprint": footprint.run,
+    "footprint_increase": footprint.run_at_increase,
     "hostile_client": hostile_client.run,
     "start": start.run,
 }

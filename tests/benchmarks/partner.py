@@ -8,7 +8,7 @@ from decimal import Decimal
 import aiohttp
 
 from tests.support.api import Api, Key, fetch_interface
-from tests.support.bank import Bank
+from tests.support.live import bank_of
 from tests.support.people import application
 from tests.support.stack import Stack
 
@@ -39,7 +39,7 @@ async def onboarded_partner(stack: Stack) -> Partner:
         partner = Api(session, stack.base_url, interface, key)
         onboarded = (await partner.post("/partner/reseller/customers", application())).data
         account_id = onboarded["business"]["account_id"]
-        await Bank(session, stack.sandbox_url).deposit(account_id, DEPOSIT)
+        await bank_of(stack, session).deposit(account_id, DEPOSIT)
     customer_id = onboarded["business"]["customer_id"]
     return Partner(
         key,

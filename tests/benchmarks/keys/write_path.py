@@ -28,7 +28,7 @@ async def run(bench: Bench) -> list[Figure]:
     return [ratio("write_path", ours, bare, goal=GOAL, floor=FLOOR, note=load.told)]
 
 
-def wire_load(bench: Bench, stack: Stack, partner: Partner) -> Load:
+def wire_load(bench: Bench, stack: Stack, partner: Partner, connections: int = IN_FLIGHT) -> Load:
     wire = {
         "sending_account_id": partner.account_id,
         "external_account_id": partner.external_account_id,
@@ -42,6 +42,6 @@ def wire_load(bench: Bench, stack: Stack, partner: Partner) -> Load:
         stack.base_url,
         make,
         expected,
-        IN_FLIGHT,
+        connections,
         ProcessorTime(parts_of(stack, bench.servers)),
     )
