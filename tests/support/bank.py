@@ -31,6 +31,8 @@ class Bank:
         deposit_type: of the transaction that `deposit` and posts without a type make of a credit.
         shows_every_field: identity and core show all that they were told of a business and a person.
         balance_labels: before the opening and the closing balance in a statement's document.
+        forgets_what_keys_made: it finds nothing by a key that it no longer remembers; otherwise what a key made is
+            found by it for ever.
         has_crash_points: a test chooses at which point of its work it dies.
         onboarding: the writes of an onboarding, by API and operation.
         undoing: those that take one back.
@@ -47,6 +49,7 @@ class Bank:
     deposit_type = "deposit"
     shows_every_field = True
     balance_labels = ("Opening balance on", "Closing balance on")
+    forgets_what_keys_made = True
     has_crash_points = True
     onboarding: tuple[tuple[str, str], ...] = (
         ("identity", "create_customer"),
@@ -194,6 +197,12 @@ class Bank:
         """
         del numbers
         return await self.external_accounts(customer_id)
+
+    async def businesses(self, body: Any) -> set[str]:
+        """The ids of ours under which the bank has the business of an application."""
+        ein = body["business"]["ein"]
+        rows = await self.customers()
+        return {row["customer_id"] for row in rows if row["fields"].get("ein") == ein}
 
     async def has_nothing_open(self, body: Any) -> None:
         """Of this application nothing is active, and no account open. Raises AssertionError."""

@@ -85,6 +85,7 @@ class BankAtIncrease(Bank):
     deposit_type = "wire"
     shows_every_field = False
     balance_labels = ("Starting balance on", "Ending balance on")
+    forgets_what_keys_made = False
     has_crash_points = False
     onboarding = (
         ("identity", "create_customer"),
@@ -292,11 +293,9 @@ class BankAtIncrease(Bank):
         found: list[Row] = []
         for customer_id in customer_ids:
             for entity in await self.entities_of(customer_id):
-                path = f"/fake/truth/accounts?entity_id={entity['id']}"
-                accounts = (await self._done("GET", path))["accounts"]
                 found += [
                     {"account_id": row["id"], "customer_id": customer_id, "status": row["status"]}
-                    for row in accounts
+                    for row in await self.truth(f"accounts?entity_id={entity['id']}")
                 ]
         return found
 
@@ -330,10 +329,9 @@ class BankAtIncrease(Bank):
 
     async def linked(self, customer_id: str, numbers: Collection[str]) -> list[Row]:
         del customer_id
-        found = (await self._done("GET", "/fake/truth/external-accounts"))["external-accounts"]
         return [
             {"external_account_id": row["id"]}
-            for row in found
+            for row in await self.truth("external-accounts")
             if row["account_number"] in numbers and row["status"] == "active"
         ]
 
@@ -354,13 +352,17 @@ class BankAtIncrease(Bank):
         external = await self._api("GET", f"/external_accounts/{linked}")
         assert external["status"] == "active"
 
+    async def businesses(self, body: Any) -> set[str]:
+        rows = await self.truth("entities")
+        eins = {row["description"]: row["corporation"]["legal_identifier"] for row in rows}
+        return {name for name, ein in eins.items() if ein["value"] == body["business"]["ein"]}
+
     async def has_nothing_open(self, body: Any) -> None:
-        ein, number = body["business"]["ein"], body["external_bank_account"]["account_number"]
-        for entity in await self.truth("entities"):
-            if entity["corporation"]["legal_identifier"]["value"] != ein:
-                continue
-            assert entity["status"] == "archived"
-            accounts = await self.truth(f"accounts?entity_id={entity['id']}")
+        number = body["external_bank_account"]["account_number"]
+        for customer_id in await self.businesses(body):
+            entities = await self.entities_of(customer_id)
+            assert {entity["status"] for entity in entities} == {"archived"}
+            accounts = await self.accounts(customer_id)
             assert {account["status"] for account in accounts} <= {"closed"}
         external = await self.truth("external-accounts")
         states = {row["status"] for row in external if row["account_number"] == number}

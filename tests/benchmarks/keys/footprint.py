@@ -1,6 +1,4 @@
-"""Resident memory of each service, idle and after reads and wires: at the sandbox by the ten thousand, and at Increase's
-fake.
-"""
+"""Resident memory of each service, idle and after reads and wires: at the sandbox, and at the fake of Increase."""
 
 from __future__ import annotations
 
