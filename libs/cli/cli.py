@@ -74,6 +74,16 @@ def make_app(arguments: list[str]) -> App:
         name="listen",
         help="Receive the webhooks of the running stack here, verify and show them.",
     )
+    app.command(
+        "libs.cli.differences:app",
+        name="differences",
+        help="What differs from the providers: list, show, explain.",
+    )
+    app.command(
+        "libs.cli.differences:reconcile",
+        name="reconcile",
+        help="Compare all books with the providers' now.",
+    )
     for entry in sorted(entry_points(group=OPERATORS)):
         service = entry.value.split(".")[1].replace("_", " ")
         # In the list a line that needs no import; the command itself shows its own.

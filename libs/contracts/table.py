@@ -9,7 +9,7 @@ from libs.contracts import (
     reconciliation_operations,
     webhook_operations,
 )
-from libs.contracts.operating import customers, keys, operators, search, wires
+from libs.contracts.operating import customers, differences, keys, operators, search, wires
 from libs.contracts.operation import Operation
 from libs.contracts.principal import Family, Scope
 
@@ -21,6 +21,7 @@ OPERATIONS: tuple[Operation, ...] = (
     *reconciliation_operations.OPERATIONS,
     *wires.OPERATIONS,
     *customers.OPERATIONS,
+    *differences.OPERATIONS,
     *search.OPERATIONS,
 )
 

@@ -24,6 +24,7 @@ from services.reconciliation.handlers.customers import CustomerComparison, Custo
 from services.reconciliation.handlers.deposit_locations import DepositLocationComparison
 from services.reconciliation.handlers.feeds import FeedComparison
 from services.reconciliation.handlers.holders import held_lists
+from services.reconciliation.handlers.operating import OperatingDifferences
 from services.reconciliation.handlers.queries import Queries
 from services.reconciliation.handlers.running import Reconciler
 from services.reconciliation.handlers.stored_answers import StoredAnswerComparison
@@ -67,7 +68,10 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
             poll_seconds=settings.poll_seconds,
         )
         await opened.enter_async_context(broker.open())
-        queries = {table.START_RUN.name: Queries(database).start_run}
+        queries = {
+            table.START_RUN.name: Queries(database).start_run,
+            **OperatingDifferences(database).by_operation(),
+        }
         await opened.enter_async_context(run_queries(process, sealer, broker, queries))
         await broker.start(wait_seconds=BROKER_WAIT_SECONDS)
         async with (

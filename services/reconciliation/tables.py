@@ -63,6 +63,7 @@ run = Table(
         postgresql_where=text("started_at IS NOT NULL AND finished_at IS NULL"),
     ),
     Index("run_finished", desc("finished_at"), postgresql_where=text("finished_at IS NOT NULL")),
+    Index("run_listed", "requested_at", "run_id"),
 )
 
 scan = Table(
@@ -129,7 +130,16 @@ difference = Table(
         postgresql_where=text("closed_at IS NULL OR (closed_as = 'explained' AND gone_at IS NULL)"),
     ),
     Index("difference_subject", "kind", "subject"),
-    Index("difference_newest", desc("first_seen")),
+    Index("difference_listed", "closed_as", "first_seen", "difference_id"),
+    Index("difference_of_kind", "kind", "closed_as", "first_seen", "difference_id"),
+    Index(
+        "difference_of_tenant",
+        text("(ids ->> 'tenant'::text)"),
+        "closed_as",
+        "first_seen",
+        "difference_id",
+        postgresql_where=text("ids ->> 'tenant' IS NOT NULL"),
+    ),
     Index("difference_closed", "closed_at", postgresql_where=text("closed_at IS NOT NULL")),
 )
 

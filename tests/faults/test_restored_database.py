@@ -215,7 +215,7 @@ async def onboardings_are_done_once(load: Load) -> None:
 async def differences_are_listed(load: Load, left: list[Command]) -> None:
     """What only the bank has since our database went back is unknown to our API, and listed by reconciliation."""
     assert {command.kind for command in left} == set(Kind), "the load left some of each kind"
-    _, found = await reconcile(load.live.stack, shown=10_000)
+    _, found = await reconcile(load.live.stack)
     listed = {value for difference in found for value in difference.ids.values()}
     for command in left:
         assert command.answer is not None

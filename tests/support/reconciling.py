@@ -7,9 +7,11 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from libs.contracts.operating.differences import DifferenceState, ListOperatorDifferences
+from libs.contracts.operating.pages import Order, Place
 from libs.persistence.engine import Database, open_database
-from services.reconciliation.repository import differences, runs
-from services.reconciliation.repository.differences import RecordedDifference
+from services.reconciliation.repository import recorded, runs
+from services.reconciliation.repository.recorded import RecordedDifference
 from services.reconciliation.repository.runs import Run
 from tests.support.pace import pace
 from tests.support.stack import Stack
@@ -19,7 +21,7 @@ SETTLE_SECONDS = 30.0
 RUN_SECONDS = 60.0
 """On a quiet machine, as above; see `pace`."""
 POLL_SECONDS = 0.05
-SHOWN = 50
+PAGE = 200
 
 
 @asynccontextmanager
@@ -32,10 +34,27 @@ async def reconciliation_database(stack: Stack) -> AsyncIterator[Database]:
         await database.close()
 
 
-async def reconcile(stack: Stack, *, shown: int = SHOWN) -> tuple[Run, list[RecordedDifference]]:
-    """A whole run from now on, and the differences that are open after it, at most `shown`."""
+async def reconcile(stack: Stack) -> tuple[Run, list[RecordedDifference]]:
+    """A whole run from now on, and the differences that are open after it."""
     async with reconciliation_database(stack) as database:
-        return await _reconcile(stack, database, shown)
+        return await _reconcile(stack, database)
+
+
+async def recorded_differences(
+    database: Database, state: DifferenceState | None = DifferenceState.OPEN
+) -> list[RecordedDifference]:
+    """All of them, the oldest first; in any state when it is None."""
+    found: list[RecordedDifference] = []
+    after = None
+    while True:
+        query = ListOperatorDifferences(state=state, order=Order.OLDEST, limit=PAGE, after=after)
+        async with database.snapshot() as connection:
+            page = await recorded.page(connection, query)
+        found += page[:PAGE]
+        if len(page) <= PAGE:
+            return found
+        last = found[-1]
+        after = Place(last.first_seen, str(last.difference_id)).encode()
 
 
 async def assert_reconciled(stack: Stack, seconds: float = SETTLE_SECONDS) -> None:
@@ -55,20 +74,17 @@ def describe(one: RecordedDifference) -> str:
     return f"{one.kind} {dict(one.ids)} ours {one.ours} theirs {one.theirs}"
 
 
-async def _reconcile(
-    stack: Stack, database: Database, shown: int = SHOWN
-) -> tuple[Run, list[RecordedDifference]]:
+async def _reconcile(stack: Stack, database: Database) -> tuple[Run, list[RecordedDifference]]:
     async with database.transaction() as connection:
         run_id = await runs.request_run(connection, "test")
     deadline = time.monotonic() + RUN_SECONDS * pace()
     while True:
         async with database.transaction() as connection:
             run = await runs.find(connection, run_id)
-            found = await differences.oldest(connection, limit=shown)
         assert run is not None
         if run.finished_at is not None:
             assert run.outcome == "complete", run
-            return run, found
+            return run, await recorded_differences(database)
         if time.monotonic() > deadline:
             raise AssertionError(f"not ended: {run}; {stack.log('reconciliation')[-4000:]}")
         await asyncio.sleep(POLL_SECONDS)

@@ -12,11 +12,13 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Annotated, Any, Generic, TypeVar
+from uuid import UUID
 
 import msgspec
 from pydantic import AfterValidator, Field, StringConstraints
 
 from libs.contracts import fields as f
+from libs.contracts.ids import parse_id
 from libs.contracts.model import BrokenRule, Command, Model
 
 LONGEST_REASON = 500
@@ -94,6 +96,19 @@ class Write(Command):
     """What changes something: `reason` says why."""
 
     reason: Reason
+
+
+FIRST_ID, LAST_ID = UUID(int=0), UUID(int=2**128 - 1)
+
+
+def edge_of(place: Place | None, order: Order) -> tuple[datetime, UUID]:
+    """What all rows of a page come after, in a list that is sorted by a time and a UUID."""
+    newest = order is Order.NEWEST
+    if place is not None:
+        return place.at, parse_id(place.id) or (FIRST_ID if newest else LAST_ID)
+    if newest:
+        return datetime.max.replace(tzinfo=UTC), LAST_ID
+    return datetime.min.replace(tzinfo=UTC), FIRST_ID
 
 
 def cut(

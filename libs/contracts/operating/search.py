@@ -70,7 +70,7 @@ class SearchResult(FoundIds):
 
 
 FIND_ID_OF = for_each_service(
-    ("onboarding", "payments"),
+    ("onboarding", "payments", "reconciliation"),
     "find_id",
     command=FindId,
     reply=FoundIds,

@@ -6,14 +6,12 @@ A difference that an operator explained is not opened again while its fingerprin
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
 from sqlalchemy import (
     BindParameter,
-    Boolean,
     ColumnElement,
     Double,
     Interval,
@@ -181,30 +179,6 @@ _PURGE = delete(table).where(
         .limit(bindparam("batch"))
     )
 )
-_LIST = select(
-    table.c.difference_id,
-    table.c.comparison,
-    table.c.kind,
-    table.c.subject,
-    cast(table.c.ids, Text).label("ids"),
-    cast(table.c.ours, Text).label("ours"),
-    cast(table.c.theirs, Text).label("theirs"),
-    table.c.first_seen,
-    table.c.last_seen,
-    table.c.closed_at,
-    table.c.closed_as,
-    table.c.reason,
-    table.c.closed_by,
-)
-_FIND = _LIST.where(table.c.difference_id == bindparam("id"))
-_OLDEST = (
-    _LIST.where(
-        or_(bindparam("kind", type_=Text).is_(None), table.c.kind == bindparam("kind")),
-        or_(bindparam("closed", type_=Boolean), _IS_OPEN),
-    )
-    .order_by(table.c.first_seen, table.c.difference_id)
-    .limit(bindparam("limit"))
-)
 _OPEN_BY_KIND = (
     select(
         table.c.kind,
@@ -214,25 +188,6 @@ _OPEN_BY_KIND = (
     .where(_IS_OPEN)
     .group_by(table.c.kind)
 )
-
-
-@dataclass(frozen=True, slots=True)
-class RecordedDifference:
-    """A row, as operators see it."""
-
-    difference_id: UUID
-    comparison: str
-    kind: str
-    subject: str
-    ids: Mapping[str, str]
-    ours: Side
-    theirs: Side
-    first_seen: datetime
-    last_seen: datetime
-    closed_at: datetime | None
-    closed_as: str | None
-    reason: str | None
-    closed_by: str | None
 
 
 async def settle(
@@ -319,19 +274,6 @@ async def purge(connection: AsyncConnection, days: int) -> None:
     await connection.execute(_PURGE, {"age": timedelta(days=days), "batch": PURGE_BATCH})
 
 
-async def find(connection: AsyncConnection, difference_id: UUID) -> RecordedDifference | None:
-    row = (await connection.execute(_FIND, {"id": difference_id})).first()
-    return None if row is None else _recorded(row)
-
-
-async def oldest(
-    connection: AsyncConnection, kind: str | None = None, *, closed: bool = False, limit: int = 100
-) -> list[RecordedDifference]:
-    """Open ones, the oldest first; with `closed`, those that are closed too."""
-    rows = await connection.execute(_OLDEST, {"kind": kind, "closed": closed, "limit": limit})
-    return [_recorded(row) for row in rows]
-
-
 async def open_by_kind(connection: AsyncConnection) -> dict[str, tuple[int, float]]:
     """How many are open, and the age of the oldest in seconds."""
     rows = await connection.execute(_OPEN_BY_KIND)
@@ -352,7 +294,8 @@ def _column(side: Side) -> str | None:
     return None if side is None else encode(dict(side)).decode()
 
 
-def _read(column: str | None) -> Any:
+def read_side(column: str | None) -> Any:
+    """As it was recorded; None where the side holds nothing."""
     return None if column is None else decode(column)
 
 
@@ -364,25 +307,7 @@ def _is_same(row: Row[Any] | None, difference: Difference) -> bool:
         return False
     if row.fingerprint is not None:
         return bool(row.fingerprint == difference.fingerprint)
-    return (_read(row.ours), _read(row.theirs)) == (
-        _read(_column(difference.ours)),
-        _read(_column(difference.theirs)),
-    )
-
-
-def _recorded(row: Row[Any]) -> RecordedDifference:
-    return RecordedDifference(
-        difference_id=row.difference_id,
-        comparison=row.comparison,
-        kind=row.kind,
-        subject=row.subject,
-        ids=decode(row.ids),
-        ours=_read(row.ours),
-        theirs=_read(row.theirs),
-        first_seen=row.first_seen,
-        last_seen=row.last_seen,
-        closed_at=row.closed_at,
-        closed_as=row.closed_as,
-        reason=row.reason,
-        closed_by=row.closed_by,
+    return (read_side(row.ours), read_side(row.theirs)) == (
+        read_side(_column(difference.ours)),
+        read_side(_column(difference.theirs)),
     )

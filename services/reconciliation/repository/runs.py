@@ -21,11 +21,14 @@ from sqlalchemy import (
     literal_column,
     not_,
     select,
+    tuple_,
     update,
 )
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from libs.contracts.operating.pages import ListPage, Order, edge_of
+from libs.persistence.tables import INSTANT, UUID_TYPE
 from services.reconciliation.repository import suspects
 from services.reconciliation.tables import difference, scan
 from services.reconciliation.tables import run as table
@@ -51,6 +54,14 @@ _LIST = select(
 )
 _FIND = _LIST.where(table.c.run_id == bindparam("id"))
 _UNDER_WAY = _LIST.where(_IS_UNDER_WAY)
+_KEY = tuple_(table.c.requested_at, table.c.run_id)
+_EDGE = tuple_(bindparam("edge_at", type_=INSTANT), bindparam("edge_id", type_=UUID_TYPE))
+_PAGES = {
+    Order.NEWEST: _LIST.where(_KEY < _EDGE).order_by(
+        table.c.requested_at.desc(), table.c.run_id.desc()
+    ),
+    Order.OLDEST: _LIST.where(_KEY > _EDGE).order_by(table.c.requested_at, table.c.run_id),
+}
 # Assigning the cause to itself makes RETURNING give the run that waits already.
 _REQUEST = (
     insert(table)
@@ -200,6 +211,15 @@ async def begin(connection: AsyncConnection) -> Run | None:
 async def find(connection: AsyncConnection, run_id: UUID) -> Run | None:
     row = (await connection.execute(_FIND, {"id": run_id})).first()
     return None if row is None else Run(**row._mapping)
+
+
+async def page(connection: AsyncConnection, query: ListPage) -> list[Run]:
+    """By when they were requested; one more than the page has, where there is one."""
+    edge_at, edge_id = edge_of(query.place, query.order)
+    rows = await connection.execute(
+        _PAGES[query.order].limit(query.limit + 1), {"edge_at": edge_at, "edge_id": edge_id}
+    )
+    return [Run(**row._mapping) for row in rows]
 
 
 async def age_seconds(connection: AsyncConnection, run_id: UUID) -> float:

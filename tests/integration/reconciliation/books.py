@@ -10,7 +10,7 @@ from typing import Any
 
 import asyncpg
 
-from services.reconciliation.repository.differences import RecordedDifference
+from services.reconciliation.repository.recorded import RecordedDifference
 from tests.support.live import Live
 from tests.support.reconciling import reconcile
 

@@ -6,14 +6,16 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
+from libs.contracts.operating.differences import DifferenceState
 from libs.persistence.engine import Database
 from libs.persistence.leadership import leadership
 from services.reconciliation.handlers.comparison import Scan
 from services.reconciliation.handlers.running import LEASE, Reconciler
 from services.reconciliation.models import Difference, Finding, Scanned
-from services.reconciliation.repository import differences, runs
-from services.reconciliation.repository.differences import RecordedDifference
+from services.reconciliation.repository import runs
+from services.reconciliation.repository.recorded import RecordedDifference
 from services.reconciliation.repository.runs import Run
+from tests.support.reconciling import recorded_differences
 
 PAGE = 2
 
@@ -91,5 +93,4 @@ async def completed(database: Database, hand: Hand, **changes: float) -> Run:
 
 
 async def listed(database: Database, *, closed: bool = False) -> list[RecordedDifference]:
-    async with database.transaction() as connection:
-        return await differences.oldest(connection, closed=closed)
+    return await recorded_differences(database, None if closed else DifferenceState.OPEN)

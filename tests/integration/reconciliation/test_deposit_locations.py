@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Sequence
 from decimal import Decimal
 
-import pytest
-
+from libs.contracts.operating.differences import START_RECONCILIATION, StartReconciliation
 from libs.persistence.engine import Database
-from services.reconciliation import operator
 from services.reconciliation.handlers.deposit_locations import DepositLocationComparison
 from services.reconciliation.ports import DepositLoad, Posting
-from tests.support.infrastructure import Environment
+from tests.integration.reconciliation.operating import answer
 
 
 class FakeBank:
@@ -48,16 +45,17 @@ async def scanned(database: Database, bank: FakeBank) -> list[str]:
 
 
 async def test_loads_below_the_bookmark_are_read_again_after_the_provider_was_restored(
-    no_services: Environment, database: Database, monkeypatch: pytest.MonkeyPatch
+    database: Database,
 ) -> None:
-    url = no_services.database_urls["reconciliation"]
-    monkeypatch.setenv("BANKSIDE_RECONCILIATION_DATABASE_URL", url)
     first = await scanned(database, FakeBank(3))
     restored = FakeBank(2)
 
     before = await scanned(database, restored)
-    code = await asyncio.to_thread(operator.start, read_postings_again=True)
+    await answer(
+        database,
+        START_RECONCILIATION,
+        StartReconciliation(read_postings_again=True, reason="It was restored"),
+    )
     after = await scanned(database, restored)
 
     assert (first, before, after) == (["1", "2", "3"], [], ["1", "2"])
-    assert code == 0

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest_asyncio
 
-from services.reconciliation.repository.differences import RecordedDifference
+from services.reconciliation.repository.recorded import RecordedDifference
 from tests.e2e.wires.hands import Sender, new_sender
 from tests.integration.reconciliation.books import Books
 from tests.support.live import Live

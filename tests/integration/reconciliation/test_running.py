@@ -6,11 +6,12 @@ import asyncio
 
 import pytest
 
+from libs.cli import differences as command_line
 from libs.persistence.engine import Database
 from libs.persistence.leadership import LeadershipLost
-from services.reconciliation import operator
 from services.reconciliation.models import EVIDENCE_GONE, IN_FLIGHT, Finding, Scanned
 from services.reconciliation.repository import differences
+from tests.integration.reconciliation.operating import asking
 from tests.integration.reconciliation.runs import (
     Hand,
     completed,
@@ -20,7 +21,6 @@ from tests.integration.reconciliation.runs import (
     request,
 )
 from tests.integration.tables import execute, rows
-from tests.support.infrastructure import Environment
 from tests.support.waiting import eventually
 
 
@@ -121,7 +121,6 @@ async def test_what_is_in_flight_is_counted_and_keeps_its_row(database: Database
     ("finding", "code", "told"), [(IN_FLIGHT, 1, "1 in flight: "), ([], 0, "in flight 0")]
 )
 async def test_waiting_for_a_run_fails_and_says_how_many_while_records_are_in_flight(
-    no_services: Environment,
     database: Database,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -129,10 +128,9 @@ async def test_waiting_for_a_run_fails_and_says_how_many_while_records_are_in_fl
     code: int,
     told: str,
 ) -> None:
-    url = no_services.database_urls["reconciliation"]
-    monkeypatch.setenv("BANKSIDE_RECONCILIATION_DATABASE_URL", url)
+    monkeypatch.setattr(command_line, "ask", asking(database))
     steps = reconciler(database, Hand(a=finding))
-    command = asyncio.create_task(asyncio.to_thread(operator.start, wait=True, seconds=30))
+    command = asyncio.create_task(asyncio.to_thread(command_line.start, wait=True, seconds=30))
 
     async def has_ended() -> bool:
         await steps.step()

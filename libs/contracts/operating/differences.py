@@ -1,0 +1,179 @@
+"""Differences between our books and the providers', and the runs that find them, as operators see them."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from http import HTTPMethod
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from libs.contracts import errors as e
+from libs.contracts import fields as f
+from libs.contracts.model import Command, Model
+from libs.contracts.operating.pages import Listed, ListPage, Write
+from libs.contracts.operation import Operation, declared_in
+from libs.contracts.principal import Role
+
+
+class DifferenceState(StrEnum):
+    """`explained`: closed by an operator. `disappeared`: closed by a run that no longer found it."""
+
+    OPEN = "open"
+    EXPLAINED = "explained"
+    DISAPPEARED = "disappeared"
+
+
+class ListOperatorDifferences(ListPage):
+    """By `first_seen`.
+
+    Args:
+        state: all states when it is left out.
+        tenant: only what is known to be of this tenant. Of an account that only a provider has, no tenant is known.
+    """
+
+    kind: f.FilterId | None = None
+    state: Annotated[DifferenceState, Field(strict=False)] | None = None
+    tenant: f.FilterId | None = None
+
+
+class GetOperatorDifference(Command):
+    difference_id: str
+
+
+class ExplainDifference(Write):
+    """`reason`: why both sides may differ."""
+
+    difference_id: str
+
+
+class OperatorDifference(Model):
+    """A difference with both sides.
+
+    Args:
+        subject: the id of the record that differs.
+        ids: of the record and of what it belongs to.
+        ours: what we hold, nothing sensitive among it; null when we hold nothing.
+        theirs: what the provider holds, likewise.
+        closed_by: the operator who explained it.
+    """
+
+    difference_id: f.UuidText
+    comparison: str
+    kind: str
+    subject: str
+    ids: dict[str, str]
+    ours: dict[str, Any] | None
+    theirs: dict[str, Any] | None
+    first_seen: f.UtcDateTime
+    last_seen: f.UtcDateTime
+    closed_at: f.UtcDateTime | None
+    closed_as: Literal["explained", "disappeared"] | None
+    reason: str | None
+    closed_by: str | None
+
+
+class StartReconciliation(Write):
+    """
+    Args:
+        read_postings_again: read postings and deposit loads from the first one on, after the provider was restored.
+    """
+
+    read_postings_again: bool = False
+
+
+class ListReconciliationRuns(ListPage):
+    """By `requested_at`."""
+
+
+class GetReconciliationRun(Command):
+    run_id: str
+
+
+class ReconciliationRun(Model):
+    """A comparison of all books.
+
+    Args:
+        state: `gave_up`: it took too long; the next run looks at what it had left.
+        looked_at: records on either side.
+        in_flight: records that could not be compared, since a command or a posting was going to change them.
+        differing: differences that were open when it ended.
+    """
+
+    run_id: f.UuidText
+    cause: str
+    state: Literal["requested", "under_way", "complete", "gave_up"]
+    requested_at: f.UtcDateTime
+    started_at: f.UtcDateTime | None
+    finished_at: f.UtcDateTime | None
+    looked_at: int
+    suspected: int
+    in_flight: int
+    differing: int
+
+
+LIST_DIFFERENCES = Operation(
+    name="reconciliation.operator_list_differences",
+    method=HTTPMethod.GET,
+    path="/operator/differences",
+    role=Role.VIEWER,
+    command=ListOperatorDifferences,
+    reply=Listed[OperatorDifference],
+    message="Differences found",
+    summary="List what differs between our books and the providers'",
+)
+GET_DIFFERENCE = Operation(
+    name="reconciliation.operator_get_difference",
+    method=HTTPMethod.GET,
+    path="/operator/differences/{difference_id}",
+    role=Role.VIEWER,
+    command=GetOperatorDifference,
+    reply=OperatorDifference,
+    message="Difference found",
+    errors=(e.NotFound,),
+    summary="Get a difference with both sides",
+)
+EXPLAIN_DIFFERENCE = Operation(
+    name="reconciliation.operator_explain_difference",
+    method=HTTPMethod.POST,
+    path="/operator/differences/{difference_id}/explain",
+    role=Role.OPERATOR,
+    command=ExplainDifference,
+    reply=OperatorDifference,
+    message="Difference explained",
+    errors=(e.NotFound, e.InvalidState),
+    summary="Close an open difference; while it stays exactly as it is, it is not opened again",
+)
+START_RECONCILIATION = Operation(
+    name="reconciliation.operator_start_run",
+    method=HTTPMethod.POST,
+    path="/operator/reconcile",
+    role=Role.OPERATOR,
+    command=StartReconciliation,
+    reply=ReconciliationRun,
+    message="Run requested",
+    summary="Compare all books once more from fresh data",
+)
+LIST_RUNS = Operation(
+    name="reconciliation.operator_list_runs",
+    method=HTTPMethod.GET,
+    path="/operator/reconcile/runs",
+    role=Role.VIEWER,
+    command=ListReconciliationRuns,
+    reply=Listed[ReconciliationRun],
+    message="Runs found",
+    summary="List the runs",
+)
+GET_RUN = Operation(
+    name="reconciliation.operator_get_run",
+    method=HTTPMethod.GET,
+    path="/operator/reconcile/runs/{run_id}",
+    role=Role.VIEWER,
+    command=GetReconciliationRun,
+    reply=ReconciliationRun,
+    message="Run found",
+    errors=(e.NotFound,),
+    summary="Get a run",
+)
+
+OPERATIONS = declared_in(globals(), Operation)
