@@ -66,7 +66,14 @@ wires = Table(
     Column("created_at", INSTANT, nullable=False),
     Column("last_sent_at", INSTANT),
     Column("creditor", JSONB),
-    Index("wires_newest", "customer_id", "tenant", desc("created_at"), desc("transaction_id")),
+    Index(
+        "wires_newest",
+        "customer_id",
+        "tenant",
+        desc("created_at"),
+        desc("transaction_id"),
+        "state",
+    ),
     Index("wires_in_state", "state", "created_at", "transaction_id"),
     Index("wires_of_tenant", "tenant", "state", "created_at", "transaction_id"),
     Index(

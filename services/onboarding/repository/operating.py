@@ -103,12 +103,34 @@ _PAGES = {order: _page_of_all_statuses(order) for order in Order}
 _PAGES_WITH_STATUS = {order: _page(order, _WITH_STATUS) for order in Order}
 _PAGES_OF_TENANT = {order: _page_of_all_statuses(order, _OF_TENANT) for order in Order}
 _PAGES_OF_TENANT_WITH_STATUS = {order: _page(order, _WITH_STATUS, _OF_TENANT) for order in Order}
+
+
+def _page_of_stuck(order: Order, *, of_tenant: bool, with_status: bool) -> Select[Any]:
+    """Of these few ids. The offset keeps the planner from walking through all customers in the order of the page."""
+    found = (
+        select(_T.created_at, _T.customer_id, _T.tenant, _T.status)
+        .where(_T.customer_id == _IDS)
+        .offset(0)
+        .subquery("found")
+    )
+    columns = (found.c.created_at, found.c.customer_id)
+    newest = order is Order.NEWEST
+    page = (
+        select(*columns)
+        .where(tuple_(*columns) < _EDGE if newest else tuple_(*columns) > _EDGE)
+        .order_by(*(column.desc() if newest else column.asc() for column in columns))
+        .limit(bindparam("limit"))
+    )
+    if of_tenant:
+        page = page.where(found.c.tenant == bindparam("tenant"))
+    if with_status:
+        page = page.where(found.c.status == bindparam("status"))
+    return page
+
+
 _PAGES_OF_STUCK = {
-    (order, of_tenant, with_status): _page(
-        order,
-        _T.customer_id == _IDS,
-        *([_OF_TENANT] if of_tenant else []),
-        *([_WITH_STATUS] if with_status else []),
+    (order, of_tenant, with_status): _page_of_stuck(
+        order, of_tenant=of_tenant, with_status=with_status
     )
     for order in Order
     for of_tenant in (False, True)
@@ -117,21 +139,19 @@ _PAGES_OF_STUCK = {
 
 # As in the index, with the key as a literal.
 _NAME = collate(func.lower(_T.business.op("->>")(literal_column("'business_name'"))), "C")
-_BEGINNING = func.lower(bindparam("name", type_=Text), type_=Text)
-_END = _BEGINNING + func.chr(LAST_CHARACTER, type_=Text)
+_END = func.lower(bindparam("name", type_=Text), type_=Text) + func.chr(LAST_CHARACTER, type_=Text)
 _NAME_OF = select(_NAME).where(_T.customer_id == bindparam("customer_id"))
 
 
 def _page_by_name(*conditions: ColumnElement[bool]) -> Select[Any]:
-    edge = tuple_(
-        collate(bindparam("edge_name", type_=Text), "C"), bindparam("edge_id", type_=UUID_TYPE)
-    )
+    """The edge of the first page is the beginning of the names itself: a scan begins there."""
+    edge_name = func.lower(bindparam("edge_name", type_=Text))
+    edge = tuple_(collate(edge_name, "C"), bindparam("edge_id", type_=UUID_TYPE))
     return (
         select(_T.created_at, _T.customer_id)
         .where(
-            _NAME >= _BEGINNING,
-            _NAME < _END,
             tuple_(_NAME, _T.customer_id) > edge,
+            _NAME < _END,
             *conditions,
         )
         .order_by(_NAME, _T.customer_id)
@@ -203,7 +223,7 @@ async def _ids_by_time(connection: AsyncConnection, query: ListOperatorCustomers
 async def _ids_by_name(
     connection: AsyncConnection, query: ListOperatorCustomers, name: str
 ) -> list[UUID]:
-    values: dict[str, Any] = {"name": name, "edge_name": "", "edge_id": FIRST}
+    values: dict[str, Any] = {"name": name, "edge_name": name, "edge_id": FIRST}
     values["limit"] = query.limit + 1
     if query.place is not None:
         values["edge_id"] = parse_id(query.place.id) or FIRST

@@ -5,8 +5,7 @@ from __future__ import annotations
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Any
 
-from sqlalchemy import Boolean, Text, any_, bindparam, extract, func, literal, not_, or_, select
-from sqlalchemy.dialects.postgresql import ARRAY
+from sqlalchemy import bindparam, extract, func, literal, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.contracts.fields import BANK_ZONE
@@ -17,7 +16,7 @@ from services.payments.models import WireRecord
 from services.payments.repository.wires import SELECT, wire_of
 from services.payments.tables import wires as table
 
-_BEGINNING_OF_TIME = datetime.min.replace(tzinfo=UTC)
+BEGINNING_OF_TIME = datetime.min.replace(tzinfo=UTC)
 _END_OF_TIME = datetime.max.replace(tzinfo=UTC)
 
 _MATCHES = (
@@ -36,14 +35,6 @@ _PAGE = (
 _PAGE_IN_STATE = _PAGE.where(_IN_STATE)
 _COUNT = select(func.count()).select_from(table).where(*_MATCHES)
 _COUNT_IN_STATE = _COUNT.where(_IN_STATE)
-_OLDEST = (
-    SELECT.where(
-        table.c.state == any_(bindparam("states", type_=ARRAY(Text))),
-        or_(not_(bindparam("unknown", type_=Boolean)), table.c.send_begun_at.is_not(None)),
-    )
-    .order_by(table.c.created_at, table.c.transaction_id)
-    .limit(bindparam("limit"))
-)
 _COUNT_BY_STATE = select(table.c.state, func.count()).group_by(table.c.state)
 _OLDEST_UNKNOWN_SECONDS = select(
     extract("epoch", func.clock_timestamp(type_=INSTANT) - func.min(table.c.send_begun_at))
@@ -76,7 +67,7 @@ async def page(
 
 def period_of(first: date | None, last: date | None) -> tuple[datetime, datetime]:
     """From the beginning of the first day at the bank to the end of the last; None: without a bound."""
-    start, end = _BEGINNING_OF_TIME, _END_OF_TIME
+    start, end = BEGINNING_OF_TIME, _END_OF_TIME
     if first is not None:
         start = _midnight(first)
     if last is not None and last < date.max:
@@ -87,24 +78,6 @@ def period_of(first: date | None, last: date | None) -> tuple[datetime, datetime
 def _midnight(day: date) -> datetime:
     """The beginning of a day at the bank."""
     return datetime.combine(day, time.min, BANK_ZONE).astimezone(UTC)
-
-
-async def oldest(
-    connection: AsyncConnection, state: WireState | None, *, unknown: bool, limit: int
-) -> list[WireRecord]:
-    """Wires of all tenants, the oldest first, for operators.
-
-    Args:
-        state: None: of any state.
-        unknown: only wires of which a send has begun whose outcome is not known.
-    """
-    states = {state} if state else set(WireState)
-    if unknown:
-        states &= {WireState.PENDING_SUBMISSION}
-    rows = await connection.execute(
-        _OLDEST, {"states": [each.value for each in states], "unknown": unknown, "limit": limit}
-    )
-    return [wire_of(row) for row in rows]
 
 
 async def count_by_state(connection: AsyncConnection) -> dict[str, int]:

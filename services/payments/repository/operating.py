@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -30,26 +30,26 @@ from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.contracts.ids import parse_id
-from libs.contracts.operating.pages import Order, Place
+from libs.contracts.operating.pages import Order
 from libs.contracts.operating.wires import ListOperatorWires
 from libs.contracts.principal import Principal
 from libs.contracts.wires import WireState
 from libs.persistence.tables import INSTANT, UUID_TYPE
 from services.payments.models import WireRecord
-from services.payments.repository.lists import period_of
+from services.payments.repository.lists import BEGINNING_OF_TIME, period_of
 from services.payments.repository.wires import SELECT, wire_of
 from services.payments.tables import inbox
 from services.payments.tables import wires as table
 
 FIRST, LAST = UUID(int=0), UUID(int=2**128 - 1)
+PRECISION = timedelta(microseconds=1)
+"""Of times in the database."""
 
 _T = table.c
 _KEY = tuple_(_T.created_at, _T.transaction_id)
 _EDGE = tuple_(bindparam("edge_at", type_=INSTANT), bindparam("edge_id", type_=UUID_TYPE))
-_IN_PERIOD = (
-    _T.created_at >= bindparam("start", type_=INSTANT),
-    _T.created_at < bindparam("end", type_=INSTANT),
-)
+_FROM_START = _T.created_at >= bindparam("start", type_=INSTANT)
+_TO_END = _T.created_at < bindparam("end", type_=INSTANT)
 _OF_TENANT = _T.tenant == bindparam("tenant")
 _OF_CUSTOMER = (_OF_TENANT, _T.customer_id == bindparam("customer_id"))
 _IN_STATE = _T.state == bindparam("state")
@@ -59,11 +59,12 @@ _IS_UNKNOWN_IF_WANTED = or_(
 
 
 def _page(order: Order, *conditions: ColumnElement[bool]) -> Select[Any]:
-    """The keys of the rows that follow the edge."""
+    """The keys of the rows that follow the edge, which lies within the period: a scan begins there."""
     newest = order is Order.NEWEST
+    within = (_KEY < _EDGE, _FROM_START) if newest else (_KEY > _EDGE, _TO_END)
     return (
         select(_T.created_at, _T.transaction_id)
-        .where(_KEY < _EDGE if newest else _KEY > _EDGE, *_IN_PERIOD, *conditions)
+        .where(*within, *conditions)
         .order_by(
             *(
                 column.desc() if newest else column.asc()
@@ -136,14 +137,10 @@ async def page(connection: AsyncConnection, query: ListOperatorWires) -> list[Wi
         if tenant is None:
             return []
     start, end = period_of(query.start_date, query.end_date)
-    edge_at, edge_id = _edge(query.place, query.order)
-    values: dict[str, Any] = {
-        "edge_at": edge_at,
-        "edge_id": edge_id,
-        "start": start,
-        "end": end,
-        "limit": query.limit + 1,
-    }
+    newest = query.order is Order.NEWEST
+    edge_at, edge_id = _edge_of_newest(query, end) if newest else _edge_of_oldest(query, start)
+    values: dict[str, Any] = {"edge_at": edge_at, "edge_id": edge_id, "limit": query.limit + 1}
+    values |= {"start": start} if newest else {"end": end}
     if query.customer_id is not None:
         pages = _PAGES_OF_CUSTOMER if state is None else _PAGES_OF_CUSTOMER_IN_STATE
         values |= {"tenant": tenant, "customer_id": query.customer_id}
@@ -176,14 +173,19 @@ async def operation_of(connection: AsyncConnection, command_id: UUID) -> str | N
     return None if row is None else str(row.operation)
 
 
-def _edge(place: Place | None, order: Order) -> tuple[datetime, UUID]:
-    """What all rows of the page come after."""
-    if place is not None:
-        newest = order is Order.NEWEST
-        return place.at, parse_id(place.id) or (FIRST if newest else LAST)
-    if order is Order.NEWEST:
-        return datetime.max.replace(tzinfo=UTC), LAST
-    return datetime.min.replace(tzinfo=UTC), FIRST
+def _edge_of_newest(query: ListOperatorWires, end: datetime) -> tuple[datetime, UUID]:
+    """What all rows of the page are before: the end of the period, or the last row of the page before."""
+    if query.place is None:
+        return end, FIRST
+    return min((query.place.at, parse_id(query.place.id) or FIRST), (end, FIRST))
+
+
+def _edge_of_oldest(query: ListOperatorWires, start: datetime) -> tuple[datetime, UUID]:
+    """What all rows of the page are after: the moment before the period, or the last row of the page before."""
+    before = start - PRECISION if start > BEGINNING_OF_TIME else start
+    if query.place is None:
+        return before, LAST
+    return max((query.place.at, parse_id(query.place.id) or LAST), (before, LAST))
 
 
 async def _by_ids(connection: AsyncConnection, ids: Sequence[UUID]) -> list[WireRecord]:

@@ -56,6 +56,13 @@ class Office:
         for replica in self.replicas[:count]:
             await replica.ready()
 
+    async def gateway(self) -> ServiceProcess:
+        """Running, and for tests of which each has deadlines to wait for."""
+        gateway = self.stack.services["gateway"]
+        if not gateway.is_running:
+            await gateway.start(BANKSIDE_GATEWAY_DEADLINE_SECONDS="6")
+        return gateway
+
     async def key_of(self, customer_id: str) -> Key:
         """Made once; while somebody answers for onboarding."""
         if customer_id not in self.keys:

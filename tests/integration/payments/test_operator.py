@@ -11,6 +11,12 @@ from libs.contracts.errors import OutcomePending, ProviderRefused
 from tests.integration.payments.desk import C_1, Desk
 
 
+@pytest.fixture(autouse=True)
+async def _gateway(desk: Desk) -> None:
+    """The command line asks the gateway."""
+    await desk.office.gateway()
+
+
 async def unknown_wire(desk: Desk) -> str:
     transaction_id = str(uuid.uuid4())
     desk.core.faults["error"] = 1

@@ -29,9 +29,7 @@ WIRE = {
 async def customers(desk: Desk) -> tuple[Api, Api]:
     """Two customers of one tenant."""
     stack = desk.office.stack
-    gateway = stack.services["gateway"]
-    if not gateway.is_running:
-        await gateway.start(BANKSIDE_GATEWAY_DEADLINE_SECONDS="6")
+    gateway = await desk.office.gateway()
     interface = await fetch_interface(desk.http, stack.base_url)
     apis = []
     for customer_id in (C_1, C_2):

@@ -1,0 +1,238 @@
+"""`bankside wires …`: wires of all customers, and decisions on wires whose outcome is not known."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Annotated, Literal, TypeVar
+from uuid import UUID
+
+from cyclopts import App, Parameter
+from rich.markup import escape
+
+from libs.cli.decisions import (
+    Flag,
+    agrees,
+    reason_of,
+    refuse_to_ask_in_json,
+    require_terminal,
+)
+from libs.cli.output import age, console, print_json
+from libs.cli.pages import list_of
+from libs.client.errors import OperatorError
+from libs.client.operator_client import ask
+from libs.contracts.errors import InvalidState, NotFound
+from libs.contracts.model import Command
+from libs.contracts.operating import wires as contract
+from libs.contracts.operating.pages import Order
+from libs.contracts.operation import Operation
+from libs.contracts.wires import WireState
+
+ASKED = "Core banking is asked once more."
+"""The reason where only that is wanted."""
+
+CommandT = TypeVar("CommandT", bound=Command)
+
+app = App(name="wires", help="Wires: list, show, cancel, resolve those whose outcome is not known.")
+
+
+@app.command(name="list")
+def list_wires(
+    *,
+    state: WireState | None = None,
+    unknown: Flag = False,
+    tenant: str | None = None,
+    customer: str | None = None,
+    newest: Flag = False,
+    limit: int = 50,
+    json: Flag = False,
+) -> int:
+    """List wires, the oldest first.
+
+    Args:
+        state: Only those in this state.
+        unknown: Only those of which a send has begun and the outcome is not known.
+        tenant: Only those of this tenant.
+        customer: Only those of this customer.
+        newest: The newest first.
+        limit: Show at most so many.
+        json: Print one JSON document.
+    """
+    query = contract.ListOperatorWires(
+        tenant=tenant,
+        customer_id=customer,
+        state=state,
+        unknown=unknown,
+        order=Order.NEWEST if newest else Order.OLDEST,
+    )
+    found = list_of(contract.LIST_WIRES, query, limit)
+    if json:
+        print_json({"wires": [wire.model_dump() for wire in found]})
+        return 0
+    for wire in found:
+        _show_line(wire)
+    if not found:
+        console().print("There is none.")
+    return 0
+
+
+@app.command
+def show(transaction_id: UUID, /, *, json: Flag = False) -> int:
+    """Show a wire: its history, the request that asked for it, how its send stands, what core banking says of it.
+
+    Args:
+        transaction_id: The wire.
+        json: Print one JSON document.
+    """
+    wire = _look_up(transaction_id)
+    if json:
+        print_json(wire.model_dump())
+        return 0
+    _show_line(wire)
+    out = console()
+    out.print(f"  {escape(wire.tenant)}/{escape(wire.customer_id)}")
+    out.print(f"  {escape(wire.sending_account_id)} to {escape(wire.external_account_id)}")
+    out.print(f"  purpose: {escape(wire.note)}")
+    if wire.request is not None:
+        key, request_id = wire.request.subscription_key or "?", wire.request.request_id
+        out.print(f"  asked for with {escape(key)}, request {escape(request_id)}")
+    for step in wire.history:
+        reason = f"  {escape(step.reason)}" if step.reason else ""
+        out.print(f"  {step.at:%Y-%m-%d %H:%M:%S}Z  {step.state}{reason}")
+    if wire.send is not None:
+        _show_send(wire.send)
+    _show_provider(wire)
+    return 0
+
+
+@app.command
+def resolve(
+    transaction_id: UUID,
+    /,
+    *,
+    decision: Annotated[Literal["submitted", "rejected"] | None, Parameter(name="--as")] = None,
+    reason: str | None = None,
+    yes: Flag = False,
+    json: Flag = False,
+) -> int:
+    """Have the provider asked about a wire now; or, with --as, say what became of it.
+
+    A decision is for a wire whose outcome is not known, after the bank was asked by other means: it ends the wire's
+    send for good, and stays in the wire's history with its reason.
+
+    Args:
+        transaction_id: The wire.
+        decision: What the bank did with it.
+        reason: How this is known; needed with --as.
+        yes: Do not ask.
+        json: Print one JSON document; needs --yes.
+    """
+    if (decision is None) != (reason is None):
+        raise OperatorError("--as and --reason go together.")
+    why = ASKED if reason is None else reason_of(reason)
+    refuse_to_ask_in_json(yes=yes, json=json)
+    wire = _look_up(transaction_id)
+    question = (
+        f"Record that the bank has {'taken' if decision == 'submitted' else 'not taken'} it, for good?"
+        if decision
+        else "Ask the provider about it now?"
+    )
+    if not yes and not _agreed(wire, question):
+        console().print("Nothing was done.")
+        return 1
+    resolved = _done(
+        contract.RESOLVE_WIRE,
+        contract.ResolveWire(
+            transaction_id=str(transaction_id),
+            decision=contract.WireDecision(decision or "ask"),
+            reason=why,
+        ),
+    )
+    if json:
+        print_json(resolved.model_dump())
+        return 0
+    _show_line(resolved)
+    if decision is None:
+        console().print("The provider is being asked; `bankside wires show` tells what it says.")
+    return 0
+
+
+@app.command
+def cancel(transaction_id: UUID, /, *, reason: str, yes: Flag = False, json: Flag = False) -> int:
+    """Cancel a wire of which certainly nothing was sent.
+
+    Args:
+        transaction_id: The wire.
+        reason: Why; it stands in the wire's history, which its customer sees.
+        yes: Do not ask.
+        json: Print one JSON document; needs --yes.
+    """
+    why = reason_of(reason)
+    refuse_to_ask_in_json(yes=yes, json=json)
+    wire = _look_up(transaction_id)
+    if not yes and not _agreed(wire, "Cancel it, for good?"):
+        console().print("Nothing was done.")
+        return 1
+    canceled = _done(
+        contract.CANCEL_WIRE,
+        contract.OperatorCancelWire(transaction_id=str(transaction_id), reason=why),
+    )
+    if json:
+        print_json(canceled.model_dump())
+    else:
+        _show_line(canceled)
+    return 0
+
+
+def _look_up(transaction_id: UUID) -> contract.OperatorWireDetail:
+    try:
+        return ask(contract.GET_WIRE, contract.GetOperatorWire(transaction_id=str(transaction_id)))
+    except NotFound:
+        raise OperatorError(f"There is no wire {transaction_id}.") from None
+
+
+def _done(
+    operation: Operation[CommandT, contract.OperatorWire], command: CommandT
+) -> contract.OperatorWire:
+    try:
+        return ask(operation, command)
+    except InvalidState as refusal:
+        raise OperatorError(refusal.detail) from None
+
+
+def _agreed(wire: contract.OperatorWire, question: str) -> bool:
+    require_terminal()
+    _show_line(wire)
+    return agrees(question)
+
+
+def _show_line(wire: contract.OperatorWire) -> None:
+    note = "  [red]outcome unknown[/]" if wire.outcome_unknown else ""
+    console().print(
+        f"{wire.transaction_id}  {wire.amount:,.2f} USD  [bold]{wire.state}[/]{note}"
+        f"  {age(wire.created_at, datetime.now(UTC))} old"
+    )
+
+
+def _show_send(send: contract.WireSend) -> None:
+    following = (
+        f"[red]parked[/]: {escape(send.parked_because)}"
+        if send.parked_because
+        else f"next at {send.next_attempt_at:%Y-%m-%d %H:%M:%S}Z"
+    )
+    console().print(
+        f"  its send: attempts {send.attempts}, last error {send.last_error or 'none'}, {following}"
+    )
+
+
+def _show_provider(wire: contract.OperatorWireDetail) -> None:
+    out, provider = console(), wire.provider
+    if provider is None:
+        out.print(f"  core banking gave no answer: {wire.provider_error}")
+    elif not provider.found:
+        out.print("  core banking knows no such wire")
+    else:
+        amount = f", {provider.amount:,.2f} USD" if provider.amount is not None else ""
+        reason = f", {escape(provider.reason)}" if provider.reason else ""
+        out.print(
+            f"  at core banking {escape(provider.id or '?')}: {escape(provider.status or '?')}{amount}{reason}"
+        )
