@@ -8,7 +8,9 @@
     │   ├── UnknownSubscriptionKey        unknown_subscription_key
     │   ├── TimestampOutOfWindow          timestamp_out_of_window
     │   ├── InvalidSignature              invalid_signature
-    │   └── NonceReused                   nonce_reused
+    │   ├── NonceReused                   nonce_reused
+    │   ├── LoginRefused                  login_refused
+    │   └── SessionEnded                  session_ended
     ├── AddressNotAllowed            403  address_not_allowed
     ├── WrongRouteFamily             403  wrong_route_family
     ├── InsufficientScope            403  insufficient_scope
@@ -124,6 +126,18 @@ class NonceReused(Unauthenticated):
     """This nonce was used before."""
 
     code = "nonce_reused"
+
+
+class LoginRefused(Unauthenticated):
+    """The name, the password or the code is not right."""
+
+    code = "login_refused"
+
+
+class SessionEnded(Unauthenticated):
+    """The operator's session has ended."""
+
+    code = "session_ended"
 
 
 class AddressNotAllowed(BanksideError):
