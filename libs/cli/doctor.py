@@ -13,7 +13,7 @@ from libs.cli.services import settings_of_services
 from libs.client.errors import OperatorError
 from libs.runtime.provider_settings import ProviderSettings
 from libs.runtime.service_settings import MessagingSettings
-from libs.runtime.settings import ServiceSettings
+from libs.runtime.settings import ProcessSettings, ServiceSettings
 from libs.secret_sources import is_set
 
 
@@ -31,7 +31,7 @@ def doctor(*services: str, production: Flag = False, json: Flag = False) -> int:
     Nothing is changed. Ends with 0 when nothing was found, else with 1.
 
     Args:
-        services: Which services; without, those whose database is named in the environment.
+        services: Which services; without, those whose login is in the environment.
         production: Say what the production profile refuses, also under another one.
         json: Print one JSON document.
     """
@@ -60,12 +60,14 @@ def doctor(*services: str, production: Flag = False, json: Flag = False) -> int:
     return 1 if found else 0
 
 
-def _chosen(names: tuple[str, ...]) -> dict[str, type[ServiceSettings]]:
+def _chosen(names: tuple[str, ...]) -> dict[str, type[ProcessSettings]]:
     known = settings_of_services()
     unknown = [name for name in names if name not in known]
     if unknown:
         raise OperatorError(f"There is no service {unknown[0]!r}; there are: {', '.join(known)}.")
-    chosen = names or [name for name in known if is_set(known[name].variable("database_url"))]
+    chosen = names or [
+        name for name, kind in known.items() if is_set(kind.variable(kind.identified_by))
+    ]
     if not chosen:
         raise OperatorError(
             "No service's settings are here: start this with the environment of one, or name one."
@@ -73,9 +75,9 @@ def _chosen(names: tuple[str, ...]) -> dict[str, type[ServiceSettings]]:
     return {name: known[name] for name in chosen}
 
 
-def _shared(chosen: Iterable[type[ServiceSettings]]) -> Iterator[Finding]:
+def _shared(chosen: Iterable[type[ProcessSettings]]) -> Iterator[Finding]:
     """Secrets that production wants one service alone to have. Services say by themselves what they use twice."""
-    owners: dict[str, tuple[type[ServiceSettings], str]] = {}
+    owners: dict[str, tuple[type[ProcessSettings], str]] = {}
     for kind in chosen:
         settings, _ = kind.examine()
         secrets = settings.random_secrets() if settings is not None else {}
@@ -90,21 +92,21 @@ def _shared(chosen: Iterable[type[ServiceSettings]]) -> Iterator[Finding]:
                 )
 
 
-def _is_production(kind: type[ServiceSettings]) -> bool:
+def _is_production(kind: type[ProcessSettings]) -> bool:
     settings, _ = kind.examine()
     return settings is not None and settings.is_production
 
 
-async def _examined(kind: type[ServiceSettings], *, production: bool) -> list[Finding]:
+async def _examined(kind: type[ProcessSettings], *, production: bool) -> list[Finding]:
     settings, mistakes = kind.examine(for_production=production)
     found = [Finding(kind.service, "settings", mistake) for mistake in mistakes]
     if settings is None:
         return found
     production = production or settings.is_production
     found += [Finding(kind.service, "settings", mistake) for mistake in settings.mistakes()]
-    looks: dict[str, AsyncIterator[str]] = {
-        "database": examinations.database(settings, production=production)
-    }
+    looks: dict[str, AsyncIterator[str]] = {}
+    if isinstance(settings, ServiceSettings):
+        looks["database"] = examinations.database(settings, production=production)
     if isinstance(settings, MessagingSettings):
         looks["broker"] = examinations.broker(settings)
     if isinstance(settings, ProviderSettings):

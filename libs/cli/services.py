@@ -5,10 +5,10 @@ from __future__ import annotations
 from importlib import import_module
 from importlib.resources import files
 
-from libs.runtime.settings import ServiceSettings
+from libs.runtime.settings import ProcessSettings
 
 
-def settings_of_services() -> dict[str, type[ServiceSettings]]:
+def settings_of_services() -> dict[str, type[ProcessSettings]]:
     """By the names of the services."""
     return {
         folder.name: import_module(f"services.{folder.name}.settings").Settings

@@ -24,9 +24,9 @@ import uvloop
 from libs.runtime import crash
 from libs.runtime.health import Readiness, serve_admin
 from libs.runtime.logging import configure_logging
-from libs.runtime.settings import EXIT_MISCONFIGURED, ServiceSettings
+from libs.runtime.settings import EXIT_MISCONFIGURED, ProcessSettings
 
-SettingsT = TypeVar("SettingsT", bound=ServiceSettings)
+SettingsT = TypeVar("SettingsT", bound=ProcessSettings)
 Serve = Callable[[SettingsT, "Process"], AbstractAsyncContextManager[None]]
 
 EXIT_CRASHED = 70

@@ -65,17 +65,16 @@ def _is_database_url(url: SecretStr) -> SecretStr:
     return url
 
 
-class ServiceSettings(BaseSettings):
-    """What every service has. Subclasses set `service` and `model_config = settings_of(...)`."""
+class ProcessSettings(BaseSettings):
+    """What every process has. Subclasses set `service` and `model_config = settings_of(...)`."""
 
     service: ClassVar[str]
     simulates_providers: ClassVar[bool] = False
     """It knows the tokens of its callers, as a provider does."""
+    identified_by: ClassVar[str]
+    """The setting that every environment of the service has, and no other one: `bankside doctor` tells it by this."""
 
     profile: Literal["development", "production"] = "development"
-    database_url: Annotated[SecretStr, AfterValidator(_is_database_url)]
-    database_ca_file: CaFile = None
-    """The CA of the database server's certificate; None: those that the system trusts."""
     admin_host: str = "127.0.0.1"
     admin_port: int = Field(default=0, ge=0, le=65535)
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
@@ -132,14 +131,11 @@ class ServiceSettings(BaseSettings):
         """What production refuses of these settings, a sentence each. Subclasses add theirs."""
         if self.crash_at:
             yield f"unset {self.variable('crash_at')}: it is refused in production."
-        url = self.database_url.get_secret_value()
-        allowed = self.hosts_in_plaintext()
-        yield from plaintext_database(self.variable("database_url"), url, allowed)
         yield from weak_secrets(self.random_secrets())
 
     async def refusals_at_start(self) -> list[str]:
-        """What production refuses once it asks others: see `libs.runtime.start_checks`."""
-        return await clock_refusals(self.database_url.get_secret_value(), self.database_ca_file)
+        """What production refuses once it asks others: see `libs.runtime.start_checks`. Subclasses add theirs."""
+        return []
 
     def hosts_in_plaintext(self) -> frozenset[str]:
         return frozenset(host.strip() for host in self.plaintext_hosts.split(",") if host.strip())
@@ -182,6 +178,27 @@ class ServiceSettings(BaseSettings):
                 except BadSecret as error:
                     mistakes.append(str(error))
         return found, mistakes
+
+
+class ServiceSettings(ProcessSettings):
+    """What every service with a database has."""
+
+    identified_by: ClassVar[str] = "database_url"
+
+    database_url: Annotated[SecretStr, AfterValidator(_is_database_url)]
+    database_ca_file: CaFile = None
+    """The CA of the database server's certificate; None: those that the system trusts."""
+
+    def refusals(self) -> Iterator[str]:
+        url = self.database_url.get_secret_value()
+        yield from super().refusals()
+        yield from plaintext_database(self.variable("database_url"), url, self.hosts_in_plaintext())
+
+    async def refusals_at_start(self) -> list[str]:
+        return [
+            *await super().refusals_at_start(),
+            *await clock_refusals(self.database_url.get_secret_value(), self.database_ca_file),
+        ]
 
 
 def _is_secret(field: FieldInfo) -> bool:
