@@ -43,15 +43,21 @@ class Transport:
     Args:
         base_url: of the gateway; a path in it is a prefix of every target.
         session: redirects are not followed, since a signature is for one target.
+        headers: of every request.
     """
 
     def __init__(
-        self, base_url: str, credentials: Credentials, session: aiohttp.ClientSession
+        self,
+        base_url: str,
+        credentials: Credentials,
+        session: aiohttp.ClientSession,
+        headers: Mapping[str, str] | None = None,
     ) -> None:
         self._base_url = base_url.rstrip("/")
         self._credentials = credentials
         self._secret = credentials.secret.encode()
         self._session = session
+        self._headers = dict(headers or {})
 
     async def send(
         self,
@@ -78,6 +84,7 @@ class Transport:
             body_digest(body),
         )
         signed = {
+            **self._headers,
             **(headers or {}),
             "X-API-SUBSCRIPTION-KEY": self._credentials.subscription_key,
             "X-API-TIMESTAMP": timestamp,

@@ -1,0 +1,147 @@
+"""Serves the pages of actions: what it will do, the reason, then the deed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any
+from urllib.parse import urlencode
+
+from aiohttp import web
+
+from libs.contracts.errors import BanksideError, InsufficientRole, Invalid, SessionEnded
+from services.console.cookies import Cookies, Message
+from services.console.declarations import Action, DetailPage, filled, may
+from services.console.details import answer_of, facts_of, typed_of
+from services.console.failures import sentence, wrong_values
+from services.console.forms import REASON, WrongValues, command_of, fields_of
+from services.console.rendering import Renderer
+from services.console.sessions import see_other
+from services.console.values import Cell, cell, label, read
+from services.console.visits import Visit, visit_of
+
+
+class Actions:
+    """
+    Args:
+        details: the pages of items, by their paths: an action shows the item that it is about.
+    """
+
+    def __init__(
+        self, renderer: Renderer, cookies: Cookies, details: Mapping[str, DetailPage]
+    ) -> None:
+        self._renderer = renderer
+        self._cookies = cookies
+        self._details = details
+
+    def add(self, router: web.UrlDispatcher, action: Action) -> None:
+        async def asked(request: web.Request) -> web.StreamResponse:
+            return await self._page(request, action)
+
+        async def done(request: web.Request) -> web.StreamResponse:
+            return await self._do(request, action)
+
+        router.add_get(action.path, asked)
+        router.add_post(action.path, done)
+
+    async def _page(
+        self,
+        request: web.Request,
+        action: Action,
+        *,
+        typed: Mapping[str, str] | None = None,
+        problems: Mapping[str, str] | None = None,
+        failure: str | None = None,
+        status: int = HTTPStatus.OK,
+    ) -> web.Response:
+        visit = visit_of(request)
+        if not may(visit.role, action.operation):
+            raise InsufficientRole
+        fixed = _fixed(request, action)
+        fields = fields_of(action.operation.command, {*fixed, *action.hidden, REASON})
+        return self._renderer.page(
+            request,
+            "action.html",
+            status=status,
+            action=action,
+            fixed=[(label(name), cell(name, text)) for name, text in fixed.items()],
+            facts=await self._facts(request, action, visit),
+            fields=fields,
+            typed=typed or {},
+            problems=problems or {},
+            failure=failure,
+            back=self._back(request, action),
+        )
+
+    async def _facts(
+        self, request: web.Request, action: Action, visit: Visit
+    ) -> list[tuple[str, Cell]]:
+        """Of the item that it is about, where that has a page and is answered."""
+        detail = self._details.get(action.back)
+        if detail is None or not may(visit.role, detail.operation):
+            return []
+        try:
+            item = await answer_of(detail, typed_of(request, detail.operation), visit.operators)
+        except SessionEnded:
+            raise
+        except (BanksideError, web.HTTPNotFound):
+            return []
+        return [fact for fact in facts_of(item, detail.without) if fact[1].text != "—"]
+
+    async def _do(self, request: web.Request, action: Action) -> web.StreamResponse:
+        visit = visit_of(request)
+        form = await request.post()
+        typed = {name: text for name, text in form.items() if isinstance(text, str)}
+        fixed = _fixed(request, action)
+        try:
+            command = command_of(action.operation.command, typed | fixed)
+            answer = await visit.operators.ask(action.operation, command)
+        except WrongValues as wrong:
+            return await self._wrong(request, action, typed, wrong)
+        except Invalid as invalid:
+            return await self._wrong(
+                request, action, typed, wrong_values(action.operation.command, invalid)
+            )
+        except SessionEnded:
+            raise
+        except BanksideError as error:
+            said, status = sentence(error), error.status
+            return await self._page(request, action, typed=typed, failure=said, status=status)
+        back = self._back(request, action)
+        if action.shown:
+            return self._shown(request, action, answer, back)
+        response = see_other(back)
+        self._cookies.say(response, visit.token, Message(action.done))
+        return response
+
+    async def _wrong(
+        self, request: web.Request, action: Action, typed: Mapping[str, str], wrong: WrongValues
+    ) -> web.Response:
+        return await self._page(
+            request,
+            action,
+            typed=typed,
+            problems=wrong.problems,
+            status=HTTPStatus.UNPROCESSABLE_ENTITY,
+        )
+
+    def _shown(self, request: web.Request, action: Action, answer: Any, back: str) -> web.Response:
+        facts = [(label(name), cell(name, read(answer, name))) for name in action.shown]
+        return self._renderer.page(request, "shown.html", action=action, facts=facts, back=back)
+
+    def _back(self, request: web.Request, action: Action) -> str:
+        """The page of the item or list, with the part of the query that it needs."""
+        path = filled(action.back, request.match_info)
+        detail = self._details.get(action.back)
+        if detail is None:
+            return path
+        query = {
+            n: t for n, t in request.query.items() if n in detail.operation.command.model_fields
+        }
+        return f"{path}?{urlencode(query)}" if query else path
+
+
+def _fixed(request: web.Request, action: Action) -> dict[str, str]:
+    """What the address of the page decides of the command; the form cannot change it."""
+    given = typed_of(request, action.operation)
+    return {name: given[name] for name in action.fixed if name in given}

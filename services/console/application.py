@@ -1,0 +1,79 @@
+"""The pages as a web application."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from aiohttp import web
+
+from libs.contracts.operating.search import SEARCH
+from services.console.acting import Actions
+from services.console.addresses import networks
+from services.console.assets import Assets
+from services.console.cookies import Cookies
+from services.console.declarations import Subject
+from services.console.details import Details
+from services.console.errors import as_pages
+from services.console.gateway import Gateway
+from services.console.lists import Lists
+from services.console.logging_in import LoggingIn
+from services.console.overview import OverviewPage
+from services.console.pages import customers, keys, operators, wires
+from services.console.rendering import Renderer
+from services.console.searching import Searching
+from services.console.security import headers, same_origin_only
+from services.console.sessions import Sessions, logged_in
+from services.console.settings import Settings
+
+LARGEST_FORM = 64 * 1024
+
+SUBJECTS: tuple[tuple[str, tuple[Subject, ...]], ...] = (
+    ("Business", (customers.SUBJECT, wires.SUBJECT)),
+    ("Waiting", (customers.SAGA_STEPS,)),
+    ("Access", (keys.SUBJECT, operators.SUBJECT)),
+)
+"""The navigation."""
+
+
+def build_application(
+    settings: Settings,
+    gateway: Gateway,
+    subjects: Sequence[tuple[str, Sequence[Subject]]] = SUBJECTS,
+) -> web.Application:
+    cookies = Cookies(encrypted=settings.is_encrypted)
+    assets = Assets()
+    sessions = Sessions(gateway)
+    renderer = Renderer(subjects, cookies, assets, SEARCH)
+    application = web.Application(
+        middlewares=[
+            as_pages(renderer),
+            same_origin_only(settings.origins),
+            logged_in(sessions, cookies),
+        ],
+        client_max_size=LARGEST_FORM,
+    )
+    application.on_response_prepare.append(headers(encrypted=settings.is_encrypted))
+    router = application.router
+    router.add_get("/static/{name}", assets.get)
+    LoggingIn(gateway, sessions, renderer, cookies, networks(settings.trusted_proxies)).add(router)
+    OverviewPage(renderer).add(router)
+    Searching(renderer).add(router)
+    _add_pages(router, [subject for _, group in subjects for subject in group], renderer, cookies)
+    return application
+
+
+def _add_pages(
+    router: web.UrlDispatcher,
+    subjects: Sequence[Subject],
+    renderer: Renderer,
+    cookies: Cookies,
+) -> None:
+    """Actions before items: `/keys/create` is no key."""
+    details = {detail.path: detail for subject in subjects for detail in subject.details}
+    acting = Actions(renderer, cookies, details)
+    for action in dict.fromkeys(action for subject in subjects for action in subject.actions()):
+        acting.add(router, action)
+    for subject in subjects:
+        Lists(renderer).add(router, subject.page)
+    for detail in details.values():
+        Details(renderer).add(router, detail)

@@ -1,0 +1,66 @@
+"""Small charts: points of SVG lines, computed here and drawn by templates/_charts.html without styles of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+WIDTH, HEIGHT = 240, 48
+_MARGIN = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """A line over time.
+
+    Args:
+        area: of the polygon below it.
+        latest, highest: for the words beside it, with their unit.
+    """
+
+    id: str
+    title: str
+    line: str
+    area: str
+    latest: str
+    highest: str
+    is_empty: bool
+
+
+def chart(identifier: str, title: str, values: Sequence[float | None], unit: str = "") -> Chart:
+    """
+    Args:
+        values: at equal distances, the oldest first; None where nothing was measured.
+    """
+    known = [value for value in values if value is not None]
+    top = max(known, default=0.0)
+    points = [
+        (_across(index, len(values)), _up(value, top))
+        for index, value in enumerate(values)
+        if value is not None
+    ]
+    line = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
+    area = f"{points[0][0]:.1f},{HEIGHT} {line} {points[-1][0]:.1f},{HEIGHT}" if points else ""
+    return Chart(
+        identifier,
+        title,
+        line,
+        area,
+        _said(known[-1], unit) if known else "no data",
+        _said(top, unit) if known else "no data",
+        is_empty=not points,
+    )
+
+
+def _across(index: int, count: int) -> float:
+    return index / max(1, count - 1) * WIDTH
+
+
+def _up(value: float, top: float) -> float:
+    room = HEIGHT - 2 * _MARGIN
+    return HEIGHT - _MARGIN - (value / top * room if top else 0.0)
+
+
+def _said(value: float, unit: str) -> str:
+    number = f"{value:,.0f}" if value >= 10 or value == int(value) else f"{value:.2g}"
+    return f"{number} {unit}".strip()

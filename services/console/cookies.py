@@ -1,0 +1,111 @@
+"""The cookies of the console: the session's token, a number for the log-in form, and a message for the next page.
+
+All are HttpOnly and SameSite=Strict, end with the browser, and with TLS have the prefix `__Host-`, which binds them to
+this host and to encrypted connections.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import re
+import secrets
+from dataclasses import dataclass
+from enum import StrEnum
+
+import msgspec
+from aiohttp import web
+
+_TOKEN = re.compile(r"[A-Za-z0-9_-]{16,512}")
+_LONGEST_MESSAGE = 1000
+
+
+class Tone(StrEnum):
+    GOOD = "good"
+    BAD = "bad"
+
+
+class Message(msgspec.Struct, frozen=True):
+    """What the next page shows once."""
+
+    text: str
+    tone: Tone = Tone.GOOD
+
+
+@dataclass(frozen=True, slots=True)
+class Cookies:
+    """
+    Args:
+        encrypted: browsers reach the console by TLS.
+    """
+
+    encrypted: bool
+
+    @property
+    def session(self) -> str:
+        return self._name("session")
+
+    @property
+    def visitor(self) -> str:
+        """Binds the log-in form to the browser, which has no session yet."""
+        return self._name("visitor")
+
+    @property
+    def message(self) -> str:
+        return self._name("message")
+
+    def token(self, request: web.Request) -> str | None:
+        """The session's token. What no session can have is none."""
+        value = request.cookies.get(self.session, "")
+        return value if _TOKEN.fullmatch(value) else None
+
+    def visitor_of(self, request: web.Request) -> str | None:
+        value = request.cookies.get(self.visitor, "")
+        return value if _TOKEN.fullmatch(value) else None
+
+    def begin(self, response: web.StreamResponse, token: str) -> None:
+        self._set(response, self.session, token)
+        self._delete(response, self.visitor)
+
+    def end(self, response: web.StreamResponse) -> None:
+        self._delete(response, self.session)
+        self._delete(response, self.message)
+
+    def welcome(self, response: web.StreamResponse, visitor: str) -> None:
+        self._set(response, self.visitor, visitor)
+
+    def say(self, response: web.StreamResponse, token: str, message: Message) -> None:
+        """Have the session's next page show a message."""
+        text = msgspec.structs.replace(message, text=message.text[:_LONGEST_MESSAGE])
+        packed = base64.urlsafe_b64encode(msgspec.json.encode(text)).decode()
+        self._set(response, self.message, f"{packed}.{_signature(token, packed)}")
+
+    def said(self, request: web.Request, token: str) -> Message | None:
+        """The message for this page; None when there is none that this session was given."""
+        packed, _, signature = request.cookies.get(self.message, "").partition(".")
+        if not (signature.isascii() and hmac.compare_digest(signature, _signature(token, packed))):
+            return None
+        return msgspec.json.decode(base64.urlsafe_b64decode(packed), type=Message)
+
+    def forget_message(self, response: web.StreamResponse) -> None:
+        self._delete(response, self.message)
+
+    def _name(self, name: str) -> str:
+        return f"__Host-bankside-{name}" if self.encrypted else f"bankside-{name}"
+
+    def _set(self, response: web.StreamResponse, name: str, value: str) -> None:
+        response.set_cookie(
+            name, value, path="/", secure=self.encrypted, httponly=True, samesite="Strict"
+        )
+
+    def _delete(self, response: web.StreamResponse, name: str) -> None:
+        response.del_cookie(name, path="/", secure=self.encrypted, httponly=True, samesite="Strict")
+
+
+def new_visitor() -> str:
+    return secrets.token_urlsafe(32)
+
+
+def _signature(token: str, packed: str) -> str:
+    return hmac.new(token.encode(), b"message." + packed.encode(), hashlib.sha256).hexdigest()

@@ -1,0 +1,187 @@
+"""What a page is made of: pages are declared, and `lists`, `details` and `actions` serve each kind alike.
+
+Field names are those of the contracts; labels, links, badges and amounts follow from them (`values`), filters and forms
+from the fields of the command (`forms`), and what an operator may see from the role of the operation.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from libs.contracts.operation import Operation
+from libs.contracts.principal import Role
+from services.console.values import plain, read
+
+_PLACE = re.compile(r"{(\w+)}")
+
+
+def places_of(path: str) -> tuple[str, ...]:
+    return tuple(_PLACE.findall(path))
+
+
+def filled(path: str, item: Any) -> str:
+    """A path with the fields of an item in its braces."""
+    return _PLACE.sub(lambda place: quote(plain(read(item, place[1])), safe=""), path)
+
+
+def may(role: Role, operation: Operation) -> bool:
+    return operation.role is not None and role.includes(operation.role)
+
+
+def always(_: Any) -> bool:
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """Something that changes. It has a page of its own, which says what it will do and asks for the reason.
+
+    Args:
+        path: of its page, with fields of the item in braces.
+        carries: further fields of the item that the command has, in the query of links to the page.
+        effect: what it will do, in one or two sentences.
+        done: what the next page says.
+        when: whether it is offered for this item.
+        danger: it cannot be undone.
+        then: where it goes on; empty for the page of the item, or the list.
+        shown: the fields of the answer that are shown, once, in place of going on.
+        hidden: optional fields of the command that the form leaves out.
+    """
+
+    title: str
+    path: str
+    operation: Operation
+    effect: str
+    done: str
+    carries: tuple[str, ...] = ()
+    when: Callable[[Any], bool] = always
+    danger: bool = False
+    then: str = ""
+    shown: tuple[str, ...] = ()
+    hidden: tuple[str, ...] = ()
+
+    @property
+    def id(self) -> str:
+        return "action-" + self.title.lower().replace(" ", "-")
+
+    @property
+    def back(self) -> str:
+        """The path of the item or list that it belongs to."""
+        return self.then or self.path.rpartition("/")[0]
+
+    @property
+    def fixed(self) -> tuple[str, ...]:
+        """The fields of the command that the item decides."""
+        return (*places_of(self.path), *self.carries)
+
+    def link(self, item: Any) -> str:
+        query = urlencode({name: plain(read(item, name)) for name in self.carries})
+        return filled(self.path, item) + (f"?{query}" if query else "")
+
+
+@dataclass(frozen=True, slots=True)
+class ListPage:
+    """A list with filters, pages and CSV.
+
+    Args:
+        columns: fields of an item, perhaps fields of its fields (`stop.since`). The first names the item.
+        one: the path of an item's page, with its fields in braces.
+        items: the field of the answer that has them.
+        unless_chosen: values of filters that must have one.
+        ordered: it is sorted by time, so that the oldest can be first.
+        make: actions that are of no item; `each`: of one.
+        prepare: what is shown of each item, where it is not the item itself.
+    """
+
+    path: str
+    title: str
+    about: str
+    operation: Operation
+    columns: tuple[str, ...]
+    one: str = ""
+    items: str = "items"
+    unless_chosen: Mapping[str, str] = field(default_factory=dict)
+    ordered: bool = True
+    make: tuple[Action, ...] = ()
+    each: tuple[Action, ...] = ()
+    prepare: Callable[[Any], Any] = lambda item: item
+
+    @property
+    def id(self) -> str:
+        return self.path.strip("/").replace("/", "-")
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """A value that two sides have, each by its field."""
+
+    label: str
+    ours: str
+    theirs: str
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """A list below the details of an item.
+
+    Args:
+        filters: of the list, by the fields of the item that have their values.
+    """
+
+    list: ListPage
+    title: str
+    filters: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class DetailPage:
+    """One item: its fields, then its parts, each a section.
+
+    Args:
+        path: with fields of the command in braces; the others come from the query.
+        name: the field by which its title calls it.
+        parts: fields that are sections of their own, in their order; all others of one value stand in the first.
+        timeline: those of them that are a history.
+        columns: of parts that are tables; without, all fields.
+        without: fields that are not shown.
+        each: actions of one row of a part.
+        beside: values to compare, with the names of the two sides.
+        single: what of the answer is the item.
+    """
+
+    path: str
+    title: str
+    operation: Operation
+    name: str
+    parent: ListPage | None = None
+    parts: tuple[str, ...] = ()
+    timeline: tuple[str, ...] = ()
+    columns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    beside: tuple[Beside, ...] = ()
+    sides: tuple[str, str] = ("ours", "theirs")
+    without: tuple[str, ...] = ()
+    actions: tuple[Action, ...] = ()
+    each: Mapping[str, tuple[Action, ...]] = field(default_factory=dict)
+    panels: tuple[Panel, ...] = ()
+    single: Callable[[Any], Any] = lambda answer: answer
+
+    def all_actions(self) -> Sequence[Action]:
+        return [*self.actions, *(action for of_part in self.each.values() for action in of_part)]
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """An entry of the navigation, with its pages."""
+
+    page: ListPage
+    details: tuple[DetailPage, ...] = ()
+
+    def actions(self) -> list[Action]:
+        found = [*self.page.make, *self.page.each]
+        for detail in self.details:
+            found += detail.all_actions()
+        return list(dict.fromkeys(found))

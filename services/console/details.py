@@ -1,0 +1,216 @@
+"""Serves the declared pages of one item."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from typing import Any
+from urllib.parse import urlencode
+
+from aiohttp import web
+
+from libs.contracts.model import Model
+from libs.contracts.operation import Operation
+from libs.contracts.principal import Role
+from services.console.declarations import Action, Beside, DetailPage, Panel, may
+from services.console.forms import WrongValues, command_of
+from services.console.gateway import Operators
+from services.console.lists import Row, Table, table_of
+from services.console.rendering import Renderer
+from services.console.values import STATES, Cell, cell, label, plain, read
+from services.console.visits import Visit, visit_of
+
+PANEL_ROWS = "10"
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """One entry of a timeline."""
+
+    at: Cell
+    state: Cell | None
+    facts: list[tuple[str, Cell]]
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A part of an item: facts, a table or a timeline."""
+
+    id: str
+    title: str
+    facts: Sequence[tuple[str, Cell]] = ()
+    table: Table | None = None
+    moments: Sequence[Moment] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    label: str
+    ours: Cell
+    theirs: Cell
+    differs: bool
+
+
+def typed_of(request: web.Request, operation: Operation) -> dict[str, str]:
+    """Values for the fields of a command, from the path and the query."""
+    known = operation.command.model_fields
+    given = {**request.query, **request.match_info}
+    return {name: text for name, text in given.items() if name in known}
+
+
+async def answer_of(page: DetailPage, typed: Mapping[str, str], operators: Operators) -> Any:
+    """The item. Raises BanksideError, HTTPNotFound for an id that can be none."""
+    try:
+        command = command_of(page.operation.command, typed)
+    except WrongValues:
+        raise web.HTTPNotFound from None
+    item = page.single(await operators.ask(page.operation, command))
+    if item is None:
+        raise web.HTTPNotFound
+    return item
+
+
+def facts_of(item: Any, without: Iterable[str] = ()) -> list[tuple[str, Cell]]:
+    """The fields of an item that are no parts."""
+    left_out = {*without}
+    return [
+        (label(name), cell(name, value))
+        for name, value in _fields(item)
+        if name not in left_out and not _is_part(value)
+    ]
+
+
+def sections_of(page: DetailPage, item: Any, role: Role) -> list[Section]:
+    """The parts of an item: the declared ones first, then those that the contract has besides."""
+    names = [*page.parts, *(name for name, value in _fields(item) if _is_part(value))]
+    return [
+        _section(page, name, read(item, name), role)
+        for name in dict.fromkeys(names)
+        if name not in page.without and read(item, name)
+    ]
+
+
+def compared(beside: Iterable[Beside], item: Any) -> list[Compared]:
+    found = []
+    for each in beside:
+        ours, theirs = read(item, each.ours), read(item, each.theirs)
+        found.append(
+            Compared(
+                each.label,
+                cell(each.ours.rpartition(".")[2], ours),
+                cell(each.theirs.rpartition(".")[2], theirs),
+                theirs is not None and not _same(ours, theirs),
+            )
+        )
+    return found
+
+
+def _same(ours: Any, theirs: Any) -> bool:
+    if isinstance(ours, Decimal) and isinstance(theirs, Decimal):
+        return ours == theirs
+    return plain(ours) == plain(theirs)
+
+
+def _fields(item: Any) -> list[tuple[str, Any]]:
+    if isinstance(item, Mapping):
+        return list(item.items())
+    return [(name, getattr(item, name)) for name in type(item).model_fields]
+
+
+def _is_part(value: Any) -> bool:
+    return isinstance(value, Model) or (
+        isinstance(value, list) and bool(value) and isinstance(value[0], Model)
+    )
+
+
+def _section(page: DetailPage, name: str, value: Any, role: Role) -> Section:
+    title = label(name)
+    if not isinstance(value, list):
+        return Section(name, title, facts=facts_of(value))
+    if name in page.timeline:
+        return Section(name, title, moments=[_moment(each) for each in value])
+    columns = page.columns.get(name) or tuple(
+        field for field, sample in _fields(value[0]) if not _is_part(sample)
+    )
+    actions = page.each.get(name, ())
+    rows = [
+        Row(
+            [
+                (label(field.rpartition(".")[2]), cell(field.rpartition(".")[2], read(each, field)))
+                for field in columns
+            ],
+            _links(actions, each, role),
+        )
+        for each in value
+    ]
+    return Section(
+        name, title, table=Table(name, [label(c.rpartition(".")[2]) for c in columns], rows)
+    )
+
+
+def _moment(each: Any) -> Moment:
+    fields = dict(_fields(each))
+    at = next((name for name, value in fields.items() if isinstance(value, datetime)), "at")
+    state = next((name for name in fields if name in STATES), None)
+    return Moment(
+        cell(at, fields.get(at)),
+        cell(state, fields[state]) if state else None,
+        [
+            (label(n), cell(n, v))
+            for n, v in fields.items()
+            if n not in (at, state) and v is not None
+        ],
+    )
+
+
+def _links(actions: Iterable[Action], item: Any, role: Role) -> list[tuple[Action, str]]:
+    return [
+        (action, action.link(item))
+        for action in actions
+        if may(role, action.operation) and action.when(item)
+    ]
+
+
+class Details:
+    def __init__(self, renderer: Renderer) -> None:
+        self._renderer = renderer
+
+    def add(self, router: web.UrlDispatcher, page: DetailPage) -> None:
+        async def shown(request: web.Request) -> web.StreamResponse:
+            return await self._page(request, page)
+
+        router.add_get(page.path, shown)
+
+    async def _page(self, request: web.Request, page: DetailPage) -> web.Response:
+        visit = visit_of(request)
+        item = await answer_of(page, typed_of(request, page.operation), visit.operators)
+        panels = await asyncio.gather(
+            *(
+                _panel(panel, item, visit)
+                for panel in page.panels
+                if may(visit.role, panel.list.operation)
+            )
+        )
+        return self._renderer.page(
+            request,
+            "detail.html",
+            detail=page,
+            name=cell(page.name, read(item, page.name)).text,
+            facts=facts_of(item, {*page.without, page.name}),
+            sections=sections_of(page, item, visit.role),
+            compared=compared(page.beside, item),
+            actions=_links(page.actions, item, visit.role),
+            panels=panels,
+        )
+
+
+async def _panel(panel: Panel, item: Any, visit: Visit) -> tuple[Panel, Table, str]:
+    """With the link to the whole list."""
+    typed = {name: plain(read(item, field)) for name, field in panel.filters.items()}
+    typed = {**panel.list.unless_chosen, **typed}
+    rows = {"limit": PANEL_ROWS} if "limit" in panel.list.operation.command.model_fields else {}
+    table = await table_of(panel.list, typed | rows, visit.operators, visit.role)
+    return panel, table, f"{panel.list.path}?{urlencode(typed)}"

@@ -1,0 +1,49 @@
+"""What an operator reads when something did not work: one sentence, never a trace."""
+
+from __future__ import annotations
+
+from libs.contracts.errors import (
+    BanksideError,
+    InsufficientRole,
+    Invalid,
+    NotFound,
+    OutcomePending,
+    ProviderTimeout,
+    RateLimited,
+    Unauthenticated,
+    Unavailable,
+    WrongRouteFamily,
+)
+from libs.contracts.model import Command
+from services.console.forms import WrongValues, problems_of
+
+
+def sentence(error: BanksideError) -> str:
+    """What happened, and what to do about it where the operator can."""
+    match error:
+        case NotFound():
+            return "There is nothing of this name, or it is not kept any more."
+        case InsufficientRole():
+            return "Your role may not do this."
+        case Unauthenticated() | WrongRouteFamily():
+            return "The gateway does not take the console's own key: see its settings."
+        case OutcomePending():
+            return "No answer came in time, so it may have been done: look before you repeat it."
+        case ProviderTimeout():
+            return "The service did not answer in time."
+        case Unavailable():
+            return f"The service cannot be reached. {error.detail}"
+        case RateLimited():
+            seconds = error.headers.get("Retry-After")
+            return (
+                f"Too many requests: try again in {seconds} s." if seconds else "Too many requests."
+            )
+        case Invalid():
+            return "The gateway does not take these values."
+        case _:
+            return error.detail
+
+
+def wrong_values(command: type[Command], error: Invalid) -> WrongValues:
+    """The gateway's refusal of values, by field."""
+    return WrongValues(problems_of(command, error.errors, skip=1))

@@ -1,0 +1,90 @@
+"""The operator family as the console asks it: signed with the console's key, on behalf of one operator's session."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
+
+import aiohttp
+
+from libs.client.client import Client
+from libs.client.credentials import Credentials
+from libs.client.transport import Transport
+from libs.contracts.errors import BanksideError, OutcomePending, ProviderTimeout
+from libs.contracts.model import Command
+from libs.contracts.operation import Operation
+
+C = TypeVar("C", bound=Command)
+R = TypeVar("R")
+
+SESSION_HEADER = "Bankside-Operator-Session"
+ATTEMPTS = 2
+WRITE_FACTOR = 2.0
+"""What changes something may take this much longer than what is only read."""
+
+
+class Operators(Protocol):
+    """What one operator may ask."""
+
+    async def ask(self, operation: Operation[C, R], command: C) -> R:
+        """The data of the answer.
+
+        Raises:
+            BanksideError: as the gateway answered; Unavailable when it cannot be reached, ProviderTimeout and
+                OutcomePending when it did not answer in time.
+        """
+        ...
+
+
+class Gateway(Protocol):
+    def of(self, token: str | None) -> Operators:
+        """As the operator of this session; None: as the console itself, which may only begin sessions."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Operators:
+    client: Client
+    answer_seconds: float
+
+    async def ask(self, operation: Operation[C, R], command: C) -> R:
+        seconds = self.answer_seconds * (1 if operation.is_read else WRITE_FACTOR)
+        try:
+            async with asyncio.timeout(seconds):
+                return (await self.client.call(operation, command)).data
+        except TimeoutError:
+            raise _unanswered(operation) from None
+
+
+def _unanswered(operation: Operation[Any, Any]) -> BanksideError:
+    return (
+        ProviderTimeout("No answer came.")
+        if operation.is_read
+        else OutcomePending("No answer came.")
+    )
+
+
+class SignedGateway:
+    """
+    Args:
+        answer_seconds: for an answer to a read.
+    """
+
+    def __init__(
+        self,
+        base_url: str,
+        credentials: Credentials,
+        session: aiohttp.ClientSession,
+        answer_seconds: float,
+    ) -> None:
+        self._base_url = base_url
+        self._credentials = credentials
+        self._session = session
+        self._answer_seconds = answer_seconds
+
+    def of(self, token: str | None) -> Operators:
+        headers = {SESSION_HEADER: token} if token is not None else {}
+        transport = Transport(self._base_url, self._credentials, self._session, headers)
+        client = Client(transport, attempts=ATTEMPTS, patience_seconds=self._answer_seconds)
+        return _Operators(client, self._answer_seconds)

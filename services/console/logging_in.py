@@ -1,0 +1,216 @@
+"""Log-in with name, password and code.
+
+The first one, with a one-time password, sets a password of the operator's own and enrols an authenticator.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from http import HTTPStatus
+
+import segno
+from aiohttp import web
+from markupsafe import Markup
+
+from libs.contracts.errors import BanksideError, Invalid, LoginRefused, RateLimited, SessionEnded
+from libs.contracts.operating import sessions as s
+from services.console.addresses import Network, browser_of
+from services.console.cookies import Cookies, new_visitor
+from services.console.failures import sentence
+from services.console.forms import WrongValues, command_of
+from services.console.gateway import Gateway
+from services.console.rendering import Renderer
+from services.console.security import CSRF_FIELD, csrf_token, is_csrf_token
+from services.console.sessions import ENROL, LOG_IN, Sessions, own_path, see_other
+from services.console.visits import visit_of
+
+CONFIRM = "/login/confirm"
+_URI = "otpauth://totp/"
+_OF_ANOTHER_PAGE = "The form is not of this page any more: try again."
+
+
+class LoggingIn:
+    """
+    Args:
+        proxies: whose X-Forwarded-For is believed.
+    """
+
+    def __init__(
+        self,
+        gateway: Gateway,
+        sessions: Sessions,
+        renderer: Renderer,
+        cookies: Cookies,
+        proxies: Sequence[Network],
+    ) -> None:
+        self._gateway = gateway
+        self._sessions = sessions
+        self._renderer = renderer
+        self._cookies = cookies
+        self._proxies = proxies
+
+    def add(self, router: web.UrlDispatcher) -> None:
+        router.add_get(LOG_IN, self._form)
+        router.add_post(LOG_IN, self._log_in)
+        router.add_get(ENROL, self._password_form)
+        router.add_post(ENROL, self._enrol)
+        router.add_post(CONFIRM, self._confirm)
+        router.add_post("/logout", self._log_out)
+
+    async def _form(self, request: web.Request) -> web.Response:
+        return self._door(request, next_path=own_path(request.query.get("next", "/")))
+
+    def _door(
+        self,
+        request: web.Request,
+        *,
+        next_path: str,
+        name: str = "",
+        failure: str | None = None,
+        status: int = HTTPStatus.OK,
+    ) -> web.Response:
+        visitor = self._cookies.visitor_of(request) or new_visitor()
+        response = self._renderer.page(
+            request,
+            "login.html",
+            status=status,
+            csrf=csrf_token(visitor),
+            next=next_path,
+            name=name,
+            failure=failure,
+        )
+        self._cookies.welcome(response, visitor)
+        return response
+
+    async def _log_in(self, request: web.Request) -> web.Response:
+        form = await _typed(request)
+        name, next_path = form.get("name", ""), own_path(form.get("next", "/"))
+        if not is_csrf_token(form.get(CSRF_FIELD), self._cookies.visitor_of(request)):
+            return self._door(
+                request, next_path=next_path, name=name, failure=_OF_ANOTHER_PAGE, status=403
+            )
+        address = browser_of(request, self._proxies) or ""
+        try:
+            # As it was typed: `command_of` would cut spaces off the password.
+            command = s.BeginSession.model_validate(
+                {
+                    "name": name.strip(),
+                    "password": form.get("password", ""),
+                    "code": form.get("code", "").strip() or None,
+                    "address": address or None,
+                }
+            )
+            begun = await self._gateway.of(None).ask(s.BEGIN_SESSION, command)
+        except (ValueError, LoginRefused, Invalid):
+            status, failure = HTTPStatus.UNAUTHORIZED, LoginRefused("").detail
+        except RateLimited as error:
+            status, failure = HTTPStatus.TOO_MANY_REQUESTS, _locked(error)
+        except BanksideError as error:
+            status, failure = HTTPStatus.BAD_GATEWAY, sentence(error)
+        else:
+            response = see_other(ENROL if begun.must_enrol else next_path)
+            self._cookies.begin(response, begun.token)
+            return response
+        return self._door(request, next_path=next_path, name=name, failure=failure, status=status)
+
+    async def _password_form(self, request: web.Request) -> web.Response:
+        return self._enrolment(request)
+
+    def _enrolment(
+        self,
+        request: web.Request,
+        *,
+        uri: str | None = None,
+        failure: str | None = None,
+        status: int = HTTPStatus.OK,
+    ) -> web.Response:
+        """The form for the password; with `uri`, which is the authenticator's, that for its first code."""
+        token = self._cookies.token(request)
+        if token is None:
+            return see_other(LOG_IN)
+        return self._renderer.page(
+            request,
+            "enrol.html",
+            status=status,
+            csrf=csrf_token(token),
+            uri=uri,
+            code=_qr(uri) if uri else None,
+            failure=failure,
+            shortest=s.SHORTEST_PASSWORD,
+        )
+
+    async def _enrol(self, request: web.Request) -> web.Response:
+        form = await _typed(request)
+        token = self._cookies.token(request)
+        if not is_csrf_token(form.get(CSRF_FIELD), token):
+            return self._enrolment(request, failure=_OF_ANOTHER_PAGE, status=403)
+        password = form.get("password", "")
+        if password != form.get("again"):
+            return self._enrolment(request, failure="The two passwords differ.", status=422)
+        if len(password) < s.SHORTEST_PASSWORD:
+            failure = f"The password has at least {s.SHORTEST_PASSWORD} characters."
+            return self._enrolment(request, failure=failure, status=422)
+        try:
+            answer = await self._gateway.of(token).ask(
+                s.ENROL_LOGIN, s.EnrolLogin(password=password)
+            )
+        except SessionEnded:
+            return self._ended()
+        except BanksideError as error:
+            return self._enrolment(request, failure=sentence(error), status=error.status)
+        return self._enrolment(request, uri=answer.uri)
+
+    async def _confirm(self, request: web.Request) -> web.Response:
+        form = await _typed(request)
+        token, uri = self._cookies.token(request), form.get("uri", "")
+        if not is_csrf_token(form.get(CSRF_FIELD), token) or not uri.startswith(_URI):
+            return self._enrolment(request, failure=_OF_ANOTHER_PAGE, status=403)
+        try:
+            command = command_of(s.ConfirmEnrolment, {"code": form.get("code", "")})
+            begun = await self._gateway.of(token).ask(s.CONFIRM_ENROLMENT, command)
+        except (WrongValues, LoginRefused):
+            failure = "The code is not right: take the one that the authenticator shows now."
+            return self._enrolment(request, uri=uri, failure=failure, status=422)
+        except SessionEnded:
+            return self._ended()
+        except BanksideError as error:
+            said = sentence(error)
+            return self._enrolment(request, uri=uri, failure=said, status=error.status)
+        response = see_other("/")
+        self._cookies.begin(response, begun.token)
+        return response
+
+    async def _log_out(self, request: web.Request) -> web.Response:
+        visit = visit_of(request)
+        self._sessions.forget(visit.token)
+        await visit.operators.ask(s.END_SESSION, s.EndSession())
+        return self._ended()
+
+    def _ended(self) -> web.Response:
+        response = see_other(LOG_IN)
+        self._cookies.end(response)
+        return response
+
+
+async def _typed(request: web.Request) -> dict[str, str]:
+    form = await request.post()
+    return {name: text for name, text in form.items() if isinstance(text, str)}
+
+
+def _locked(error: RateLimited) -> str:
+    seconds = error.headers.get("Retry-After", "")
+    if not (seconds.isascii() and seconds.isdigit()):
+        return "Too many attempts: try again later."
+    minutes = -(-int(seconds) // 60)
+    wait = f"{seconds} s" if int(seconds) < 120 else f"{minutes} minutes"
+    return f"Too many attempts: try again in {wait}."
+
+
+def _qr(uri: str) -> Markup:
+    """The QR code as an `svg` element without styles: black squares, and nothing of the text."""
+    out = io.BytesIO()
+    segno.make(uri, error="m").save(
+        out, kind="svg", xmldecl=False, svgns=True, omitsize=True, svgclass="code", lineclass=None
+    )
+    return Markup(out.getvalue().decode())  # noqa: S704 - made of numbers alone

@@ -1,0 +1,112 @@
+"""Customers, their applications, and the steps of these at providers."""
+
+from typing import Any
+
+from libs.contracts.operating import customers as o
+from services.console.declarations import Action, DetailPage, ListPage, Panel, Subject
+from services.console.pages import wires
+
+LIST = ListPage(
+    path="/customers",
+    title="Customers",
+    about="Applications and customers of all tenants, by status. `Stuck` are those with a step that does not go on.",
+    operation=o.LIST_CUSTOMERS,
+    columns=(
+        "customer_id",
+        "business_name",
+        "status",
+        "tenant",
+        "dba",
+        "created_at",
+        "updated_at",
+    ),
+    one="/customers/{customer_id}",
+)
+
+
+def _is_unknown(step: Any) -> bool:
+    return bool(step.outcome_unknown)
+
+
+def _is_refused_compensation(step: Any) -> bool:
+    return step.compensation and step.state == "refused" and step.settled_at is None
+
+
+RESOLVE_STEP = Action(
+    title="Resolve step",
+    path="/saga-steps/{saga_id}/{step}/resolve",
+    operation=o.RESOLVE_STEP,
+    effect="Says what became of a write at a provider whose answer never came. `absent`: the provider has nothing of"
+    " it, so it is sent again. `done` wants the provider's answer, `refused` ends it.",
+    done="The step is resolved.",
+    when=_is_unknown,
+    danger=True,
+    then="/saga-steps",
+)
+SETTLE_STEP = Action(
+    title="Settle step",
+    path="/saga-steps/{saga_id}/{step}/settle",
+    operation=o.SETTLE_STEP,
+    effect="Says that a refused compensation was seen to at the provider. It is not shown as waiting any more; nothing"
+    " is sent.",
+    done="The compensation is settled.",
+    when=_is_refused_compensation,
+    then="/saga-steps",
+)
+REVEAL = Action(
+    title="Reveal a value",
+    path="/customers/{customer_id}/reveal",
+    operation=o.REVEAL,
+    effect="Shows one sensitive value in full, once. That you have seen it stands in the audit. `tin` and"
+    " `date_of_birth` are a person's, the account numbers an account's: name it by its id.",
+    done="The value was revealed, and that is in the audit.",
+    shown=("field", "value"),
+)
+
+DETAIL = DetailPage(
+    path="/customers/{customer_id}",
+    title="Customer",
+    operation=o.GET_CUSTOMER,
+    name="customer_id",
+    parent=LIST,
+    parts=("issues", "steps", "persons", "accounts", "external_bank_accounts", "business"),
+    columns={
+        "steps": (
+            "step",
+            "state",
+            "outcome_unknown",
+            "operation",
+            "refusal_reason",
+            "command.last_error",
+            "intended_at",
+            "first_sent_at",
+            "recorded_at",
+        ),
+    },
+    each={"steps": (RESOLVE_STEP, SETTLE_STEP)},
+    actions=(REVEAL,),
+    panels=(Panel(wires.LIST, "Wires", {"customer_id": "customer_id"}),),
+)
+STEPS = ListPage(
+    path="/saga-steps",
+    title="Steps",
+    about="Writes at providers that wait for a person: of unknown outcome, or refused compensations.",
+    operation=o.LIST_STEPS,
+    columns=(
+        "customer_id",
+        "step",
+        "state",
+        "outcome_unknown",
+        "operation",
+        "tenant",
+        "refusal_reason",
+        "first_sent_at",
+        "last_asked_at",
+    ),
+    one="/customers/{customer_id}",
+    unless_chosen={"kind": o.StepKind.UNKNOWN.value},
+    each=(RESOLVE_STEP, SETTLE_STEP),
+)
+
+SUBJECT = Subject(LIST, (DETAIL,))
+SAGA_STEPS = Subject(STEPS)

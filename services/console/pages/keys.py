@@ -1,0 +1,86 @@
+"""Subscription keys of partners and customers."""
+
+from typing import Any
+
+from libs.contracts.operating import keys as o
+from services.console.declarations import Action, DetailPage, ListPage, Subject
+
+SECRET = ("subscription_key", "secret", "tenant", "family")
+
+
+def _is_active(key: Any) -> bool:
+    return key.revoked_at is None
+
+
+CREATE = Action(
+    title="Create key",
+    path="/keys/create",
+    operation=o.CREATE_KEY,
+    effect="Makes a key of a partner, named by its tenant, or of one customer. It works at once; its secret is shown"
+    " once.",
+    done="The key is created.",
+    shown=SECRET,
+)
+ROTATE = Action(
+    title="Rotate",
+    path="/keys/{subscription_key}/rotate",
+    operation=o.ROTATE_KEY,
+    effect="Gives the key a new secret, which is shown once. The one before stays valid for the overlap.",
+    done="The key has a new secret.",
+    when=_is_active,
+    shown=SECRET,
+)
+SCOPES = Action(
+    title="Change scopes",
+    path="/keys/{subscription_key}/scopes",
+    operation=o.CHANGE_SCOPES,
+    effect="Changes what the key may do, within two seconds in every gateway process.",
+    done="The scopes are changed.",
+    when=_is_active,
+)
+NETWORKS = Action(
+    title="Change networks",
+    path="/keys/{subscription_key}/networks",
+    operation=o.CHANGE_NETWORKS,
+    effect="Changes where requests of the key may come from, such as 203.0.113.0/24. Without any, from everywhere.",
+    done="The networks are changed.",
+    when=_is_active,
+)
+REVOKE = Action(
+    title="Revoke",
+    path="/keys/{subscription_key}/revoke",
+    operation=o.REVOKE_KEY,
+    effect="Ends the key, for good: within two seconds its requests are refused.",
+    done="The key is revoked.",
+    when=_is_active,
+    danger=True,
+)
+
+LIST = ListPage(
+    path="/keys",
+    title="Keys",
+    about="Subscription keys of partners and customers, revoked and expired ones included.",
+    operation=o.LIST_KEYS,
+    columns=(
+        "subscription_key",
+        "family",
+        "tenant",
+        "customer_id",
+        "created_at",
+        "expires_at",
+        "last_used_at",
+        "revoked_at",
+    ),
+    one="/keys/{subscription_key}",
+    make=(CREATE,),
+)
+DETAIL = DetailPage(
+    path="/keys/{subscription_key}",
+    title="Key",
+    operation=o.GET_KEY,
+    name="subscription_key",
+    parent=LIST,
+    actions=(ROTATE, SCOPES, NETWORKS, REVOKE),
+)
+
+SUBJECT = Subject(LIST, (DETAIL,))

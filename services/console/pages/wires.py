@@ -1,0 +1,76 @@
+"""Wires."""
+
+from typing import Any
+
+from libs.contracts.operating import wires as o
+from libs.contracts.wires import WireState
+from services.console.declarations import Action, Beside, DetailPage, ListPage, Subject
+
+LIST = ListPage(
+    path="/wires",
+    title="Wires",
+    about="Wires of all tenants. One is unknown when it was sent and the bank has not said what became of it.",
+    operation=o.LIST_WIRES,
+    columns=(
+        "transaction_id",
+        "state",
+        "outcome_unknown",
+        "amount",
+        "tenant",
+        "customer_id",
+        "note",
+        "created_at",
+        "updated_at",
+    ),
+    one="/wires/{transaction_id}",
+)
+
+
+def _is_unknown(wire: Any) -> bool:
+    return bool(wire.outcome_unknown)
+
+
+def _may_be_unsent(wire: Any) -> bool:
+    return wire.state is WireState.PENDING_SUBMISSION and not wire.outcome_unknown
+
+
+RESOLVE = Action(
+    title="Resolve",
+    path="/wires/{transaction_id}/resolve",
+    operation=o.RESOLVE_WIRE,
+    effect="Says what the bank did with this wire, for good: `submitted` and `rejected` stand in its history, which its"
+    " customer sees, and the customer is told by events. `ask` asks the bank again. Look at the bank's own side first.",
+    done="The wire is resolved.",
+    when=_is_unknown,
+    danger=True,
+)
+CANCEL = Action(
+    title="Cancel",
+    path="/wires/{transaction_id}/cancel",
+    operation=o.CANCEL_WIRE,
+    effect="Cancels the wire before it is sent, and frees the held amount. It is refused once a send has begun. The"
+    " reason stands in the wire's history, which its customer sees.",
+    done="The wire is canceled.",
+    when=_may_be_unsent,
+    danger=True,
+)
+
+DETAIL = DetailPage(
+    path="/wires/{transaction_id}",
+    title="Wire",
+    operation=o.GET_WIRE,
+    name="transaction_id",
+    parent=LIST,
+    parts=("history", "send", "request"),
+    timeline=("history",),
+    beside=(
+        Beside("State", "state", "provider.state"),
+        Beside("Amount", "amount", "provider.amount"),
+        Beside("From account", "sending_account_id", "provider.account_id"),
+        Beside("Reason", "reason", "provider.reason"),
+    ),
+    sides=("Here", "At the bank"),
+    actions=(RESOLVE, CANCEL),
+)
+
+SUBJECT = Subject(LIST, (DETAIL,))

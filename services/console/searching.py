@@ -1,0 +1,80 @@
+"""Search by any id: one thing that is found is gone to at once."""
+
+from __future__ import annotations
+
+from urllib.parse import quote
+
+from aiohttp import web
+
+from libs.contracts.errors import BanksideError, Invalid, SessionEnded
+from libs.contracts.operating.search import SEARCH, FoundId, Kind, Search
+from services.console.failures import sentence
+from services.console.forms import WrongValues, command_of
+from services.console.lists import Row, Table
+from services.console.rendering import Renderer
+from services.console.sessions import see_other
+from services.console.values import PAGES, Cell, cell
+from services.console.values import Kind as Shown
+from services.console.visits import visit_of
+
+PAGE_OF = {
+    Kind.WIRE: PAGES["transaction_id"],
+    Kind.CUSTOMER: PAGES["customer_id"],
+    Kind.PERSON: PAGES["customer_id"],
+    Kind.COMMAND: PAGES["command_id"],
+    Kind.EVENT: PAGES["event_id"],
+    Kind.SUBSCRIPTION: PAGES["subscription_id"],
+    Kind.DIFFERENCE: PAGES["difference_id"],
+    Kind.SUBSCRIPTION_KEY: PAGES["subscription_key"],
+}
+LABELS = ["What", "Id", "Tenant", "Customer", "About"]
+
+
+def page_of(found: FoundId) -> str | None:
+    """Where it is shown: on its own page, or on its customer's."""
+    if found.kind in PAGE_OF:
+        return PAGE_OF[found.kind].format(quote(found.id, safe=""))
+    if found.customer_id is not None:
+        return PAGES["customer_id"].format(quote(found.customer_id, safe=""))
+    return None
+
+
+class Searching:
+    def __init__(self, renderer: Renderer) -> None:
+        self._renderer = renderer
+
+    def add(self, router: web.UrlDispatcher) -> None:
+        router.add_get("/search", self._search)
+
+    async def _search(self, request: web.Request) -> web.Response:
+        query = request.query.get("q", "").strip()
+        table = Table("search", LABELS, [])
+        if query:
+            try:
+                command = command_of(Search, {"q": query})
+                answer = await visit_of(request).operators.ask(SEARCH, command)
+            except (WrongValues, Invalid):
+                table = Table("search", LABELS, [], failure="An id has no spaces and no accents.")
+            except SessionEnded:
+                raise
+            except BanksideError as error:
+                table = Table("search", LABELS, [], failure=sentence(error))
+            else:
+                pages = {page_of(found) for found in answer.found}
+                if len(pages) == 1 and (page := pages.pop()) is not None and not answer.unreachable:
+                    return see_other(page)
+                rows = [_row(found) for found in answer.found]
+                table = Table("search", LABELS, rows, unreachable=answer.unreachable)
+        return self._renderer.page(request, "search.html", query=query, table=table)
+
+
+def _row(found: FoundId) -> Row:
+    identifier = Cell(found.id, Shown.ID, href=page_of(found))
+    cells = [
+        Cell(found.kind.value.replace("_", " ")),
+        identifier,
+        cell("tenant", found.tenant),
+        cell("customer_id", found.customer_id),
+        cell("label", found.label),
+    ]
+    return Row(list(zip(LABELS, cells, strict=True)), [])

@@ -1,0 +1,109 @@
+"""Sessions of operators: they are at the gateway, and the browser has the token.
+
+What the gateway said of one is cached for seconds. That decides only what is shown: each request of the console names
+the session, and the gateway looks at it again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from urllib.parse import quote
+
+from aiohttp import web
+from aiohttp.typedefs import Handler, Middleware
+from cachetools import TTLCache
+
+from libs.contracts.errors import SessionEnded
+from libs.contracts.operating.sessions import GET_SESSION, GetSession, SessionView
+from services.console.cookies import Cookies
+from services.console.gateway import Gateway
+from services.console.security import CSRF_FIELD, SAFE_METHODS, is_csrf_token
+from services.console.visits import VISIT, Visit
+
+LOG_IN = "/login"
+ENROL = "/login/enrol"
+OPEN = ("/login", "/static/")
+"""Where paths begin that need no session."""
+CACHED = 1024
+CACHED_SECONDS = 5.0
+
+
+class MustEnrol(Exception):
+    """The operator has not yet set a password and enrolled an authenticator."""
+
+
+class Sessions:
+    def __init__(self, gateway: Gateway) -> None:
+        self._gateway = gateway
+        self._known: TTLCache[bytes, SessionView] = TTLCache(CACHED, CACHED_SECONDS)
+
+    async def visit(self, token: str) -> Visit:
+        """
+        Raises:
+            SessionEnded
+            MustEnrol: the session is good for the enrolment alone.
+            BanksideError: as the gateway answered.
+        """
+        operators = self._gateway.of(token)
+        digest = hashlib.sha256(token.encode()).digest()
+        session = self._known.get(digest)
+        if session is None:
+            session = await operators.ask(GET_SESSION, GetSession())
+            self._known[digest] = session
+        if session.must_enrol:
+            raise MustEnrol
+        return Visit(session.name, session.role, token, operators)
+
+    def forget(self, token: str) -> None:
+        self._known.pop(hashlib.sha256(token.encode()).digest(), None)
+
+
+def logged_in(sessions: Sessions, cookies: Cookies) -> Middleware:
+    """A middleware: pages are for operators with a session, and changes for forms that were made for it."""
+
+    @web.middleware
+    async def check(request: web.Request, handler: Handler) -> web.StreamResponse:
+        if request.path.startswith(OPEN):
+            return await handler(request)
+        token = cookies.token(request)
+        if token is None:
+            return to_log_in(request, cookies)
+        try:
+            request[VISIT] = await sessions.visit(token)
+            if request.method not in SAFE_METHODS:
+                form = await request.post()
+                if not is_csrf_token(form.get(CSRF_FIELD), token):
+                    raise web.HTTPForbidden(
+                        text="The form is not of this session: load the page again."
+                    )
+            return await handler(request)
+        except MustEnrol:
+            return see_other(ENROL)
+        except SessionEnded:
+            sessions.forget(token)
+            return to_log_in(request, cookies)
+
+    return check
+
+
+def to_log_in(request: web.Request, cookies: Cookies) -> web.Response:
+    """The way back to this page leads over the log-in."""
+    path = LOG_IN
+    if request.method in SAFE_METHODS and request.path != "/":
+        path += f"?next={quote(request.path_qs, safe='')}"
+    if "HX-Request" in request.headers:
+        response = web.Response(status=204, headers={"HX-Redirect": LOG_IN})
+    else:
+        response = see_other(path)
+    cookies.end(response)
+    return response
+
+
+def see_other(path: str) -> web.Response:
+    return web.Response(status=303, headers={"Location": path})
+
+
+def own_path(candidate: str) -> str:
+    """A path of this console to go on at; `/` for everything else, such as another site's address."""
+    is_own = candidate.startswith("/") and not candidate.startswith(("//", "/\\", LOG_IN))
+    return candidate if is_own and candidate.isprintable() and "\\" not in candidate else "/"

@@ -1,0 +1,148 @@
+"""What can be set of the console."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Iterator
+from typing import Annotated, ClassVar
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, Field, SecretStr
+
+from libs.client.credentials import Credentials
+from libs.runtime.process import Misconfigured
+from libs.runtime.production import is_on_this_machine
+from libs.runtime.settings import CaFile, ProcessSettings, settings_of
+from libs.secret_sources import BadSecret, require_private_file
+from libs.tls import BadCertificates, client_context, server_context
+from services.console.addresses import networks
+
+
+def _origin(url: str | None) -> str | None:
+    """Scheme, host and port of a URL, as browsers write it. An empty setting is not set. Raises ValueError."""
+    if not url:
+        return None
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.path.strip("/"):
+        raise ValueError("it is http:// or https://, a host, and a port")
+    if parts.query or parts.fragment or parts.username is not None:
+        raise ValueError("it is http:// or https://, a host, and a port")
+    usual = {"http": 80, "https": 443}[parts.scheme]
+    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+    port = f":{parts.port}" if parts.port not in (None, usual) else ""
+    return f"{parts.scheme}://{host}{port}"
+
+
+def _base_url(url: str) -> str:
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ValueError(
+            "it is the http:// or https:// URL of the gateway's listener for operators"
+        )
+    return url.rstrip("/")
+
+
+def _networks(text: str) -> str:
+    networks(text)
+    return text
+
+
+class Settings(ProcessSettings):
+    service: ClassVar[str] = "console"
+    identified_by: ClassVar[str] = "operator_secret"
+    model_config = settings_of("CONSOLE")
+
+    host: str = "127.0.0.1"
+    port: int = Field(default=8082, ge=1, le=65535)
+    public_url: Annotated[str | None, AfterValidator(_origin)] = None
+    """Where browsers find it; requests for another host are refused. None: on this machine, at its port."""
+    tls_certificate_file: str | None = None
+    """PEM, with the certificates between it and its CA; None: connections are not encrypted."""
+    tls_key_file: str | None = None
+
+    trusted_proxies: Annotated[str, AfterValidator(_networks)] = ""
+    """Networks, separated by commas, whose X-Forwarded-For is believed."""
+
+    operator_url: Annotated[str, AfterValidator(_base_url)] = "http://127.0.0.1:8081"
+    """Of the gateway's listener for operators."""
+    operator_ca_file: CaFile = None
+    """The CA of the gateway's certificate; None: those that the system trusts."""
+    operator_key: str
+    """The console's own subscription key, of role `console`."""
+    operator_secret: SecretStr
+
+    answer_seconds: float = Field(default=10, gt=0, le=30)
+    """What the gateway has not answered by then is shown as not answered; twice as long for what changes something."""
+
+    @property
+    def is_encrypted(self) -> bool:
+        """Whether browsers reach it by TLS, here or at a proxy."""
+        return self.origin.startswith("https://")
+
+    @property
+    def origin(self) -> str:
+        if self.public_url is not None:
+            return self.public_url
+        scheme = "https" if self.tls_certificate_file else "http"
+        origin = _origin(f"{scheme}://127.0.0.1:{self.port}")
+        assert origin is not None
+        return origin
+
+    @property
+    def origins(self) -> frozenset[str]:
+        """Where requests may be meant for. A console on this machine is found by each of its names."""
+        parts = urlsplit(self.origin)
+        if self.public_url is not None and not is_on_this_machine(parts.hostname or ""):
+            return frozenset({self.origin})
+        port = f":{parts.port}" if parts.port is not None else ""
+        names = ("127.0.0.1", "localhost", "[::1]")
+        return frozenset(f"{parts.scheme}://{name}{port}" for name in names)
+
+    def credentials(self) -> Credentials:
+        return Credentials(self.operator_key, self.operator_secret.get_secret_value())
+
+    def encryption(self) -> ssl.SSLContext | None:
+        """Of the connections of browsers. Raises Misconfigured."""
+        names = "BANKSIDE_CONSOLE_TLS_CERTIFICATE_FILE and BANKSIDE_CONSOLE_TLS_KEY_FILE"
+        if not (self.tls_certificate_file or self.tls_key_file):
+            return None
+        if not (self.tls_certificate_file and self.tls_key_file):
+            raise Misconfigured(f"set {names} both, or neither.")
+        try:
+            return server_context(self.tls_certificate_file, self.tls_key_file)
+        except BadCertificates as error:
+            raise Misconfigured(f"set {names}: {error}.") from None
+
+    def encryption_to_gateway(self) -> ssl.SSLContext:
+        return client_context(self.operator_ca_file)
+
+    def mistakes(self) -> Iterator[str]:
+        yield from super().mistakes()
+        try:
+            self.encryption()
+        except Misconfigured as error:
+            yield str(error)
+
+    def refusals(self) -> Iterator[str]:
+        yield from super().refusals()
+        if not self.is_encrypted:
+            yield (
+                "set BANKSIDE_CONSOLE_PUBLIC_URL to https://… (TLS at a proxy before it), or"
+                " BANKSIDE_CONSOLE_TLS_CERTIFICATE_FILE and BANKSIDE_CONSOLE_TLS_KEY_FILE: in production operators"
+                " connect by TLS."
+            )
+        if self.tls_key_file is not None:
+            try:
+                require_private_file("BANKSIDE_CONSOLE_TLS_KEY_FILE", self.tls_key_file)
+            except BadSecret as error:
+                yield str(error)
+        host = urlsplit(self.operator_url).hostname or ""
+        if not (
+            self.operator_url.startswith("https://")
+            or is_on_this_machine(host)
+            or host in self.hosts_in_plaintext()
+        ):
+            yield (
+                f"set {self.variable('operator_url')} to https://…: in production the connection to {host} is to be"
+                " encrypted (or name it in BANKSIDE_PLAINTEXT_HOSTS)."
+            )

@@ -1,0 +1,182 @@
+"""From values of the contracts to what a page shows: text, a link, a badge, an amount, a time."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from enum import Enum, StrEnum
+from typing import Any
+from urllib.parse import quote
+
+from libs.contracts.model import Model
+
+
+class Kind(StrEnum):
+    """How a value is shown; the name of its CSS class."""
+
+    TEXT = "text"
+    NOTHING = "nothing"
+    ID = "id"
+    BADGE = "badge"
+    AMOUNT = "amount"
+    NUMBER = "number"
+    TIME = "time"
+    BLOCK = "block"
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A value as it is shown. `href`: of what it names. `tone`: of a badge. `machine`: of a time, RFC 3339."""
+
+    text: str
+    kind: Kind = Kind.TEXT
+    href: str | None = None
+    tone: str = "plain"
+    machine: str | None = None
+
+
+NOTHING = Cell("—", Kind.NOTHING)
+
+PAGES = {
+    "transaction_id": "/wires/{}",
+    "customer_id": "/customers/{}",
+    "subscription_id": "/subscriptions/{}",
+    "event_id": "/events/{}",
+    "command_id": "/commands/{}",
+    "difference_id": "/differences/{}",
+    "subscription_key": "/keys/{}",
+}
+"""The pages of what ids name, by the names of the fields. Other ids are looked up."""
+IDS = frozenset({"actor"})
+"""Fields that are ids although their names do not end so."""
+NAMES = frozenset({"outline", "entry", "body"})
+"""Fields whose text is JSON or several lines."""
+AMOUNTS = frozenset(
+    {"amount", "per_wire_limit", "daily_limit", "approval_threshold", "used", "allowed"}
+)
+STATES = frozenset({"state", "status", "outcome", "role", "health"})
+TONES = {
+    "good": "active approved completed delivered done healthy ok open submitted succeeded explained settled applied",
+    "bad": "denied failed rejected refused unavailable parked breaker_open revoked abandoned dead stopped",
+    "wait": "pending pending_approval pending_submission pending_review awaiting_documents held slow intended unknown"
+    " failing",
+}
+_TONE = {word: tone for tone, words in TONES.items() for word in words.split()}
+LABELS = {
+    "transaction_id": "Wire",
+    "customer_id": "Customer",
+    "subscription_id": "Subscription",
+    "event_id": "Event",
+    "delivery_id": "Delivery",
+    "command_id": "Command",
+    "difference_id": "Difference",
+    "request_id": "Request",
+    "subscription_key": "Key",
+    "sending_account_id": "From account",
+    "external_account_id": "To external account",
+    "dba": "Trades as",
+    "ein": "EIN",
+    "tin": "TIN",
+    "callback_url": "URL",
+    "at": "When",
+    "decision": "Decision",
+    "outcome_unknown": "Outcome unknown",
+    "naics_code": "NAICS code",
+}
+
+
+def label(name: str) -> str:
+    """What a field is called on a page."""
+    if name in LABELS:
+        return LABELS[name]
+    words = name.removesuffix("_id").removesuffix("_at").replace("_", " ")
+    return words[:1].upper() + words[1:]
+
+
+def tone(word: str) -> str:
+    return _TONE.get(word, "plain")
+
+
+def lookup(identifier: str) -> str:
+    return f"/search?q={quote(identifier, safe='')}"
+
+
+def page_of(name: str, identifier: str) -> str | None:
+    """Where what an id names is shown; None for a field that is no id."""
+    if name in PAGES:
+        return PAGES[name].format(quote(identifier, safe=""))
+    return lookup(identifier) if name.endswith("_id") or name in IDS else None
+
+
+def plain(value: Any) -> str:
+    """A value as text, as CSV files have it; nothing for null."""
+    match value:
+        case None:
+            return ""
+        case bool():
+            return "yes" if value else "no"
+        case Enum():
+            return str(value.value)
+        case datetime():
+            return value.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+        case date():
+            return value.isoformat()
+        case Decimal():
+            return f"{value:f}"
+        case Model():
+            return json.dumps(value.model_dump(mode="json"), ensure_ascii=False)
+        case Mapping():
+            return json.dumps(value, default=plain, ensure_ascii=False)
+        case list() | tuple():
+            return ", ".join(map(plain, value))
+        case _:
+            return str(value)
+
+
+def cell(name: str, value: Any) -> Cell:
+    """The value of a field."""
+    text = plain(value)
+    if not text:
+        return NOTHING
+    if isinstance(value, datetime):
+        return Cell(f"{value.astimezone(UTC):%Y-%m-%d %H:%M:%S}", Kind.TIME, machine=text)
+    if isinstance(value, bool):
+        return Cell(text, Kind.BADGE if value else Kind.NOTHING, tone="wait")
+    if name in STATES:
+        return Cell(text.replace("_", " "), Kind.BADGE, tone=tone(text))
+    if name in AMOUNTS and isinstance(value, Decimal):
+        return Cell(f"{value:,.2f}", Kind.AMOUNT)
+    if isinstance(value, int | Decimal):
+        return Cell(text, Kind.NUMBER)
+    if name in NAMES or isinstance(value, Mapping) or "\n" in text:
+        return Cell(_indented(text), Kind.BLOCK)
+    href = page_of(name, text)
+    return Cell(text, Kind.ID, href=href) if href else Cell(text)
+
+
+def _indented(text: str) -> str:
+    try:
+        return json.dumps(json.loads(text), indent=2, ensure_ascii=False)
+    except ValueError:
+        return text
+
+
+def age(since: datetime | None, now: datetime) -> str:
+    """`3 min`, the largest unit that fits; nothing for an unknown time."""
+    if since is None:
+        return ""
+    seconds = max(0, int((now - since).total_seconds()))
+    for size, unit in ((86400, "d"), (3600, "h"), (60, "min")):
+        if seconds >= size:
+            return f"{seconds // size} {unit}"
+    return f"{seconds} s"
+
+
+def read(item: Any, path: str) -> Any:
+    """A field of an item, by its name, or by several with dots between them; None where there is none."""
+    for name in path.split("."):
+        item = item.get(name) if isinstance(item, Mapping) else getattr(item, name, None)
+    return item

@@ -1,0 +1,51 @@
+"""Values as services answer them."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from decimal import Decimal
+from typing import Any
+
+from libs.contracts.operating.wires import OperatorWire, OperatorWireDetail, WireAtProvider
+from libs.contracts.wires import WireState, WireStep
+from tests.unit.console.gateway_double import AT
+
+WIRE_ID = "019aacf2-1b3e-7000-8000-000000000001"
+CUSTOMER_ID = "019aacf2-1b3e-7000-8000-000000000002"
+
+
+def wire(**changes: Any) -> OperatorWire:
+    return OperatorWire(**_wire_values() | changes)
+
+
+def wire_detail(**changes: Any) -> OperatorWireDetail:
+    values = {
+        **_wire_values(),
+        "send": None,
+        "request": None,
+        "provider": WireAtProvider(
+            found=True, id="wt_1", state=WireState.SUBMITTED, amount=Decimal("12.50")
+        ),
+        "provider_error": None,
+    }
+    return OperatorWireDetail(**values | changes)
+
+
+def _wire_values() -> dict[str, Any]:
+    return {
+        "transaction_id": WIRE_ID,
+        "sending_account_id": "acc_1",
+        "external_account_id": "ext_1",
+        "amount": Decimal("12.50"),
+        "note": "Invoice 7",
+        "state": WireState.PENDING_SUBMISSION,
+        "reason": None,
+        "history": [
+            WireStep(state=WireState.PENDING_SUBMISSION, at=AT, reason=None),
+        ],
+        "created_at": AT,
+        "updated_at": AT + timedelta(minutes=1),
+        "tenant": "acme",
+        "customer_id": CUSTOMER_ID,
+        "outcome_unknown": True,
+    }

@@ -1,0 +1,236 @@
+"""Lists, items and actions: what is shown to whom, and what is asked of the gateway."""
+
+from __future__ import annotations
+
+import csv
+import io
+from decimal import Decimal
+
+import pytest
+
+from libs.contracts.errors import InvalidState, NotFound, OutcomePending, ProviderTimeout
+from libs.contracts.operating.operators import CREATE_OPERATOR, CreatedOperator
+from libs.contracts.operating.pages import Listed, Order
+from libs.contracts.operating.search import SEARCH, FoundId, Kind, SearchResult
+from libs.contracts.operating.wires import (
+    GET_WIRE,
+    LIST_WIRES,
+    RESOLVE_WIRE,
+    ListOperatorWires,
+    WireAtProvider,
+    WireDecision,
+)
+from libs.contracts.principal import Role
+from libs.contracts.wires import WireState
+from tests.unit.console.browser import console
+from tests.unit.console.gateway_double import TOKEN, GatewayDouble
+from tests.unit.console.samples import CUSTOMER_ID, WIRE_ID, wire, wire_detail
+
+RESOLVE = f"/wires/{WIRE_ID}/resolve"
+NEXT = "WyIyMDI2LTExLTIzVDAxOjAyOjAzWiIsIjEiXQ"
+
+
+def gateway(role: Role = Role.OPERATOR) -> GatewayDouble:
+    found = GatewayDouble(role)
+    found.answer(LIST_WIRES, Listed(items=[wire()], next=NEXT))
+    found.answer(GET_WIRE, wire_detail())
+    found.answer(RESOLVE_WIRE, wire())
+    return found
+
+
+async def test_a_list_is_narrowed_sorted_and_paged_by_its_address() -> None:
+    double = gateway()
+    async with console(double) as browser:
+        answer = await browser.get(
+            f"/wires?tenant=acme&state=submitted&unknown=true&order=oldest&after={NEXT}"
+        )
+
+    assert answer.status == 200
+    assert double.commands(LIST_WIRES) == [
+        ListOperatorWires(
+            tenant="acme",
+            state=WireState.SUBMITTED,
+            unknown=True,
+            order=Order.OLDEST,
+            after=NEXT,
+        )
+    ]
+    assert f'href="/wires/{WIRE_ID}"' in answer.text
+    assert f'href="/customers/{CUSTOMER_ID}"' in answer.text
+    assert f"state=submitted&amp;unknown=true&amp;order=oldest&amp;after={NEXT}" in answer.text
+    assert all(token == TOKEN for _, _, token in double.asked)
+
+
+async def test_values_that_no_filter_takes_are_said_beside_it() -> None:
+    double = gateway()
+    async with console(double) as browser:
+        answer = await browser.get("/wires?state=nonsense&after=nonsense")
+
+    assert answer.status == 422
+    assert 'id="field-state-problem"' in answer.text
+    assert double.commands(LIST_WIRES) == []
+
+
+async def test_a_service_that_does_not_answer_is_said_and_the_page_stays() -> None:
+    double = gateway()
+    double.answer(LIST_WIRES, ProviderTimeout())
+    async with console(double) as browser:
+        answer = await browser.get("/wires")
+
+    assert answer.status == 200
+    assert "The service did not answer in time." in answer.text
+    assert 'id="filters"' in answer.text
+
+
+async def test_csv_has_all_pages_and_no_formulas() -> None:
+    double = gateway()
+    pages = iter(
+        [Listed(items=[wire(note="=1+1")] * 2, next=NEXT), Listed(items=[wire(note="Rent")])]
+    )
+    double.answer(LIST_WIRES, lambda _: next(pages))
+    async with console(double) as browser:
+        answer = await browser.get("/wires.csv?tenant=acme")
+
+    header, *rows = csv.reader(io.StringIO(answer.text))
+    assert answer.headers["Content-Disposition"] == 'attachment; filename="wires.csv"'
+    assert header[:2] == ["transaction_id", "state"]
+    assert [row[header.index("note")] for row in rows] == ["'=1+1", "'=1+1", "Rent"]
+    assert [(c.tenant, c.limit, c.after) for c in double.commands(LIST_WIRES)] == [
+        ("acme", 200, None),
+        ("acme", 200, NEXT),
+    ]
+
+
+async def test_csv_is_bounded_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("services.console.csv_export.MOST_ROWS", 3)
+    double = gateway()
+    double.answer(LIST_WIRES, Listed(items=[wire()] * 2, next=NEXT))
+    async with console(double) as browser:
+        answer = await browser.get("/wires.csv")
+
+    rows = list(csv.reader(io.StringIO(answer.text)))
+    assert len(rows) == 1 + 3 + 1
+    assert rows[-1] == ["Not complete: these are the first 3 rows."]
+
+
+async def test_both_sides_of_a_wire_stand_beside_each_other() -> None:
+    double = gateway()
+    double.answer(
+        GET_WIRE, wire_detail(provider=WireAtProvider(found=True, amount=Decimal("12.49")))
+    )
+    async with console(double) as browser:
+        answer = await browser.get(f"/wires/{WIRE_ID}")
+
+    assert answer.text.count('class="differs"') == 1
+    assert "12.50" in answer.text
+    assert "12.49" in answer.text
+
+
+async def test_what_is_not_there_is_a_page_that_says_so() -> None:
+    double = gateway()
+    double.answer(GET_WIRE, NotFound())
+    async with console(double) as browser:
+        answer = await browser.get(f"/wires/{WIRE_ID}")
+
+    assert answer.status == 404
+    assert "There is nothing of this name" in answer.text
+
+
+async def test_what_a_role_may_not_do_is_not_shown_and_not_done() -> None:
+    double = gateway(Role.VIEWER)
+    async with console(double) as browser:
+        page = await browser.get(f"/wires/{WIRE_ID}")
+        asked = await browser.get(RESOLVE)
+        operators = await browser.get("/operators/create")
+
+    assert "action-resolve" not in page.text
+    assert (asked.status, operators.status) == (403, 403)
+
+
+async def test_an_action_says_what_it_does_then_takes_its_reason_and_says_it_is_done() -> None:
+    double = gateway()
+    async with console(double) as browser:
+        page = await browser.get(f"/wires/{WIRE_ID}")
+        asked = await browser.get(RESOLVE)
+        before = double.commands(RESOLVE_WIRE)
+        done = await browser.post(RESOLVE, {"decision": "ask", "reason": " They were asked. "})
+        after = await browser.get(f"/wires/{WIRE_ID}")
+        later = await browser.get(f"/wires/{WIRE_ID}")
+
+    assert f'href="{RESOLVE}"' in page.text
+    assert 'id="effect"' in asked.text
+    assert "Invoice 7" in asked.text
+    assert before == []
+    assert (done.status, done.location) == (303, f"/wires/{WIRE_ID}")
+    [command] = double.commands(RESOLVE_WIRE)
+    assert (command.decision, command.reason) == (WireDecision.ASK, "They were asked.")
+    assert "The wire is resolved." in after.text
+    assert "The wire is resolved." not in later.text
+
+
+async def test_a_form_cannot_name_another_thing_than_its_page() -> None:
+    double = gateway()
+    async with console(double) as browser:
+        form = {"transaction_id": "another", "decision": "ask", "reason": "Why."}
+        await browser.post(RESOLVE, form)
+
+    assert [command.transaction_id for command in double.commands(RESOLVE_WIRE)] == [WIRE_ID]
+
+
+async def test_without_a_reason_nothing_is_done() -> None:
+    double = gateway()
+    async with console(double) as browser:
+        answer = await browser.post(RESOLVE, {"decision": "ask", "reason": "  "})
+
+    assert answer.status == 422
+    assert double.commands(RESOLVE_WIRE) == []
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "said"),
+    [
+        (InvalidState("The wire is final."), 409, "The wire is final."),
+        (OutcomePending(), 504, "it may have been done"),
+    ],
+)
+async def test_what_was_refused_keeps_what_was_typed(
+    error: Exception, status: int, said: str
+) -> None:
+    double = gateway()
+    double.answer(RESOLVE_WIRE, error)
+    async with console(double) as browser:
+        answer = await browser.post(RESOLVE, {"decision": "ask", "reason": "A reason."})
+
+    assert answer.status == status
+    assert said in answer.text
+    assert ">A reason.</textarea>" in answer.text
+
+
+async def test_a_new_secret_is_shown_by_the_answer_itself() -> None:
+    double = gateway(Role.ADMIN)
+    made = CreatedOperator(name="eve", role="viewer", subscription_key="sub_1", secret="s3cret")
+    double.answer(CREATE_OPERATOR, made)
+    async with console(double) as browser:
+        form = {"name": "eve", "role": "viewer", "reason": "She begins today."}
+        answer = await browser.post("/operators/create", form)
+
+    assert answer.status == 200
+    assert "s3cret" in answer.text
+    assert "s3cret" not in str(answer.cookies)
+
+
+async def test_the_one_thing_that_an_id_names_is_gone_to() -> None:
+    found = FoundId(service="payments", kind=Kind.WIRE, id=WIRE_ID)
+    person = FoundId(service="onboarding", kind=Kind.PERSON, id=CUSTOMER_ID)
+    double = gateway()
+    async with console(double) as browser:
+        double.answer(SEARCH, SearchResult(found=[found], unreachable=[]))
+        one = await browser.get(f"/search?q={WIRE_ID}")
+        double.answer(SEARCH, SearchResult(found=[found, person], unreachable=[]))
+        two = await browser.get(f"/search?q={WIRE_ID}")
+        double.answer(SEARCH, SearchResult(found=[found], unreachable=["onboarding"]))
+        perhaps = await browser.get(f"/search?q={WIRE_ID}")
+
+    assert one.location == f"/wires/{WIRE_ID}"
+    assert f'href="/customers/{CUSTOMER_ID}"' in two.text
+    assert "onboarding does not answer" in perhaps.text

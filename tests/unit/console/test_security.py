@@ -1,0 +1,129 @@
+"""What every answer of the console carries, and what no request gets past."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from libs.contracts.errors import SessionEnded
+from libs.contracts.operating.pages import Listed
+from libs.contracts.operating.sessions import GET_SESSION
+from libs.contracts.operating.wires import LIST_WIRES, RESOLVE_WIRE
+from services.console.assets import Assets
+from services.console.security import csrf_token
+from tests.unit.console.browser import console
+from tests.unit.console.gateway_double import GatewayDouble
+from tests.unit.console.samples import WIRE_ID, wire
+
+RESOLVING = {"decision": "ask", "reason": "The bank was asked."}
+
+
+def gateway() -> GatewayDouble:
+    found = GatewayDouble()
+    found.answer(LIST_WIRES, Listed(items=[wire()]))
+    found.answer(RESOLVE_WIRE, wire())
+    return found
+
+
+@pytest.mark.parametrize("path", ["/login", "/wires", "/nowhere", Assets().address("console.css")])
+async def test_every_answer_forbids_frames_and_inline_code(path: str) -> None:
+    async with console(gateway()) as browser:
+        answer = await browser.get(path)
+
+    policy = answer.headers["Content-Security-Policy"]
+    assert "default-src 'none'" in policy
+    assert "frame-ancestors 'none'" in policy
+    assert "unsafe" not in policy
+    assert answer.headers["X-Content-Type-Options"] == "nosniff"
+    assert answer.headers["Referrer-Policy"] == "same-origin"
+    assert "max-age" in answer.headers["Strict-Transport-Security"]
+    assert "Server" not in answer.headers
+    is_asset = path.startswith("/static/")
+    assert ("no-store" in answer.headers["Cache-Control"]) is not is_asset
+
+
+async def test_pages_have_no_code_and_no_styles_of_their_own() -> None:
+    async with console(gateway()) as browser:
+        pages = [(await browser.get(path)).text for path in ("/wires", "/login", "/")]
+
+    for page in pages:
+        assert not re.search(r"<style|\sstyle=|\son[a-z]+=|javascript:", page)
+        assert re.findall(r"<script([^>]*)>", page) == [
+            f' src="{Assets().address("htmx.min.js")}" defer'
+        ]
+
+
+async def test_a_request_for_another_host_is_refused() -> None:
+    async with console(gateway()) as browser:
+        answer = await browser.get("/wires", {"Host": "rebound.example"})
+
+    assert answer.status == 421
+    assert WIRE_ID not in answer.text
+
+
+async def test_without_a_session_every_page_leads_to_the_log_in() -> None:
+    async with console(gateway()) as browser:
+        browser.cookies.clear()
+        page = await browser.get("/wires?tenant=acme")
+        part = await browser.get("/", {"HX-Request": "true"})
+
+    assert (page.status, page.location) == (303, "/login?next=%2Fwires%3Ftenant%3Dacme")
+    assert (part.status, part.headers["HX-Redirect"]) == (204, "/login")
+
+
+async def test_a_session_that_has_ended_leads_to_the_log_in_and_is_forgotten() -> None:
+    double = gateway()
+    double.answer(GET_SESSION, SessionEnded())
+    async with console(double) as browser:
+        answer = await browser.get("/wires")
+
+    assert answer.location == "/login?next=%2Fwires"
+    assert "__Host-bankside-session" not in browser.cookies
+
+
+async def test_a_session_that_ends_between_two_questions_leads_to_the_log_in() -> None:
+    double = gateway()
+    double.answer(LIST_WIRES, SessionEnded())
+    async with console(double) as browser:
+        page = await browser.get("/wires")
+        export = await browser.get("/wires.csv")
+
+    assert page.location == "/login?next=%2Fwires"
+    assert export.location is not None
+    assert export.location.startswith("/login")
+
+
+@pytest.mark.parametrize(
+    ("form", "headers"),
+    [
+        ({"csrf": ""}, {}),
+        ({"csrf": csrf_token("another-session-of-the-gateway")}, {}),
+        ({}, {"Origin": "https://elsewhere.example"}),
+        ({}, {"Origin": "null"}),
+        ({}, {"Sec-Fetch-Site": "cross-site"}),
+        ({}, {"Sec-Fetch-Site": "same-site"}),
+    ],
+)
+async def test_a_form_of_another_page_changes_nothing(
+    form: dict[str, str], headers: dict[str, str]
+) -> None:
+    double = gateway()
+    async with console(double) as browser:
+        answer = await browser.post(f"/wires/{WIRE_ID}/resolve", RESOLVING | form, headers)
+
+    assert answer.status == 403
+    assert double.commands(RESOLVE_WIRE) == []
+
+
+async def test_text_is_never_markup() -> None:
+    attack = "<script>alert(1)</script><img src=x onerror=alert(1)>\"'"
+    double = gateway()
+    double.answer(LIST_WIRES, Listed(items=[wire(note=attack, tenant=attack)]))
+    async with console(double) as browser:
+        answer = await browser.get("/wires")
+        narrowed = await browser.get("/wires?tenant=%22%3E%3Cscript%3Ealert(1)%3C/script%3E")
+
+    assert "<img" not in answer.text
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in answer.text
+    assert "<script>alert" not in answer.text + narrowed.text
