@@ -20,6 +20,7 @@ SHARING = (
         "e2e/test_authentication.py",
         "e2e/test_external_accounts.py",
         "e2e/test_onboarding.py",
+        "e2e/test_operating.py",
         "e2e/test_ownership.py",
         "e2e/test_reading.py",
         "e2e/test_updates.py",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from tests.e2e.wires.hands import Sender
 
+NOTHING = dict.fromkeys(("id", "state", "status", "amount", "account_id", "reason"))
+
 
 async def test_an_operator_finds_a_wire_without_outcome_and_may_have_the_bank_asked(
     sender: Sender, idempotency_key: str
@@ -26,6 +28,9 @@ async def test_an_operator_finds_a_wire_without_outcome_and_may_have_the_bank_as
     assert shown["outcome_unknown"]
     assert shown["send"]["last_error"] == "outcome_pending"
     assert shown["customer_id"] == sender.account.customer_id
+    assert shown["request"]["subscription_key"] == sender.api.key.subscription_key
+    assert shown["request"]["request_id"] == pending.headers["X-Request-Id"]
+    assert (shown["provider"], shown["provider_error"]) == ({"found": False} | NOTHING, None)
     assert (resolved["transaction_id"], resolved["outcome_unknown"]) == (transaction_id, True)
     assert final.data["transaction_id"] == transaction_id
     assert list(await sender.at_bank())[-1] == transaction_id
