@@ -1,37 +1,165 @@
-"""`bankside audit …`: what was done, by whom, and whether the record of it is whole."""
+"""`bankside audit …`: what was done, by whom, and whether the record of it is whole.
+
+The chain of hashes is computed here, from the rows that the services show.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import os
 import pwd
 import sys
-from datetime import date
-from typing import Any
+from collections.abc import AsyncIterator, Awaitable, Callable
+from datetime import UTC, date, datetime, time, timedelta
+from typing import Any, TypeVar
 
 import msgspec
 from cyclopts import App
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from libs.cli.database import database_variable, with_database
 from libs.cli.decisions import Flag
 from libs.cli.output import console, print_json
+from libs.cli.pages import LARGEST_PAGE
+from libs.client.client import Client
 from libs.client.errors import OperatorError
+from libs.client.operator_client import operating
 from libs.contracts.exact_json import encode
+from libs.contracts.operating.audit import LIST_AUDIT, SERVICES, AuditRow, ListAuditOf, Service
+from libs.contracts.operating.audit_chain import BrokenChain, Chain, Head, Row
+from libs.contracts.operating.pages import Order, Place
 from libs.persistence import audit
-from libs.persistence.audit import BrokenChain, Head, Row
-from libs.persistence.engine import Database
-from libs.secret_sources import is_set
+from libs.persistence.audit import Entry
 
-SERVICES = (
-    "gateway",
-    "onboarding",
-    "ledger_read",
-    "payments",
-    "webhook_dispatcher",
-    "reconciliation",
-)
+T = TypeVar("T")
 
 app = App(name="audit", help="The audit: verify that it is whole, export it.")
+
+
+@app.command
+def verify(
+    *,
+    service: Service | None = None,
+    since: date | None = None,
+    head: str | None = None,
+    json: Flag = False,
+) -> int:
+    """Compute the audit's chain of hashes anew. Exit status 1: a row was changed, removed or put in between.
+
+    Args:
+        service: Only the audit of this service; with --head it has to be named. Without, of all.
+        since: From this day on (UTC), without looking at what was before.
+        head: A `day:number:hash` that was logged or shown earlier: that row has to be there still.
+        json: Print one JSON document.
+    """
+    if head is not None and service is None:
+        raise OperatorError("With --head name the --service whose log it is from.")
+    expected = _parsed(head) if head is not None else None
+    results: list[dict[str, Any]] = []
+    for name in (service,) if service is not None else SERVICES:
+
+        async def work(client: Client, name: str = name) -> Head | None:
+            found = await _verified(client, name, since)
+            if expected is not None and not await _holds(client, name, expected):
+                raise BrokenChain(f"{head} is not there any more")
+            return found
+
+        try:
+            found = _run(work)
+            results.append({"service": name, "whole": True, "head": str(found) if found else None})
+        except BrokenChain as broken:
+            results.append({"service": name, "whole": False, "broken": str(broken)})
+    if json:
+        print_json({"audits": results})
+    else:
+        for result in results:
+            state = "is whole" if result["whole"] else f"[red]is broken[/]: {result['broken']}"
+            console().print(f"{result['service']} {state}  {result.get('head') or ''}".rstrip())
+    return 0 if all(result["whole"] for result in results) else 1
+
+
+@app.command
+def export(service: Service, /, *, since: date | None = None, json: Flag = False) -> int:
+    """Print the audit of a service, one JSON document a line, the oldest first.
+
+    Args:
+        service: Whose audit.
+        since: From this day on (UTC).
+        json: Print one JSON document with all of it.
+    """
+    found: list[dict[str, Any]] = []
+
+    async def work(client: Client) -> None:
+        async for row in _rows(client, service, since=since):
+            document = {
+                "day": row.day,
+                "number": row.number,
+                "hash": row.hash,
+                "entry": msgspec.Raw(row.entry.encode()),
+            }
+            if json:
+                found.append(document)
+            else:
+                sys.stdout.write(encode(document).decode() + "\n")
+
+    _run(work)
+    if json:
+        print_json({"service": service, "rows": found})
+    return 0
+
+
+def _run(work: Callable[[Client], Awaitable[T]]) -> T:
+    async def run() -> T:
+        async with operating() as client:
+            return await work(client)
+
+    return asyncio.run(run())
+
+
+async def _verified(client: Client, service: str, since: date | None) -> Head | None:
+    """The head; None of an audit without rows. Raises BrokenChain."""
+    before: Head | None = None
+    if since is not None and since > date.min:
+        earlier = _wanted(service, until=since - timedelta(days=1), order=Order.NEWEST, limit=1)
+        page = (await client.call(LIST_AUDIT, earlier)).data
+        before = next((_head(row) for row in page.items), None)
+    chain = Chain(before, from_beginning=since is None)
+    async for row in _rows(client, service, since=since):
+        chain.follow(
+            Row(
+                row.day,
+                row.number,
+                row.entry,
+                bytes.fromhex(row.previous),
+                bytes.fromhex(row.hash),
+            )
+        )
+    return chain.head
+
+
+async def _holds(client: Client, service: str, head: Head) -> bool:
+    """Whether the row is there with this hash."""
+    before = Place(datetime.combine(head.day, time(), UTC), str(head.number - 1)).encode()
+    wanted = _wanted(service, since=head.day, until=head.day, after=before, limit=1)
+    page = (await client.call(LIST_AUDIT, wanted)).data
+    return [_head(row) for row in page.items] == [head]
+
+
+async def _rows(client: Client, service: str, *, since: date | None) -> AsyncIterator[AuditRow]:
+    """From this day on, in the order of the chain."""
+    after: str | None = None
+    while True:
+        page = (await client.call(LIST_AUDIT, _wanted(service, since=since, after=after))).data
+        for row in page.items:
+            yield row
+        if page.next is None:
+            return
+        after = page.next
+
+
+def _wanted(service: str, **wanted: Any) -> ListAuditOf:
+    return ListAuditOf.model_validate(
+        {"service": service, "order": Order.OLDEST, "limit": LARGEST_PAGE} | wanted
+    )
 
 
 async def record(
@@ -48,103 +176,13 @@ async def record(
         subject: to what, without anything sensitive.
     """
     name = operator_name()
-    await audit.append(connection, [audit.by_operator(by or name, action, user=name, **subject)])
-
-
-@app.command
-def verify(
-    *,
-    service: str | None = None,
-    since: date | None = None,
-    head: str | None = None,
-    json: Flag = False,
-) -> int:
-    """Compute the audit's chain of hashes anew. Exit status 1: a row was changed, removed or put in between.
-
-    Args:
-        service: Only the audit of this service; with --head it has to be named. Without, of all whose databases are
-            known here.
-        since: From this day on (UTC), without looking at what was before.
-        head: A `day:number:hash` that was logged or shown earlier: that row has to be there still.
-        json: Print one JSON document.
-    """
-    if head is not None and service is None:
-        raise OperatorError("With --head name the --service whose log it is from.")
-    expected = _parsed(head) if head is not None else None
-
-    async def work(database: Database) -> Head | None:
-        found = await audit.verify(database, since)
-        if expected is not None and not await audit.holds(database, expected):
-            raise BrokenChain(f"{head} is not there any more")
-        return found
-
-    results: list[dict[str, Any]] = []
-    for name in _services(service):
-        try:
-            found = with_database(name, work)
-            results.append({"service": name, "whole": True, "head": str(found) if found else None})
-        except BrokenChain as broken:
-            results.append({"service": name, "whole": False, "broken": str(broken)})
-    if json:
-        print_json({"audits": results})
-    else:
-        for result in results:
-            state = "is whole" if result["whole"] else f"[red]is broken[/]: {result['broken']}"
-            console().print(f"{result['service']} {state}  {result.get('head') or ''}".rstrip())
-    return 0 if all(result["whole"] for result in results) else 1
-
-
-@app.command
-def export(service: str, /, *, since: date | None = None, json: Flag = False) -> int:
-    """Print the audit of a service, one JSON document a line, the oldest first.
-
-    Args:
-        service: Whose audit.
-        since: From this day on (UTC).
-        json: Print one JSON document with all of it.
-    """
-    [name] = _services(service)
-
-    found: list[dict[str, Any]] = []
-
-    async def work(database: Database) -> None:
-        async for row in audit.read(database, since):
-            if json:
-                found.append(_document(row))
-            else:
-                sys.stdout.write(encode(_document(row)).decode() + "\n")
-
-    with_database(name, work)
-    if json:
-        print_json({"service": name, "rows": found})
-    return 0
-
-
-def _document(row: Row) -> dict[str, Any]:
-    return {
-        "day": row.day,
-        "number": row.number,
-        "hash": row.hash.hex(),
-        "entry": msgspec.Raw(row.entry.encode()),
-    }
-
-
-def _services(service: str | None) -> tuple[str, ...]:
-    if service is None:
-        known = tuple(name for name in SERVICES if is_set(database_variable(name)))
-        return known or SERVICES
-    if service not in SERVICES:
-        raise OperatorError(f"A service is one of {', '.join(SERVICES)}.")
-    return (service,)
-
-
-def _parsed(head: str) -> Head:
-    day, _, rest = head.partition(":")
-    number, _, hash_ = rest.partition(":")
-    try:
-        return Head(date.fromisoformat(day), int(number), bytes.fromhex(hash_))
-    except ValueError:
-        raise OperatorError("--head is day:number:hash, as it was logged.") from None
+    entry = Entry(
+        actor=f"operator:{by or name}",
+        action=action,
+        outcome="ok",
+        subject={"user": name, **subject},
+    )
+    await audit.append(connection, [entry])
 
 
 def operator_name() -> str:
@@ -153,3 +191,17 @@ def operator_name() -> str:
         return pwd.getpwuid(os.getuid()).pw_name
     except KeyError:  # a container's user may have no name
         return f"uid {os.getuid()}"
+
+
+def _head(row: AuditRow) -> Head:
+    return Head(row.day, row.number, bytes.fromhex(row.hash))
+
+
+def _parsed(head: str) -> Head:
+    try:
+        parsed = Head.parse(head)
+    except ValueError:
+        parsed = None
+    if parsed is None or parsed.number < 1:
+        raise OperatorError("--head is day:number:hash, as it was logged.")
+    return parsed

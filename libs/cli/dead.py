@@ -1,44 +1,41 @@
-"""`bankside dead`: look at dead letters and have them accepted anew, each as the service that owns its queue."""
+"""`bankside dead`: look at dead letters, have them accepted anew by the service that owns the queue, discard them."""
 
 from __future__ import annotations
 
-import asyncio
-from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Sequence
 from datetime import UTC, datetime
-from importlib.metadata import entry_points
-from itertools import groupby
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 import msgspec
 from cyclopts import App, Parameter
 from rich.markup import escape
 
-from libs.cli.audit import record
-from libs.cli.database import with_database
-from libs.cli.decisions import Flag, agrees, refuse_to_ask_in_json, require_terminal
-from libs.cli.output import age, console, pretty, print_json
-from libs.client import settings
-from libs.client.errors import OperatorError
-from libs.handling.replaying import REPLAY, AcceptAnew
-from libs.messaging.broker import BROKER_ERRORS
-from libs.messaging.dead_letters import (
-    MAX_LOOKED_AT,
-    DeadLetter,
-    DeadLetters,
-    Removed,
-    open_dead_letters,
+from libs.cli.decisions import (
+    Flag,
+    agrees,
+    reason_of,
+    refuse_to_ask_in_json,
+    require_terminal,
 )
+from libs.cli.output import age, console, pretty, print_json
+from libs.cli.pages import MAX_SHOWN, gathered_of, tell_unreachable
+from libs.client.errors import OperatorError
+from libs.client.operator_client import ask
+from libs.contracts.operating import dead_letters as contract
+from libs.contracts.operating.dead_letters import (
+    MOST_AT_ONCE,
+    DeadLetter,
+    DeadLetterWithBody,
+    RemovedDeadLetters,
+)
+from libs.contracts.operating.overview import GET_OVERVIEW, GetOverview
+from libs.contracts.operating.pages import Order
+from libs.contracts.operation import Operation
 from libs.messaging.topology import dead_queue, dead_queues
-from libs.persistence.availability import is_away
-from libs.persistence.engine import Database
-from libs.secret_sources import is_set
-from libs.tls import ca_file_setting
 
-app = App(name="dead", help="Look at dead letters and have them accepted anew.")
+app = App(name="dead", help="Look at dead letters, have them accepted anew, discard them.")
 
-T = TypeVar("T")
+Identifiers = Annotated[list[str] | None, Parameter(name="IDENTIFIERS", negative=())]
 
 
 @app.command(name="list")
@@ -50,35 +47,33 @@ def list_letters(*, queue: str | None = None, limit: int = 50, json: Flag = Fals
         limit: Show at most so many of each queue.
         json: Print one JSON document.
     """
-    if not 1 <= limit <= MAX_LOOKED_AT:
-        raise OperatorError(f"--limit is 1 to {MAX_LOOKED_AT}.")
     names = _queues(queue)
-
-    async def look(letters: DeadLetters, name: str) -> tuple[str, int, list[DeadLetter]]:
-        shown = await letters.look(name, limit)
-        return name, await letters.count(name), shown
-
-    found = _with_letters(names, look)
-    now = datetime.now(UTC)
+    letters, unreachable = _letters(names, limit)
+    counts = _counts(names, letters)
     if json:
         print_json(
             {
                 "queues": [
-                    {"queue": name, "count": count, "letters": [_summary(item) for item in shown]}
-                    for name, count, shown in found
+                    {
+                        "queue": name,
+                        "count": counts[name],
+                        "letters": [_summary(item) for item in letters[name]],
+                    }
+                    for name in letters
                 ]
             }
         )
-        return 0
-    out = console()
-    for name, count, shown in found:
+        return tell_unreachable(unreachable)
+    out, now = console(), datetime.now(UTC)
+    for name, shown in letters.items():
+        count = counts[name]
         if not count:
             out.print(f"{name}: none")
             continue
         out.print(f"[bold]{name}[/]: {count}" + (f", the first {limit}" if count > limit else ""))
         if shown:
             _print_aligned([_COLUMNS, *(_row(letter, now) for letter in shown)])
-    return 0
+    return tell_unreachable(unreachable)
 
 
 @app.command
@@ -91,25 +86,34 @@ def show(identifier: str, /, *, queue: str | None = None, json: Flag = False) ->
         json: Print one JSON document.
     """
     names = _queues(queue)
-    found = _found([one for one in _letters(names) if one.has_id(identifier)], identifier)
+    found = ask(
+        contract.GET_DEAD_LETTERS,
+        contract.FindDeadLettersOf.model_validate(
+            {"letter_id": identifier}
+            | ({"queue": queue, "service": _owner(names[0])} if queue is not None else {})
+        ),
+    )
     if json:
-        print_json({"letters": [_summary(item) | {"body": _body(item)} for item in found]})
-        return 0
+        print_json({"letters": [_summary(item) | {"body": _body(item)} for item in found.letters]})
+        return tell_unreachable(found.unreachable)
     out, now = console(), datetime.now(UTC)
-    for letter in found:
+    for letter in found.letters:
         out.print(
-            f"[bold]{letter.message_id}[/] in {letter.queue}, died because of {letter.reason or '?'}, "
+            f"[bold]{escape(letter.id)}[/] in {letter.queue}, died because of {letter.reason or '?'}, "
             f"dead for {age(letter.died_at, now)}, sent {age(letter.sent_at, now)} ago"
         )
-        out.print(pretty(letter.body))
-    return 0
+        if letter.because is not None:
+            out.print(escape(letter.because))
+        out.print(pretty(letter.body.encode()))
+    return tell_unreachable(found.unreachable)
 
 
 @app.command
 def replay(
-    identifiers: Annotated[list[str] | None, Parameter(name="IDENTIFIERS", negative=())] = None,
+    identifiers: Identifiers = None,
     /,
     *,
+    reason: str,
     all_letters: Annotated[bool, Parameter(name="--all", negative=())] = False,
     queue: str | None = None,
     yes: Flag = False,
@@ -123,6 +127,7 @@ def replay(
 
     Args:
         identifiers: Ids of letters or of commands.
+        reason: Why, such as what was mended.
         all_letters: All letters, of --queue or of every queue: 1,000 of a queue at a time.
         queue: Only letters of this queue.
         yes: Do not ask.
@@ -132,47 +137,168 @@ def replay(
     if bool(wanted) == all_letters:
         raise OperatorError("Say which letters: ids as `bankside dead list` shows them, or --all.")
     refuse_to_ask_in_json(yes=yes, json=json)
-    names = _queues(queue)
-    accepted: list[dict[str, Any]] = []
-    left: dict[tuple[str, str], dict[str, Any]] = {}
+    names, reason = _queues(queue), reason_of(reason)
+    done = _Done()
+    unreachable: list[str] = []
     goes_on = True
     while goes_on:
-        letters = _letters(names)
-        found = [item for item in letters if all_letters or any(map(item.has_id, wanted))]
-        for identifier in sorted(wanted):
-            _found([letter for letter in found if letter.has_id(identifier)], identifier)
-        found = [letter for letter in found if _place(letter) not in left]
-        if found and not yes and not _agreed(found):
-            console().print(f"{len(accepted)} replayed." if accepted else "Nothing was replayed.")
+        letters, unreachable = _letters(names, MAX_SHOWN)
+        found = _chosen(letters, wanted, unreachable)
+        found = [letter for letter in found if not done.has_left(letter)]
+        question = "Their callers may have sent anew since. Replay these?"
+        if found and not yes and not _agreed(found, question):
+            console().print(
+                f"{len(done.removed)} replayed." if done.removed else "Nothing was replayed."
+            )
             return 1
-        done = _replay_shown(found)
-        accepted += map(_summary, done.removed)
-        left |= {_place(one): _summary(one) | {"because": why} for one, why in done.left}
+        removed = done.add(_remove(contract.REPLAY_DEAD_LETTERS, found, reason))
         # Of a queue with more letters than are looked at once, the next ones have come to its front.
-        is_more = (
-            max(Counter(letter.queue for letter in letters).values(), default=0) >= MAX_LOOKED_AT
-        )
-        goes_on = all_letters and is_more and bool(done.removed)
+        is_more = any(len(of_queue) >= MAX_SHOWN for of_queue in letters.values())
+        goes_on = all_letters and is_more and removed > 0
     if json:
-        print_json({"replayed": accepted, "left": [*left.values()]})
+        print_json({"replayed": [*done.removed], "left": [*done.left.values()]})
     else:
         console().print(
-            f"{len(accepted)} replayed." if accepted or left else "There is no dead letter."
+            f"{len(done.removed)} replayed."
+            if done.removed or done.left
+            else "There is no dead letter."
         )
-        for letter in left.values():
+        for letter in done.left.values():
             console().print(f"{letter['id']} stays: {escape(letter['because'])}.")
-    return 1 if left else 0
+    return 1 if tell_unreachable(unreachable) or done.left else 0
+
+
+@app.command
+def discard(
+    identifiers: Identifiers = None,
+    /,
+    *,
+    reason: str,
+    queue: str | None = None,
+    yes: Flag = False,
+    json: Flag = False,
+) -> int:
+    """Remove dead letters for good. Nothing is done about what they ask for; reason and name stay in the audit.
+
+    Args:
+        identifiers: Ids of letters or of commands.
+        reason: Why they are not needed, and what was done about them.
+        queue: Only letters of this queue.
+        yes: Do not ask.
+        json: Print one JSON document; needs --yes.
+    """
+    wanted = set(identifiers or ())
+    if not wanted:
+        raise OperatorError("Say which letters: ids as `bankside dead list` shows them.")
+    refuse_to_ask_in_json(yes=yes, json=json)
+    names, reason = _queues(queue), reason_of(reason)
+    letters, unreachable = _letters(names, MAX_SHOWN)
+    found = _chosen(letters, wanted, unreachable)
+    if not yes and not _agreed(found, "Remove these for good?"):
+        console().print("Nothing was discarded.")
+        return 1
+    done = _Done()
+    done.add(_remove(contract.DISCARD_DEAD_LETTERS, found, reason))
+    if json:
+        print_json({"discarded": [*done.removed]})
+    else:
+        console().print(f"{len(done.removed)} discarded.")
+    return tell_unreachable(unreachable)
+
+
+class _Done:
+    """What was removed, and what stays."""
+
+    def __init__(self) -> None:
+        self.removed: list[dict[str, Any]] = []
+        self.left: dict[tuple[str, str], dict[str, Any]] = {}
+
+    def add(self, done: Sequence[RemovedDeadLetters]) -> int:
+        """How many were removed."""
+        removed = [_summary(letter) for one in done for letter in one.removed]
+        self.removed += removed
+        self.left |= {
+            (letter.queue, letter.id): _summary(letter) | {"because": letter.why}
+            for one in done
+            for letter in one.left
+        }
+        return len(removed)
+
+    def has_left(self, letter: DeadLetter) -> bool:
+        return (letter.queue, letter.id) in self.left
+
+
+def _remove(
+    operation: Operation[contract.RemoveDeadLettersOf, RemovedDeadLetters],
+    letters: Sequence[DeadLetter],
+    reason: str,
+) -> list[RemovedDeadLetters]:
+    """What the operator was shown, queue by queue."""
+    done = []
+    for queue in dict.fromkeys(letter.queue for letter in letters):
+        ids = [*dict.fromkeys(letter.id for letter in letters if letter.queue == queue)]
+        for begin in range(0, len(ids), MOST_AT_ONCE):
+            command = contract.RemoveDeadLettersOf.model_validate(
+                {
+                    "service": _owner(queue),
+                    "queue": queue,
+                    "letter_ids": ids[begin : begin + MOST_AT_ONCE],
+                    "reason": reason,
+                }
+            )
+            done.append(ask(operation, command))
+    return done
+
+
+def _letters(names: Sequence[str], limit: int) -> tuple[dict[str, list[DeadLetter]], list[str]]:
+    """By queue, the oldest first; and the services that did not answer, whose queues are not among them."""
+    found: dict[str, list[DeadLetter]] = {}
+    silent: list[str] = []
+    for name in names:
+        query = contract.ListDeadLettersOf.model_validate(
+            {"service": _owner(name), "queue": name, "order": Order.OLDEST}
+        )
+        items, unreachable = gathered_of(contract.LIST_DEAD_LETTERS, query, limit)
+        if unreachable:
+            silent += [service for service in unreachable if service not in silent]
+        else:
+            found[name] = items
+    return found, silent
+
+
+def _counts(names: Sequence[str], letters: dict[str, list[DeadLetter]]) -> dict[str, int]:
+    """As the services count them; at least as many as they show."""
+    services = ask(GET_OVERVIEW, GetOverview()).services
+    depths = {depth.queue: depth.messages for service in services for depth in service.queues or ()}
+    return {name: max(depths.get(name, 0), len(letters.get(name, ()))) for name in names}
+
+
+def _chosen(
+    letters: dict[str, list[DeadLetter]], wanted: set[str], unreachable: Sequence[str]
+) -> list[DeadLetter]:
+    """Those wanted, or all of them. Raises OperatorError: one is not there."""
+    every = [letter for of_queue in letters.values() for letter in of_queue]
+    for identifier in sorted(wanted):
+        if not any(identifier in (letter.id, letter.command_id) for letter in every):
+            missing = f" ({', '.join(unreachable)} did not answer)" if unreachable else ""
+            raise OperatorError(
+                f"There is no dead letter {identifier!r} among the first {MAX_SHOWN} of each queue{missing}."
+            )
+    return [
+        letter
+        for letter in every
+        if not wanted or letter.id in wanted or letter.command_id in wanted
+    ]
 
 
 _COLUMNS = ("id", "operation or event", "command", "died because", "dead for", "age")
 
 
 def _row(letter: DeadLetter, now: datetime) -> tuple[str, ...]:
-    envelope = letter.envelope
     return (
-        letter.message_id,
+        letter.id,
         _operation(letter),
-        envelope.id if envelope else "-",
+        letter.command_id or "-",
         letter.reason or "?",
         age(letter.died_at, now),
         age(letter.sent_at, now),
@@ -181,9 +307,7 @@ def _row(letter: DeadLetter, now: datetime) -> tuple[str, ...]:
 
 def _operation(letter: DeadLetter) -> str:
     """What a command was to do, or the type of an event."""
-    if letter.envelope is not None:
-        return letter.envelope.operation
-    return letter.event_type or "cannot be read"
+    return letter.operation or letter.event_type or "cannot be read"
 
 
 def _print_aligned(rows: Sequence[Sequence[str]]) -> None:
@@ -196,14 +320,10 @@ def _print_aligned(rows: Sequence[Sequence[str]]) -> None:
 
 
 def _queues(wanted: str | None) -> Sequence[str]:
-    """The one wanted, else all those of the services as which the broker can be asked from here."""
+    """The one wanted, else all."""
     known = dead_queues()
     if wanted is None:
-        reached = [name for name in known if is_set(settings.amqp_variable(_owner(name)))]
-        if not reached:
-            variables = dict.fromkeys(settings.amqp_variable(_owner(name)) for name in known)
-            raise OperatorError(f"Set {' or '.join(variables)}, or start the stack (make up).")
-        return reached
+        return known
     for name in known:
         if wanted in (name, name.removesuffix(dead_queue(""))):
             return (name,)
@@ -217,127 +337,37 @@ def _owner(queue: str) -> str:
     return queue.partition(".")[0]
 
 
-def _opened(service: str) -> AbstractAsyncContextManager[DeadLetters]:
-    return open_dead_letters(settings.amqp_url(service), ca_file_setting("AMQP", service.upper()))
-
-
-def _letters(names: Sequence[str]) -> list[DeadLetter]:
-    async def look(letters: DeadLetters, name: str) -> list[DeadLetter]:
-        return await letters.look(name, MAX_LOOKED_AT)
-
-    return [letter for found in _with_letters(names, look) for letter in found]
-
-
-def _with_letters(
-    names: Sequence[str], work: Callable[[DeadLetters, str], Awaitable[T]]
-) -> list[T]:
-    """What `work` makes of each queue, asked as the service that owns it."""
-
-    async def run() -> list[T]:
-        found = []
-        for service, queues in groupby(names, _owner):
-            async with _opened(service) as letters:
-                found += [await work(letters, queue) for queue in queues]
-        return found
-
-    try:
-        return asyncio.run(run())
-    except BROKER_ERRORS as error:
-        raise _unreachable(error) from None
-
-
-def _place(letter: DeadLetter) -> tuple[str, str]:
-    return letter.queue, letter.message_id
-
-
-def _replay_shown(found: Sequence[DeadLetter]) -> Removed:
-    """Replay what the operator was shown, queue by queue."""
-    shown = {*map(_place, found)}
-    together = Removed([], [])
-    for name in dict.fromkeys(letter.queue for letter in found):
-        done = _replay(name, lambda item: _place(item) in shown)
-        together.removed.extend(done.removed)
-        together.left.extend(done.left)
-    return together
-
-
-def _replay(queue: str, wanted: Callable[[DeadLetter], bool]) -> Removed:
-    service, alive = _owner(queue), queue.removesuffix(dead_queue(""))
-    (entry,) = entry_points(group=REPLAY, name=alive)
-    accept_anew: AcceptAnew = entry.load()
-
-    async def work(database: Database) -> Removed:
-        async def accept(letter: DeadLetter) -> None:
-            try:
-                await accept_anew(database, letter)
-                # A crash in between leaves the letter, so that it is replayed and recorded again.
-                async with database.transaction() as connection:
-                    await record(
-                        connection,
-                        "dead.replay",
-                        queue=queue,
-                        message_id=letter.message_id,
-                        command_id=letter.envelope.id if letter.envelope else None,
-                    )
-            except Exception as error:
-                if not is_away(error):
-                    raise
-                raise OperatorError(
-                    f"The database of {service} cannot be reached: the letters stay."
-                ) from error
-
-        try:
-            async with _opened(service) as letters:
-                return await letters.remove(queue, wanted, accept)
-        except BROKER_ERRORS as error:
-            raise _unreachable(error) from None
-
-    return with_database(service, work)
-
-
-def _unreachable(error: BaseException) -> OperatorError:
-    return OperatorError(
-        f"The broker cannot be reached ({type(error).__name__}): is the stack up (make status)?"
-    )
-
-
-def _found(letters: list[DeadLetter], identifier: str) -> list[DeadLetter]:
-    if not letters:
-        raise OperatorError(
-            f"There is no dead letter {identifier!r} among the first {MAX_LOOKED_AT} of each queue."
-        )
-    return letters
-
-
-def _agreed(letters: list[DeadLetter]) -> bool:
+def _agreed(letters: Sequence[DeadLetter], question: str) -> bool:
     require_terminal()
     out, now = console(), datetime.now(UTC)
     for letter in letters:
         out.print(
-            f"  {letter.message_id}  {escape(_operation(letter))}  sent [bold]{age(letter.sent_at, now)}[/] ago, "
+            f"  {escape(letter.id)}  {escape(_operation(letter))}  sent [bold]{age(letter.sent_at, now)}[/] ago, "
             f"dead for {age(letter.died_at, now)}"
         )
-    return agrees("Their callers may have sent anew since. Replay these?")
+    return agrees(question)
 
 
 def _summary(letter: DeadLetter) -> dict[str, Any]:
-    envelope = letter.envelope
     return {
         "queue": letter.queue,
-        "id": letter.message_id,
-        "command_id": envelope.id if envelope else None,
-        "operation": envelope.operation if envelope else None,
+        "id": letter.id,
+        "command_id": letter.command_id,
+        "operation": letter.operation,
         "event_type": letter.event_type,
         "sender": letter.sender,
-        "tenant": envelope.principal.tenant if envelope else None,
+        "tenant": letter.tenant,
         "reason": letter.reason,
+        "because": letter.because,
         "sent_at": letter.sent_at,
         "died_at": letter.died_at,
     }
 
 
-def _body(letter: DeadLetter) -> Any:
-    """The envelope as JSON; anything else as text."""
-    if letter.envelope is None:
-        return letter.body.decode("utf-8", "replace")
-    return msgspec.Raw(letter.body)
+def _body(letter: DeadLetterWithBody) -> Any:
+    """JSON as it is; anything else as text."""
+    try:
+        msgspec.json.decode(letter.body)
+    except msgspec.DecodeError:
+        return letter.body
+    return msgspec.Raw(letter.body.encode())

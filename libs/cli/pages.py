@@ -1,12 +1,15 @@
-"""Lists of operators' operations, page after page."""
+"""Lists of operators' operations, page after page, and what to say of services that do not answer."""
 
 from __future__ import annotations
 
-from typing import TypeVar
+import sys
+from collections.abc import Sequence
+from typing import Any, TypeVar
 
 from libs.client.errors import OperatorError
 from libs.client.operator_client import ask
 from libs.contracts.operating.pages import Listed, ListPage
+from libs.contracts.operating.services import Gathered
 from libs.contracts.operation import Operation
 
 MAX_SHOWN = 1000
@@ -14,18 +17,41 @@ LARGEST_PAGE = 200
 
 QueryT = TypeVar("QueryT", bound=ListPage)
 ItemT = TypeVar("ItemT")
+PageT = TypeVar("PageT", bound=Listed[Any])
 
 
 def list_of(operation: Operation[QueryT, Listed[ItemT]], query: QueryT, limit: int) -> list[ItemT]:
     """The first rows, `limit` at most. Raises OperatorError: `limit` is out of its bounds, or as `ask`."""
+    return [item for page in _pages(operation, query, limit) for item in page.items]
+
+
+def gathered_of(
+    operation: Operation[QueryT, Gathered[ItemT]], query: QueryT, limit: int
+) -> tuple[list[ItemT], list[str]]:
+    """The same of a list over several services, and the services that did not answer."""
+    pages = _pages(operation, query, limit)
+    silent = dict.fromkeys(service for page in pages for service in page.unreachable)
+    return [item for page in pages for item in page.items], [*silent]
+
+
+def tell_unreachable(services: Sequence[str]) -> int:
+    """Say on standard error which services did not answer. The exit status: 1 when there are any."""
+    for service in services:
+        print(f"bankside: {service} does not answer: what it has is not shown.", file=sys.stderr)
+    return 1 if services else 0
+
+
+def _pages(operation: Operation[QueryT, PageT], query: QueryT, limit: int) -> list[PageT]:
     if not 1 <= limit <= MAX_SHOWN:
         raise OperatorError(f"--limit is 1 to {MAX_SHOWN}.")
-    found: list[ItemT] = []
+    pages: list[PageT] = []
     after: str | None = None
+    shown = 0
     while True:
-        step = {"limit": min(limit - len(found), LARGEST_PAGE), "after": after}
+        step = {"limit": min(limit - shown, LARGEST_PAGE), "after": after}
         page = ask(operation, query.model_copy(update=step))
-        found += page.items
+        pages.append(page)
+        shown += len(page.items)
         after = page.next
-        if after is None or len(found) >= limit:
-            return found
+        if after is None or shown >= limit:
+            return pages

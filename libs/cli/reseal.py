@@ -2,90 +2,91 @@
 
 from __future__ import annotations
 
-from importlib.metadata import entry_points
-from typing import Annotated
+import time
+from collections import Counter
+from dataclasses import dataclass, field
 
-from cyclopts import Parameter
-
-from libs.cli.audit import record
-from libs.cli.database import with_database
+from libs.cli.decisions import Flag, reason_of
 from libs.cli.output import console, print_json
-from libs.client.errors import OperatorError
-from libs.handling.resealing import GROUP, SealedStore
-from libs.persistence.engine import Database
-from libs.persistence.resealing import Resealed
-from libs.persistence.resealing import reseal as seal_anew
-from libs.runtime.process import Misconfigured
+from libs.client.operator_client import ask
+from libs.contracts.operating import resealing as contract
+from libs.contracts.operating.resealing import ResealStep, Service
+
+WALKS = 5
+PAUSE_SECONDS = 0.5
+"""Between two walks: for so long a row may be locked that is passed over."""
 
 
-def reseal(
-    service: str,
-    *,
-    json: Annotated[bool, Parameter(name="--json", negative="")] = False,
-) -> None:
+def reseal(service: Service, *, reason: str, json: Flag = False) -> None:
     """Seal what a service has stored with the first keys of its rings, and say which keys are no longer used.
 
     The service goes on meanwhile. Put a new key in front of the ring first, and let every process of the services that
     have the ring read it. The command can be interrupted and begun again. It ends with 1 while an old key is used.
 
-    Parameters
-    ----------
-    service
-        gateway, onboarding or webhook_dispatcher.
+    Args:
+        service: Whose rows.
+        reason: Why, such as which key goes out of use.
+        json: Print one JSON document.
     """
-    store = _store_of(service)
-
-    async def work(database: Database) -> Resealed:
-        async with database.transaction() as connection:
-            await record(connection, "keys.reseal")
-        done = await seal_anew(database, store.columns, store.rings)
-        if store.digests is not None:
-            old = await store.digests.renew(database)
-            done.values.update({(store.digests.variable, key_id): n for key_id, n in old.items()})
-        return done
-
-    done = with_database(service, work)
-    key_ids = {name: ring.key_ids for name, ring in store.rings.items()}
-    if store.digests is not None:
-        key_ids[store.digests.variable] = tuple(store.digests.key_ids)
-    in_use = {name: _old_keys(name, ids, done) for name, ids in sorted(key_ids.items())}
+    done = _Walk()
+    sealed_anew: Counter[str] = Counter()
+    for number in range(WALKS):
+        time.sleep(number and PAUSE_SECONDS)
+        done = _walk(service, reason_of(reason), sealed_anew)
+        if not done.passed_over:
+            break
+    in_use = {ring: _old_keys(ring, ids, done) for ring, ids in sorted(done.rings.items())}
     if json:
         print_json(
-            {"sealed_anew": dict(done.sealed_anew), "unopened": +done.unopened, "old_keys": in_use}
+            {"sealed_anew": dict(sealed_anew), "unopened": +done.unopened, "old_keys": in_use}
         )
     else:
-        _show(store, done, in_use)
+        _show(sealed_anew, done, in_use)
     if any(values for old in in_use.values() for values in old.values()) or done.unopened.total():
         raise SystemExit(1)
 
 
-def _store_of(service: str) -> SealedStore:
-    known = {entry.name: entry for entry in entry_points(group=GROUP)}
-    if service not in known:
-        raise OperatorError(
-            f"{service} stores nothing sealed: name one of {', '.join(sorted(known))}."
+@dataclass
+class _Walk:
+    """Once over all columns: what is stored now, by ring and key; what no key opens, by column."""
+
+    values: Counter[tuple[str, str]] = field(default_factory=Counter)
+    unopened: Counter[str] = field(default_factory=Counter)
+    passed_over: int = 0
+    rings: dict[str, list[str]] = field(default_factory=dict)
+
+
+def _walk(service: Service, reason: str, sealed_anew: Counter[str]) -> _Walk:
+    walk, after = _Walk(), None
+    while True:
+        step: ResealStep = ask(
+            contract.RESEAL, contract.ResealService(service=service, reason=reason, after=after)
         )
-    try:
-        store: SealedStore = known[service].load()()
-    except Misconfigured as error:
-        raise OperatorError(f"To reseal {service}, {error}") from None
-    return store
+        for use in step.keys:
+            walk.values[use.ring, use.key_id] += use.values
+        if step.part is not None:
+            sealed_anew[step.part] += step.rows
+            walk.unopened[step.part] += step.unopened
+        walk.passed_over += step.passed_over
+        walk.rings = step.rings
+        after = step.next
+        if after is None:
+            return walk
 
 
-def _old_keys(ring: str, key_ids: tuple[str, ...], done: Resealed) -> dict[str, int]:
+def _old_keys(ring: str, key_ids: list[str], done: _Walk) -> dict[str, int]:
     """The values that need each key but the first; also keys that are on the ring no more."""
     first, *old = key_ids
     found = {key_id for name, key_id in done.values if name == ring and key_id != first}
     return {key_id: done.values[ring, key_id] for key_id in sorted({*old, *found})}
 
 
-def _show(store: SealedStore, done: Resealed, in_use: dict[str, dict[str, int]]) -> None:
-    for column in store.columns:
-        console().print(f"{column.name}: {done.sealed_anew[column.name]} rows sealed anew")
-        if done.unopened[column.name]:
+def _show(sealed_anew: Counter[str], done: _Walk, in_use: dict[str, dict[str, int]]) -> None:
+    for column, rows in sealed_anew.items():
+        console().print(f"{column}: {rows} rows sealed anew")
+        if done.unopened[column]:
             console().print(
-                f"  {done.unopened[column.name]} values open with no key of their ring: put back the one that"
-                " sealed them."
+                f"  {done.unopened[column]} values open with no key of their ring: put back the one that sealed them."
             )
     for ring, old in in_use.items():
         for key_id, values in old.items():

@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 from cyclopts import App
 
-from libs.cli.audit import record
-from libs.cli.database import with_database
-from libs.cli.decisions import Flag, operator_of, reason_of
+from libs.cli.decisions import Flag, reason_of
 from libs.cli.output import console, print_json
-from libs.client.errors import OperatorError
-from libs.persistence import continuity
-from libs.persistence.continuity import WentBack
-from libs.persistence.engine import Database
-
-Service = Literal["onboarding", "payments"]
-SERVICES: tuple[Service, ...] = ("onboarding", "payments")
+from libs.cli.pages import tell_unreachable
+from libs.client.operator_client import ask
+from libs.contracts.operating import restores as contract
+from libs.contracts.operating.restores import Service
 
 app = App(
     name="restores",
@@ -31,47 +24,46 @@ def list_restores(*, json: Flag = False) -> int:
     Args:
         json: Print one JSON document.
     """
-    found = {service: with_database(service, _open_cases) for service in SERVICES}
+    found = ask(contract.LIST_RESTORES, contract.ListRestoresOf())
+    cases = {
+        service: [case for case in found.restores if case.service == service]
+        for service in found.services
+    }
     if json:
         print_json(
             {
                 service: [
-                    {"since": case.first_seen_at, "missing_records": case.missing_records}
-                    for case in cases
+                    {"since": case.since, "missing_records": case.missing_records} for case in of
                 ]
-                for service, cases in found.items()
+                for service, of in cases.items()
             }
         )
-        return 0
+        return tell_unreachable(found.unreachable)
     out = console()
-    for service, cases in found.items():
-        out.print(f"[bold]{service}[/]: {'went back' if cases else 'nothing is missing'}")
-        for case in cases:
-            out.print(f"  since {case.first_seen_at:%Y-%m-%d %H:%M:%S}Z")
+    for service, of in cases.items():
+        out.print(f"[bold]{service}[/]: {'went back' if of else 'nothing is missing'}")
+        for case in of:
+            out.print(f"  since {case.since:%Y-%m-%d %H:%M:%S}Z")
             for missing in case.missing_records:
                 out.print(f"    {missing}", markup=False)
-    return 0
+            if case.missing > len(case.missing_records):
+                out.print(f"    and {case.missing - len(case.missing_records)} more")
+    return tell_unreachable(found.unreachable)
 
 
 @app.command
-def declare(service: Service, /, *, reason: str, by: str | None = None, json: Flag = False) -> int:
+def declare(service: Service, /, *, reason: str, json: Flag = False) -> int:
     """Say that a service's database was restored: from now on each first send asks the provider first.
 
     Args:
         service: Whose database.
         reason: What was done.
-        by: Who says so; without, the name of the user of this terminal.
         json: Print one JSON document.
     """
-    operator, given = operator_of(by), reason_of(reason)
-    why = f"{operator}: {given}"
-
-    async def work(database: Database) -> None:
-        async with database.transaction() as connection:
-            await continuity.declare(connection, why)
-            await record(connection, "restores.declare", by=operator, reason=given)
-
-    with_database(service, work)
+    ask(
+        contract.DECLARE_RESTORE,
+        contract.DecideOnRestoreOf(service=service, reason=reason_of(reason)),
+    )
     if json:
         print_json({"service": service, "declared": True})
     else:
@@ -80,33 +72,20 @@ def declare(service: Service, /, *, reason: str, by: str | None = None, json: Fl
 
 
 @app.command
-def close(service: Service, /, *, reason: str, by: str | None = None, json: Flag = False) -> int:
+def close(service: Service, /, *, reason: str, json: Flag = False) -> int:
     """Say that what was missing has been seen to: first sends are sent at once again.
 
     Args:
         service: Whose database.
         reason: What was found.
-        by: Who says so; without, the name of the user of this terminal.
         json: Print one JSON document.
     """
-    operator, found = operator_of(by), reason_of(reason)
-
-    async def work(database: Database) -> int:
-        async with database.transaction() as connection:
-            closed = await continuity.close(connection, by=operator, reason=found)
-            if closed:
-                await record(connection, "restores.close", by=operator, reason=found)
-            return closed
-
-    if not with_database(service, work):
-        raise OperatorError(f"Nothing is missing from the database of {service}.")
+    ask(
+        contract.CLOSE_RESTORES,
+        contract.DecideOnRestoreOf(service=service, reason=reason_of(reason)),
+    )
     if json:
         print_json({"service": service, "closed": True})
     else:
         console().print(f"{service} sends at once again.")
     return 0
-
-
-async def _open_cases(database: Database) -> list[WentBack]:
-    async with database.transaction() as connection:
-        return await continuity.open_cases(connection)

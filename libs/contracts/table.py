@@ -9,7 +9,21 @@ from libs.contracts import (
     reconciliation_operations,
     webhook_operations,
 )
-from libs.contracts.operating import customers, differences, keys, operators, search, wires
+from libs.contracts.operating import (
+    audit,
+    commands,
+    customers,
+    dead_letters,
+    differences,
+    feeds,
+    keys,
+    operators,
+    overview,
+    resealing,
+    restores,
+    search,
+    wires,
+)
 from libs.contracts.operation import Operation
 from libs.contracts.principal import Family, Scope
 
@@ -23,12 +37,26 @@ OPERATIONS: tuple[Operation, ...] = (
     *customers.OPERATIONS,
     *differences.OPERATIONS,
     *search.OPERATIONS,
+    *audit.OPERATIONS,
+    *commands.OPERATIONS,
+    *dead_letters.OPERATIONS,
+    *feeds.OPERATIONS,
+    *overview.OPERATIONS,
+    *resealing.OPERATIONS,
+    *restores.OPERATIONS,
 )
 
 GATEWAY_OPERATIONS: tuple[Operation, ...] = (
     *keys.OPERATIONS,
     *operators.OPERATIONS,
     *search.GATEWAY_OPERATIONS,
+    *audit.GATEWAY_OPERATIONS,
+    *commands.GATEWAY_OPERATIONS,
+    *dead_letters.GATEWAY_OPERATIONS,
+    *feeds.GATEWAY_OPERATIONS,
+    *overview.GATEWAY_OPERATIONS,
+    *resealing.GATEWAY_OPERATIONS,
+    *restores.GATEWAY_OPERATIONS,
 )
 """What the gateway answers itself, in its own process: nothing of it travels over the broker."""
 

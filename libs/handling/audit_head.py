@@ -6,6 +6,7 @@ from typing import NoReturn
 
 import structlog
 
+from libs.contracts.operating.audit_chain import Head
 from libs.handling.periodic import repeat
 from libs.persistence import audit
 from libs.persistence.engine import Database
@@ -15,7 +16,7 @@ HEAD_SECONDS = 60.0
 
 async def log_head_for_ever(database: Database) -> NoReturn:
     """Log the last hash once a minute, when there is another."""
-    logged: audit.Head | None = None
+    logged: Head | None = None
 
     async def log_new_head() -> None:
         nonlocal logged

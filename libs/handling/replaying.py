@@ -1,29 +1,16 @@
 """Replaying dead letters: the service that owns the queue accepts the message anew, as if it had just arrived.
 
 Nothing is published: only its sender may publish a message, and the sender does not know that it died. A service with a
-dead queue names, as an entry point of the group `REPLAY`, the function that accepts letters of that queue.
+dead queue has a function that accepts its letters (`libs.handling.operating.letters`).
 """
 
 from __future__ import annotations
-
-from collections.abc import Awaitable, Callable
-from typing import Final
 
 from libs.handling.acceptance import Ordering, arriving, new_command
 from libs.messaging.dead_letters import DeadLetter, NotReplayable
 from libs.messaging.senders import NO_SENDER, senders_of_commands
 from libs.persistence import inbox_acceptance
 from libs.persistence.engine import Database
-
-REPLAY: Final = "bankside.replay"
-"""The group of entry points: the name of a queue, and an `AcceptAnew` of the service that owns it."""
-
-AcceptAnew = Callable[[Database, DeadLetter], Awaitable[None]]
-"""Records a letter in the service's database; returns once that is committed. Recording it twice has one effect.
-
-Raises:
-    NotReplayable: it can never be accepted.
-"""
 
 
 async def accept_command_anew(

@@ -13,12 +13,21 @@ from libs.contracts.sensitive import SensitiveShape
 from libs.contracts.table import BY_NAME
 from libs.messaging.envelope import command_context, operation_of_context, reply_context
 from libs.messaging.message_sealer import other_party
-from libs.persistence.engine import Database
 from libs.persistence.resealing import SealedColumn
 from libs.persistence.sealing import Keyring
 
-GROUP = "bankside.resealing"
-"""The group of entry points: the name of a service, and a function of it that returns its `SealedStore`."""
+
+@dataclass(frozen=True, slots=True)
+class Renewed:
+    """What one step over the digests did.
+
+    Args:
+        left: values that are found by an older key only, by its id.
+        last: where the next step begins, as text; None at the end.
+    """
+
+    left: Counter[str]
+    last: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,13 +37,14 @@ class Digests:
     Args:
         variable: sets the lookup keys.
         key_ids: the first one is that of the present key.
-        renew: makes a digest by the present key for each value, and removes those whose key is off the ring. Returns
-            how many values are found by an older key only, by its id.
+        renew: makes a digest by the present key for each value, and removes those whose key is off the ring. Takes the
+            `last` of the step before, and until when the step may go on, by the loop's clock. Raises ValueError for a
+            `last` that is none.
     """
 
     variable: str
     key_ids: Sequence[str]
-    renew: Callable[[Database], Awaitable[Counter[str]]]
+    renew: Callable[[str | None, float], Awaitable[Renewed]]
 
 
 @dataclass(frozen=True, slots=True)

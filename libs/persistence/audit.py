@@ -2,25 +2,25 @@
 
 Each row holds its entry as a JSON text and a SHA-256 over the row before it, its day, its number and that text. A row
 that does not follow the last one is refused by a trigger, so that the service's login can only go on where the audit
-ends. A row that is changed, removed or put in between by other means breaks the chain, and `verify` names it. Rows cut
-off at the end leave a whole chain behind: the last hash is logged as `audit_head`, to be compared with
-(`deploy/README.md`).
+ends. A row that is changed, removed or put in between by other means breaks the chain
+(`libs.contracts.operating.audit_chain`), and `bankside audit verify` names it. Rows cut off at the end leave a whole
+chain behind: the last hash is logged as `audit_head`, to be compared with (`deploy/README.md`).
 
 Entries never hold a sensitive value. Bodies appear as a keyed hash.
 """
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import Date, bindparam, cast, func, insert, select, tuple_
+from sqlalchemy import Date, cast, func, insert, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.contracts.exact_json import encode
+from libs.contracts.operating.audit_chain import BEGINNING, Head, chained
 from libs.persistence.engine import Database
 from libs.persistence.tables import audit as table
 from libs.persistence.tables import audit_turn
@@ -61,10 +61,6 @@ DDL = (
 )
 """After it, a migration revokes UPDATE and DELETE on `audit`, and INSERT and DELETE on `audit_turn`."""
 
-BEGINNING = bytes(32)
-"""What stands in the first row for the hash of the row before it."""
-PAGE = 1000
-
 _TURN = select(audit_turn.c.only_row).with_for_update()
 _TODAY = select(cast(func.timezone("UTC", func.clock_timestamp()), Date))
 _LAST = (
@@ -72,20 +68,7 @@ _LAST = (
     .order_by(table.c.day.desc(), table.c.number.desc())
     .limit(1)
 )
-_LAST_BEFORE = _LAST.where(table.c.day < bindparam("before"))
 _APPEND = insert(table)
-_HASH = select(table.c.hash).where(
-    table.c.day == bindparam("of_day"), table.c.number == bindparam("of_number")
-)
-_PAGE = (
-    select(table.c.day, table.c.number, table.c.entry, table.c.previous, table.c.hash)
-    .where(
-        tuple_(table.c.day, table.c.number)
-        > tuple_(bindparam("after_day", type_=Date), bindparam("after_number"))
-    )
-    .order_by(table.c.day, table.c.number)
-    .limit(PAGE)
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,35 +108,6 @@ class Entry:
         return encode({name: v for name, v in members.items() if v is not None}).decode()
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
-    day: date
-    number: int
-    entry: str
-    previous: bytes
-    hash: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class Head:
-    """The last row: what a later look at the audit must still find."""
-
-    day: date
-    number: int
-    hash: bytes
-
-    def __str__(self) -> str:
-        return f"{self.day}:{self.number}:{self.hash.hex()}"
-
-
-class BrokenChain(Exception):
-    """The message names the first row that is not as it was written, or is missing."""
-
-
-def by_operator(name: str, action: str, **subject: str | float | None) -> Entry:
-    return Entry(actor=f"operator:{name}", action=action, outcome="ok", subject=subject)
-
-
 async def append(connection: AsyncConnection, entries: Sequence[Entry]) -> None:
     """Append entries in the caller's transaction, as the last it does: others who append wait for its end.
 
@@ -186,63 +140,6 @@ async def head(database: Database) -> Head | None:
         return await _head(connection)
 
 
-async def read(database: Database, since: date | None = None) -> AsyncIterator[Row]:
-    """The rows from this day on, in their order: a page at a time, each in a transaction of its own."""
-    after_day, after_number = since or date.min, 0
-    while True:
-        async with database.transaction() as connection:
-            found = await connection.execute(
-                _PAGE, {"after_day": after_day, "after_number": after_number}
-            )
-            page = [Row(r.day, r.number, r.entry, bytes(r.previous), bytes(r.hash)) for r in found]
-        for row in page:
-            yield row
-        if len(page) < PAGE:
-            return
-        after_day, after_number = page[-1].day, page[-1].number
-
-
-async def verify(database: Database, since: date | None = None) -> Head | None:
-    """Compute every hash anew; the head, None of an audit without rows.
-
-    Args:
-        since: with the rows of this day. Earlier ones may have been archived.
-
-    Raises:
-        BrokenChain: a row was changed, removed, or put in between.
-    """
-    head: Head | None = None
-    if since is not None:
-        async with database.transaction() as connection:
-            before = (await connection.execute(_LAST_BEFORE, {"before": since})).one_or_none()
-        head = Head(before.day, before.number, bytes(before.hash)) if before else None
-    is_first = since is None
-    async for row in read(database, since):
-        if row.number != (head.number + 1 if head is not None and row.day == head.day else 1):
-            raise BrokenChain(f"rows are missing before {row.day}:{row.number}")
-        if head is None and is_first and row.previous != BEGINNING:
-            raise BrokenChain(f"{row.day} is not the first day: what was before is missing")
-        if head is not None and row.previous != head.hash:
-            raise BrokenChain(f"{row.day}:{row.number} does not follow the row before it")
-        if row.hash != chained(row.previous, row.day, row.number, row.entry):
-            raise BrokenChain(f"{row.day}:{row.number} was changed")
-        head = Head(row.day, row.number, row.hash)
-    return head
-
-
-async def holds(database: Database, head: Head) -> bool:
-    """Whether the row is there with this hash."""
-    async with database.transaction() as connection:
-        found = await connection.execute(_HASH, {"of_day": head.day, "of_number": head.number})
-        row = found.one_or_none()
-    return row is not None and bytes(row.hash) == head.hash
-
-
 async def _head(connection: AsyncConnection) -> Head | None:
     row = (await connection.execute(_LAST)).one_or_none()
     return Head(row.day, row.number, bytes(row.hash)) if row is not None else None
-
-
-def chained(previous: bytes, day: date, number: int, entry: str) -> bytes:
-    """The hash of a row, given that of the row before it."""
-    return hashlib.sha256(previous + f"{day}:{number}:{entry}".encode()).digest()

@@ -17,24 +17,33 @@ from typing import Any
 from uuid import UUID
 
 from sqlalchemy import (
+    Boolean,
+    Column,
     Integer,
     Interval,
     Select,
     Text,
+    asc,
     bindparam,
     case,
+    desc,
     false,
     func,
     literal,
     null,
+    or_,
     select,
     text,
+    tuple_,
     update,
 )
+from sqlalchemy.dialects.postgresql import BYTEA
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from libs.contracts.exact_json import encode
 from libs.persistence.inbox import Leased
 from libs.persistence.inbox_acceptance import lock_order
+from libs.persistence.tables import INSTANT, UUID_TYPE
 from libs.persistence.tables import inbox as table
 
 PARKING_DDL = (
@@ -123,12 +132,36 @@ _OPEN: Select[Any] = select(
     table.c.parked_at,
     table.c.parked_because,
 ).where(table.c.finished_at.is_(None))
-_OLDEST = _OPEN.order_by(table.c.accepted_at, table.c.command_id).limit(bindparam("limit"))
-_OLDEST_PARKED = (
-    _OPEN.where(table.c.parked_at.is_not(None))
-    .order_by(table.c.parked_at, table.c.command_id)
-    .limit(bindparam("limit"))
-)
+_TENANT = bindparam("tenant_text", type_=BYTEA)
+"""As it stands in an encoded principal, which need not be readable."""
+_IS_PARKED = table.c.parked_at.is_not(None)
+_AFTER_AT, _AFTER_ID = bindparam("after_at", type_=INSTANT), bindparam("after_id", type_=UUID_TYPE)
+
+
+def _page(key: Column[Any], *, newest: bool) -> Select[Any]:
+    """A page by this time; the open commands are read by the index of those, and sorted."""
+    place, after = tuple_(key, table.c.command_id), tuple_(_AFTER_AT, _AFTER_ID)
+    direction = desc if newest else asc
+    return (
+        _OPEN.where(
+            key.is_not(None),
+            or_(
+                bindparam("is_parked", type_=Boolean).is_(None),
+                bindparam("is_parked") == _IS_PARKED,
+            ),
+            or_(_TENANT.is_(None), func.position(_TENANT.op("IN")(table.c.principal)) > 0),
+            or_(_AFTER_AT.is_(None), place < after if newest else place > after),
+        )
+        .order_by(direction(key), direction(table.c.command_id))
+        .limit(bindparam("limit"))
+    )
+
+
+_PAGES = {
+    (key.name, newest): _page(key, newest=newest)
+    for key in (table.c.accepted_at, table.c.parked_at)
+    for newest in (False, True)
+}
 _FIND = _OPEN.where(table.c.command_id == bindparam("id"))
 _LOCK = _FIND.with_for_update()
 _HASTEN = _CHANGE.values(due_at=func.clock_timestamp())
@@ -186,12 +219,34 @@ async def count_fault(
     return bool(counted.scalar_one())
 
 
-async def oldest(
-    connection: AsyncConnection, *, parked_only: bool, limit: int
+async def page(
+    connection: AsyncConnection,
+    *,
+    parked: bool | None,
+    tenant: str | None,
+    after: tuple[datetime, UUID] | None,
+    newest: bool,
+    limit: int,
 ) -> list[OpenCommand]:
-    """Commands of every tenant that are not final, for operators: the oldest, or those parked longest, first."""
-    statement = _OLDEST_PARKED if parked_only else _OLDEST
-    return [OpenCommand(*row) for row in await connection.execute(statement, {"limit": limit})]
+    """Commands that are not final, for operators: by the time at which they were accepted, or of `parked` ones parked.
+
+    Args:
+        parked: None: those that are driven, too.
+        after: time and id of the last one of the page before.
+    """
+    statement = _PAGES["parked_at" if parked else "accepted_at", newest]
+    after_at, after_id = after if after is not None else (None, None)
+    rows = await connection.execute(
+        statement,
+        {
+            "is_parked": parked,
+            "tenant_text": None if tenant is None else b'"tenant":' + encode(tenant),
+            "after_at": after_at,
+            "after_id": after_id,
+            "limit": limit,
+        },
+    )
+    return [OpenCommand(*row) for row in rows]
 
 
 async def find(connection: AsyncConnection, command_id: UUID) -> OpenCommand | None:

@@ -1,8 +1,8 @@
 """Sealing anew what is stored, with the first keys of the rings: how a key gets out of use while services run.
 
-Columns are walked by primary key, in batches of one short transaction each, so a walk can be interrupted and begun
-again at any time: what is sealed by a first key already is only counted. Rows that a service has locked are passed over
-rather than waited for, and the column is walked again.
+Columns are walked by primary key, in batches of one short transaction each, so a walk can be interrupted and gone on
+with at any time: what is sealed by a first key already is only counted. Rows that a service has locked are passed over
+rather than waited for: another walk seals them.
 """
 
 from __future__ import annotations
@@ -23,9 +23,6 @@ from libs.persistence.engine import Database
 from libs.persistence.sealing import CannotOpen, Keyring
 
 BATCH = 500
-PASSES = 5
-PAUSE_SECONDS = 0.5
-"""Between two passes: for so long a row may be locked that is passed over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,41 +71,29 @@ class SealedColumn:
 
 
 @dataclass
-class Resealed:
-    """What is stored now."""
+class WalkedOver:
+    """What is stored in the rows of one step.
+
+    Args:
+        values: by the id of the key that seals them, after the ring's name.
+        unopened: values that no key of their ring opens.
+        passed_over: rows that were locked.
+        last: the primary key of the last one, where the next step begins; None after the last row.
+    """
 
     values: Counter[tuple[str, str]] = field(default_factory=Counter)
-    """By the ring and the id of the key that seals them."""
-    sealed_anew: Counter[str] = field(default_factory=Counter)
-    """By column."""
-    unopened: Counter[str] = field(default_factory=Counter)
-    """By column: values that no key of their ring opens."""
+    sealed_anew: int = 0
+    unopened: int = 0
+    passed_over: int = 0
+    last: Sequence[Any] | None = None
 
 
-async def reseal(
-    database: Database, columns: Sequence[SealedColumn], rings: Mapping[str, Keyring]
-) -> Resealed:
-    """Seal anew what is not sealed by the first key of its ring.
+class ColumnWalk:
+    """Walks over one column.
 
     Args:
         rings: by name.
     """
-    done = Resealed()
-    for column in columns:
-        walk = _Walk(database, column, rings)
-        for number in range(PASSES):
-            await asyncio.sleep(number and PAUSE_SECONDS)
-            await walk.run()
-            if not walk.passed_over:
-                break
-        done.values += walk.values
-        done.sealed_anew[column.name] += walk.sealed_anew
-        done.unopened[column.name] += walk.unopened
-    return done
-
-
-class _Walk:
-    """Over one column."""
 
     def __init__(
         self, database: Database, column: SealedColumn, rings: Mapping[str, Keyring]
@@ -138,31 +123,45 @@ class _Walk:
             .where(*(key == bindparam(f"of_{key.name}", type_=key.type) for key in self._keys))
             .values({column.column.name: cast(fresh, JSONB) if is_jsonb else fresh})
         )
-        self.sealed_anew = 0
-        self._begin()
 
-    def _begin(self) -> None:
-        self.values: Counter[tuple[str, str]] = Counter()
-        self.unopened = 0
-        self.passed_over = 0
+    async def step(self, after: Sequence[str] | None, until: float) -> WalkedOver:
+        """Seal batch after batch anew, until the time of the loop's clock is past.
 
-    async def run(self) -> None:
-        """Once over all rows."""
-        self._begin()
-        query, after = self._first, dict[str, Any]()
+        Args:
+            after: `WalkedOver.last` of the step before, as texts; without, the walk begins.
+
+        Raises:
+            ValueError: `after` is no primary key of the table.
+        """
+        done = WalkedOver(last=None if after is None else self._key_of(after))
         while True:
+            query, values = self._first, dict[str, Any]()
+            if done.last is not None:
+                query, values = self._next, self._named(done.last, "after_")
             async with self._database.transaction() as connection:
-                batch: Sequence[Any] = (await connection.execute(query, after)).all()
-                await self._walk_over(connection, batch)
+                batch: Sequence[Any] = (await connection.execute(query, values)).all()
+                await self._walk_over(connection, batch, done)
             if len(batch) < BATCH:
-                return
-            query, after = self._next, self._named(batch[-1], "after_")
+                done.last = None
+                return done
+            done.last = self._key(batch[-1])
+            if asyncio.get_running_loop().time() >= until:
+                return done
 
-    async def _walk_over(self, connection: AsyncConnection, batch: Sequence[Any]) -> None:
+    def _key_of(self, texts: Sequence[str]) -> tuple[Any, ...]:
+        if len(texts) != len(self._keys):
+            raise ValueError("not a primary key of the table")
+        return tuple(
+            key.type.python_type(text) for key, text in zip(self._keys, texts, strict=True)
+        )
+
+    async def _walk_over(
+        self, connection: AsyncConnection, batch: Sequence[Any], done: WalkedOver
+    ) -> None:
         outdated = {self._key(row): row for row in batch if self._is_outdated(row)}
         for row in batch:
             if self._key(row) not in outdated:
-                self._count(row)
+                self._count(row, done)
         if not outdated:
             return
         changes = []
@@ -171,14 +170,14 @@ class _Walk:
         ).all()
         for row in locked:
             del outdated[self._key(row)]
-            if (fresh := self._resealed(row)) is not None:
-                changes.append(self._named(row, "of_") | {"fresh": fresh})
+            if (fresh := self._resealed(row, done)) is not None:
+                changes.append(self._named(self._key(row), "of_") | {"fresh": fresh})
         if changes:
             await connection.execute(self._update, changes)
-        self.sealed_anew += len(changes)
-        self.passed_over += len(outdated)
+        done.sealed_anew += len(changes)
+        done.passed_over += len(outdated)
         for row in outdated.values():
-            self._count(row)
+            self._count(row, done)
 
     def _is_outdated(self, row: Row[Any]) -> bool:
         return any(
@@ -189,25 +188,25 @@ class _Walk:
             )
         )
 
-    def _count(self, row: Row[Any]) -> None:
+    def _count(self, row: Row[Any], done: WalkedOver) -> None:
         for token, context in self._column.tokens(row):
-            self._count_value(token, context)
+            self._count_value(token, context, done)
 
-    def _count_value(self, token: str, context: str) -> None:
-        self.values[self._column.ring(context), Keyring.key_id_of(token) or ""] += 1
+    def _count_value(self, token: str, context: str, done: WalkedOver) -> None:
+        done.values[self._column.ring(context), Keyring.key_id_of(token) or ""] += 1
 
-    def _resealed(self, row: Row[Any]) -> str | bytes | None:
+    def _resealed(self, row: Row[Any], done: WalkedOver) -> str | bytes | None:
         """The column's value with every token sealed by a first key; None when it is the same."""
         text = before = text_of(row)
         for token, context in self._column.tokens(row):
             try:
                 fresh = self._rings[self._column.ring(context)].reseal(token, context)
             except (CannotOpen, KeyError):
-                self.unopened += 1
+                done.unopened += 1
                 fresh = token
             # A token occurs once: it begins with a random nonce. So nothing else in the text changes.
             text = text.replace(token, fresh)
-            self._count_value(fresh, context)
+            self._count_value(fresh, context, done)
         if text == before:
             return None
         return text.encode() if isinstance(row.sealed, bytes) else text
@@ -215,8 +214,8 @@ class _Walk:
     def _key(self, row: Row[Any]) -> tuple[Any, ...]:
         return tuple(getattr(row, key.name) for key in self._keys)
 
-    def _named(self, row: Row[Any], prefix: str) -> dict[str, Any]:
-        return {f"{prefix}{key.name}": getattr(row, key.name) for key in self._keys}
+    def _named(self, values: Sequence[Any], prefix: str) -> dict[str, Any]:
+        return {f"{prefix}{key.name}": value for key, value in zip(self._keys, values, strict=True)}
 
 
 def text_of(row: Row[Any]) -> str:

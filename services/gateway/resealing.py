@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from libs.handling.resealing import SealedStore
 from libs.persistence.resealing import SealedColumn
+from libs.persistence.sealing import Keyring
 from services.gateway.credentials import secret_context
 from services.gateway.settings import Settings
 from services.gateway.tables import credentials
 
 
-def sealed_store() -> SealedStore:
-    """Raises Misconfigured."""
+def sealed_store(keyring: Keyring) -> SealedStore:
     ring = Settings.variable("storage_keys")
     columns = [
         SealedColumn(
@@ -22,4 +22,4 @@ def sealed_store() -> SealedStore:
         for column in (credentials.c.secret, credentials.c.previous_secret)
     ]
     # What is sealed with the rings that it shares is stored by the services that it asks, if at all.
-    return SealedStore(columns, {ring: Settings.load().ring("storage_keys")})
+    return SealedStore(columns, {ring: keyring})

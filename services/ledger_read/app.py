@@ -8,10 +8,12 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from libs.contracts import ledger_read_operations as table
 from libs.handling.audit_head import log_head_for_ever
 from libs.handling.feeds import feed_positions, run_feed
+from libs.handling.operating.serving import operating_handlers
 from libs.handling.outbox_relay import run_relay
 from libs.handling.queries import run_queries
 from libs.messaging.broker import Broker
 from libs.messaging.caller import Caller
+from libs.messaging.queue_depths import QueueDepths
 from libs.persistence.engine import open_database
 from libs.runtime.process import Process
 from services.ledger_read.adapters.ownership import OnboardingOwnership
@@ -49,14 +51,17 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
     async with AsyncExitStack() as opened:
         opened.push_async_callback(database.close)
         financial = (await open_providers(settings, opened, database, ownership)).financial
+        depths = QueueDepths(process.service)
         queries = {
             **AccountQueries(ownership, financial.accounts).by_operation(),
             **LedgerQueries(ownership, financial.ledger).by_operation(),
             table.LIST_FEED_POSITIONS.name: feed_positions(database),
+            **operating_handlers(process.service, database, depths=depths),
         }
         await opened.enter_async_context(broker.open())
         await opened.enter_async_context(run_relay(process, broker, database))
         await opened.enter_async_context(run_queries(process, sealer, broker, queries))
+        broker.add(depths)
         await broker.start(wait_seconds=BROKER_WAIT_SECONDS)
         async with (
             process.background("audit-head", log_head_for_ever(database)),

@@ -9,15 +9,19 @@ from libs.contracts import onboarding_operations as table
 from libs.handling.commands import CommandHandler, run_commands
 from libs.handling.continuity import RequestedReconciliation
 from libs.handling.feeds import run_feed
+from libs.handling.operating.letters import OwnLetters
+from libs.handling.operating.serving import operating_handlers
 from libs.handling.outbox_relay import run_relay
 from libs.handling.queries import QueryHandler, run_queries
 from libs.messaging.broker import Broker
 from libs.messaging.caller import Caller
+from libs.messaging.queue_depths import QueueDepths
 from libs.persistence.continuity import Continuity, NewestRecords
 from libs.persistence.engine import Database, open_database
 from libs.providers.newest_records import FetchNewest
 from libs.runtime.process import Process
 from libs.runtime.service_settings import LOOKUP_KEYS
+from services.onboarding.abandoning import why_not_abandoned
 from services.onboarding.events import Events
 from services.onboarding.handlers import apply_decision
 from services.onboarding.handlers.add_external_bank_account import AddExternalBankAccountHandler
@@ -40,12 +44,15 @@ from services.onboarding.handlers.update_person import UpdatePersonHandler
 from services.onboarding.housekeeping import keep_house
 from services.onboarding.ordering import UNORDERED, CustomerOrdering
 from services.onboarding.providers import open_providers
+from services.onboarding.replaying import accept_anew
 from services.onboarding.repository.lookup_keys import introduce
 from services.onboarding.repository.missing import compare_at_core, compare_at_identity
 from services.onboarding.repository.store import Store
 from services.onboarding.repository.vault import Vault
+from services.onboarding.resealing import sealed_store
 from services.onboarding.saga import STEP_SECONDS
 from services.onboarding.settings import Settings
+from services.onboarding.waiting import COUNTS
 
 BROKER_WAIT_SECONDS = 5.0
 
@@ -73,11 +80,26 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
         await introduce(database, lookup, settings.variable(LOOKUP_KEYS))
         providers = await open_providers(settings, opened)
         parts = Parts(providers.identity.writes, providers.core.writes, store, Events(store))
+        depths = QueueDepths(process.service)
+        queries = {
+            **query_handlers(database, store),
+            **operating_handlers(
+                process.service,
+                database,
+                depths=depths,
+                letters=OwnLetters(
+                    settings.amqp_url.get_secret_value(),
+                    settings.amqp_ca_file,
+                    accept_anew(process.service, database, store),
+                ),
+                sealed=sealed_store(settings, database),
+                why_not_abandoned=why_not_abandoned,
+                counts=COUNTS,
+            ),
+        }
         await opened.enter_async_context(broker.open())
         await opened.enter_async_context(run_relay(process, broker, database))
-        await opened.enter_async_context(
-            run_queries(process, sealer, broker, query_handlers(database, store))
-        )
+        await opened.enter_async_context(run_queries(process, sealer, broker, queries))
         await opened.enter_async_context(
             run_commands(
                 process,
@@ -107,6 +129,7 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
                 ).watch(),
             )
         )
+        broker.add(depths)
         await broker.start(wait_seconds=BROKER_WAIT_SECONDS)
         async with (
             run_feed(

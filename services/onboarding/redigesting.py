@@ -23,8 +23,9 @@ from libs.contracts.customers import Business, ExternalBankAccount
 from libs.contracts.onboarding_operations import UPDATE_BUSINESS
 from libs.contracts.sensitive import Sealer
 from libs.handling.queries import open_command
+from libs.handling.resealing import Renewed
 from libs.persistence.engine import Database
-from libs.persistence.resealing import BATCH, PASSES, PAUSE_SECONDS
+from libs.persistence.resealing import BATCH
 from libs.persistence.sealing import CannotOpen, LookupKeys
 from libs.persistence.tables import UUID_TYPE
 from services.onboarding.ordering import ordering_key
@@ -85,24 +86,13 @@ _SET_DIGEST = (
 )
 
 
-async def redigest(
-    database: Database, vault: Vault, keys: LookupKeys, commands: Sealer
-) -> Counter[str]:
-    """Returns how many values are left to an older key, by its id.
+class Redigesting:
+    """Walks over the customers that hold EINs, and then over the external accounts.
 
     Args:
         commands: opens those that the gateway sealed.
     """
-    left = Counter[str]()
-    for number in range(PASSES):
-        await asyncio.sleep(number and PAUSE_SECONDS)
-        left = await _Walk(database, vault, keys, commands).run()
-        if not left:
-            break
-    return left
 
-
-class _Walk:
     def __init__(
         self, database: Database, vault: Vault, keys: LookupKeys, commands: Sealer
     ) -> None:
@@ -110,20 +100,43 @@ class _Walk:
         self._vault = vault
         self._keys = keys
         self._commands = commands
-        self._left = Counter[str]()
 
-    async def run(self) -> Counter[str]:
-        for page, renew in ((_HOLDERS, self._renew_holds), (_ACCOUNTS, self._renew_accounts)):
-            after, is_last = FIRST, False
-            while not is_last:
-                async with self._database.transaction() as connection:
-                    rows = (await connection.execute(page, {"after": after})).all()
-                    await renew(connection, rows)
-                is_last = len(rows) < BATCH
-                after = rows[-1][0] if rows else after
-        return self._left
+    async def renew(self, after: str | None, until: float) -> Renewed:
+        """See `libs.handling.resealing.Digests`."""
+        part, last = _place(after)
+        step = _Step(self._vault, self._keys, self._commands)
+        pages = ((_HOLDERS, step.renew_holds), (_ACCOUNTS, step.renew_accounts))
+        while part < len(pages):
+            page, renew = pages[part]
+            async with self._database.transaction() as connection:
+                rows = (await connection.execute(page, {"after": last})).all()
+                await renew(connection, rows)
+            is_last = len(rows) < BATCH
+            part, last = (part + 1, FIRST) if is_last else (part, rows[-1][0])
+            if asyncio.get_running_loop().time() >= until:
+                break
+        return Renewed(step.left, f"{part}:{last}" if part < len(pages) else None)
 
-    async def _renew_holds(self, connection: AsyncConnection, page: Sequence[tuple[UUID]]) -> None:
+
+def _place(after: str | None) -> tuple[int, UUID]:
+    if after is None:
+        return 0, FIRST
+    part, _, last = after.partition(":")
+    if part not in ("0", "1"):
+        raise ValueError("not a place of this walk")
+    return int(part), UUID(last)
+
+
+class _Step:
+    """`left`: how many values are left to an older key, by its id."""
+
+    def __init__(self, vault: Vault, keys: LookupKeys, commands: Sealer) -> None:
+        self._vault = vault
+        self._keys = keys
+        self._commands = commands
+        self.left = Counter[str]()
+
+    async def renew_holds(self, connection: AsyncConnection, page: Sequence[tuple[UUID]]) -> None:
         held = await self._held(connection, [row[0] for row in page])
         outdated = {
             customer_id: digests
@@ -211,7 +224,7 @@ class _Walk:
             held[row.customer_id].append(row.ein_digest)
         return held
 
-    async def _renew_accounts(
+    async def renew_accounts(
         self, connection: AsyncConnection, page: Sequence[tuple[UUID, bytes]]
     ) -> None:
         outdated = {
@@ -242,4 +255,4 @@ class _Walk:
 
     def _count(self, digests: Sequence[bytes]) -> None:
         """What was passed over: it may need each key whose digest it has."""
-        self._left.update({*map(LookupKeys.key_id_of, digests)} - {self._keys.key_ids[0]})
+        self.left.update({*map(LookupKeys.key_id_of, digests)} - {self._keys.key_ids[0]})

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 from libs.contracts.customers import Business, ExternalBankAccount
 from libs.contracts.sensitive import SensitiveShape
 from libs.handling.resealing import Digests, SealedStore, inbox_columns
@@ -11,7 +9,7 @@ from libs.persistence.engine import Database
 from libs.persistence.resealing import SealedColumn
 from libs.runtime.service_settings import LOOKUP_KEYS
 from services.onboarding.models import PersonDetails
-from services.onboarding.redigesting import redigest
+from services.onboarding.redigesting import Redigesting
 from services.onboarding.repository import customers, external_accounts, persons
 from services.onboarding.repository.vault import Vault
 from services.onboarding.settings import Settings
@@ -21,8 +19,7 @@ from services.onboarding.tables import inbox
 from services.onboarding.tables import persons as persons_table
 
 
-def sealed_store() -> SealedStore:
-    """Raises Misconfigured."""
+def sealed_store(settings: Settings, database: Database) -> SealedStore:
     storage = Settings.variable("storage_keys")
     shared = {peer: Settings.variable(f"{peer}_keys") for peer in ("gateway", "reconciliation")}
     columns = (
@@ -46,12 +43,8 @@ def sealed_store() -> SealedStore:
         ),
         *inbox_columns(Settings.service, inbox, shared),
     )
-    settings = Settings.load()
     rings, lookup = settings.rings(), settings.lookup()
-
-    async def renew(database: Database) -> Counter[str]:
-        vault = Vault(rings[storage], lookup)
-        return await redigest(database, vault, lookup, rings[shared["gateway"]])
-
-    digests = Digests(Settings.variable(LOOKUP_KEYS), lookup.key_ids, renew)
+    vault = Vault(rings[storage], lookup)
+    redigesting = Redigesting(database, vault, lookup, rings[shared["gateway"]])
+    digests = Digests(Settings.variable(LOOKUP_KEYS), lookup.key_ids, redigesting.renew)
     return SealedStore(columns, rings, digests)

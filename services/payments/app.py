@@ -9,14 +9,18 @@ from libs.contracts import payments_operations as table
 from libs.handling.commands import CommandHandler, run_commands
 from libs.handling.continuity import RequestedReconciliation
 from libs.handling.feeds import run_feed
+from libs.handling.operating.letters import OwnLetters
+from libs.handling.operating.serving import operating_handlers
 from libs.handling.outbox_relay import run_relay
 from libs.handling.queries import QueryHandler, run_queries
 from libs.handling.query_client import QueryClient
 from libs.messaging.broker import Broker
 from libs.messaging.caller import Caller
+from libs.messaging.queue_depths import QueueDepths
 from libs.persistence.continuity import Continuity, NewestRecords
 from libs.persistence.engine import Database, open_database
 from libs.runtime.process import Process
+from services.payments.abandoning import why_not_abandoned
 from services.payments.adapters.ownership import OnboardingOwnership
 from services.payments.handlers import feed
 from services.payments.handlers.cancel_wire import CancelWireHandler
@@ -27,8 +31,10 @@ from services.payments.handlers.send_wire import SEND_SECONDS, SendWireHandler
 from services.payments.metrics import count_for_ever, measure_for_ever
 from services.payments.ports import CoreBanking, Ownership
 from services.payments.providers import open_providers
+from services.payments.replaying import accept_anew
 from services.payments.repository import wires
 from services.payments.settings import Settings
+from services.payments.waiting import COUNTS
 
 BROKER_WAIT_SECONDS = 5.0
 KEPT_FOR_EVER = frozenset({table.SEND_WIRE.name})
@@ -69,11 +75,25 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
             core.writes,
             lease_seconds=settings.lease_seconds,
         )
+        depths = QueueDepths(process.service)
+        queries = {
+            **query_handlers(database, core.writes),
+            **operating_handlers(
+                process.service,
+                database,
+                depths=depths,
+                letters=OwnLetters(
+                    settings.amqp_url.get_secret_value(),
+                    settings.amqp_ca_file,
+                    accept_anew(process.service, database, keep_for_ever=KEPT_FOR_EVER),
+                ),
+                why_not_abandoned=why_not_abandoned,
+                counts=COUNTS,
+            ),
+        }
         await opened.enter_async_context(broker.open())
         await opened.enter_async_context(run_relay(process, broker, database))
-        await opened.enter_async_context(
-            run_queries(process, sealer, broker, query_handlers(database, core.writes))
-        )
+        await opened.enter_async_context(run_queries(process, sealer, broker, queries))
         await opened.enter_async_context(
             run_commands(
                 process,
@@ -86,6 +106,7 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
                 lease_seconds=settings.lease_seconds,
             )
         )
+        broker.add(depths)
         await broker.start(wait_seconds=BROKER_WAIT_SECONDS)
         async with (
             process.background("metrics", measure_for_ever(database)),

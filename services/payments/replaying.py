@@ -1,13 +1,22 @@
-"""Accepting dead letters of payments anew, for `bankside dead replay`."""
+"""Accepting dead letters of payments anew."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from libs.handling.operating.letters import AcceptAnew
 from libs.handling.replaying import accept_command_anew
 from libs.messaging.dead_letters import DeadLetter
+from libs.messaging.topology import commands_queue
 from libs.persistence.engine import Database
-from services.payments.app import KEPT_FOR_EVER
-from services.payments.settings import Settings
 
 
-async def accept_command(database: Database, letter: DeadLetter) -> None:
-    await accept_command_anew(database, letter, Settings.service, keep_for_ever=KEPT_FOR_EVER)
+def accept_anew(
+    service: str, database: Database, *, keep_for_ever: frozenset[str]
+) -> Mapping[str, AcceptAnew]:
+    """By queue."""
+
+    async def accept_command(letter: DeadLetter) -> None:
+        await accept_command_anew(database, letter, service, keep_for_ever=keep_for_ever)
+
+    return {commands_queue(service): accept_command}

@@ -7,10 +7,12 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 from libs.contracts import reconciliation_operations as table
 from libs.handling.audit_head import log_head_for_ever
+from libs.handling.operating.serving import operating_handlers
 from libs.handling.queries import run_queries
 from libs.handling.query_client import QueryClient
 from libs.messaging.broker import Broker
 from libs.messaging.caller import Caller
+from libs.messaging.queue_depths import QueueDepths
 from libs.persistence.engine import Database, open_database
 from libs.providers.companies import Role
 from libs.runtime.process import Process
@@ -33,6 +35,7 @@ from services.reconciliation.metrics import measure_for_ever
 from services.reconciliation.ports import Providers
 from services.reconciliation.providers import open_providers
 from services.reconciliation.settings import Settings
+from services.reconciliation.waiting import COUNTS
 
 BROKER_WAIT_SECONDS = 5.0
 ASK_SECONDS = 15.0
@@ -68,11 +71,14 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
             poll_seconds=settings.poll_seconds,
         )
         await opened.enter_async_context(broker.open())
+        depths = QueueDepths(process.service)
         queries = {
             table.START_RUN.name: Queries(database).start_run,
             **OperatingDifferences(database).by_operation(),
+            **operating_handlers(process.service, database, depths=depths, counts=COUNTS),
         }
         await opened.enter_async_context(run_queries(process, sealer, broker, queries))
+        broker.add(depths)
         await broker.start(wait_seconds=BROKER_WAIT_SECONDS)
         async with (
             process.background("metrics", measure_for_ever(database)),

@@ -16,8 +16,11 @@ from libs.contracts.sensitive import Sealer
 from libs.contracts.webhook_operations import FamilyPair
 from libs.handling.acceptance import Arriving
 from libs.handling.commands import CommandHandler, run_commands
+from libs.handling.operating.letters import OwnLetters
+from libs.handling.operating.serving import operating_handlers
 from libs.handling.queries import QueryHandler, run_queries
 from libs.messaging.broker import Broker
+from libs.messaging.queue_depths import QueueDepths
 from libs.persistence.engine import Database, open_database
 from libs.runtime.process import Misconfigured, Process
 from services.webhook_dispatcher.adapters.allowance import Allowance, BadAllowance
@@ -41,8 +44,11 @@ from services.webhook_dispatcher.handlers.subscriptions import (
     SubscriptionQueries,
 )
 from services.webhook_dispatcher.ports import CallbackUrls
+from services.webhook_dispatcher.replaying import accept_anew
 from services.webhook_dispatcher.repository import recording
+from services.webhook_dispatcher.resealing import sealed_store
 from services.webhook_dispatcher.settings import Settings
+from services.webhook_dispatcher.waiting import COUNTS
 
 BROKER_WAIT_SECONDS = 5.0
 CONNECTIONS_PER_SLOT = 2
@@ -96,7 +102,28 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
             overlap=timedelta(hours=settings.secret_overlap_hours),
             retention=retention,
         )
-        await opened.enter_async_context(run_queries(process, sealer, broker, handlers.queries))
+        depths = QueueDepths(process.service)
+        queries = {
+            **handlers.queries,
+            **operating_handlers(
+                process.service,
+                database,
+                depths=depths,
+                letters=OwnLetters(
+                    settings.amqp_url.get_secret_value(),
+                    settings.amqp_ca_file,
+                    accept_anew(
+                        process.service,
+                        database,
+                        ordering=in_order_of_recovery,
+                        retention=retention,
+                    ),
+                ),
+                sealed=sealed_store(settings),
+                counts=COUNTS,
+            ),
+        }
+        await opened.enter_async_context(run_queries(process, sealer, broker, queries))
         await opened.enter_async_context(
             run_commands(
                 process,
@@ -108,6 +135,7 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
                 lease_seconds=settings.lease_seconds,
             )
         )
+        broker.add(depths)
         await broker.start(wait_seconds=BROKER_WAIT_SECONDS)
         yield
 

@@ -10,8 +10,7 @@ from services.webhook_dispatcher.settings import Settings
 from services.webhook_dispatcher.tables import inbox, outcome, subscription
 
 
-def sealed_store() -> SealedStore:
-    """Raises Misconfigured."""
+def sealed_store(settings: Settings) -> SealedStore:
     storage = Settings.variable("storage_keys")
     secrets = [
         SealedColumn(column, lambda row: signing_secrets.context_of(row.id), lambda _: storage)
@@ -26,5 +25,5 @@ def sealed_store() -> SealedStore:
     shared = {"gateway": Settings.variable("gateway_keys")}
     return SealedStore(
         (*secrets, of_outcomes, *inbox_columns(Settings.service, inbox, shared)),
-        Settings.load().rings(),
+        settings.rings(),
     )

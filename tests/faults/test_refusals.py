@@ -252,7 +252,7 @@ async def resolved(live: Live, unknown: Any, decision: str, *result: str) -> Non
         return True
 
     await eventually("no process drives it", recorded, TAKEN_OVER_SECONDS, COMMAND_POLL_SECONDS)
-    await live.stack.command("commands", "retry", unknown["command_id"])
+    await live.stack.command("commands", "retry", unknown["command_id"], "--reason", "x")
 
 
 async def looked_up(live: Live, account_id: str) -> dict[str, Any]:

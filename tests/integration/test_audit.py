@@ -5,20 +5,35 @@ from __future__ import annotations
 import asyncio
 import json
 from datetime import UTC, date, datetime, timedelta
+from functools import partial
 from typing import Any
 
 import asyncpg
 import msgspec
 import pytest
 
+from libs.cli import audit as audit_command
+from libs.contracts.operating.audit import ListAudit
+from libs.contracts.operating.audit_chain import (
+    BEGINNING,
+    BrokenChain,
+    Chain,
+    Head,
+    Row,
+    chained,
+)
+from libs.contracts.operating.pages import Order
 from libs.handling.auditing import audit_commands_for_ever
+from libs.handling.operating.audit_rows import AuditRows
+from libs.handling.operating.serving import operating_handlers
 from libs.messaging.envelope import Reply, WireError, encode
-from libs.persistence import audit, forgetting, inbox_housekeeping
-from libs.persistence.audit import BrokenChain, Entry, Head
+from libs.persistence import audit, audit_pages, forgetting, inbox_housekeeping
+from libs.persistence.audit import Entry
+from libs.persistence.audit_pages import Wanted
 from libs.persistence.engine import Database
 from tests.integration.tables import execute, finish, rows
 from tests.integration.test_inbox import PRINCIPAL, leased
-from tests.support.command_line import run_bankside
+from tests.support.answered_operators import OPERATOR, AnsweredOperators
 from tests.support.infrastructure import Environment
 from tests.support.waiting import eventually
 
@@ -30,6 +45,30 @@ def entry(number: int = 0) -> Entry:
     return Entry(actor="sub_a", action="payments.send_wire", outcome="ok", subject={"n": number})
 
 
+async def every_row(database: Database, since: date | None = None) -> list[Row]:
+    async with database.transaction() as connection:
+        found, following = await audit_pages.page(
+            connection, Wanted(since=since), after=None, newest=False, limit=1000
+        )
+    assert following is None
+    return [*found]
+
+
+async def verify(database: Database, since: date | None = None) -> Head | None:
+    """As `bankside audit verify`; of a few rows."""
+    rows = await every_row(database)
+    earlier = [row for row in rows if since is not None and row.day < since]
+    before = Head(earlier[-1].day, earlier[-1].number, earlier[-1].hash) if earlier else None
+    chain = Chain(before, from_beginning=since is None)
+    for row in rows[len(earlier) :]:
+        chain.follow(row)
+    return chain.head
+
+
+def command_line(environment: Environment) -> AnsweredOperators:
+    return AnsweredOperators(environment, {"onboarding": partial(operating_handlers, "onboarding")})
+
+
 async def append(database: Database, *entries: Entry) -> Head | None:
     async with database.transaction() as connection:
         await audit.append(connection, entries)
@@ -37,15 +76,15 @@ async def append(database: Database, *entries: Entry) -> Head | None:
 
 
 async def entries_of(database: Database) -> list[dict[str, Any]]:
-    return [json.loads(row.entry) async for row in audit.read(database)]
+    return [json.loads(row.entry) for row in await every_row(database)]
 
 
 async def test_entries_of_many_transactions_at_once_are_one_chain(database: Database) -> None:
-    assert await audit.verify(database) is None
+    assert await verify(database) is None
 
     await asyncio.gather(*(append(database, entry(n), entry(n)) for n in range(8)))
 
-    head = await audit.verify(database)
+    head = await verify(database)
     assert head is not None
     assert head.number == 16
     assert sorted(found["n"] for found in await entries_of(database)) == sorted([*range(8)] * 2)
@@ -57,7 +96,7 @@ async def test_nothing_is_appended_without_what_it_tells(database: Database) -> 
             await audit.append(connection, [entry()])
             raise ZeroDivisionError
 
-    assert await audit.verify(database) is None
+    assert await verify(database) is None
 
 
 TAMPERING = {
@@ -84,23 +123,21 @@ async def test_what_the_superuser_changed_is_found(
     await connection.close()
 
     with pytest.raises(BrokenChain):
-        await audit.verify(database)
+        await verify(database)
 
 
 async def test_rows_cut_off_at_the_end_are_missed_by_the_head_of_the_log(
     database: Database, fresh_environment: Environment
 ) -> None:
     head = await append(database, *(entry(n) for n in range(3)))
-    environment = {
-        "BANKSIDE_ONBOARDING_DATABASE_URL": fresh_environment.database_urls["onboarding"]
-    }
+    bankside = command_line(fresh_environment).run
     asked = ("audit", "verify", "--service", "onboarding", "--head", str(head), "--json")
-    before = await run_bankside(asked, environment)
+    before = await bankside(*asked)
     superuser = await asyncpg.connect(fresh_environment.database_urls["postgres"])
     await superuser.execute("DELETE FROM onboarding.audit WHERE number = 3")
     await superuser.close()
 
-    after = await run_bankside(asked, environment)
+    after = await bankside(*asked)
 
     assert (before.status, json.loads(before.out)["audits"][0]["head"]) == (0, str(head))
     assert (after.status, json.loads(after.out)["audits"][0]["whole"]) == (1, False)
@@ -110,26 +147,26 @@ async def test_a_later_day_goes_on_from_the_one_before(
     database: Database, fresh_environment: Environment
 ) -> None:
     yesterday, first = datetime.now(UTC).date() - timedelta(days=1), entry(1).text()
-    hash_ = audit.chained(audit.BEGINNING, yesterday, 1, first)
+    hash_ = chained(BEGINNING, yesterday, 1, first)
     superuser = await asyncpg.connect(fresh_environment.database_urls["postgres"])
     await superuser.execute("SET search_path = onboarding")
     await superuser.execute(
-        "INSERT INTO audit VALUES ($1, 1, $2, $3, $4)", yesterday, first, audit.BEGINNING, hash_
+        "INSERT INTO audit VALUES ($1, 1, $2, $3, $4)", yesterday, first, BEGINNING, hash_
     )
 
     head = await append(database, entry(2), entry(3))
 
     assert head is not None
     assert (head.day, head.number) == (datetime.now(UTC).date(), 2)
-    assert await audit.verify(database) == await audit.verify(database, head.day) == head
+    assert await verify(database) == await verify(database, head.day) == head
     await superuser.execute("DELETE FROM audit WHERE day = $1 AND number = 1", head.day)
     await superuser.close()
     with pytest.raises(BrokenChain):
-        await audit.verify(database, head.day)
+        await verify(database, head.day)
 
 
 def forged(day: date, number: int, previous: bytes, text: str = "{}") -> tuple[Any, ...]:
-    return day, number, text, previous, audit.chained(previous, day, number, text)
+    return day, number, text, previous, chained(previous, day, number, text)
 
 
 async def test_the_services_login_can_only_go_on_where_the_audit_ends(
@@ -140,9 +177,9 @@ async def test_the_services_login_can_only_go_on_where_the_audit_ends(
     login = await asyncpg.connect(fresh_environment.database_urls["onboarding"])
     hostile = {
         "a later day": forged(head.day + timedelta(days=9), 1, head.hash),
-        "an earlier day": forged(head.day - timedelta(days=1), 1, audit.BEGINNING),
+        "an earlier day": forged(head.day - timedelta(days=1), 1, BEGINNING),
         "a gap": forged(head.day, 3, head.hash),
-        "another chain": forged(head.day, 2, audit.BEGINNING),
+        "another chain": forged(head.day, 2, BEGINNING),
         "a wrong hash": (*forged(head.day, 2, head.hash)[:4], bytes(32)),
     }
     for what, row in hostile.items():
@@ -151,7 +188,7 @@ async def test_the_services_login_can_only_go_on_where_the_audit_ends(
             pytest.fail(what)
     await login.close()
 
-    assert await audit.verify(database) == head
+    assert await verify(database) == head
 
 
 async def test_each_final_command_is_an_entry_once_and_is_purged_no_sooner(
@@ -195,20 +232,62 @@ async def test_each_final_command_is_an_entry_once_and_is_purged_no_sooner(
     assert len(await rows(database, "SELECT 1 FROM inbox")) == 1
 
 
-async def test_a_database_of_an_earlier_release_is_told_in_a_sentence(
-    fresh_environment: Environment,
+async def test_the_command_line_verifies_and_exports_page_by_page(
+    database: Database, fresh_environment: Environment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    owner = await asyncpg.connect(fresh_environment.database_urls["reconciliation_owner"])
-    await owner.execute("ALTER TABLE audit RENAME TO not_yet")
-    url = fresh_environment.database_urls["reconciliation"]
-    try:
-        done = await run_bankside(
-            ("audit", "verify", "--service", "reconciliation"),
-            {"BANKSIDE_RECONCILIATION_DATABASE_URL": url},
-        )
-    finally:
-        await owner.execute("ALTER TABLE not_yet RENAME TO audit")
-        await owner.close()
+    await append(database, *(entry(n) for n in range(7)))
+    operator = command_line(fresh_environment)
+    monkeypatch.setattr(audit_command, "LARGEST_PAGE", 3)
 
-    assert done.status == 2
-    assert done.err.startswith("bankside: The database of reconciliation is not that of")
+    verified = await operator.command("audit", "verify", "--service", "onboarding")
+    exported = await operator.command("audit", "export", "onboarding")
+    today = datetime.now(UTC).date().isoformat()
+    since = await operator.run("audit", "verify", "--service", "onboarding", "--since", today)
+    await tamper(fresh_environment, TAMPERING["an entry is changed"])
+    broken = await operator.run("audit", "verify", "--service", "onboarding")
+    away = await operator.run("audit", "verify", "--service", "payments")
+
+    assert verified["audits"][0]["head"] == str(await audit.head(database))
+    assert [row["entry"]["n"] for row in exported["rows"]] == [*range(7)]
+    assert operator.asked.count("gateway.list_audit") == 3 + 3 + 4 + 1 + 1
+    assert (since.status, "is whole" in since.out) == (0, True)
+    assert (broken.status, "2 was changed" in broken.out) == (1, True)
+    assert away.status == 1
+
+
+async def tamper(environment: Environment, statement: str) -> None:
+    superuser = await asyncpg.connect(environment.database_urls["postgres"])
+    await superuser.execute(f"SET search_path = onboarding; {statement}")
+    await superuser.close()
+
+
+async def test_a_page_has_the_rows_that_a_filter_finds_and_goes_on_where_it_looked(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    others = [Entry(actor='sub_"b', action="keys.revoke", outcome="ok") for _ in range(4)]
+    await append(database, entry(1), *others, entry(2), *others, entry(3))
+    rows = AuditRows("onboarding", database)
+
+    async def numbers(**wanted: Any) -> list[list[int]]:
+        pages: list[list[int]] = []
+        after: str | None = None
+        while True:
+            page: Any = (await rows.list(OPERATOR, ListAudit(**wanted, after=after), 0)).data
+            pages.append([row.number for row in page.items])
+            after = page.next
+            if after is None:
+                return pages
+
+    assert await numbers(actor="sub_a", order=Order.OLDEST) == [[1, 6, 11]]
+    assert await numbers(actor="sub_a", limit=2) == [[11, 6], [1]]
+    assert await numbers(actor='sub_"b', action="keys.revoke", limit=200) == [
+        [10, 9, 8, 7, 5, 4, 3, 2]
+    ]
+    assert await numbers(text="SEND_wire", order=Order.OLDEST) == [[1, 6, 11]]
+    assert await numbers(actor="sub_", action="keys") == [[]]
+    tomorrow = datetime.now(UTC).date() + timedelta(days=1)
+    assert await numbers(since=tomorrow) == [[]]
+    assert len((await numbers(until=tomorrow))[0]) == 11
+
+    monkeypatch.setattr(audit_pages, "LOOKED_AT", 4)
+    assert await numbers(actor="sub_a", order=Order.OLDEST) == [[1], [6], [11]]

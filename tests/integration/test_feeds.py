@@ -7,6 +7,7 @@ import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -15,9 +16,11 @@ import pytest_asyncio
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from libs.contracts.operating.feeds import SERVICES
 from libs.handling import feeds
 from libs.handling.feed_tail import STOPPED_SECONDS, Record
 from libs.handling.feeds import run_feed
+from libs.handling.operating.serving import operating_handlers
 from libs.persistence import cursor, feed_events, feed_stops
 from libs.persistence.engine import Database
 from libs.persistence.feed_stops import FeedState
@@ -25,10 +28,10 @@ from libs.providers.feed_entries import FeedCursor, Place, decode_entries
 from libs.providers.sandbox.feed_pages import locate
 from libs.runtime.process import Process
 from tests.integration.tables import define
+from tests.support.answered_operators import AnsweredOperators
 from tests.support.infrastructure import Environment
 from tests.support.metrics import value_of
 from tests.support.waiting import eventually
-from tests.unit.cli.test_cli import bankside
 
 FEED = "identity"
 
@@ -244,12 +247,16 @@ async def test_how_long_a_feed_has_stood_still_is_measured(database: Database) -
         await eventually("the metric says so", is_zero)
 
 
+def command_line(environment: Environment) -> AnsweredOperators:
+    return AnsweredOperators(
+        environment, {service: partial(operating_handlers, service) for service in SERVICES}
+    )
+
+
 async def test_the_command_line_lists_shows_and_skips(
-    fresh_environment: Environment, database: Database, monkeypatch: pytest.MonkeyPatch
+    fresh_environment: Environment, database: Database
 ) -> None:
-    for service in ("onboarding", "payments", "ledger_read"):
-        url = fresh_environment.database_urls[service]
-        monkeypatch.setenv(f"BANKSIDE_{service.upper()}_DATABASE_URL", url)
+    bankside = command_line(fresh_environment).run
     provider = Provider(items("Ada", {"secret": "536904399"}, "Mary"))
     async with followed(database, provider):
         await eventually("it stands still", lambda: stands_still(database))
@@ -272,7 +279,7 @@ async def test_the_command_line_lists_shows_and_skips(
     assert feed["stop"]["outline"]["name"] == {"secret": "str"}
     assert "stands still" in shown[1]
     assert "536904399" not in shown[1] + listed[1]
-    assert (wrong[0], "does not stand still" in wrong[2]) == (2, True)
+    assert (wrong[0], "does not stand still" in wrong[2]) == (1, True)
     assert skipped[0] == 0
     assert "stands still" not in afterwards[1]
     assert "Ada was told" in afterwards[1]
@@ -343,10 +350,9 @@ async def test_an_entry_that_is_skipped_is_passed_by_its_state(database: Databas
 
 
 async def test_a_feed_whose_provider_forgot_the_cursor_is_restarted_by_an_operator(
-    fresh_environment: Environment, database: Database, monkeypatch: pytest.MonkeyPatch
+    fresh_environment: Environment, database: Database
 ) -> None:
-    url = fresh_environment.database_urls["onboarding"]
-    monkeypatch.setenv("BANKSIDE_ONBOARDING_DATABASE_URL", url)
+    bankside = command_line(fresh_environment).run
     command = ("feeds", "restart", "onboarding/identity", "--reason", "it began anew", "--yes")
     provider = ProviderWithCursors(delivered("Ada", "Grace"))
     async with followed(database, provider):
@@ -360,7 +366,7 @@ async def test_a_feed_whose_provider_forgot_the_cursor_is_restarted_by_an_operat
 
         await eventually("it goes on", moved_to(database, 5))
 
-    assert (while_it_moves[0], "cannot be restarted" in while_it_moves[2]) == (2, True)
+    assert (while_it_moves[0], "cannot be restarted" in while_it_moves[2]) == (1, True)
     assert done[0] == 0
     assert await names(database) == ["Ada", "Grace", "Mary"]
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 import uuid
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +22,18 @@ from libs.contracts.customers import UpdatePerson
 from libs.contracts.errors import (
     BanksideError,
     InternalError,
+    Invalid,
     OutcomePending,
     ProviderError,
     Unavailable,
 )
 from libs.contracts.onboarding_operations import UPDATE_PERSON
+from libs.contracts.operating.commands import SERVICES, CommandState, ListCommands
+from libs.contracts.operating.pages import Order, Place
 from libs.contracts.result import Result
 from libs.handling.commands import CommandHandler, Drive, NeedsOperator
+from libs.handling.operating.open_commands import OpenCommands
+from libs.handling.operating.serving import operating_handlers
 from libs.handling.parking import FAULTS_IN_A_ROW
 from libs.messaging.caller import Caller
 from libs.messaging.envelope import Envelope, Reply
@@ -37,8 +45,8 @@ from tests.integration.tables import audit_finished, define, execute, rows
 from tests.integration.test_command_driving import envelope_of, processes
 from tests.integration.test_inbox import accepting, claimed, leased
 from tests.integration.test_parked_commands import park, retry
+from tests.support.answered_operators import OPERATOR, AnsweredOperators
 from tests.support.infrastructure import Environment
-from tests.support.stack import Stack
 
 PATIENCE_SECONDS = 4.0
 """Of a caller that is told that its command is pending: that comes 3 s earlier."""
@@ -253,13 +261,16 @@ async def test_crashes_around_parking_leave_the_command_parked_and_without_effec
 
 
 @pytest.fixture
-def operator(fresh_environment: Environment, tmp_path: Path) -> Stack:
+def operator(fresh_environment: Environment) -> AnsweredOperators:
     """The command line, where no service runs."""
-    return Stack(fresh_environment, tmp_path, ())
+    return AnsweredOperators(
+        fresh_environment,
+        {service: partial(operating_handlers, service) for service in SERVICES},
+    )
 
 
 async def test_operators_list_retry_and_abandon_commands_of_every_service(
-    fresh_environment: Environment, database: Database, operator: Stack
+    fresh_environment: Environment, database: Database, operator: AnsweredOperators
 ) -> None:
     first, second = await leased(database, "tenant/customer"), await leased(database)
     await park(database, first, "Why it is parked.")
@@ -267,7 +278,10 @@ async def test_operators_list_retry_and_abandon_commands_of_every_service(
     every = (await operator.command("commands", "list"))["commands"]
     (shown,) = (await operator.command("commands", "list", "--parked"))["commands"]
     none = (await operator.command("commands", "list", "--service", "payments"))["commands"]
-    retried = await operator.command("commands", "retry", str(first.command_id))
+    of_others = (await operator.command("commands", "list", "--tenant", "another"))["commands"]
+    retried = await operator.command(
+        "commands", "retry", str(first.command_id), "--reason", "It is mended."
+    )
     left = (await operator.command("commands", "list", "--parked"))["commands"]
 
     assert {item["command_id"] for item in every} == {
@@ -279,14 +293,17 @@ async def test_operators_list_retry_and_abandon_commands_of_every_service(
         "tenant/customer",
         "Why it is parked.",
     )
-    assert none == []
+    assert none == of_others == []
     assert (retried["parked_at"], retried["is_driven"]) == (None, False)
     assert left == []
     assert await claimed(database) == [first.command_id]
+    assert await audited(database) == [
+        ("operator:grace", "commands.retry", str(first.command_id), "It is mended.")
+    ]
 
 
 async def test_an_abandoned_command_is_final_for_good_with_who_and_why(
-    fresh_environment: Environment, database: Database, operator: Stack
+    fresh_environment: Environment, database: Database, operator: AnsweredOperators
 ) -> None:
     service = Service(lambda: NeedsOperator("Of the test."))
     async with serving(fresh_environment, service) as caller:
@@ -294,7 +311,7 @@ async def test_an_abandoned_command_is_final_for_good_with_who_and_why(
         await told(caller, envelope)
 
         await operator.command(
-            *("commands", "abandon", envelope.id, "--yes", "--by", "grace"),
+            *("commands", "abandon", envelope.id, "--yes"),
             *("--reason", "The bank has the change."),
         )
         reply = await caller.command(again(envelope))
@@ -309,26 +326,70 @@ async def test_an_abandoned_command_is_final_for_good_with_who_and_why(
     assert reply.error is not None
     assert (reply.error.code, reply.error.to_error().status) == ("abandoned", 409)
     assert (reply.replayed, reply.request_id) == (True, envelope.request_id)
-    assert tuple(row) == (b"", "grace", "The bank has the change.", "Of the test.")
+    assert tuple(row) == (b"", "operator:grace", "The bank has the change.", "Of the test.")
     assert service.drives == 1
 
 
 async def test_operators_are_told_what_cannot_be_done(
-    fresh_environment: Environment, database: Database, operator: Stack
+    fresh_environment: Environment, database: Database, operator: AnsweredOperators
 ) -> None:
     driven = str((await leased(database)).command_id)
     nobody = str(uuid.uuid4())
 
     for arguments, why in (
-        (("abandon", driven, "--reason", "x", "--by", "grace", "--yes"), "Only a parked command"),
-        (("abandon", driven, "--reason", "x", "--by", "grace"), "give --yes"),
-        (("abandon", driven, "--reason", " ", "--by", "grace", "--yes"), "--reason is"),
-        (("abandon", driven, "--reason", "x", "--by", " ", "--yes"), "--by is"),
-        (("retry", nobody), "no unfinished command"),
-        (("list", "--service", "gateway"), "no service 'gateway'"),
+        (("abandon", driven, "--reason", "x", "--yes"), "Only a parked command"),
+        (("abandon", driven, "--reason", "x"), "give --yes"),
+        (("abandon", driven, "--reason", " ", "--yes"), "--reason is"),
+        (("retry", nobody, "--reason", "x"), "no unfinished command"),
+        (("list", "--service", "gateway"), "webhook_dispatcher"),
         (("list", "--limit", "0"), "--limit is"),
     ):
         with pytest.raises(AssertionError, match=why):
             await operator.command("commands", *arguments)
 
     assert await rows(database, "SELECT 1 FROM inbox WHERE finished_at IS NOT NULL") == []
+
+
+async def audited(database: Database) -> list[tuple[str, str, str, str]]:
+    """What operators did: who, what, to which command, why."""
+    entries = [json.loads(row[0]) for row in await rows(database, "SELECT entry FROM audit")]
+    return [
+        (one["actor"], one["action"], one["command_id"], one["reason"])
+        for one in entries
+        if one["actor"].startswith("operator:")
+    ]
+
+
+async def test_pages_of_commands_go_on_where_the_last_one_ended(
+    database: Database, fresh_environment: Environment
+) -> None:
+    made = [str((await leased(database)).command_id) for _ in range(5)]
+    await execute(
+        database,
+        "UPDATE inbox SET accepted_at = now() WHERE command_id = ANY(ARRAY(SELECT"
+        " command_id FROM inbox LIMIT 3))",
+    )
+    commands = OpenCommands("onboarding", database, None)
+
+    async def pages(order: Order, state: CommandState | None = None) -> list[list[str]]:
+        found: list[list[str]] = []
+        after: str | None = None
+        while True:
+            query = ListCommands(order=order, limit=2, after=after, state=state)
+            page: Any = (await commands.list(OPERATOR, query, 0)).data
+            found.append([item.command_id for item in page.items])
+            after = page.next
+            if after is None:
+                return found
+
+    oldest, newest = await pages(Order.OLDEST), await pages(Order.NEWEST)
+
+    assert [len(page) for page in oldest] == [2, 2, 1]
+    every = [command_id for page in oldest for command_id in page]
+    assert sorted(every) == sorted(made)
+    assert [command_id for page in newest for command_id in page] == every[::-1]
+    assert await pages(Order.OLDEST, CommandState.PARKED) == [[]]
+    assert await pages(Order.OLDEST, CommandState.OPEN) == oldest
+    for after in (Place(datetime.now(UTC), "none").encode(), Place(datetime.now(UTC), "").encode()):
+        with pytest.raises(Invalid):
+            await commands.list(OPERATOR, ListCommands(after=after), 0)

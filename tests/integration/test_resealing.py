@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 from uuid import UUID, uuid4
 
 import asyncpg
@@ -14,27 +16,39 @@ import pytest
 from sqlalchemy import text
 
 from libs.contracts.customers import UpdateBusiness, UpdatePerson
+from libs.contracts.errors import Invalid
 from libs.contracts.onboarding_operations import UPDATE_BUSINESS, UPDATE_PERSON
+from libs.contracts.operating.resealing import Reseal
 from libs.contracts.operation import Operation
 from libs.contracts.principal import Family, Principal
 from libs.contracts.result import Result
 from libs.contracts.webhook_operations import ROTATE_SECRET
 from libs.contracts.webhook_views import SubscriptionSecret
-from libs.handling.queries import open_command, success
+from libs.handling.operating import resealing as steps
+from libs.handling.operating.resealing import Resealing
+from libs.handling.queries import QueryHandler, open_command, success
 from libs.messaging.caller import Caller
 from libs.messaging.envelope import decode_reply, encode
 from libs.messaging.message_sealer import MessageSealer
-from libs.persistence.engine import open_database
+from libs.persistence import resealing
+from libs.persistence.engine import Database, open_database
 from libs.persistence.sealing import Keyring, LookupKeys
+from services.gateway import resealing as gateway
 from services.gateway.credentials import Credentials
+from services.gateway.settings import Settings as GatewaySettings
+from services.onboarding import resealing as onboarding
 from services.onboarding.ordering import ordering_key
 from services.onboarding.repository import ein_holds
 from services.onboarding.repository.store import Store
 from services.onboarding.repository.vault import Vault
+from services.onboarding.settings import Settings as OnboardingSettings
+from services.webhook_dispatcher import resealing as webhook_dispatcher
+from services.webhook_dispatcher.settings import Settings as DispatcherSettings
 from services.webhook_dispatcher.signing_secrets import new_secret, open_secret, seal_secret
 from tests.integration.gateway.desk import make_key
 from tests.integration.onboarding.shelf import add_pending, read
-from tests.support.command_line import Finished, run_bankside
+from tests.support.answered_operators import OPERATOR, AnsweredOperators
+from tests.support.command_line import Finished
 from tests.support.infrastructure import Environment
 from tests.support.keys import sealer_of, storage_of
 from tests.support.people import new_ein
@@ -54,6 +68,14 @@ class Rings:
 
     def __init__(self, environment: Environment, folder: Path) -> None:
         self.secrets = environment.secrets
+        self._operator = AnsweredOperators(
+            environment,
+            {
+                "gateway": self._of_gateway,
+                "onboarding": self._of_onboarding,
+                "webhook_dispatcher": self._of_dispatcher,
+            },
+        )
         earlier = Stack(environment, folder).env
         fresh: dict[str, str] = {}
         for name, ring in earlier.items():
@@ -73,11 +95,27 @@ class Rings:
         return MessageSealer(service, {peer: ring})
 
     async def reseal(self, service: str) -> tuple[int, dict[str, Any]]:
-        done = await self.run("reseal", service, "--json")
+        done = await self.run("reseal", service, "--reason", "a key goes", "--json")
         return done.status, json.loads(done.out)
 
     async def run(self, *arguments: str) -> Finished:
-        return await run_bankside(("keys", *arguments), {**os.environ, **self.settings})
+        with patch.dict(os.environ, self.settings):  # services read their rings from it
+            return await self._operator.run("keys", *arguments)
+
+    @staticmethod
+    def _of_gateway(database: Database) -> Mapping[str, QueryHandler]:
+        store = gateway.sealed_store(GatewaySettings.load().ring("storage_keys"))
+        return Resealing("gateway", database, store).by_operation()
+
+    @staticmethod
+    def _of_onboarding(database: Database) -> Mapping[str, QueryHandler]:
+        store = onboarding.sealed_store(OnboardingSettings.load(), database)
+        return Resealing("onboarding", database, store).by_operation()
+
+    @staticmethod
+    def _of_dispatcher(database: Database) -> Mapping[str, QueryHandler]:
+        store = webhook_dispatcher.sealed_store(DispatcherSettings.load())
+        return Resealing("webhook_dispatcher", database, store).by_operation()
 
 
 @pytest.fixture
@@ -323,8 +361,45 @@ async def test_a_row_that_is_locked_is_not_waited_for_and_keeps_its_key_in_use(
     await database.close()
 
 
-async def test_a_service_that_stores_nothing_sealed_is_named(rings: Rings) -> None:
-    done = await rings.run("reseal", "payments")
+async def test_many_rows_are_sealed_in_steps_that_go_on_where_the_last_one_ended(
+    fresh_environment: Environment, rings: Rings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(resealing, "BATCH", 2)
+    monkeypatch.setattr(steps, "STEP_SECONDS", 0.0)
+    database = open_database(fresh_environment.database_urls["gateway"], "tests")
+    keyring = storage_of(fresh_environment.secrets, "gateway")
+    for _ in range(5):
+        await make_key(database, keyring)
 
-    assert done.status != 0
-    assert "gateway, onboarding, webhook_dispatcher" in done.err
+    code, done = await rings.reseal("gateway")
+
+    entries = await audited(database)
+    await database.close()
+    assert (code, done["sealed_anew"]["credentials.secret"]) == (0, 5)
+    assert done["old_keys"]["BANKSIDE_GATEWAY_STORAGE_KEYS"] == {keyring.key_ids[0]: 0}
+    assert entries == [("operator:grace", "keys.reseal", "a key goes")]
+
+
+async def test_a_place_that_no_step_gave_is_refused(fresh_environment: Environment) -> None:
+    database = open_database(fresh_environment.database_urls["gateway"], "tests")
+    keyring = storage_of(fresh_environment.secrets, "gateway")
+    handler = Resealing("gateway", database, gateway.sealed_store(keyring))
+
+    for after in ("x", "[]", "[-1]", "[2]", "[9]", '[0,["a","b"]]', "[0,[]]"):
+        with pytest.raises(Invalid):
+            await handler.step(OPERATOR, Reseal(reason="x", after=after), 0)
+    await database.close()
+
+
+async def audited(database: Database) -> list[tuple[str, str, str]]:
+    async with database.transaction() as connection:
+        rows = await connection.execute(text("SELECT entry FROM audit ORDER BY day, number"))
+        entries = [json.loads(row[0]) for row in rows]
+    return [(one["actor"], one["action"], one["reason"]) for one in entries]
+
+
+async def test_a_service_that_stores_nothing_sealed_is_named(rings: Rings) -> None:
+    done = await rings.run("reseal", "payments", "--reason", "x")
+
+    assert done.status == 2
+    assert all(name in done.err for name in ("gateway", "onboarding", "webhook_dispatcher"))

@@ -21,7 +21,6 @@ from deploy.local.services import SERVICES, settings_of
 from libs.secret_sources import file_variable
 from tests.e2e.wires.hands import new_sender
 from tests.support.api import Answer
-from tests.support.command_line import run_bankside
 from tests.support.infrastructure import Environment
 from tests.support.launching import forked
 from tests.support.live import ACCOUNTS, CUSTOMERS, Deployment, Live, hands_on
@@ -29,7 +28,7 @@ from tests.support.people import APPROVED, application, new_key, new_tin
 from tests.support.ports import free_ports
 from tests.support.receivers import receiver
 from tests.support.recorded_events import RecordedEvents
-from tests.support.stack import ServiceProcess, Stack, environment_with
+from tests.support.stack import ServiceProcess, Stack
 from tests.support.subscribers import subscribed
 from tests.support.waiting import eventually
 from tests.unit.persistence.keys import a_key
@@ -117,8 +116,7 @@ async def running_fleet(
 
 
 async def reseal(stack: Stack, service: str) -> tuple[int, Any]:
-    environment = environment_with(stack.env | {"USER": "tester"})
-    done = await run_bankside(("keys", "reseal", service, "--json"), environment, launch=forked)
+    done = await stack.run("keys", "reseal", service, "--reason", "a key goes", "--json")
     assert done.out, done.err
     return done.status, json.loads(done.out)
 

@@ -31,7 +31,7 @@ from deploy.local.services import (
 from libs.runtime.probes import http_ready
 from libs.runtime.supervision import ReadyCheck
 from tests.support.api import Key
-from tests.support.command_line import run_bankside
+from tests.support.command_line import Finished, run_bankside
 from tests.support.infrastructure import Environment
 from tests.support.launching import Launch, Program, Running, begin_loading, forked
 from tests.support.operators import new_operator
@@ -262,6 +262,12 @@ class Stack:
 
     async def command(self, *arguments: str) -> Any:
         """Run `bankside … --json` on this stack; its answer. Fails with what it said when it fails."""
+        done = await self.run(*arguments, "--json")
+        assert done.status == 0, f"bankside {arguments}: {done.err}{done.out}"
+        return json.loads(done.out)
+
+    async def run(self, *arguments: str) -> Finished:
+        """Run `bankside` on this stack as an operator of its own, with the role `admin`."""
         if self._operator is None:
             self._operator = await new_operator(self.environment)
         key = self._operator
@@ -275,9 +281,7 @@ class Stack:
                 "USER": "tester",
             }
         )
-        done = await run_bankside((*arguments, "--json"), environment, launch=self._launch)
-        assert done.status == 0, f"bankside {arguments}: {done.err}{done.out}"
-        return json.loads(done.out)
+        return await run_bankside(arguments, environment, launch=self._launch)
 
 
 def environment_with(settings: Mapping[str, str]) -> dict[str, str]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from libs.contracts.operation import GATEWAY
+from libs.handling.operating.serving import operating_handlers
 from libs.handling.queries import QueryHandler
 from libs.handling.query_client import QueryClient
 from libs.messaging.caller import Caller
@@ -11,8 +13,11 @@ from libs.persistence.engine import Database
 from libs.persistence.sealing import Keyring
 from services.gateway.operating.asking import ASK_SECONDS, Services
 from services.gateway.operating.keys import Keys
+from services.gateway.operating.of_services import OfServices
 from services.gateway.operating.operators import Operators
 from services.gateway.operating.search import Searching
+from services.gateway.resealing import sealed_store
+from services.gateway.waiting import COUNTS
 
 
 @dataclass(frozen=True)
@@ -33,6 +38,10 @@ def handlers_of(database: Database, keyring: Keyring, caller: Caller) -> dict[st
         Keys(parts.database, parts.keyring, queries).handlers(),
         Operators(parts.database, parts.keyring).handlers(),
         Searching(parts.services).handlers(),
+        operating_handlers(
+            GATEWAY, parts.database, sealed=sealed_store(parts.keyring), counts=COUNTS
+        ),
+        OfServices(parts.services).by_operation(),
     ):
         handlers.update(made)
     return handlers

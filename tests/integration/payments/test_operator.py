@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import uuid
+from functools import partial
 from typing import Any
 
 import pytest
 
 from libs.contracts.errors import OutcomePending, ProviderRefused
+from libs.handling.operating.serving import operating_handlers
+from services.payments.abandoning import why_not_abandoned
 from tests.integration.payments.desk import C_1, Desk
+from tests.support.answered_operators import AnsweredOperators
+
+
+def of_commands(desk: Desk) -> AnsweredOperators:
+    """The command line for what needs no gateway here."""
+    of_payments = partial(operating_handlers, "payments", why_not_abandoned=why_not_abandoned)
+    return AnsweredOperators(desk.office.environment, {"payments": of_payments})
 
 
 @pytest.fixture(autouse=True)
@@ -142,8 +152,8 @@ async def test_a_parked_send_is_shown_and_cannot_be_abandoned_while_its_wire_is_
 
     shown = await stack.command("wires", "show", transaction_id)
     with pytest.raises(AssertionError, match="bankside wires resolve"):
-        await stack.command(
-            *("commands", "abandon", transaction_id, "--reason", "x", "--by", "grace", "--yes")
+        await of_commands(desk).command(
+            *("commands", "abandon", transaction_id, "--reason", "x", "--yes")
         )
 
     assert shown["send"]["parked_because"] == "Of the test."
@@ -165,12 +175,12 @@ async def test_a_parked_send_of_a_wire_that_is_pending_and_unsent_cannot_be_aban
     await parked(desk, transaction_id)
 
     with pytest.raises(AssertionError, match="retry it, or have its customer cancel"):
-        await desk.office.stack.command(
-            *("commands", "abandon", transaction_id, "--reason", "x", "--by", "grace", "--yes")
+        await of_commands(desk).command(
+            *("commands", "abandon", transaction_id, "--reason", "x", "--yes")
         )
 
     await desk.bank_up()
-    await desk.office.stack.command("commands", "retry", transaction_id)
+    await of_commands(desk).command("commands", "retry", transaction_id, "--reason", "x")
     await desk.has_state(transaction_id, "submitted")
     assert desk.core.executed == {transaction_id: 1}
 

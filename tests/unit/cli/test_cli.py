@@ -116,11 +116,14 @@ async def test_the_body_can_come_from_a_file_or_from_standard_input(
         (("call", "GET", "/", "--key", "nobody"), "nobody"),
         (("call", "GET", "/", "--header", "nonsense"), "NAME: VALUE"),
         (("call", "GET", "/", "--colour"), "--colour"),
-        (("dead", "list"), "BANKSIDE_ONBOARDING_AMQP_URL"),
+        (("dead", "list"), "BANKSIDE_OPERATOR_URL"),
         (("dead", "list", "--limit", "0"), "--limit"),
         (("dead", "list", "--queue", "nothing"), "onboarding.commands.dead"),
-        (("dead", "replay"), "--all"),
-        (("dead", "replay", "--all", "--json"), "--yes"),
+        (("dead", "replay", "--reason", "x"), "--all"),
+        (("dead", "replay", "--all", "--json", "--reason", "x"), "--yes"),
+        (("commands", "list", "--limit", "0"), "--limit"),
+        (("feeds", "show", "identity"), "onboarding"),
+        (("audit", "verify", "--head", "1"), "--service"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
@@ -135,7 +138,7 @@ def test_a_mistake_is_one_sentence_and_exit_2(
     monkeypatch.setenv("BANKSIDE_BASE_URL", "http://127.0.0.1:1")
     monkeypatch.setenv("BANKSIDE_SUBSCRIPTION_KEY", KEY.subscription_key)
     monkeypatch.setenv("BANKSIDE_SECRET", KEY.secret)
-    monkeypatch.delenv("BANKSIDE_ONBOARDING_AMQP_URL", raising=False)
+    monkeypatch.delenv("BANKSIDE_OPERATOR_SUBSCRIPTION_KEY", raising=False)
 
     with pytest.raises(SystemExit) as raised:
         cli.main()
@@ -147,14 +150,17 @@ def test_a_mistake_is_one_sentence_and_exit_2(
     assert says in err
 
 
-async def test_a_broker_that_is_away_is_one_sentence() -> None:
+async def test_a_listener_of_operators_that_is_away_is_one_sentence() -> None:
     status, _, err = await bankside(
-        "dead", "list", BANKSIDE_ONBOARDING_AMQP_URL="amqp://a:secret@127.0.0.1:1/"
+        *("commands", "list"),
+        BANKSIDE_OPERATOR_URL="http://127.0.0.1:1",
+        BANKSIDE_OPERATOR_SUBSCRIPTION_KEY=KEY.subscription_key,
+        BANKSIDE_OPERATOR_SECRET=KEY.secret,
     )
 
     assert status == 2
     assert err.count("\n") == 1
-    assert "secret" not in err
+    assert KEY.secret not in err
 
 
 def test_the_command_starts_without_what_only_its_commands_need() -> None:

@@ -1,14 +1,12 @@
-"""`bankside dead`, on a real broker."""
+"""`bankside dead` with the handlers of the services, on a real broker."""
 
 from __future__ import annotations
 
 import asyncio
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -22,15 +20,38 @@ from aio_pika.abc import HeadersType
 from uuid_utils import uuid7
 
 from libs.cli import dead
+from libs.contracts.errors import InvalidState, NotFound
+from libs.contracts.model import Command
+from libs.contracts.operating.dead_letters import (
+    DISCARD_DEAD_LETTER,
+    LIST_DEAD_LETTERS,
+    REPLAY_DEAD_LETTER,
+    ListDeadLettersOf,
+    RemoveDeadLetterOf,
+)
+from libs.contracts.operation import Operation
 from libs.contracts.principal import Family, Principal
+from libs.handling.operating import letters
+from libs.handling.operating.letters import AcceptAnew, OwnLetters
+from libs.handling.operating.serving import operating_handlers
+from libs.handling.queries import QueryHandler
 from libs.messaging import dead_letters
 from libs.messaging.dead_letters import open_dead_letters
 from libs.messaging.envelope import Envelope, encode
 from libs.messaging.topology import declare_events, declare_service, events_queue
-from tests.support.command_line import Finished, run_bankside
+from libs.persistence.engine import Database
+from libs.persistence.sealing import LookupKeys
+from services.onboarding import replaying as onboarding
+from services.onboarding.repository.store import Store
+from services.onboarding.repository.vault import Vault
+from services.payments import replaying as payments
+from services.webhook_dispatcher import replaying as webhook_dispatcher
+from services.webhook_dispatcher.app import in_order_of_recovery
+from tests.support.answered_operators import AnsweredOperators, HandlersOf
+from tests.support.command_line import Finished
 from tests.support.infrastructure import Environment
+from tests.support.keys import storage_of
 from tests.support.pace import pace
-from tests.support.stack import Stack
 from tests.support.waiting import eventually
 
 QUEUE = "onboarding.commands"
@@ -43,7 +64,7 @@ class Site:
     """A broker on which a command, a forged one and something that is none have died, and onboarding's database."""
 
     environment: Environment
-    env: Mapping[str, str]
+    operator: AnsweredOperators
 
     @property
     def broker(self) -> str:
@@ -51,7 +72,10 @@ class Site:
         return self.environment.amqp_url
 
     async def dead(self, *arguments: str) -> Finished:
-        return await run_bankside(("dead", *arguments), os.environ | dict(self.env))
+        return await self.operator.run("dead", *arguments)
+
+    async def ask(self, operation: Operation, command: Command) -> Any:
+        return (await self.operator.call(operation, command)).data
 
     async def seen(self, *arguments: str) -> str:
         """What is printed once the letters are back that an earlier look had taken: that takes the broker a moment."""
@@ -105,9 +129,40 @@ async def die(site: Site, queue_name: str, *messages: Message) -> None:
                 await asyncio.sleep(0.02)
 
 
+def handlers(environment: Environment) -> dict[str, HandlersOf]:
+    secrets = environment.secrets
+
+    def own(service: str, accept: Mapping[str, AcceptAnew]) -> OwnLetters:
+        return OwnLetters(environment.amqp_urls[service], None, accept)
+
+    def of_onboarding(database: Database) -> dict[str, QueryHandler]:
+        lookup = LookupKeys(secrets.lookup_keys["onboarding"])
+        store = Store(Vault(storage_of(secrets, "onboarding"), lookup))
+        accept = onboarding.accept_anew("onboarding", database, store)
+        return operating_handlers("onboarding", database, letters=own("onboarding", accept))
+
+    def of_payments(database: Database) -> dict[str, QueryHandler]:
+        accept = payments.accept_anew("payments", database, keep_for_ever=frozenset())
+        return operating_handlers("payments", database, letters=own("payments", accept))
+
+    def of_dispatcher(database: Database) -> dict[str, QueryHandler]:
+        service = "webhook_dispatcher"
+        accept = webhook_dispatcher.accept_anew(
+            service, database, ordering=in_order_of_recovery, retention=timedelta(days=30)
+        )
+        return operating_handlers(service, database, letters=own(service, accept))
+
+    return {
+        "onboarding": of_onboarding,
+        "payments": of_payments,
+        "webhook_dispatcher": of_dispatcher,
+    }
+
+
 @pytest_asyncio.fixture
-async def site(fresh_environment: Environment, tmp_path: Path) -> Site:
-    made = Site(fresh_environment, Stack(fresh_environment, tmp_path).env)
+async def site(fresh_environment: Environment) -> Site:
+    operator = AnsweredOperators(fresh_environment, handlers(fresh_environment))
+    made = Site(fresh_environment, operator)
     connection = await aio_pika.connect(made.broker)
     async with connection, connection.channel() as channel:
         for service in ("onboarding", "payments", "webhook_dispatcher"):
@@ -140,21 +195,26 @@ async def test_letters_are_listed_and_shown(site: Site) -> None:
     assert json.loads(document)["letters"][0]["body"] == "\N{REPLACEMENT CHARACTER}"
 
 
-async def test_a_service_sees_its_own_letters_alone(site: Site) -> None:
-    env = {k: v for k, v in site.env.items() if not k.endswith("_AMQP_URL")}
-    own = "BANKSIDE_PAYMENTS_AMQP_URL"
+async def test_a_service_sees_its_own_letters_alone_and_one_that_is_away_is_named(
+    site: Site,
+) -> None:
+    of_payments = {"payments": handlers(site.environment)["payments"]}
+    operator = AnsweredOperators(site.environment, of_payments)
 
-    payments = Site(site.environment, env | {own: site.env[own]})
-    status, out, _ = await payments.dead("list", "--json")
+    status, out, err = await operator.run("dead", "list", "--json")
+    unknown = await operator.run("dead", "show", COMMAND_ID, "--json")
 
-    assert status == 0
+    assert status == 1
     assert [one["queue"] for one in json.loads(out)["queues"]] == ["payments.commands.dead"]
+    assert {line.split()[1] for line in err.splitlines()} == {"onboarding", "webhook_dispatcher"}
+    assert (unknown.status, json.loads(unknown.out)) == (1, {"letters": []})
 
 
 async def test_replaying_takes_a_yes_and_what_was_named(site: Site) -> None:
-    nobody, _, question = await site.dead("replay", COMMAND_ID)
-    unknown, _, mistake = await site.dead("replay", "command-2", "--yes")
-    status, out, _ = await site.dead("replay", COMMAND_ID, "--yes", "--json")
+    why = ("--reason", "It is mended.")
+    nobody, _, question = await site.dead("replay", COMMAND_ID, *why)
+    unknown, _, mistake = await site.dead("replay", "command-2", "--yes", *why)
+    status, out, _ = await site.dead("replay", COMMAND_ID, "--yes", "--json", *why)
 
     assert (nobody, unknown, status) == (2, 2, 0)
     assert "--yes" in question
@@ -164,12 +224,56 @@ async def test_replaying_takes_a_yes_and_what_was_named(site: Site) -> None:
     inbox = await site.recorded("onboarding", "SELECT command_id FROM inbox")
     assert [str(command_id) for command_id in inbox] == [COMMAND_ID]
     (entry,) = await site.recorded("onboarding", "SELECT entry FROM audit")
-    assert json.loads(entry)["action"] == "dead.replay"
-    assert json.loads(entry)["command_id"] == COMMAND_ID
+    audited = json.loads(entry)
+    assert (audited["actor"], audited["action"]) == ("operator:grace", "dead.replay")
+    assert (audited["command_id"], audited["reason"]) == (COMMAND_ID, "It is mended.")
+
+
+async def test_a_letter_that_is_discarded_is_gone_and_in_the_audit(site: Site) -> None:
+    why = ("--reason", "Nonsense.")
+    unsaid, _, _ = await site.dead("discard", "--yes", *why)
+    unasked, _, question = await site.dead("discard", "unreadable", *why)
+    status, out, _ = await site.dead("discard", "unreadable", "--yes", "--json", *why)
+    again, _, mistake = await site.dead("discard", "unreadable", "--yes", *why)
+
+    assert (unsaid, unasked, status, again) == (2, 2, 0, 2)
+    assert "--yes" in question
+    assert "unreadable" in mistake
+    assert [item["id"] for item in json.loads(out)["discarded"]] == ["unreadable"]
+    assert [item["command_id"] for item in await site.letters()] == [COMMAND_ID, FORGED_ID]
+    assert await site.recorded("onboarding", "SELECT command_id FROM inbox") == []
+    (entry,) = await site.recorded("onboarding", "SELECT entry FROM audit")
+    audited = json.loads(entry)
+    assert (audited["actor"], audited["action"]) == ("operator:grace", "dead.discard")
+    assert (audited["message_id"], audited["reason"]) == ("unreadable", "Nonsense.")
+
+
+async def test_letters_are_listed_in_pages_and_one_is_replayed_by_its_id(site: Site) -> None:
+    seen = [item["id"] for item in await site.letters()]
+    pages, after = list[list[str]](), None
+    while not pages or after is not None:
+        page = await site.ask(
+            LIST_DEAD_LETTERS, ListDeadLettersOf(service="onboarding", limit=2, after=after)
+        )
+        pages.append([letter.id for letter in page.items])
+        after = page.next
+    [first, *_] = seen
+    replay = RemoveDeadLetterOf(letter_id=first, service="onboarding", reason="x")
+    replayed = await site.ask(REPLAY_DEAD_LETTER, replay)
+
+    assert [len(page) for page in pages] == [2, 1]
+    assert sorted(letter_id for page in pages for letter_id in page) == sorted(seen)
+    assert [letter.command_id for letter in replayed.removed] == [COMMAND_ID]
+    with pytest.raises(NotFound):
+        await site.ask(REPLAY_DEAD_LETTER, replay)
+    unreadable = replay.model_copy(update={"letter_id": "unreadable"})
+    with pytest.raises(InvalidState):
+        await site.ask(REPLAY_DEAD_LETTER, unreadable)
+    await site.ask(DISCARD_DEAD_LETTER, unreadable)
 
 
 async def test_what_no_allowed_sender_sent_and_what_cannot_be_read_stays(site: Site) -> None:
-    status, out, _ = await site.dead("replay", "--all", "--yes", "--json")
+    status, out, _ = await site.dead("replay", "--all", "--yes", "--json", "--reason", "x")
 
     left = {item["id"]: item["because"] for item in json.loads(out)["left"]}
     assert status == 1
@@ -181,20 +285,18 @@ async def test_what_no_allowed_sender_sent_and_what_cannot_be_read_stays(site: S
 
 
 async def test_more_letters_than_are_looked_at_once_are_replayed(
-    site: Site, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     more = [str(uuid4()) for _ in range(4)]
     await die(site, QUEUE, *(a_command(command_id, "gateway") for command_id in more))
-    for name, value in site.env.items():
-        monkeypatch.setenv(name, value)
-    for module in (dead, dead_letters):
+    monkeypatch.setattr(dead, "MAX_SHOWN", 3)
+    for module in (letters, dead_letters):
         monkeypatch.setattr(module, "MAX_LOOKED_AT", 3)
 
-    status = await asyncio.to_thread(
-        dead.replay, all_letters=True, queue=QUEUE, yes=True, json=True
-    )
+    everything = ("--all", "--queue", QUEUE, "--yes", "--json", "--reason", "x")
+    status, out, _ = await site.dead("replay", *everything)
 
-    done = json.loads(capsys.readouterr().out)
+    done = json.loads(out)
     assert status == 1
     assert {item["command_id"] for item in done["replayed"]} == {COMMAND_ID, *more}
     assert len(done["left"]) == 2
@@ -217,7 +319,8 @@ async def test_an_event_is_listed_by_its_type_and_the_time_within_its_id_and_rec
 
     _, document, _ = await site.dead("list", "--json", "--queue", queue)
     _, table, _ = await site.dead("list", "--queue", queue)
-    status, out, _ = await site.dead("replay", "--all", "--queue", queue, "--yes", "--json")
+    everything = ("--all", "--queue", queue, "--yes", "--json", "--reason", "x")
+    status, out, _ = await site.dead("replay", *everything)
 
     letter, _ = json.loads(document)["queues"][0]["letters"]
     assert (letter["id"], letter["event_type"]) == (good.message_id, "person.updated")

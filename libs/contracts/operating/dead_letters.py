@@ -1,0 +1,228 @@
+"""Dead letters: the models, and the rows of services and of the gateway."""
+
+from __future__ import annotations
+
+from http import HTTPMethod
+from typing import Annotated, Literal, get_args
+
+from pydantic import Field
+
+from libs.contracts import errors as e
+from libs.contracts import fields as f
+from libs.contracts.model import Command, Model
+from libs.contracts.operating.pages import Listed, ListPage, Write
+from libs.contracts.operating.services import Gathered, for_each_service
+from libs.contracts.operation import Operation
+from libs.contracts.principal import Role
+
+Service = Literal["onboarding", "payments", "webhook_dispatcher"]
+SERVICES: tuple[Service, ...] = get_args(Service)
+"""Those that have queues with dead letters."""
+MOST_AT_ONCE = 100
+
+LetterId = f.FilterId
+
+
+class ListDeadLetters(ListPage):
+    """The first 1,000 letters of each queue, by the time at which they were refused.
+
+    Args:
+        queue: only those of this queue, named with or without `.dead`.
+    """
+
+    queue: f.Text | None = None
+
+
+class ListDeadLettersOf(ListDeadLetters):
+    service: Service | None = None
+
+
+class DeadLetter(Model):
+    """A message that was refused.
+
+    Args:
+        command_id: of a command that can be read; null of others.
+        reason: for which it was refused, in a word.
+        because: the same as the sentence of the consumer that refused it; null where the broker alone did.
+    """
+
+    service: str
+    queue: str
+    id: str
+    command_id: str | None
+    operation: str | None
+    event_type: str | None
+    sender: str | None
+    tenant: str | None
+    reason: str | None
+    because: str | None
+    sent_at: f.UtcDateTime | None
+    died_at: f.UtcDateTime | None
+
+
+class DeadLetterWithBody(DeadLetter):
+    """`body`: as it was delivered, its sensitive fields sealed; cut off after 64 KB."""
+
+    body: str
+
+
+class DeadLettersWithBody(Model):
+    letters: list[DeadLetterWithBody]
+
+
+class FindDeadLetters(Command):
+    """Letters of this id, or of the command of this id."""
+
+    letter_id: LetterId
+    queue: f.Text | None = None
+
+
+class FindDeadLettersOf(FindDeadLetters):
+    service: Service | None = None
+
+
+class FoundDeadLetters(DeadLettersWithBody):
+    unreachable: list[str]
+
+
+class RemoveDeadLetters(Write):
+    """Letters of these ids; ids of commands are none of letters here."""
+
+    letter_ids: Annotated[list[LetterId], Field(min_length=1, max_length=MOST_AT_ONCE)]
+    queue: f.Text | None = None
+
+
+class RemoveDeadLettersOf(RemoveDeadLetters):
+    service: Service
+
+
+class RemoveDeadLetterOf(Write):
+    letter_id: LetterId
+    service: Service
+    queue: f.Text | None = None
+
+
+class LeftLetter(DeadLetter):
+    """A letter that stays. `why`: it cannot be accepted anew."""
+
+    why: str
+
+
+class RemovedDeadLetters(Model):
+    """`removed`: letters that are gone from their queues; `left`: those that stay."""
+
+    removed: list[DeadLetter]
+    left: list[LeftLetter]
+
+
+LIST_OF = for_each_service(
+    SERVICES,
+    "list_dead_letters",
+    command=ListDeadLetters,
+    reply=Listed[DeadLetter],
+    summary="The dead letters of its queues",
+)
+FIND_OF = for_each_service(
+    SERVICES,
+    "find_dead_letters",
+    command=FindDeadLetters,
+    reply=DeadLettersWithBody,
+    summary="The dead letters of an id, with their bodies",
+)
+REPLAY_OF = for_each_service(
+    SERVICES,
+    "replay_dead_letters",
+    command=RemoveDeadLetters,
+    reply=RemovedDeadLetters,
+    changes=True,
+    summary="Accept dead letters anew",
+)
+DISCARD_OF = for_each_service(
+    SERVICES,
+    "discard_dead_letters",
+    command=RemoveDeadLetters,
+    reply=RemovedDeadLetters,
+    changes=True,
+    summary="Remove dead letters",
+)
+OPERATIONS = tuple(
+    row for rows in (LIST_OF, FIND_OF, REPLAY_OF, DISCARD_OF) for row in rows.values()
+)
+
+LIST_DEAD_LETTERS = Operation(
+    name="gateway.list_dead_letters",
+    method=HTTPMethod.GET,
+    path="/operator/dead-letters",
+    role=Role.VIEWER,
+    command=ListDeadLettersOf,
+    reply=Gathered[DeadLetter],
+    message="Dead letters found",
+    summary="List dead letters: commands and events that were refused",
+    extension=True,
+)
+GET_DEAD_LETTERS = Operation(
+    name="gateway.get_dead_letters",
+    method=HTTPMethod.GET,
+    path="/operator/dead-letters/{letter_id}",
+    role=Role.VIEWER,
+    command=FindDeadLettersOf,
+    reply=FoundDeadLetters,
+    message="Dead letters found",
+    errors=(e.NotFound,),
+    summary="Get the dead letters of an id, or of the command of this id, with their bodies",
+    extension=True,
+)
+REPLAY_DEAD_LETTER = Operation(
+    name="gateway.replay_dead_letter",
+    method=HTTPMethod.POST,
+    path="/operator/dead-letters/{letter_id}/replay",
+    role=Role.OPERATOR,
+    command=RemoveDeadLetterOf,
+    reply=RemovedDeadLetters,
+    message="Dead letter replayed",
+    errors=(e.NotFound, e.InvalidState),
+    summary="Have the service that owns the queue accept a letter anew",
+    extension=True,
+)
+DISCARD_DEAD_LETTER = Operation(
+    name="gateway.discard_dead_letter",
+    method=HTTPMethod.POST,
+    path="/operator/dead-letters/{letter_id}/discard",
+    role=Role.OPERATOR,
+    command=RemoveDeadLetterOf,
+    reply=RemovedDeadLetters,
+    message="Dead letter discarded",
+    errors=(e.NotFound,),
+    summary="Remove a letter for good",
+    extension=True,
+)
+REPLAY_DEAD_LETTERS = Operation(
+    name="gateway.replay_dead_letters",
+    method=HTTPMethod.POST,
+    path="/operator/dead-letters/replay",
+    role=Role.OPERATOR,
+    command=RemoveDeadLettersOf,
+    reply=RemovedDeadLetters,
+    message="Dead letters replayed",
+    summary="Have the service that owns the queues accept letters anew; those that cannot be stay",
+    extension=True,
+)
+DISCARD_DEAD_LETTERS = Operation(
+    name="gateway.discard_dead_letters",
+    method=HTTPMethod.POST,
+    path="/operator/dead-letters/discard",
+    role=Role.OPERATOR,
+    command=RemoveDeadLettersOf,
+    reply=RemovedDeadLetters,
+    message="Dead letters discarded",
+    summary="Remove letters for good",
+    extension=True,
+)
+GATEWAY_OPERATIONS = (
+    LIST_DEAD_LETTERS,
+    GET_DEAD_LETTERS,
+    REPLAY_DEAD_LETTER,
+    DISCARD_DEAD_LETTER,
+    REPLAY_DEAD_LETTERS,
+    DISCARD_DEAD_LETTERS,
+)

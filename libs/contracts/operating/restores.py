@@ -1,0 +1,122 @@
+"""Databases that went back behind what providers hold: the models, and the rows of services and of the gateway."""
+
+from __future__ import annotations
+
+from http import HTTPMethod
+from typing import Literal, get_args
+
+from libs.contracts import errors as e
+from libs.contracts import fields as f
+from libs.contracts.model import Command, Model
+from libs.contracts.operating.pages import Write
+from libs.contracts.operating.services import for_each_service
+from libs.contracts.operation import Operation
+from libs.contracts.principal import Role
+
+Service = Literal["onboarding", "payments"]
+SERVICES: tuple[Service, ...] = get_args(Service)
+
+
+class ListRestores(Command):
+    """Open cases."""
+
+
+class ListRestoresOf(ListRestores):
+    service: Service | None = None
+
+
+class Restore(Model):
+    """What providers hold and the service's database lacked, in one life of its server. `missing_records`: the first
+    1,000 of `missing`.
+    """
+
+    service: str
+    since: f.UtcDateTime
+    missing: int
+    missing_records: list[str]
+
+
+class Restores(Model):
+    restores: list[Restore]
+
+
+class GatheredRestores(Restores):
+    """`services`: those that were asked and answered; `unreachable`: those that did not answer."""
+
+    services: list[str]
+    unreachable: list[str]
+
+
+class DecideOnRestore(Write):
+    """What was done, or found."""
+
+
+class DecideOnRestoreOf(DecideOnRestore):
+    service: Service
+
+
+class RestoreDecided(Model):
+    """`closed`: how many cases were closed by it."""
+
+    service: str
+    closed: int
+
+
+LIST_OF = for_each_service(
+    SERVICES, "list_restores", command=ListRestores, reply=Restores, summary="Open cases"
+)
+DECLARE_OF = for_each_service(
+    SERVICES,
+    "declare_restore",
+    command=DecideOnRestore,
+    reply=RestoreDecided,
+    changes=True,
+    summary="Record that the database was restored",
+)
+CLOSE_OF = for_each_service(
+    SERVICES,
+    "close_restores",
+    command=DecideOnRestore,
+    reply=RestoreDecided,
+    errors=(e.InvalidState,),
+    changes=True,
+    summary="Close the open cases",
+)
+OPERATIONS = tuple(row for rows in (LIST_OF, DECLARE_OF, CLOSE_OF) for row in rows.values())
+
+LIST_RESTORES = Operation(
+    name="gateway.list_restores",
+    method=HTTPMethod.GET,
+    path="/operator/restores",
+    role=Role.VIEWER,
+    command=ListRestoresOf,
+    reply=GatheredRestores,
+    message="Restores found",
+    summary="List what providers hold and a service's database lacked",
+    extension=True,
+)
+DECLARE_RESTORE = Operation(
+    name="gateway.declare_restore",
+    method=HTTPMethod.POST,
+    path="/operator/restores/declare",
+    role=Role.OPERATOR,
+    command=DecideOnRestoreOf,
+    reply=RestoreDecided,
+    message="Restore declared",
+    errors=(e.NotFound,),
+    summary="Say that a service's database was restored: each first send asks the provider first",
+    extension=True,
+)
+CLOSE_RESTORES = Operation(
+    name="gateway.close_restores",
+    method=HTTPMethod.POST,
+    path="/operator/restores/close",
+    role=Role.OPERATOR,
+    command=DecideOnRestoreOf,
+    reply=RestoreDecided,
+    message="Restores closed",
+    errors=(e.NotFound, e.InvalidState),
+    summary="Say that what was missing has been seen to: first sends are sent at once again",
+    extension=True,
+)
+GATEWAY_OPERATIONS = (LIST_RESTORES, DECLARE_RESTORE, CLOSE_RESTORES)

@@ -1,0 +1,219 @@
+"""Dead letters of a service's own queues: list, show, have them accepted anew, discard."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+import structlog
+
+from libs.contracts import errors as e
+from libs.contracts.operating import dead_letters as contract
+from libs.contracts.operating.pages import Listed, Order, Place, cut
+from libs.contracts.principal import Principal
+from libs.contracts.result import Result
+from libs.handling.operating.auditing import record
+from libs.handling.queries import QueryHandler
+from libs.messaging.broker_errors import BROKER_ERRORS
+from libs.messaging.dead_letters import (
+    MAX_LOOKED_AT,
+    DeadLetter,
+    DeadLetters,
+    open_dead_letters,
+)
+from libs.messaging.topology import dead_queue
+from libs.persistence.engine import Database
+
+LONGEST_BODY = 64 * 1024
+MOST_SHOWN = 20
+UNKNOWN_TIME = datetime.fromtimestamp(0, UTC)
+"""Of a letter of which the broker does not tell when it died."""
+
+AcceptAnew = Callable[[DeadLetter], Awaitable[None]]
+"""Records a letter in the service's database; returns once that is committed. Recording it twice has one effect.
+
+Raises:
+    NotReplayable: it can never be accepted.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class OwnLetters:
+    """Where a service's letters are, and what accepts them anew.
+
+    Args:
+        amqp_url: with the service's own user.
+        accept: by queue, without `.dead`.
+    """
+
+    amqp_url: str = field(repr=False)
+    ca_file: str | None
+    accept: Mapping[str, AcceptAnew]
+
+    @property
+    def queues(self) -> tuple[str, ...]:
+        return tuple(map(dead_queue, self.accept))
+
+    @asynccontextmanager
+    async def opened(self) -> AsyncIterator[DeadLetters]:
+        """On a connection of their own, so that what goes wrong there does not end the service's session.
+
+        Raises:
+            Unavailable: the broker is not reached, or lost; a letter that was not removed stays.
+        """
+        try:
+            async with open_dead_letters(self.amqp_url, self.ca_file) as letters:
+                yield letters
+        except BROKER_ERRORS as error:
+            structlog.get_logger("dead-letters").warning(
+                "broker_unreachable", error=type(error).__name__
+            )
+            raise e.Unavailable("The broker cannot be reached: the letters stay.") from error
+
+
+class Letters:
+    """The handlers of one service."""
+
+    def __init__(self, service: str, database: Database, letters: OwnLetters) -> None:
+        self._service = service
+        self._database = database
+        self._letters = letters
+
+    def by_operation(self) -> dict[str, QueryHandler]:
+        return {
+            contract.LIST_OF[self._service].name: self.list,
+            contract.FIND_OF[self._service].name: self.find,
+            contract.REPLAY_OF[self._service].name: self.replay,
+            contract.DISCARD_OF[self._service].name: self.discard,
+        }
+
+    async def list(self, _: Principal, command: contract.ListDeadLetters, __: float) -> Result:
+        place, newest = command.place, command.order is Order.NEWEST
+        found = sorted(
+            (self._shown(letter) for letter in await self._look(command.queue)),
+            key=_key,
+            reverse=newest,
+        )
+        if place is not None:
+            after = (place.at, place.id)
+            found = [one for one in found if (_key(one) < after if newest else _key(one) > after)]
+        items, following = cut(found, command.limit, place_of)
+        return Result(data=Listed[contract.DeadLetter](items=[*items], next=following))
+
+    async def find(self, _: Principal, command: contract.FindDeadLetters, __: float) -> Result:
+        found = [one for one in await self._look(command.queue) if one.has_id(command.letter_id)]
+        return Result(
+            data=contract.DeadLettersWithBody(
+                letters=[
+                    contract.DeadLetterWithBody(
+                        **dict(self._shown(letter)),
+                        body=letter.body[:LONGEST_BODY].decode("utf-8", "replace"),
+                    )
+                    for letter in found[:MOST_SHOWN]
+                ]
+            )
+        )
+
+    async def replay(
+        self, principal: Principal, command: contract.RemoveDeadLetters, _: float
+    ) -> Result:
+        """A crash between the two leaves the letter, so that it is replayed and recorded again."""
+
+        async def before(letter: DeadLetter) -> None:
+            await self._letters.accept[letter.queue.removesuffix(dead_queue(""))](letter)
+            await self._record(principal, "dead.replay", command, letter)
+
+        return await self._remove(command, before)
+
+    async def discard(
+        self, principal: Principal, command: contract.RemoveDeadLetters, _: float
+    ) -> Result:
+        async def before(letter: DeadLetter) -> None:
+            await self._record(principal, "dead.discard", command, letter)
+
+        return await self._remove(command, before)
+
+    async def _look(self, queue: str | None) -> Sequence[DeadLetter]:
+        async with self._letters.opened() as letters:
+            return [
+                letter
+                for name in self._queues(queue)
+                for letter in await letters.look(name, MAX_LOOKED_AT)
+            ]
+
+    async def _remove(
+        self,
+        command: contract.RemoveDeadLetters,
+        before: Callable[[DeadLetter], Awaitable[None]],
+    ) -> Result:
+        wanted = {*command.letter_ids}
+        async with self._letters.opened() as letters:
+            done = [
+                await letters.remove(name, lambda one: one.message_id in wanted, before)
+                for name in self._queues(command.queue)
+            ]
+        return Result(
+            data=contract.RemovedDeadLetters(
+                removed=[self._shown(letter) for one in done for letter in one.removed],
+                left=[
+                    contract.LeftLetter(**dict(self._shown(letter)), why=why)
+                    for one in done
+                    for letter, why in one.left
+                ],
+            )
+        )
+
+    async def _record(
+        self,
+        principal: Principal,
+        action: str,
+        command: contract.RemoveDeadLetters,
+        letter: DeadLetter,
+    ) -> None:
+        async with self._database.transaction() as connection:
+            await record(
+                connection,
+                principal,
+                action,
+                reason=command.reason,
+                queue=letter.queue,
+                message_id=letter.message_id,
+                command_id=letter.envelope.id if letter.envelope else None,
+            )
+
+    def _queues(self, wanted: str | None) -> tuple[str, ...]:
+        """Those of this service: none of a queue that another one owns."""
+        return tuple(name for name in self._letters.queues if wanted in (None, name, _alive(name)))
+
+    def _shown(self, letter: DeadLetter) -> contract.DeadLetter:
+        envelope = letter.envelope
+        return contract.DeadLetter(
+            service=self._service,
+            queue=letter.queue,
+            id=letter.message_id,
+            command_id=envelope.id if envelope else None,
+            operation=envelope.operation if envelope else None,
+            event_type=letter.event_type,
+            sender=letter.sender,
+            tenant=envelope.principal.tenant if envelope else None,
+            reason=letter.reason,
+            because=letter.because,
+            sent_at=letter.sent_at,
+            died_at=letter.died_at,
+        )
+
+
+def place_of(letter: contract.DeadLetter) -> Place:
+    """Where it stands in its list."""
+    return Place(letter.died_at or UNKNOWN_TIME, f"{letter.id} {letter.queue}")
+
+
+def _key(letter: contract.DeadLetter) -> tuple[datetime, str]:
+    place = place_of(letter)
+    return place.at, place.id
+
+
+def _alive(queue: str) -> str:
+    return queue.removesuffix(dead_queue(""))

@@ -1,0 +1,44 @@
+"""How many messages wait in the queues of a service, as the broker tells it."""
+
+from __future__ import annotations
+
+import asyncio
+
+from aio_pika.abc import AbstractChannel
+
+from libs.messaging.broker_errors import BROKER_ERRORS, session_loss_as_error
+from libs.messaging.session import Session
+from libs.messaging.topology import queues_of
+
+ASK_SECONDS = 3.0
+
+
+class QueueDepths:
+    """A part of the broker. Its service's consumers are attached before it: they declare the queues."""
+
+    def __init__(self, service: str) -> None:
+        self._queues = queues_of(service)
+        self._channel: AbstractChannel | None = None
+
+    async def attach(self, session: Session) -> None:
+        self._channel = await session.channel()
+
+    def detach(self) -> None:
+        self._channel = None
+
+    async def now(self) -> dict[str, int] | None:
+        """Messages that are not delivered to a consumer, by queue; None while the broker does not answer."""
+        channel = self._channel
+        if channel is None:
+            return None
+        try:
+            async with asyncio.timeout(ASK_SECONDS):
+                with session_loss_as_error():
+                    return {queue: await _ready(channel, queue) for queue in self._queues}
+        except BROKER_ERRORS:
+            return None
+
+
+async def _ready(channel: AbstractChannel, queue: str) -> int:
+    found = await channel.declare_queue(queue, passive=True)
+    return found.declaration_result.message_count or 0

@@ -1,0 +1,150 @@
+"""Pages of a service's audit, for operators: by the order of the chain, with filters over what entries say.
+
+The chain is indexed by day and number alone, so a filter looks at `LOOKED_AT` rows for one page, and the next page goes
+on after them. Entries are compared as texts: a row that was changed by other means need not be JSON.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import Any
+
+from sqlalchemy import (
+    BigInteger,
+    Date,
+    Select,
+    Text,
+    asc,
+    bindparam,
+    desc,
+    func,
+    or_,
+    select,
+    tuple_,
+)
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from libs.contracts.exact_json import encode
+from libs.contracts.operating.audit_chain import Row
+from libs.persistence.tables import audit as table
+
+LOOKED_AT = 20_000
+"""Rows that one page looks at, at most: some 50 ms."""
+
+_FIRST, _LAST = bindparam("first_day", type_=Date), bindparam("last_day", type_=Date)
+_AFTER_DAY = bindparam("after_day", type_=Date)
+_AFTER_NUMBER = bindparam("after_number", type_=BigInteger)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """Which rows; None: any.
+
+    Args:
+        since, until: days, both included.
+        text: stands in the entry, whatever its case.
+    """
+
+    since: date | None = None
+    until: date | None = None
+    actor: str | None = None
+    action: str | None = None
+    text: str | None = None
+
+    @property
+    def filters(self) -> bool:
+        return not (self.actor is self.action is self.text is None)
+
+
+def _rows(*, newest: bool) -> Select[Any]:
+    place = tuple_(table.c.day, table.c.number)
+    after = tuple_(_AFTER_DAY, _AFTER_NUMBER)
+    direction = desc if newest else asc
+    return (
+        select(table)
+        .where(
+            table.c.day.between(_FIRST, _LAST),
+            place < after if newest else place > after,
+        )
+        .order_by(direction(table.c.day), direction(table.c.number))
+    )
+
+
+def _says(name: str, text: Any) -> Any:
+    found = bindparam(name, type_=Text)
+    return or_(found.is_(None), func.strpos(text, found) > 0)
+
+
+def _filtered(*, newest: bool) -> Select[Any]:
+    looked_at = _rows(newest=newest).limit(bindparam("window")).subquery()
+    direction = desc if newest else asc
+    return (
+        select(looked_at)
+        .where(
+            _says("actor", looked_at.c.entry),
+            _says("action", looked_at.c.entry),
+            _says("text", func.lower(looked_at.c.entry)),
+        )
+        .order_by(direction(looked_at.c.day), direction(looked_at.c.number))
+        .limit(bindparam("limit"))
+    )
+
+
+_PAGES = {newest: _rows(newest=newest).limit(bindparam("limit")) for newest in (False, True)}
+_FILTERED = {newest: _filtered(newest=newest) for newest in (False, True)}
+_END_OF_LOOK = {
+    newest: _rows(newest=newest)
+    .with_only_columns(table.c.day, table.c.number)
+    .offset(bindparam("all_but_one"))
+    .limit(1)
+    for newest in (False, True)
+}
+
+
+async def page(
+    connection: AsyncConnection,
+    wanted: Wanted,
+    *,
+    after: tuple[date, int] | None,
+    newest: bool,
+    limit: int,
+) -> tuple[Sequence[Row], tuple[date, int] | None]:
+    """At most `limit` rows after a place, and the place after which the next page begins, None at the end.
+
+    With a filter a page may have fewer rows, or none, although others follow.
+    """
+    beginning = (date.max, 0) if newest else (date.min, 0)
+    after_day, after_number = after if after is not None else beginning
+    place = {
+        "first_day": wanted.since or date.min,
+        "last_day": wanted.until or date.max,
+        "after_day": after_day,
+        "after_number": after_number,
+    }
+    if wanted.filters:
+        values = place | {
+            "actor": _member("actor", wanted.actor),
+            "action": _member("action", wanted.action),
+            "text": wanted.text.lower() if wanted.text is not None else None,
+            "window": LOOKED_AT,
+            "limit": limit + 1,
+        }
+        found = (await connection.execute(_FILTERED[newest], values)).all()
+    else:
+        found = (await connection.execute(_PAGES[newest], place | {"limit": limit + 1})).all()
+    rows = [Row(r.day, r.number, r.entry, bytes(r.previous), bytes(r.hash)) for r in found[:limit]]
+    if len(found) > limit:
+        return rows, (rows[-1].day, rows[-1].number)
+    if not wanted.filters:
+        return rows, None
+    end = (
+        await connection.execute(_END_OF_LOOK[newest], place | {"all_but_one": LOOKED_AT - 1})
+    ).first()
+    return rows, (end.day, end.number) if end is not None else None
+
+
+def _member(name: str, value: str | None) -> str | None:
+    """As `audit.Entry.text` writes it; within the text of another member its quotes would be escaped."""
+    return None if value is None else f'"{name}":{encode(value).decode()}'
