@@ -8,13 +8,13 @@
     │   ├── UnknownSubscriptionKey        unknown_subscription_key
     │   ├── TimestampOutOfWindow          timestamp_out_of_window
     │   ├── InvalidSignature              invalid_signature
-    │   ├── NonceReused                   nonce_reused
-    │   ├── LoginRefused                  login_refused
-    │   └── SessionEnded                  session_ended
+    │   └── NonceReused                   nonce_reused
     ├── AddressNotAllowed            403  address_not_allowed
     ├── WrongRouteFamily             403  wrong_route_family
     ├── InsufficientScope            403  insufficient_scope
     ├── InsufficientRole             403  insufficient_role
+    ├── LoginRefused                 403  login_refused
+    ├── SessionEnded                 403  session_ended
     ├── NotFound                     404  not_found
     ├── MethodNotAllowed             405  method_not_allowed
     ├── RequestTimeout               408  request_timeout
@@ -128,18 +128,6 @@ class NonceReused(Unauthenticated):
     code = "nonce_reused"
 
 
-class LoginRefused(Unauthenticated):
-    """The name, the password or the code is not right."""
-
-    code = "login_refused"
-
-
-class SessionEnded(Unauthenticated):
-    """The operator's session has ended."""
-
-    code = "session_ended"
-
-
 class AddressNotAllowed(BanksideError):
     """This subscription key may not be used from this address."""
 
@@ -162,6 +150,18 @@ class InsufficientRole(BanksideError):
     """The operator's role does not allow this."""
 
     status, code = 403, "insufficient_role"
+
+
+class LoginRefused(BanksideError):
+    """Name, password or code is not right."""
+
+    status, code = 403, "login_refused"
+
+
+class SessionEnded(BanksideError):
+    """There is no such session of an operator, or it has ended: log in."""
+
+    status, code = 403, "session_ended"
 
 
 class NotFound(BanksideError):

@@ -63,6 +63,7 @@ class Operation(Generic[C, R]):
         as_of_date: the envelope says of which day the data is.
         method, path, scope: None for an internal query, which only services ask.
         role: of a row of the operator family, in place of a scope.
+        for_console: of a row of the operator family without a role: a console calls it to log an operator in or out.
         asked_by: of an internal query, the services that ask it.
         changes: of an internal query, that it is a write of an operator; the gateway's row says who may ask for it.
         headers: fields of the command that are read from a header, by header name.
@@ -80,6 +81,7 @@ class Operation(Generic[C, R]):
     path: str | None = None
     scope: Scope | None = None
     role: Role | None = None
+    for_console: bool = False
     errors: tuple[type[BanksideError], ...] = ()
     pagination: type[Model] | None = None
     as_of_date: bool = False
@@ -132,7 +134,8 @@ class Operation(Generic[C, R]):
 
     @property
     def takes_body(self) -> bool:
-        return not self.is_read and bool(set(self.command.model_fields) - set(self.path_fields))
+        elsewhere = {*self.path_fields, *(field for field, _ in self.headers)}
+        return not self.is_read and bool(set(self.command.model_fields) - elsewhere)
 
     @property
     def command_shape(self) -> SensitiveShape:

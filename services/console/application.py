@@ -18,7 +18,7 @@ from services.console.gateway import Gateway
 from services.console.lists import Lists
 from services.console.logging_in import LoggingIn
 from services.console.overview import OverviewPage
-from services.console.pages import customers, keys, operators, wires
+from services.console.pages import customers, differences, keys, operators, wires
 from services.console.rendering import Renderer
 from services.console.searching import Searching
 from services.console.security import headers, same_origin_only
@@ -29,6 +29,7 @@ LARGEST_FORM = 64 * 1024
 
 SUBJECTS: tuple[tuple[str, tuple[Subject, ...]], ...] = (
     ("Business", (customers.SUBJECT, wires.SUBJECT)),
+    ("Books", (differences.SUBJECT, differences.RUNS_SUBJECT)),
     ("Waiting", (customers.SAGA_STEPS,)),
     ("Access", (keys.SUBJECT, operators.SUBJECT)),
 )

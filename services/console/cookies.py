@@ -17,7 +17,7 @@ from enum import StrEnum
 import msgspec
 from aiohttp import web
 
-_TOKEN = re.compile(r"[A-Za-z0-9_-]{16,512}")
+_TOKEN = re.compile(r"[A-Za-z0-9_-]{43}")
 _LONGEST_MESSAGE = 1000
 
 

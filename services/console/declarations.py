@@ -149,7 +149,9 @@ class DetailPage:
         columns: of parts that are tables; without, all fields.
         without: fields that are not shown.
         each: actions of one row of a part.
-        beside: values to compare, with the names of the two sides.
+        beside: values to compare.
+        two_sides: two fields with objects to compare, member by member.
+        sides: what the two sides are called.
         single: what of the answer is the item.
     """
 
@@ -162,6 +164,7 @@ class DetailPage:
     timeline: tuple[str, ...] = ()
     columns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     beside: tuple[Beside, ...] = ()
+    two_sides: tuple[str, str] | None = None
     sides: tuple[str, str] = ("ours", "theirs")
     without: tuple[str, ...] = ()
     actions: tuple[Action, ...] = ()

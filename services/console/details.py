@@ -108,6 +108,16 @@ def compared(beside: Iterable[Beside], item: Any) -> list[Compared]:
     return found
 
 
+def beside_of(page: DetailPage, item: Any) -> list[Beside]:
+    """What is compared of this item: the declared values, and each member of its two sides."""
+    found = list(page.beside)
+    if page.two_sides is not None:
+        ours, theirs = page.two_sides
+        names = dict.fromkeys([*(read(item, ours) or {}), *(read(item, theirs) or {})])
+        found += [Beside(label(name), f"{ours}.{name}", f"{theirs}.{name}") for name in names]
+    return found
+
+
 def _same(ours: Any, theirs: Any) -> bool:
     if isinstance(ours, Decimal) and isinstance(theirs, Decimal):
         return ours == theirs
@@ -199,9 +209,9 @@ class Details:
             "detail.html",
             detail=page,
             name=cell(page.name, read(item, page.name)).text,
-            facts=facts_of(item, {*page.without, page.name}),
+            facts=facts_of(item, {*page.without, *(page.two_sides or ()), page.name}),
             sections=sections_of(page, item, visit.role),
-            compared=compared(page.beside, item),
+            compared=compared(beside_of(page, item), item),
             actions=_links(page.actions, item, visit.role),
             panels=panels,
         )

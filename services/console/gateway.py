@@ -13,12 +13,12 @@ from libs.client.credentials import Credentials
 from libs.client.transport import Transport
 from libs.contracts.errors import BanksideError, OutcomePending, ProviderTimeout
 from libs.contracts.model import Command
+from libs.contracts.operating.sessions import SESSION_HEADER
 from libs.contracts.operation import Operation
 
 C = TypeVar("C", bound=Command)
 R = TypeVar("R")
 
-SESSION_HEADER = "Bankside-Operator-Session"
 ATTEMPTS = 2
 WRITE_FACTOR = 2.0
 """What changes something may take this much longer than what is only read."""

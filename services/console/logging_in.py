@@ -93,7 +93,7 @@ class LoggingIn:
         address = browser_of(request, self._proxies) or ""
         try:
             # As it was typed: `command_of` would cut spaces off the password.
-            command = s.BeginSession.model_validate(
+            command = s.LogIn.model_validate(
                 {
                     "name": name.strip(),
                     "password": form.get("password", ""),
@@ -101,7 +101,7 @@ class LoggingIn:
                     "address": address or None,
                 }
             )
-            begun = await self._gateway.of(None).ask(s.BEGIN_SESSION, command)
+            begun = await self._gateway.of(None).ask(s.LOG_IN, command)
         except (ValueError, LoginRefused, Invalid):
             status, failure = HTTPStatus.UNAUTHORIZED, LoginRefused("").detail
         except RateLimited as error:
@@ -109,7 +109,7 @@ class LoggingIn:
         except BanksideError as error:
             status, failure = HTTPStatus.BAD_GATEWAY, sentence(error)
         else:
-            response = see_other(ENROL if begun.must_enrol else next_path)
+            response = see_other(ENROL if begun.enrolment_needed else next_path)
             self._cookies.begin(response, begun.token)
             return response
         return self._door(request, next_path=next_path, name=name, failure=failure, status=status)
@@ -143,7 +143,7 @@ class LoggingIn:
     async def _enrol(self, request: web.Request) -> web.Response:
         form = await _typed(request)
         token = self._cookies.token(request)
-        if not is_csrf_token(form.get(CSRF_FIELD), token):
+        if token is None or not is_csrf_token(form.get(CSRF_FIELD), token):
             return self._enrolment(request, failure=_OF_ANOTHER_PAGE, status=403)
         password = form.get("password", "")
         if password != form.get("again"):
@@ -153,21 +153,24 @@ class LoggingIn:
             return self._enrolment(request, failure=failure, status=422)
         try:
             answer = await self._gateway.of(token).ask(
-                s.ENROL_LOGIN, s.EnrolLogin(password=password)
+                s.ENROL, s.Enrol(session=token, password=password)
             )
         except SessionEnded:
             return self._ended()
         except BanksideError as error:
             return self._enrolment(request, failure=sentence(error), status=error.status)
-        return self._enrolment(request, uri=answer.uri)
+        return self._enrolment(request, uri=answer.otpauth_uri)
 
     async def _confirm(self, request: web.Request) -> web.Response:
         form = await _typed(request)
         token, uri = self._cookies.token(request), form.get("uri", "")
-        if not is_csrf_token(form.get(CSRF_FIELD), token) or not uri.startswith(_URI):
+        is_ours = is_csrf_token(form.get(CSRF_FIELD), token) and uri.startswith(_URI)
+        if token is None or not is_ours:
             return self._enrolment(request, failure=_OF_ANOTHER_PAGE, status=403)
         try:
-            command = command_of(s.ConfirmEnrolment, {"code": form.get("code", "")})
+            command = command_of(
+                s.ConfirmEnrolment, {"session": token, "code": form.get("code", "")}
+            )
             begun = await self._gateway.of(token).ask(s.CONFIRM_ENROLMENT, command)
         except (WrongValues, LoginRefused):
             failure = "The code is not right: take the one that the authenticator shows now."
@@ -184,7 +187,7 @@ class LoggingIn:
     async def _log_out(self, request: web.Request) -> web.Response:
         visit = visit_of(request)
         self._sessions.forget(visit.token)
-        await visit.operators.ask(s.END_SESSION, s.EndSession())
+        await visit.operators.ask(s.LOG_OUT, s.LogOut(session=visit.token))
         return self._ended()
 
     def _ended(self) -> web.Response:

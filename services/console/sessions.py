@@ -48,9 +48,9 @@ class Sessions:
         digest = hashlib.sha256(token.encode()).digest()
         session = self._known.get(digest)
         if session is None:
-            session = await operators.ask(GET_SESSION, GetSession())
+            session = await operators.ask(GET_SESSION, GetSession(session=token))
             self._known[digest] = session
-        if session.must_enrol:
+        if session.enrolment_needed:
             raise MustEnrol
         return Visit(session.name, session.role, token, operators)
 

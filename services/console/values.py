@@ -52,7 +52,7 @@ PAGES = {
 """The pages of what ids name, by the names of the fields. Other ids are looked up."""
 IDS = frozenset({"actor"})
 """Fields that are ids although their names do not end so."""
-NAMES = frozenset({"outline", "entry", "body"})
+NAMES = frozenset({"outline", "entry", "body", "response_body", "event"})
 """Fields whose text is JSON or several lines."""
 AMOUNTS = frozenset(
     {"amount", "per_wire_limit", "daily_limit", "approval_threshold", "used", "allowed"}

@@ -1,7 +1,7 @@
-"""Sessions of operators at the console.
+"""Sessions of operators at a console.
 
-A console asks with its own key, of role `console`, and names the session of an operator in the header
-`Bankside-Operator-Session`: it then acts as that operator. The session is here, the browser has its token.
+A console asks with a key of its own, whose operator has the role `console`. Its requests carry
+`Bankside-Operator-Session`, and act for the operator who has logged in, with that operator's role.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Annotated
 from pydantic import Field, StringConstraints
 
 from libs.contracts import fields as f
-from libs.contracts.errors import LoginRefused, RateLimited, SessionEnded
+from libs.contracts.errors import InvalidState, LoginRefused, SessionEnded
 from libs.contracts.model import Command, Model
 from libs.contracts.operation import GATEWAY, Operation, declared_in
 from libs.contracts.principal import Role
@@ -20,133 +20,144 @@ from libs.contracts.sensitive import Sensitive
 
 SESSION_HEADER = "Bankside-Operator-Session"
 SHORTEST_PASSWORD = 12
+HEADERS = (("session", SESSION_HEADER),)
 
-LoginName = Annotated[str, StringConstraints(min_length=1, max_length=64)]
-LoginPassword = Annotated[str, StringConstraints(min_length=1, max_length=256), Sensitive()]
-NewPassword = Annotated[
-    str, StringConstraints(min_length=SHORTEST_PASSWORD, max_length=256), Sensitive()
+Password = Annotated[
+    str, StringConstraints(min_length=1, max_length=128), Field(repr=False), Sensitive()
 ]
-LoginCode = Annotated[str, StringConstraints(pattern=r"^[0-9]{6}$"), Sensitive()]
-"""Of the operator's authenticator (TOTP); each passes once."""
+NewPassword = Annotated[
+    str,
+    StringConstraints(min_length=SHORTEST_PASSWORD, max_length=128),
+    Field(repr=False),
+    Sensitive(),
+]
+Code = Annotated[str, StringConstraints(pattern=r"^[0-9]{6}$"), Sensitive()]
+Token = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{43}$"), Sensitive()]
 
 
-class BeginSession(Command):
-    """Log an operator in.
+class LogIn(Command):
+    """A name with its password; and the code of the authenticator app, unless the password is a one-time password."""
 
+    name: Annotated[str, StringConstraints(min_length=1, max_length=64), Sensitive()]
+    """Sensitive, since people type passwords here by mistake."""
+    password: Password
+    code: Code | None = None
+    address: Annotated[str, StringConstraints(max_length=64)] | None = None
+    """Where the operator's browser is, as the console sees it."""
+
+
+class Session(Model):
+    """
     Args:
-        code: null at the first log-in, with a one-time password.
-        address: the browser's, for the lock-out and the audit.
+        enrolment_needed: it serves for enrolment and for nothing else: the password was a one-time password.
+        expires_at: it ends then, and before when it is not used for `idle_seconds`.
     """
 
-    name: LoginName
-    password: LoginPassword
-    code: LoginCode | None = None
-    address: Annotated[str, StringConstraints(max_length=64)] | None = None
-
-
-class BegunSession(Model):
-    """A session. With `must_enrol` it is good for the enrolment alone."""
-
-    token: Annotated[str, Sensitive()]
+    token: Token
     name: str
-    role: Annotated[Role, Field(strict=False)]
+    role: Role
+    enrolment_needed: bool
     expires_at: f.UtcDateTime
-    must_enrol: bool
+    idle_seconds: int
 
 
 class GetSession(Command):
-    """The session of the header."""
+    session: Token
 
 
 class SessionView(Model):
-    """`expires_at`: when nothing is asked until then."""
-
     name: str
-    role: Annotated[Role, Field(strict=False)]
+    role: Role
+    enrolment_needed: bool
     expires_at: f.UtcDateTime
-    must_enrol: bool
 
 
-class EndSession(Command):
-    """Log out."""
+class LogOut(Command):
+    session: Token
 
 
-class EnrolLogin(Command):
-    """A password of the operator's own in place of the one-time password, and a new authenticator."""
+class Enrol(Command):
+    """A password of the operator's own. Until the enrolment is confirmed, nothing has changed."""
 
+    session: Token
     password: NewPassword
 
 
-class LoginEnrolment(Model):
-    """What the authenticator is to be given; it counts once a code confirms it.
+class Enrolment(Model):
+    """What the authenticator app is to be given: as a QR code, or typed in."""
 
-    Args:
-        uri: `otpauth://totp/…`, which QR codes hold.
-        secret: the same to type, in Base32.
-    """
-
-    uri: Annotated[str, Sensitive()]
+    otpauth_uri: Annotated[str, Sensitive()]
     secret: Annotated[str, Sensitive()]
 
 
 class ConfirmEnrolment(Command):
-    code: LoginCode
+    """A code of the authenticator app."""
+
+    session: Token
+    code: Code
 
 
-BEGIN_SESSION = Operation(
-    name=f"{GATEWAY}.begin_session",
+LOG_IN = Operation(
+    name=f"{GATEWAY}.log_in",
     method=HTTPMethod.POST,
     path="/operator/sessions",
-    role=Role.VIEWER,
-    command=BeginSession,
-    reply=BegunSession,
-    errors=(LoginRefused, RateLimited),
+    for_console=True,
+    command=LogIn,
+    reply=Session,
+    errors=(LoginRefused,),
     message="Logged in",
-    summary="Log an operator in at a console; for keys of consoles alone",
+    summary="Begin a session of an operator",
 )
+
 GET_SESSION = Operation(
     name=f"{GATEWAY}.get_session",
     method=HTTPMethod.GET,
     path="/operator/sessions/current",
-    role=Role.VIEWER,
+    for_console=True,
     command=GetSession,
     reply=SessionView,
     errors=(SessionEnded,),
-    message="Session found",
-    summary="Get the session that the request names",
+    headers=HEADERS,
+    message="Session",
+    summary="Get the session that the header names",
 )
-END_SESSION: Operation[EndSession, None] = Operation(
-    name=f"{GATEWAY}.end_session",
+
+LOG_OUT = Operation(
+    name=f"{GATEWAY}.log_out",
     method=HTTPMethod.DELETE,
     path="/operator/sessions/current",
-    role=Role.VIEWER,
-    command=EndSession,
+    for_console=True,
+    command=LogOut,
     reply=None,
-    errors=(SessionEnded,),
+    headers=HEADERS,
     message="Logged out",
-    summary="End the session that the request names",
+    summary="End the session that the header names",
 )
-ENROL_LOGIN = Operation(
-    name=f"{GATEWAY}.enrol_login",
+
+ENROL = Operation(
+    name=f"{GATEWAY}.enrol",
     method=HTTPMethod.POST,
     path="/operator/sessions/enrolment",
-    role=Role.VIEWER,
-    command=EnrolLogin,
-    reply=LoginEnrolment,
-    errors=(SessionEnded,),
-    message="Confirm with a code",
-    summary="Set the password and begin to enrol an authenticator, in a session that must",
+    for_console=True,
+    command=Enrol,
+    reply=Enrolment,
+    errors=(InvalidState, SessionEnded),
+    headers=HEADERS,
+    message="Enrolment begun",
+    summary="Choose a password, and get the secret for an authenticator app",
 )
+
 CONFIRM_ENROLMENT = Operation(
     name=f"{GATEWAY}.confirm_enrolment",
     method=HTTPMethod.POST,
     path="/operator/sessions/enrolment/confirm",
-    role=Role.VIEWER,
+    for_console=True,
     command=ConfirmEnrolment,
-    reply=BegunSession,
-    errors=(SessionEnded, LoginRefused),
+    reply=Session,
+    errors=(InvalidState, LoginRefused, SessionEnded),
+    headers=HEADERS,
     message="Enrolled",
-    summary="Confirm the authenticator with its first code; a new session begins",
+    summary="Confirm the enrolment by a code; the session is then a new one, with the operator's role",
 )
 
 OPERATIONS = declared_in(globals(), Operation)

@@ -7,12 +7,12 @@ from datetime import UTC, datetime
 from typing import Any
 
 from libs.contracts.model import Command
-from libs.contracts.operating.sessions import END_SESSION, GET_SESSION, SessionView
+from libs.contracts.operating.sessions import GET_SESSION, LOG_OUT, SessionView
 from libs.contracts.operation import Operation
 from libs.contracts.principal import Role
 from services.console.gateway import Operators
 
-TOKEN = "t" * 32
+TOKEN = "t" * 43
 AT = datetime(2026, 11, 23, 1, 2, 3, tzinfo=UTC)
 
 
@@ -25,12 +25,12 @@ class GatewayDouble:
     """
 
     role: Role = Role.ADMIN
-    must_enrol: bool = False
+    enrolment_needed: bool = False
     answers: dict[str, Any] = field(default_factory=dict)
     asked: list[tuple[str, Command, str | None]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.answers[END_SESSION.name] = None
+        self.answers[LOG_OUT.name] = None
 
     def of(self, token: str | None) -> Operators:
         return _OperatorsDouble(self, token)
@@ -52,7 +52,10 @@ class _OperatorsDouble:
         gateway.asked.append((operation.name, command, self.token))
         if operation is GET_SESSION and operation.name not in gateway.answers:
             return SessionView(
-                name="ada", role=gateway.role, expires_at=AT, must_enrol=gateway.must_enrol
+                name="ada",
+                role=gateway.role,
+                expires_at=AT,
+                enrolment_needed=gateway.enrolment_needed,
             )
         answer = gateway.answers[operation.name]
         if callable(answer):

@@ -1,0 +1,76 @@
+"""Differences between our books and the providers', and the runs that find them."""
+
+from typing import Any
+
+from libs.contracts.operating import differences as o
+from services.console.declarations import Action, DetailPage, ListPage, Subject
+
+
+def _is_open(difference: Any) -> bool:
+    return difference.closed_at is None
+
+
+RECONCILE = Action(
+    title="Reconcile now",
+    path="/reconciliation/start",
+    operation=o.START_RECONCILIATION,
+    effect="Compares all books once more from fresh data. It changes none of them.",
+    done="A run is requested.",
+)
+EXPLAIN = Action(
+    title="Explain",
+    path="/differences/{difference_id}/explain",
+    operation=o.EXPLAIN_DIFFERENCE,
+    effect="Closes the difference with your reason, which says why both sides may differ. It is opened again when either"
+    " side changes. No book is changed.",
+    done="The difference is explained.",
+    when=_is_open,
+)
+
+LIST = ListPage(
+    path="/differences",
+    title="Differences",
+    about="What differs between our books and the providers'. One stays open until it is explained or disappears.",
+    operation=o.LIST_DIFFERENCES,
+    columns=(
+        "difference_id",
+        "kind",
+        "comparison",
+        "subject",
+        "first_seen",
+        "last_seen",
+        "closed_as",
+    ),
+    one="/differences/{difference_id}",
+    each=(EXPLAIN,),
+)
+DETAIL = DetailPage(
+    path="/differences/{difference_id}",
+    title="Difference",
+    operation=o.GET_DIFFERENCE,
+    name="difference_id",
+    parent=LIST,
+    two_sides=("ours", "theirs"),
+    sides=("Here", "At the provider"),
+    actions=(EXPLAIN,),
+)
+RUNS = ListPage(
+    path="/reconciliation",
+    title="Reconciliation",
+    about="The runs that compare all books.",
+    operation=o.LIST_RUNS,
+    columns=(
+        "run_id",
+        "state",
+        "cause",
+        "requested_at",
+        "finished_at",
+        "looked_at",
+        "in_flight",
+        "differing",
+    ),
+    make=(RECONCILE,),
+)
+
+SUBJECT = Subject(LIST, (DETAIL,))
+RUNS_SUBJECT = Subject(RUNS)
