@@ -44,6 +44,7 @@ metadata = MetaData()
 _NOW = func.clock_timestamp()
 
 inbox = shared_inbox.to_metadata(metadata)
+Index("inbox_request", inbox.c.request_id)
 audit, audit_turn = (shared.to_metadata(metadata) for shared in AUDIT)
 for _table in (*OUTBOX, *FEEDS, leader_lease, database_life):
     _table.to_metadata(metadata)

@@ -28,7 +28,6 @@ class Kind(StrEnum):
     DELIVERY = "delivery"
     SUBSCRIPTION = "subscription"
     SUBSCRIPTION_KEY = "subscription_key"
-    REQUEST = "request"
     DIFFERENCE = "difference"
     SAGA = "saga"
 

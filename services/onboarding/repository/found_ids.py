@@ -75,6 +75,16 @@ def _external_account(column: Column[Any], value: ColumnElement[Any]) -> Select[
     )
 
 
+def _command(condition: ColumnElement[bool]) -> Select[Any]:
+    return select(
+        literal(Kind.COMMAND.value).label("kind"),
+        cast(inbox.c.command_id, Text).label("id"),
+        cast(None, Text).label("tenant"),
+        cast(None, Text).label("customer_id"),
+        inbox.c.operation.label("label"),
+    ).where(condition)
+
+
 _BY_TEXT = union(
     _customer(customers.c.identity_id, _TEXT),
     _customer(customers.c.core_id, _TEXT),
@@ -88,14 +98,8 @@ _BY_TEXT = union(
         accounts.c.account_id == _TEXT,
         accounts.c.account_group,
     ),
+    _command(inbox.c.request_id == _TEXT),
 ).limit(MOST)
-_COMMAND = select(
-    literal(Kind.COMMAND.value).label("kind"),
-    cast(inbox.c.command_id, Text).label("id"),
-    cast(None, Text).label("tenant"),
-    cast(None, Text).label("customer_id"),
-    inbox.c.operation.label("label"),
-).where(inbox.c.command_id == _ID)
 _BY_ID = union_all(
     _customer(customers.c.customer_id, _ID),
     _person(persons.c.person_id, _ID),
@@ -107,7 +111,7 @@ _BY_ID = union_all(
         saga_steps.c.saga_id == _ID,
         saga_steps.c.operation,
     ).distinct(),
-    _COMMAND,
+    _command(inbox.c.command_id == _ID),
 ).limit(MOST)
 
 

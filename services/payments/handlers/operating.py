@@ -115,23 +115,13 @@ class OperatingWires:
         return Result(data=contract.OperatorWire(**operator_wire(wire)))
 
     async def find_id(self, _: Principal, command: search.FindId, __: float) -> Result:
-        found: list[search.FoundId] = []
-        wanted = parse_id(command.q)
-        if wanted is not None:
-            async with self._database.snapshot() as connection:
-                wire = await wires.find_any(connection, wanted)
-                operation = await operating.operation_of(connection, wanted)
-            if wire is not None:
-                found.append(_found_wire(wire))
-            if operation is not None:
-                found.append(
-                    search.FoundId(
-                        service=Settings.service,
-                        kind=search.Kind.COMMAND,
-                        id=str(wanted),
-                        label=operation,
-                    )
-                )
+        async with self._database.snapshot() as connection:
+            commands = await operating.commands_of(connection, command.q)
+            wanted = parse_id(command.q)
+            ids = dict.fromkeys([*([wanted] if wanted else []), *commands])
+            # A wire has the id of the command that sends it.
+            found = [_found_wire(wire) for wire in await operating.by_ids(connection, [*ids])]
+        found += [_found_command(*each) for each in commands.items()]
         return Result(data=search.FoundIds(found=found))
 
     async def _ask_provider(
@@ -191,4 +181,13 @@ def _found_wire(wire: WireRecord) -> search.FoundId:
         tenant=wire.tenant,
         customer_id=wire.customer_id,
         label=f"{wire.amount:.2f} USD, {wire.state}",
+    )
+
+
+def _found_command(command_id: UUID, operation: str) -> search.FoundId:
+    return search.FoundId(
+        service=Settings.service,
+        kind=search.Kind.COMMAND,
+        id=str(command_id),
+        label=operation,
     )

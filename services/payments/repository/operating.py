@@ -44,6 +44,8 @@ from services.payments.tables import wires as table
 FIRST, LAST = UUID(int=0), UUID(int=2**128 - 1)
 PRECISION = timedelta(microseconds=1)
 """Of times in the database."""
+MOST_COMMANDS = 50
+"""Of one request, so many commands are found."""
 
 _T = table.c
 _KEY = tuple_(_T.created_at, _T.transaction_id)
@@ -106,8 +108,15 @@ _BY_IDS = SELECT.where(_T.transaction_id == any_(bindparam("ids", type_=ARRAY(UU
 _REQUEST = select(inbox.c.principal, inbox.c.request_id, inbox.c.accepted_at).where(
     inbox.c.command_id == bindparam("id")
 )
-_COMMAND = select(inbox.c.command_id, inbox.c.operation).where(
-    inbox.c.command_id == bindparam("id")
+_COMMANDS = (
+    select(inbox.c.command_id, inbox.c.operation)
+    .where(
+        or_(
+            inbox.c.command_id == bindparam("id", type_=UUID_TYPE),
+            inbox.c.request_id == bindparam("request_id"),
+        )
+    )
+    .limit(MOST_COMMANDS)
 )
 
 _principals = msgspec.json.Decoder(Principal)
@@ -152,7 +161,7 @@ async def page(connection: AsyncConnection, query: ListOperatorWires) -> list[Wi
     if state is not None:
         values |= {"state": state.value, "unknown": query.unknown}
     keys = await connection.execute(pages[query.order], values)
-    return await _by_ids(connection, [row.transaction_id for row in keys])
+    return await by_ids(connection, [row.transaction_id for row in keys])
 
 
 async def request_of(connection: AsyncConnection, transaction_id: UUID) -> Request | None:
@@ -167,10 +176,17 @@ async def request_of(connection: AsyncConnection, transaction_id: UUID) -> Reque
     return Request(key, row.request_id, row.accepted_at)
 
 
-async def operation_of(connection: AsyncConnection, command_id: UUID) -> str | None:
-    """The operation of a command, final or not; None when there is none of this id."""
-    row = (await connection.execute(_COMMAND, {"id": command_id})).first()
-    return None if row is None else str(row.operation)
+async def commands_of(connection: AsyncConnection, wanted: str) -> dict[UUID, str]:
+    """The operations of the command of this id and of those of this request, final or not, by their ids."""
+    rows = await connection.execute(_COMMANDS, {"id": parse_id(wanted), "request_id": wanted})
+    return {row.command_id: row.operation for row in rows}
+
+
+async def by_ids(connection: AsyncConnection, ids: Sequence[UUID]) -> list[WireRecord]:
+    """In the order of the ids; those that are of no wire are left out."""
+    rows = await connection.execute(_BY_IDS, {"ids": list(ids)})
+    found = {row.transaction_id: wire_of(row) for row in rows}
+    return [found[each] for each in ids if each in found]
 
 
 def _edge_of_newest(query: ListOperatorWires, end: datetime) -> tuple[datetime, UUID]:
@@ -186,10 +202,3 @@ def _edge_of_oldest(query: ListOperatorWires, start: datetime) -> tuple[datetime
     if query.place is None:
         return before, LAST
     return max((query.place.at, parse_id(query.place.id) or LAST), (before, LAST))
-
-
-async def _by_ids(connection: AsyncConnection, ids: Sequence[UUID]) -> list[WireRecord]:
-    """In the order of the ids."""
-    rows = await connection.execute(_BY_IDS, {"ids": list(ids)})
-    found = {row.transaction_id: wire_of(row) for row in rows}
-    return [found[each] for each in ids]

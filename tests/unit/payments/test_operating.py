@@ -283,13 +283,13 @@ async def test_a_wire_that_may_have_been_sent_is_not_canceled(
     assert (await bench.found(send)).state is not WireState.CANCELED
 
 
-async def test_the_search_finds_a_wire_and_its_command(bench: Bench) -> None:
+async def test_the_search_finds_a_wire_and_its_command_by_id_and_by_request(bench: Bench) -> None:
     send = await bench.wire()
 
     kinds = []
-    for wanted in (str(send.command_id), str(uuid.uuid4()), "sub_1"):
+    for wanted in (str(send.command_id), send.request_id, str(uuid.uuid4()), "sub_1"):
         result = await operating(bench).find_id(ADA, FindId(q=wanted), soon())
         assert isinstance(result.data, FoundIds)
         kinds.append([item.kind for item in result.data.found])
 
-    assert kinds == [["wire", "command"], [], []]
+    assert kinds == [["wire", "command"], ["wire", "command"], [], []]

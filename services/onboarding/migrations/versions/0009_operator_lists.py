@@ -1,4 +1,4 @@
-"""Indexes of operators' lists: customers of all tenants page by page and by name, the steps of a customer."""
+"""Indexes for operators: customers page by page and by name, the steps of a customer, commands by request id."""
 
 from alembic import op
 
@@ -13,6 +13,7 @@ INDEXES = (
         ON customers ((lower(business ->> 'business_name') COLLATE "C"), customer_id, tenant, status)
     """,
     "CREATE INDEX saga_steps_customer ON saga_steps (customer_id, intended_at)",
+    "CREATE INDEX inbox_request ON inbox (request_id)",
 )
 
 

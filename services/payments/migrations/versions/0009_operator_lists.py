@@ -1,4 +1,4 @@
-"""Indexes of operators' lists: wires of all tenants, of a tenant or of a customer, page by page."""
+"""Indexes for operators: wires of all tenants, of a tenant or of a customer, page by page; commands by request id."""
 
 from alembic import op
 
@@ -19,3 +19,4 @@ def upgrade() -> None:
             ON wires (customer_id, tenant, created_at DESC, transaction_id DESC, state)
         """
     )
+    op.execute("CREATE INDEX inbox_request ON inbox (request_id)")
