@@ -18,7 +18,18 @@ from services.console.gateway import Gateway
 from services.console.lists import Lists
 from services.console.logging_in import LoggingIn
 from services.console.overview import OverviewPage
-from services.console.pages import customers, differences, keys, operators, wires
+from services.console.pages import (
+    audit,
+    commands,
+    customers,
+    dead_letters,
+    differences,
+    feeds,
+    keys,
+    operators,
+    restores,
+    wires,
+)
 from services.console.rendering import Renderer
 from services.console.searching import Searching
 from services.console.security import headers, same_origin_only
@@ -30,8 +41,17 @@ LARGEST_FORM = 64 * 1024
 SUBJECTS: tuple[tuple[str, tuple[Subject, ...]], ...] = (
     ("Business", (customers.SUBJECT, wires.SUBJECT)),
     ("Books", (differences.SUBJECT, differences.RUNS_SUBJECT)),
-    ("Waiting", (customers.SAGA_STEPS,)),
-    ("Access", (keys.SUBJECT, operators.SUBJECT)),
+    (
+        "Work",
+        (
+            commands.SUBJECT,
+            customers.SAGA_STEPS,
+            dead_letters.SUBJECT,
+            feeds.SUBJECT,
+            restores.SUBJECT,
+        ),
+    ),
+    ("Access", (keys.SUBJECT, operators.SUBJECT, audit.SUBJECT)),
 )
 """The navigation."""
 

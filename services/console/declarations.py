@@ -23,9 +23,12 @@ def places_of(path: str) -> tuple[str, ...]:
     return tuple(_PLACE.findall(path))
 
 
-def filled(path: str, item: Any) -> str:
-    """A path with the fields of an item in its braces."""
-    return _PLACE.sub(lambda place: quote(plain(read(item, place[1])), safe=""), path)
+def filled(path: str, item: Any, called: Mapping[str, str] | None = None) -> str:
+    """A path with the fields of an item in its braces; `called` says what the item calls them."""
+    names = called or {}
+    return _PLACE.sub(
+        lambda place: quote(plain(read(item, names.get(place[1], place[1]))), safe=""), path
+    )
 
 
 def may(role: Role, operation: Operation) -> bool:
@@ -42,7 +45,8 @@ class Action:
 
     Args:
         path: of its page, with fields of the item in braces.
-        carries: further fields of the item that the command has, in the query of links to the page.
+        carries: further fields of the command that the item decides, in the query of links to the page.
+        called: what the item calls fields of the command, where it calls them otherwise.
         effect: what it will do, in one or two sentences.
         done: what the next page says.
         when: whether it is offered for this item.
@@ -58,6 +62,7 @@ class Action:
     effect: str
     done: str
     carries: tuple[str, ...] = ()
+    called: tuple[tuple[str, str], ...] = ()
     when: Callable[[Any], bool] = always
     danger: bool = False
     then: str = ""
@@ -79,8 +84,9 @@ class Action:
         return (*places_of(self.path), *self.carries)
 
     def link(self, item: Any) -> str:
-        query = urlencode({name: plain(read(item, name)) for name in self.carries})
-        return filled(self.path, item) + (f"?{query}" if query else "")
+        called = dict(self.called)
+        query = urlencode({n: plain(read(item, called.get(n, n))) for n in self.carries})
+        return filled(self.path, item, called) + (f"?{query}" if query else "")
 
 
 @dataclass(frozen=True, slots=True)

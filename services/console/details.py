@@ -93,16 +93,17 @@ def sections_of(page: DetailPage, item: Any, role: Role) -> list[Section]:
     ]
 
 
-def compared(beside: Iterable[Beside], item: Any) -> list[Compared]:
+def compared(page: DetailPage, item: Any) -> list[Compared]:
+    """Both sides of an item. A value that only one side has differs where the sides are whole objects."""
     found = []
-    for each in beside:
+    for each in beside_of(page, item):
         ours, theirs = read(item, each.ours), read(item, each.theirs)
         found.append(
             Compared(
                 each.label,
                 cell(each.ours.rpartition(".")[2], ours),
                 cell(each.theirs.rpartition(".")[2], theirs),
-                theirs is not None and not _same(ours, theirs),
+                not _same(ours, theirs) and (page.two_sides is not None or theirs is not None),
             )
         )
     return found
@@ -211,7 +212,7 @@ class Details:
             name=cell(page.name, read(item, page.name)).text,
             facts=facts_of(item, {*page.without, *(page.two_sides or ()), page.name}),
             sections=sections_of(page, item, visit.role),
-            compared=compared(beside_of(page, item), item),
+            compared=compared(page, item),
             actions=_links(page.actions, item, visit.role),
             panels=panels,
         )

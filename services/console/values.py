@@ -48,10 +48,9 @@ PAGES = {
     "command_id": "/commands/{}",
     "difference_id": "/differences/{}",
     "subscription_key": "/keys/{}",
+    "actor": "/audit?actor={}",
 }
 """The pages of what ids name, by the names of the fields. Other ids are looked up."""
-IDS = frozenset({"actor"})
-"""Fields that are ids although their names do not end so."""
 NAMES = frozenset({"outline", "entry", "body", "response_body", "event"})
 """Fields whose text is JSON or several lines."""
 AMOUNTS = frozenset(
@@ -108,7 +107,7 @@ def page_of(name: str, identifier: str) -> str | None:
     """Where what an id names is shown; None for a field that is no id."""
     if name in PAGES:
         return PAGES[name].format(quote(identifier, safe=""))
-    return lookup(identifier) if name.endswith("_id") or name in IDS else None
+    return lookup(identifier) if name.endswith("_id") else None
 
 
 def plain(value: Any) -> str:

@@ -21,8 +21,8 @@ EXPLAIN = Action(
     title="Explain",
     path="/differences/{difference_id}/explain",
     operation=o.EXPLAIN_DIFFERENCE,
-    effect="Closes the difference with your reason, which says why both sides may differ. It is opened again when either"
-    " side changes. No book is changed.",
+    effect="Closes the difference with your reason, which says why both sides may differ. It is opened again when"
+    " either side changes. No book is changed.",
     done="The difference is explained.",
     when=_is_open,
 )

@@ -1,0 +1,63 @@
+"""Commands that services have accepted and not finished."""
+
+from typing import Any
+
+from libs.contracts.operating import commands as o
+from services.console.declarations import Action, DetailPage, ListPage, Subject
+
+
+def _is_parked(command: Any) -> bool:
+    return command.parked_at is not None
+
+
+RETRY = Action(
+    title="Retry",
+    path="/commands/{command_id}/retry",
+    operation=o.RETRY_COMMAND,
+    carries=("service",),
+    effect="Has the command driven now. Of those that must be in order it becomes the last.",
+    done="The command is driven.",
+)
+ABANDON = Action(
+    title="Abandon",
+    path="/commands/{command_id}/abandon",
+    operation=o.ABANDON_COMMAND,
+    carries=("service",),
+    effect="Ends a parked command for good: it is never carried out, and a request that repeats it is answered"
+    " `abandoned`. It is refused where something was sent of which the outcome is not known.",
+    done="The command is abandoned.",
+    when=_is_parked,
+    danger=True,
+    then="/commands",
+)
+
+LIST = ListPage(
+    path="/commands",
+    title="Commands",
+    about="Commands that are accepted and not finished. Parked ones wait for a person.",
+    operation=o.LIST_COMMANDS,
+    columns=(
+        "command_id",
+        "service",
+        "operation",
+        "tenant",
+        "attempts",
+        "last_error",
+        "accepted_at",
+        "next_attempt_at",
+        "parked_at",
+        "parked_because",
+    ),
+    one="/commands/{command_id}?service={service}",
+    each=(RETRY, ABANDON),
+)
+DETAIL = DetailPage(
+    path="/commands/{command_id}",
+    title="Command",
+    operation=o.GET_COMMAND,
+    name="command_id",
+    parent=LIST,
+    actions=(RETRY, ABANDON),
+)
+
+SUBJECT = Subject(LIST, (DETAIL,))

@@ -1,0 +1,145 @@
+"""Log-in, the first log-in, and the way out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from libs.contracts.errors import LoginRefused, RateLimited
+from libs.contracts.operating import sessions as s
+from libs.contracts.principal import Role
+from services.console.sessions import own_path
+from tests.unit.console.browser import Browser, console, csrf_of
+from tests.unit.console.gateway_double import AT, TOKEN, GatewayDouble
+
+URI = "otpauth://totp/Bankside:ada?secret=JBSWY3DPEHPK3PXP&issuer=Bankside"
+
+
+def begun(**changes: Any) -> s.Session:
+    values = {
+        "token": TOKEN,
+        "name": "ada",
+        "role": Role.ADMIN,
+        "enrolment_needed": False,
+        "expires_at": AT,
+        "idle_seconds": 1800,
+    }
+    return s.Session(**values | changes)
+
+
+async def log_in(browser: Browser, **form: str) -> Any:
+    browser.cookies.clear()
+    page = await browser.get("/login?next=/wires")
+    typed = {"name": "ada", "password": " pass word ", "code": "123456", "next": "/wires"}
+    return await browser.post("/login", {"csrf": csrf_of(page.text), **typed, **form})
+
+
+async def test_a_login_begins_a_session_that_scripts_cannot_read() -> None:
+    double = GatewayDouble()
+    double.answer(s.LOG_IN, begun())
+    async with console(double) as browser:
+        answer = await log_in(browser)
+
+    assert (answer.status, answer.location) == (303, "/wires")
+    cookie = answer.cookies["__Host-bankside-session"]
+    assert all(part in cookie for part in ("HttpOnly", "Secure", "SameSite=Strict", "Path=/"))
+    assert "Domain" not in cookie
+    [(_, command, token)] = double.asked
+    assert (command.name, command.password, command.code) == ("ada", " pass word ", "123456")
+    assert command.address == "127.0.0.1"
+    assert token is None
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "said"),
+    [
+        (LoginRefused(), 401, "is not right"),
+        (RateLimited(headers={"Retry-After": "300"}), 429, "try again in 5 minutes"),
+    ],
+)
+async def test_a_refused_login_says_no_more_than_it_must(
+    error: Exception, status: int, said: str
+) -> None:
+    double = GatewayDouble()
+    double.answer(s.LOG_IN, error)
+    async with console(double) as browser:
+        answer = await log_in(browser)
+
+    assert answer.status == status
+    assert said in answer.text
+    assert "pass word" not in answer.text
+    assert "__Host-bankside-session" not in browser.cookies
+
+
+async def test_a_login_form_of_another_browser_is_not_taken() -> None:
+    double = GatewayDouble()
+    async with console(double) as browser:
+        answer = await log_in(browser, csrf="0" * 64)
+
+    assert answer.status == 403
+    assert double.asked == []
+
+
+async def test_the_first_login_sets_a_password_and_an_authenticator() -> None:
+    fresh = "n" * 43
+    double = GatewayDouble(enrolment_needed=True)
+    double.answer(s.LOG_IN, begun(enrolment_needed=True))
+    double.answer(s.ENROL, s.Enrolment(otpauth_uri=URI, secret="JBSWY3DPEHPK3PXP"))
+    double.answer(s.CONFIRM_ENROLMENT, LoginRefused())
+    async with console(double) as browser:
+        answer = await log_in(browser, code="")
+        elsewhere = await browser.get("/wires")
+        form = {"password": "correct horse", "again": "correct horse"}
+        differing = await browser.post("/login/enrol", form | {"again": "another"})
+        shown = await browser.post("/login/enrol", form)
+        confirm = {"uri": URI, "code": "000000"}
+        wrong = await browser.post("/login/confirm", confirm)
+        double.answer(s.CONFIRM_ENROLMENT, begun(token=fresh))
+        double.enrolment_needed = False
+        done = await browser.post("/login/confirm", confirm)
+
+    assert answer.location == elsewhere.location == "/login/enrol"
+    assert differing.status == 422
+    assert "<svg" in shown.text
+    assert "style=" not in shown.text
+    assert "secret=JBSWY3DPEHPK3PXP" in shown.text
+    assert (wrong.status, "<svg" in wrong.text) == (422, True)
+    assert done.location == "/"
+    assert browser.cookies["__Host-bankside-session"] == fresh
+    assert [command.password for command in double.commands(s.ENROL)] == ["correct horse"]
+
+
+async def test_logging_out_ends_the_session_at_the_gateway() -> None:
+    double = GatewayDouble()
+    async with console(double) as browser:
+        answer = await browser.post("/logout", {})
+
+    assert answer.location == "/login"
+    assert browser.cookies == {}
+    assert [command.session for command in double.commands(s.LOG_OUT)] == [TOKEN]
+
+
+async def test_on_this_machine_without_tls_cookies_have_names_of_their_own() -> None:
+    double = GatewayDouble()
+    async with console(double, public_url="http://127.0.0.1:8082") as browser:
+        browser.cookies = {"__Host-bankside-session": TOKEN}
+        answer = await browser.get("/wires", {"Host": "localhost:8082"})
+
+    assert answer.location == "/login?next=%2Fwires"
+    assert "Strict-Transport-Security" not in answer.headers
+
+
+@pytest.mark.parametrize(
+    ("asked", "followed"),
+    [
+        ("/wires?state=submitted", "/wires?state=submitted"),
+        ("//elsewhere.example/", "/"),
+        ("/\\elsewhere.example", "/"),
+        ("https://elsewhere.example", "/"),
+        ("/login?next=/", "/"),
+        ("/a\r\nSet-Cookie: x", "/"),
+    ],
+)
+def test_the_way_back_stays_in_the_console(asked: str, followed: str) -> None:
+    assert own_path(asked) == followed

@@ -1,0 +1,158 @@
+"""The parts of which pages are made."""
+
+from __future__ import annotations
+
+import csv
+import io
+from datetime import timedelta
+from decimal import Decimal
+
+import pytest
+
+from libs.contracts.operating.customers import ResolveStep, StepResolution
+from libs.contracts.operating.keys import CreateKey, RotateKey
+from libs.contracts.operating.overview import (
+    GET_OVERVIEW,
+    Overview,
+    QueueDepth,
+    ServiceOverview,
+    Waiting,
+    WaitingKind,
+)
+from libs.contracts.principal import Scope
+from services.console import csv_export
+from services.console.addresses import browser_of, networks
+from services.console.charts import chart
+from services.console.forms import Widget, WrongValues, command_of, fields_of
+from services.console.values import Kind, age, cell
+from tests.unit.console.browser import console
+from tests.unit.console.gateway_double import AT, GatewayDouble
+
+
+@pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1"])
+def test_a_cell_is_never_a_formula(text: str) -> None:
+    [[read, other]] = csv.reader(io.StringIO(csv_export.rows([[text, "1-1"]]).decode(), newline=""))
+
+    assert (read, other) == (f"'{text}", "1-1")
+
+
+def test_a_chart_has_its_highest_value_on_top_and_no_point_where_nothing_was_measured() -> None:
+    drawn = chart("requests", "Requests", [0, None, 10, 5], "a minute")
+
+    assert drawn.line == "0.0,46.0 160.0,2.0 240.0,24.0"
+    assert (drawn.latest, drawn.highest) == ("5 a minute", "10 a minute")
+    assert chart("none", "None", [None, None]).is_empty
+
+
+def test_values_are_shown_by_what_they_are() -> None:
+    assert cell("amount", Decimal("1234567890123456.78")).text == "1,234,567,890,123,456.78"
+    assert cell("state", "pending_approval").kind is Kind.BADGE
+    assert cell("customer_id", "a/b").href == "/customers/a%2Fb"
+    assert cell("identity_id", "x y").href == "/search?q=x%20y"
+    assert cell("created_at", AT).machine == "2026-11-23T01:02:03Z"
+    assert cell("note", None).kind is Kind.NOTHING
+    assert age(AT, AT + timedelta(minutes=3, seconds=5)) == "3 min"
+
+
+def test_a_form_follows_from_the_command() -> None:
+    fields = {field.name: field for field in fields_of(CreateKey, {"reason"})}
+
+    assert fields["family"].choices == ("partner", "customer")
+    assert fields["family"].required
+    assert fields["scopes"].widget is Widget.LINES
+    assert fields["wires_per_minute"].default == "60"
+
+
+def test_what_is_typed_becomes_a_command() -> None:
+    typed = {
+        "family": "partner",
+        "tenant": " acme ",
+        "scopes": "wires:read\nwires:write",
+        "wires_per_minute": "7",
+        "reason": "Why.",
+    }
+
+    made = command_of(CreateKey, typed)
+
+    assert (made.tenant, made.wires_per_minute) == ("acme", 7)
+    assert made.scopes == [Scope.WIRES_READ, Scope.WIRES_WRITE]
+    hours = command_of(
+        RotateKey, {"subscription_key": "k", "overlap_hours": "1.5", "reason": "Why."}
+    )
+    assert hours.overlap_hours == Decimal("1.5")
+
+
+@pytest.mark.parametrize(
+    ("typed", "problem"),
+    [
+        ({"resolution": "nonsense"}, "resolution"),
+        ({"resolution": "done"}, "result"),
+        ({"resolution": "done", "result": "no json"}, "result"),
+        ({"resolution": "absent", "result": "{}"}, "result"),
+        ({}, "resolution"),
+    ],
+)
+def test_a_problem_is_said_at_its_field(typed: dict[str, str], problem: str) -> None:
+    with pytest.raises(WrongValues) as wrong:
+        command_of(ResolveStep, {"saga_id": "s", "step": "core", "reason": "Why.", **typed})
+
+    assert problem in wrong.value.problems
+
+
+def test_a_field_that_the_wire_calls_otherwise_is_typed_by_its_own_name() -> None:
+    typed = {"saga_id": "s", "step": "core", "resolution": "absent", "reason": "Why."}
+
+    assert command_of(ResolveStep, typed).resolution is StepResolution.ABSENT
+
+
+async def test_what_waits_stands_on_top_the_oldest_first() -> None:
+    double = GatewayDouble()
+    waits = [
+        Waiting(kind=WaitingKind.DEAD_LETTERS, count=1000, oldest_at=AT),
+        Waiting(kind=WaitingKind.UNKNOWN_WIRES, count=2, oldest_at=AT - timedelta(hours=2)),
+        Waiting(kind=WaitingKind.PARKED_COMMANDS, count=0, oldest_at=None),
+    ]
+    queues = [QueueDepth(queue="payments.commands", messages=1234)]
+    services = [
+        ServiceOverview(service="payments", waiting=waits, queues=queues),
+        ServiceOverview(service="onboarding", waiting=[], queues=None),
+    ]
+    double.answer(GET_OVERVIEW, Overview(services=services, unreachable=["ledger_read"]))
+    async with console(double) as browser:
+        page = await browser.get("/")
+        last = await browser.get("/?part=live&left=0", {"HX-Request": "true"})
+
+    text = page.text
+    assert text.index("waits-unknown_wires") < text.index("waits-dead_letters")
+    assert "waits-parked_commands" not in text
+    assert all(said in text for said in ("1,000 or more", "1,234", "ledger_read does not answer"))
+    assert "The broker does not tell onboarding" in text
+    assert 'hx-get="/?part=live&amp;left=59"' in text
+    assert "<html" not in last.text
+    assert "hx-get" not in last.text
+
+
+class Request:
+    """What `browser_of` reads of a request."""
+
+    def __init__(self, remote: str, *forwarded: str) -> None:
+        self.remote = remote
+        self.headers = self
+        self._forwarded = forwarded
+
+    def getall(self, _: str, __: object) -> tuple[str, ...]:
+        return self._forwarded
+
+
+@pytest.mark.parametrize(
+    ("request_", "address"),
+    [
+        (Request("192.0.2.9", "203.0.113.7"), "192.0.2.9"),
+        (Request("10.0.0.1", "198.51.100.1, 203.0.113.7"), "203.0.113.7"),
+        (Request("10.0.0.1", "198.51.100.1", "203.0.113.7, 10.0.0.2"), "203.0.113.7"),
+        (Request("10.0.0.1", "nonsense"), "10.0.0.1"),
+        (Request("10.0.0.1"), "10.0.0.1"),
+    ],
+)
+def test_an_address_is_believed_from_trusted_proxies_alone(request_: Request, address: str) -> None:
+    assert browser_of(request_, networks("10.0.0.0/8")) == address  # type: ignore[arg-type]
