@@ -84,6 +84,16 @@ def make_app(arguments: list[str]) -> App:
         name="reconcile",
         help="Compare all books with the providers' now.",
     )
+    app.command(
+        "libs.cli.wires:app",
+        name="wires",
+        help="Wires: list, show, cancel, resolve those whose outcome is not known.",
+    )
+    app.command(
+        "libs.cli.sagas:app",
+        name="sagas",
+        help="Commands of onboarding that are not finished, compensations refused.",
+    )
     for entry in sorted(entry_points(group=OPERATORS)):
         service = entry.value.split(".")[1].replace("_", " ")
         # In the list a line that needs no import; the command itself shows its own.

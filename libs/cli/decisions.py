@@ -1,8 +1,7 @@
-"""What commands by which an operator decides something have in common: who decides, why, and being sure."""
+"""What commands by which an operator decides something have in common: why, and being sure."""
 
 from __future__ import annotations
 
-import os
 import sys
 from typing import Annotated
 
@@ -12,25 +11,16 @@ from libs.cli.output import console
 from libs.client.errors import OperatorError
 
 LONGEST_REASON = 500
-LONGEST_NAME = 100
 
 Flag = Annotated[bool, Parameter(negative=())]
 
 
-def reason_of(text: str, *, longest: int = LONGEST_REASON) -> str:
+def reason_of(text: str) -> str:
     """The --reason as it is recorded. Raises OperatorError."""
     reason = text.strip()
-    if not 0 < len(reason) <= longest:
-        raise OperatorError(f"--reason is 1 to {longest} characters.")
+    if not 0 < len(reason) <= LONGEST_REASON:
+        raise OperatorError(f"--reason is 1 to {LONGEST_REASON} characters.")
     return reason
-
-
-def operator_of(by: str | None) -> str:
-    """Who is recorded as having decided: --by, else the user of this terminal. Raises OperatorError."""
-    operator = (os.environ.get("USER", "") if by is None else by).strip()
-    if not 0 < len(operator) <= LONGEST_NAME:
-        raise OperatorError(f"Say who decides: --by is 1 to {LONGEST_NAME} characters.")
-    return operator
 
 
 def refuse_to_ask_in_json(*, yes: bool, json: bool) -> None:

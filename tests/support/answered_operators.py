@@ -112,8 +112,8 @@ class AnsweredOperators:
     async def _answer(self, operation: Operation, command: Command) -> _Answer:
         async with self._opened() as handlers:
             services = Services(_Sender(handlers), _OrAway(handlers))
-            handler = OfServices(services).by_operation()[operation.name]
-            result = await handler(OPERATOR, command, time.time() + SECONDS)
+            answering = {**handlers, **OfServices(services).by_operation()}
+            result = await answering[operation.name](OPERATOR, command, time.time() + SECONDS)
         data = decode(encode(result.payload(operation)["data"]))
         return _Answer(adapter_of(operation).validate_python(data, strict=False))
 

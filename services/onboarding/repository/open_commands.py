@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from datetime import datetime
 from uuid import UUID
 
 from sqlalchemy import any_, bindparam, exists, func, select, update
@@ -17,20 +15,6 @@ from services.onboarding.tables import customers, inbox
 
 _IS_OPEN = inbox.c.finished_at.is_(None)
 _IS_THE_COMMAND = inbox.c.command_id == bindparam("id")
-_OLDEST = (
-    select(
-        inbox.c.command_id,
-        inbox.c.operation,
-        inbox.c.ordering_key,
-        inbox.c.accepted_at,
-        inbox.c.attempts,
-        inbox.c.last_error,
-        inbox.c.due_at,
-    )
-    .where(_IS_OPEN)
-    .order_by(inbox.c.accepted_at)
-    .limit(bindparam("limit"))
-)
 _HASTEN = (
     update(inbox)
     .where(_IS_THE_COMMAND, _IS_OPEN, inbox.c.parked_at.is_(None))
@@ -48,24 +32,6 @@ _IS_PENDING = select(
         customers.c.status == CustomerStatus.PENDING.value,
     )
 )
-
-
-@dataclass(frozen=True, slots=True)
-class OpenCommand:
-    """`ordering_key` is tenant/customer; an onboarding has none. `last_error` is the code of its last drive."""
-
-    command_id: UUID
-    operation: str
-    ordering_key: str | None
-    accepted_at: datetime
-    attempts: int
-    last_error: str | None
-    next_attempt_at: datetime
-
-
-async def oldest(connection: AsyncConnection, limit: int) -> list[OpenCommand]:
-    rows = await connection.execute(_OLDEST, {"limit": limit})
-    return [OpenCommand(*row) for row in rows]
 
 
 async def hasten(connection: AsyncConnection, command_id: UUID) -> None:

@@ -30,21 +30,6 @@ IS_UNKNOWN = and_(
     _T.first_sent_at.is_not(None),
     or_(_T.resolution.is_(None), _T.resolution == "absent"),
 )
-_REFUSED_COMPENSATIONS = (
-    select(
-        _T.saga_id,
-        _T.name,
-        _T.tenant,
-        _T.customer_id,
-        _T.operation,
-        _T.refusal_reason,
-        _T.refusal_code,
-        _T.recorded_at,
-    )
-    .where(IS_REFUSED_COMPENSATION)
-    .order_by(_T.recorded_at.desc())
-    .limit(bindparam("limit"))
-)
 _SETTLE = (
     update(saga_steps)
     .where(_IS_THE_STEP, IS_REFUSED_COMPENSATION)
@@ -60,7 +45,6 @@ _UNKNOWN_STEP = select(
     _T.first_sent_at,
     _T.last_attempt_at,
 ).where(IS_UNKNOWN)
-_UNKNOWN = _UNKNOWN_STEP.order_by(_T.first_sent_at).limit(bindparam("limit"))
 _FIND_UNKNOWN = _UNKNOWN_STEP.where(_IS_THE_STEP).with_for_update(key_share=True)
 _RESOLVE = (
     update(saga_steps)
@@ -82,20 +66,6 @@ RESOLVED_CODE = "resolved_by_operator"
 
 
 @dataclass(frozen=True, slots=True)
-class RefusedCompensation:
-    """Something that could not be taken back: the two providers disagree until an operator has seen to it."""
-
-    saga_id: UUID
-    step: str
-    tenant: str
-    customer_id: UUID
-    operation: str
-    refusal_reason: str
-    refusal_code: str
-    refused_at: datetime
-
-
-@dataclass(frozen=True, slots=True)
 class UnknownStep:
     """A step that was sent and of which it is not known whether it happened.
 
@@ -114,28 +84,14 @@ class UnknownStep:
     last_asked_at: datetime
 
 
-async def refused_compensations(
-    connection: AsyncConnection, limit: int
-) -> list[RefusedCompensation]:
-    """The newest first."""
-    rows = await connection.execute(_REFUSED_COMPENSATIONS, {"limit": limit})
-    return [RefusedCompensation(*row) for row in rows]
-
-
 async def settle(connection: AsyncConnection, saga_id: UUID, name: str) -> bool:
     """An operator has seen to a refused compensation; false when there is none of that name to see to."""
     settled = await connection.execute(_SETTLE, {"of_saga": saga_id, "of_name": name})
     return settled.rowcount == 1
 
 
-async def unknown(connection: AsyncConnection, limit: int) -> list[UnknownStep]:
-    """The oldest first; those that are being attempted at the moment are among them."""
-    rows = await connection.execute(_UNKNOWN, {"limit": limit})
-    return [UnknownStep(*row) for row in rows]
-
-
 async def find_unknown(connection: AsyncConnection, saga_id: UUID, name: str) -> UnknownStep | None:
-    """One of them, its row locked."""
+    """A step of unknown outcome, its row locked; one that is being attempted at the moment, too."""
     rows = await connection.execute(_FIND_UNKNOWN, {"of_saga": saga_id, "of_name": name})
     row = rows.first()
     return None if row is None else UnknownStep(*row)

@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
-import asyncio
-import json
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import uuid4
 
 import pytest
 from sqlalchemy import text
 
-from libs.client.errors import OperatorError
 from libs.contracts.errors import InvalidState, NotFound, OutcomePending
+from libs.handling.operating.serving import operating_handlers
+from libs.handling.queries import QueryHandler
+from libs.persistence.engine import Database
 from libs.providers.outcomes import Unknown
-from services.onboarding import operator
+from services.onboarding.abandoning import why_not_abandoned
+from services.onboarding.handlers.operating import OperatingCustomers
 from services.onboarding.ports import OpenedAccount
 from services.onboarding.repository import step_cases
 from services.onboarding.repository.sagas import saga_ids_of
 from services.onboarding.saga import StepRefused
+from tests.integration.onboarding.shelf import new_store
 from tests.integration.onboarding.steps import ACCOUNT, OPERATION, STEP, Steps
+from tests.support.answered_operators import NAME, AnsweredOperators
 from tests.support.infrastructure import Environment
+
+REFUSE = text(
+    "UPDATE saga_steps SET compensation = true, state = 'refused', refusal_reason = 'provider_refused',"
+    " refusal_code = 'no' WHERE saga_id = :id"
+)
 
 
 async def unknown(steps: Steps) -> None:
@@ -106,44 +114,82 @@ async def test_a_step_whose_outcome_is_known_is_not_resolved(steps: Steps) -> No
         await steps.resolve("absent")
 
 
+def handlers(database: Database) -> dict[str, QueryHandler]:
+    return {
+        **operating_handlers("onboarding", database),
+        **OperatingCustomers(database, new_store()).by_operation(),
+    }
+
+
 async def test_operators_list_and_resolve_steps_by_the_command_line(
-    steps: Steps,
-    environment: Environment,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    steps: Steps, environment: Environment
 ) -> None:
     await unknown(steps)
-    url = environment.database_urls["onboarding"]
-    monkeypatch.setenv("BANKSIDE_ONBOARDING_DATABASE_URL", url)
+    operator = AnsweredOperators(environment, {"onboarding": handlers})
+    saga_id, because = str(steps.name.saga_id), ("--reason", "by telephone")
 
-    async def listed() -> list[Any]:
-        await asyncio.to_thread(operator.list_sagas, unknown=True, limit=1000, json=True)
-        shown = json.loads(capsys.readouterr().out)
+    async def listed() -> list[str]:
+        shown = await operator.command("sagas", "list", "--unknown", "--limit", "1000")
         assert (shown["unfinished"], shown["refused_compensations"]) == ([], [])
-        saga_id = str(steps.name.saga_id)
         return [row["step"] for row in shown["unknown_steps"] if row["saga_id"] == saga_id]
 
-    def resolve(saga_id: UUID, reason: str) -> int:
-        return operator.resolve(saga_id, STEP, decision="refused", reason=reason, by="ann")
-
+    every = await operator.command("sagas", "list", "--limit", "1000")
     before = await listed()
-    with pytest.raises(OperatorError):
-        await asyncio.to_thread(resolve, uuid4(), "no such saga")
-    with pytest.raises(OperatorError):
-        await asyncio.to_thread(resolve, steps.name.saga_id, " ")
-    await asyncio.to_thread(resolve, steps.name.saga_id, "by telephone")
-    hint = capsys.readouterr().out
+    wrong = [
+        await operator.run("sagas", "resolve", *named, "--as", "refused", *reason)
+        for named, reason in (
+            ((str(uuid4()), STEP), because),
+            ((saga_id, STEP), ("--reason", " ")),
+            ((saga_id, STEP), (*because, "--result", "{}")),
+        )
+    ]
+    done = await operator.run("sagas", "resolve", saga_id, STEP, "--as", "refused", *because)
 
     assert before == [STEP]
-    assert f"bankside commands retry {steps.leased.command_id}" in hint
+    [unfinished] = [
+        command
+        for command in every["unfinished"]
+        if command["command_id"] == str(steps.leased.command_id)
+    ]
+    assert (unfinished["operation"], unfinished["last_error"]) == (OPERATION, "outcome_pending")
+    assert [each.status for each in wrong] == [2, 2, 2]
+    assert "whose outcome is not known" in wrong[0].err
+    assert f"bankside commands retry {steps.leased.command_id}" in done.out
     assert await listed() == []
     row = await steps.row()
-    assert (row.resolved_by, row.resolution_reason) == ("ann", "by telephone")
+    assert (row.resolved_by, row.resolution_reason) == (NAME, "by telephone")
+
+
+async def test_operators_settle_a_refused_compensation_by_the_command_line(
+    steps: Steps, environment: Environment
+) -> None:
+    await steps.drive()
+    async with steps.database.transaction() as connection:
+        await connection.execute(REFUSE, {"id": steps.name.saga_id})
+    operator = AnsweredOperators(environment, {"onboarding": handlers})
+    step = str(steps.name.saga_id), STEP
+
+    async def listed() -> list[tuple[str, str]]:
+        shown = await operator.command("sagas", "list", "--refused", "--limit", "1000")
+        return [
+            (row["saga_id"], row["refusal_code"])
+            for row in shown["refused_compensations"]
+            if row["saga_id"] == step[0] and row["refused_at"]
+        ]
+
+    before = await listed()
+    settled = await operator.command("sagas", "settle", *step, "--reason", "Seen to.")
+    again = await operator.run("sagas", "settle", *step, "--reason", "Seen to.")
+
+    assert before == [(step[0], "no")]
+    assert settled == {"saga_id": step[0], "step": STEP, "settled": True}
+    assert await listed() == []
+    assert (again.status, "to see to" in again.err) == (2, True)
 
 
 async def test_an_onboarding_whose_customer_is_pending_cannot_be_abandoned(steps: Steps) -> None:
     async with steps.database.transaction() as connection:
-        free = await operator.why_not_abandoned(connection, OPERATION, steps.leased.command_id)
+        free = await why_not_abandoned(connection, OPERATION, steps.leased.command_id)
         await connection.execute(
             text(
                 "UPDATE customers SET status = 'pending', saga_id = CAST(:saga AS uuid)"
@@ -154,7 +200,7 @@ async def test_an_onboarding_whose_customer_is_pending_cannot_be_abandoned(steps
                 "customer": steps.name.customer_id,
             },
         )
-        objection = await operator.why_not_abandoned(connection, OPERATION, steps.leased.command_id)
+        objection = await why_not_abandoned(connection, OPERATION, steps.leased.command_id)
         await connection.rollback()
 
     assert free is None

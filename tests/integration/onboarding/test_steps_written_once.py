@@ -100,9 +100,9 @@ async def test_a_step_whose_key_may_be_forgotten_is_asked_about_and_never_sent(
 
     assert steps.write.calls == ["send", "find"]
     async with steps.database.transaction() as connection:
-        unknown_steps = await step_cases.unknown(connection, 1000)
-    (listed,) = [step for step in unknown_steps if step.saga_id == steps.name.saga_id]
-    assert (listed.step, listed.command_id) == (STEP, steps.leased.command_id)
+        unknown = await step_cases.find_unknown(connection, steps.name.saga_id, STEP)
+    assert unknown is not None
+    assert unknown.command_id == steps.leased.command_id
 
 
 async def test_while_the_database_may_have_gone_back_a_first_send_is_asked_about(

@@ -1,35 +1,17 @@
-"""Who decides, and why: what is recorded, and what is refused."""
+"""Why an operator decides: what is recorded, and what is refused."""
 
 from __future__ import annotations
 
 import pytest
 
 from libs.cli.decisions import (
-    LONGEST_NAME,
     LONGEST_REASON,
     agrees,
-    operator_of,
     reason_of,
     refuse_to_ask_in_json,
     require_terminal,
 )
 from libs.client.errors import OperatorError
-
-
-def test_the_user_of_the_terminal_decides_unless_another_is_named(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setenv("USER", "grace")
-
-    assert (operator_of(None), operator_of(" ada ")) == ("grace", "ada")
-
-
-@pytest.mark.parametrize("by", [None, " ", "a" * (LONGEST_NAME + 1)])
-def test_nothing_is_decided_by_no_one(monkeypatch: pytest.MonkeyPatch, by: str | None) -> None:
-    monkeypatch.delenv("USER", raising=False)
-
-    with pytest.raises(OperatorError, match="--by"):
-        operator_of(by)
 
 
 @pytest.mark.parametrize("reason", ["", " \n", "a" * (LONGEST_REASON + 1)])
