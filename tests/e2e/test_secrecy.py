@@ -18,10 +18,18 @@ import aio_pika
 import pytest_asyncio
 
 from tests.support.infrastructure import Environment
-from tests.support.live import ACCOUNTS, CUSTOMERS, Deployment, Live, hands_on, short_waits
+from tests.support.live import (
+    ACCOUNTS,
+    CUSTOMERS,
+    Deployment,
+    Live,
+    hands_on,
+    short_transit,
+    short_waits,
+)
 from tests.support.people import DENIED, application, bank_account, business, new_key, person
 from tests.support.recorded_events import RecordedEvents
-from tests.support.stack import running_stack
+from tests.support.stack import BANK, running_stack
 from tests.support.tapped_amqp import Tap, tapped
 from tests.support.waiting import eventually
 
@@ -101,12 +109,10 @@ async def overheard(
     """A stack that logs all it can, with a listener on the wire to the broker."""
     events = RecordedEvents(fresh_environment.amqp_url)
     await events.begin()
-    settings = short_waits() | {
-        "BANKSIDE_LOG_LEVEL": "DEBUG",
-    }
+    settings = {**short_waits(), **short_transit(BANK), "BANKSIDE_LOG_LEVEL": "DEBUG"}
     tapped_environment = fresh_environment.with_urls(amqp_url=tap.amqp_url)
     async with (
-        running_stack(tapped_environment, tmp_path, **settings) as stack,
+        running_stack(tapped_environment, tmp_path, bank=BANK, **settings) as stack,
         hands_on(Deployment(stack, events)) as live,
     ):
         yield live
@@ -155,7 +161,8 @@ async def everything_that_takes_canaries(live: Live) -> list[bytes]:
     ]
     for target, update in updates:
         await live.bank.fault("core", "update_customer", "error", times=1)
-        answers.append((await live.partner.patch(target, update)).raw)
+        # Where changes take no key, the second send waits until the first cannot arrive any more.
+        answers.append((await live.final("PATCH", target, update, new_key())).raw)
         assert b'"message"' in answers[-1]
     added = await live.partner.post(
         f"{CUSTOMERS}/external_bank_account/{old}",
