@@ -22,6 +22,7 @@ from libs.contracts.operating import (
     resealing,
     restores,
     search,
+    sessions,
     wires,
 )
 from libs.contracts.operation import Operation
@@ -49,6 +50,7 @@ OPERATIONS: tuple[Operation, ...] = (
 GATEWAY_OPERATIONS: tuple[Operation, ...] = (
     *keys.OPERATIONS,
     *operators.OPERATIONS,
+    *sessions.OPERATIONS,
     *search.GATEWAY_OPERATIONS,
     *audit.GATEWAY_OPERATIONS,
     *commands.GATEWAY_OPERATIONS,
@@ -90,5 +92,8 @@ def operations_of(service: str) -> tuple[Operation, ...]:
 
 if len(BY_NAME) != len(OPERATIONS) + len(GATEWAY_OPERATIONS):
     raise RuntimeError("two operations have the same name")
-if any((row.role is None) == (row.family is Family.OPERATOR) for row in BY_NAME.values()):
-    raise RuntimeError("rows of operators have a role, and only they")
+if any(
+    (row.role is not None or row.for_console) != (row.family is Family.OPERATOR)
+    for row in BY_NAME.values()
+):
+    raise RuntimeError("rows of operators have a role or are a console's, and only they")

@@ -175,7 +175,7 @@ def _operation(row: Operation, command: Schema, envelope: Schema) -> Schema:
         "operationId": row.name,
         "tags": [str(row.family)],
         "summary": row.summary,
-        **({"x-role": str(row.role)} if row.role else {"x-scope": str(row.scope)}),
+        **_permission(row),
         "parameters": _parameters(row, command),
         "responses": {
             "200": {
@@ -194,6 +194,12 @@ def _operation(row: Operation, command: Schema, envelope: Schema) -> Schema:
             content["example"] = REQUESTS[row.name]
         described["requestBody"] = {"required": True, "content": {"application/json": content}}
     return described
+
+
+def _permission(row: Operation) -> Schema:
+    if row.for_console:
+        return {"x-role": "console"}
+    return {"x-role": str(row.role)} if row.role else {"x-scope": str(row.scope)}
 
 
 def _webhook(event: EventType, data: Schema) -> Schema:

@@ -107,7 +107,9 @@ COMPONENTS: dict[str, Schema] = {
 def errors_of(operation: Operation) -> list[type[e.BanksideError]]:
     """Every error that the operation may answer with."""
     found: list[type[e.BanksideError]] = [*ALWAYS, *operation.errors]
-    found.append(e.InsufficientRole if operation.role else e.InsufficientScope)
+    found.append(e.InsufficientScope if operation.scope else e.InsufficientRole)
+    if operation.role is not None:
+        found.append(e.SessionEnded)
     if operation.takes_body:
         found += WITH_BODY
     if operation.takes_idempotency_key:

@@ -24,9 +24,11 @@ from services.gateway.failures import Failures
 from services.gateway.last_use import LastUse
 from services.gateway.listener import Listener
 from services.gateway.listening import for_operators, public
+from services.gateway.logins import Logins
 from services.gateway.nonce_partitions import maintain, maintain_for_ever
 from services.gateway.operating.answering import Answering
-from services.gateway.operating.handlers import handlers_of
+from services.gateway.operating.handlers import Parts, handlers_of
+from services.gateway.passwords import Passwords
 from services.gateway.refusals import Refusals
 from services.gateway.settings import Settings
 
@@ -73,6 +75,15 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
     failures = Failures(database, settings.failures_per_minute)
     refusals = Refusals(database)
     last_use = LastUse(database)
+    passwords = Passwords()
+    logins = Logins(
+        database,
+        keyring,
+        lookup,
+        passwords,
+        session_seconds=settings.session_seconds,
+        idle_seconds=settings.session_idle_seconds,
+    )
     endpoints = Endpoints(
         settings,
         Authentication(
@@ -86,7 +97,8 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
         last_use,
         caller,
         lookup,
-        Answering(handlers_of(database, keyring, caller)),
+        Answering(handlers_of(Parts(database, keyring, passwords, logins), caller)),
+        logins,
     )
     possible = possible_connections(settings.connections + OPERATOR_CONNECTIONS)
     for_operators_only = min(OPERATOR_CONNECTIONS, max(2, possible // 16))

@@ -58,6 +58,10 @@ class Credential:
     role: Role | None = None
     """Of an operator; None for a console, and for the other families."""
 
+    @property
+    def is_console(self) -> bool:
+        return self.principal.operator is not None and self.role is None
+
     def is_active(self, at: datetime) -> bool:
         return self.revoked_at is None and (self.expires_at is None or at < self.expires_at)
 

@@ -26,13 +26,15 @@ from libs.contracts.errors import (
     InternalError,
     Invalid,
     OutcomePending,
+    SessionEnded,
     Unauthenticated,
     Unavailable,
     WrongRouteFamily,
 )
 from libs.contracts.model import Command
+from libs.contracts.operating.sessions import SESSION_HEADER
 from libs.contracts.operation import GATEWAY, Operation
-from libs.contracts.principal import Family, Principal
+from libs.contracts.principal import Family, Principal, Role
 from libs.handling.metrics import HANDLED_SECONDS
 from libs.messaging.batching import TooManyWaiting
 from libs.messaging.caller import Caller
@@ -44,9 +46,11 @@ from services.gateway.admission import Admission
 from services.gateway.authentication import Authentication, claimed_key
 from services.gateway.bodies import Bodies
 from services.gateway.connections import CONNECTION
-from services.gateway.credentials import Credential
+from services.gateway.credentials import CONSOLE, Credential
 from services.gateway.failures import Failures, counted_as
 from services.gateway.last_use import LastUse
+from services.gateway.login_repository import StoredSession
+from services.gateway.logins import Logins
 from services.gateway.operating.answering import Answering
 from services.gateway.refusals import Refusals
 from services.gateway.requests import (
@@ -82,6 +86,7 @@ class Endpoints:
         caller: Caller,
         lookup: LookupKeys,
         answering: Answering,
+        logins: Logins,
     ) -> None:
         self._settings = settings
         self._authentication = authentication
@@ -92,6 +97,7 @@ class Endpoints:
         self._caller = caller
         self._lookup = lookup
         self._answering = answering
+        self._logins = logins
         self._bodies = Bodies(settings.body_seconds)
         self._trusted = trusted_networks(settings.trusted_proxies)
 
@@ -177,9 +183,13 @@ class Endpoints:
             self._failures.count(address)
             raise
         rate_headers.update(rate.headers())
-        principal = signed.credential.principal
+        principal, role = signed.credential.principal, signed.credential.role
         try:
-            _authorize(operation, signed.credential)
+            if signed.credential.is_console and operation.role is not None:
+                session = await self._session(request)
+                principal = msgspec.structs.replace(principal, operator=session.operator)
+                role = session.role
+            _authorize(operation, signed.credential, role)
         except BanksideError as error:
             self._refusals.known(error, address, principal.subscription_key, operation.name)
             raise
@@ -188,6 +198,14 @@ class Endpoints:
             if operation.family is Family.OPERATOR:
                 principal = msgspec.structs.replace(principal, request_id=request_id)
         return principal, body
+
+    async def _session(self, request: web.Request) -> StoredSession:
+        """Of the operator for whom a console asks. Raises SessionEnded."""
+        sent = request.headers.getall(SESSION_HEADER, ())
+        session = await self._logins.session(sent[0]) if len(sent) == 1 else None
+        if session is None or session.enrolment:
+            raise SessionEnded
+        return session
 
     async def _carry_out(
         self,
@@ -270,7 +288,7 @@ class Endpoints:
         return response
 
 
-def _authorize(operation: Operation, credential: Credential) -> None:
+def _authorize(operation: Operation, credential: Credential, role: Role | None) -> None:
     if credential.principal.family is not operation.family:
         raise WrongRouteFamily
     if operation.scope is not None and operation.scope not in credential.scopes:
@@ -278,9 +296,9 @@ def _authorize(operation: Operation, credential: Credential) -> None:
             f"This operation needs the scope {operation.scope}.",
             extra={"scope": operation.scope},
         )
-    if operation.role is not None and not (
-        credential.role is not None and credential.role.includes(operation.role)
-    ):
+    if operation.for_console and not credential.is_console:
+        raise InsufficientRole("This operation is a console's.", extra={"role": CONSOLE})
+    if operation.role is not None and not (role is not None and role.includes(operation.role)):
         raise InsufficientRole(
             f"This operation needs the role {operation.role}.",
             extra={"role": operation.role},

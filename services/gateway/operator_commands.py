@@ -18,6 +18,9 @@ from libs.contracts.operating.pages import Order
 from libs.persistence.engine import Database
 from services.gateway import operator_keys
 from services.gateway import operator_repository as repository
+from services.gateway.login_repository import set_one_time_password
+from services.gateway.logins import new_one_time_password
+from services.gateway.passwords import Passwords
 from services.gateway.settings import Settings
 
 SERVICE = "gateway"
@@ -28,7 +31,7 @@ SaveAs = Annotated[str | None, Parameter(name="--save")]
 
 app = App(
     name="operators",
-    help="Operators and their keys: create, list, revoke, role.",
+    help="Operators, their keys and logins: create, list, revoke, role, reset-login.",
 )
 
 
@@ -39,6 +42,7 @@ def create(
     *,
     role: o.OperatorRole,
     reason: str = "created at the command line",
+    login: Flag = False,
     at_database: Annotated[bool, Parameter(negative="")] = False,
     save_as: SaveAs = None,
     key: Key = None,
@@ -51,6 +55,7 @@ def create(
         role: viewer reads, operator acts, admin also manages keys and operators; console is for a console, whose
             requests act for those who log in there.
         reason: For the audit.
+        login: Also let the operator log in at the console, at first with a one-time password.
         at_database: Make it in the gateway's database instead of asking the gateway: for the first operator, or when no
             admin's key is left. An operator who exists gets a further key.
         save_as: Keep the key under this name for --key.
@@ -59,7 +64,9 @@ def create(
     """
     if save_as:
         check_can_save(save_as)
-    command = checked(o.CreateOperator, {"name": name, "role": role, "reason": reason})
+    command = checked(
+        o.CreateOperator, {"name": name, "role": role, "reason": reason, "login": login}
+    )
     made = (
         _created_at_database(command) if at_database else ask(o.CREATE_OPERATOR, command, key=key)
     )
@@ -72,7 +79,8 @@ def _created_at_database(command: o.CreateOperator) -> o.CreatedOperator:
     name, role = command.name, command.role
     ring = Settings.load().ring("storage_keys")
 
-    async def work(database: Database) -> tuple[str, str]:
+    async def work(database: Database) -> tuple[str, str, str | None]:
+        one_time = await new_one_time_password(Passwords()) if command.login else None
         async with database.transaction() as connection:
             if not await repository.add_operator(connection, name, role):
                 existing = await repository.lock_role(connection, name)
@@ -81,6 +89,8 @@ def _created_at_database(command: o.CreateOperator) -> o.CreatedOperator:
                         f"There is or was an operator {name} who is not {role}: take another name."
                     )
             made = await operator_keys.add_key(connection, ring, name)
+            if one_time is not None:
+                await set_one_time_password(connection, name, one_time)
             await record(
                 connection,
                 "operators.create",
@@ -89,10 +99,16 @@ def _created_at_database(command: o.CreateOperator) -> o.CreatedOperator:
                 subscription_key=made[0],
                 reason=command.reason,
             )
-            return made
+            return *made, one_time.password if one_time else None
 
-    subscription_key, secret = with_database(SERVICE, work)
-    return o.CreatedOperator(name=name, role=role, subscription_key=subscription_key, secret=secret)
+    subscription_key, secret, one_time_password = with_database(SERVICE, work)
+    return o.CreatedOperator(
+        name=name,
+        role=role,
+        subscription_key=subscription_key,
+        secret=secret,
+        one_time_password=one_time_password,
+    )
 
 
 @app.command(name="list")
@@ -146,6 +162,25 @@ def change_role(
     _changed(ask(o.CHANGE_ROLE, command, key=key), json)
 
 
+@app.command(name="reset-login")
+def reset_login(
+    name: str,
+    /,
+    *,
+    reason: str = "reset at the command line",
+    key: Key = None,
+    json: Flag = False,
+) -> None:
+    """Give an operator a one-time password for the console, in place of password and authenticator app."""
+    command = checked(o.ResetLogin, {"name": name, "reason": reason})
+    made = ask(o.RESET_LOGIN, command, key=key)
+    if json:
+        print_json(made.model_dump())
+        return
+    console().print(f"one_time_password {made.one_time_password}")
+    console().print(f"It is not shown again, and valid until {made.expires_at:%Y-%m-%d %H:%MZ}.")
+
+
 def _changed(operator: o.OperatorView, json: bool) -> None:
     if json:
         print_json(operator.model_dump())
@@ -160,7 +195,8 @@ def _show(made: o.CreatedOperator, saved_as: str | None, json: bool) -> None:
         print_json(document)
         return
     for name, value in document.items():
-        console().print(f"{name:17} {value}")
+        if value is not None:
+            console().print(f"{name:17} {value}")
     if saved_as:
         console().print(f"Saved for --key {saved_as}.")
     console().print("The secret is not shown again.")

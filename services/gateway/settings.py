@@ -33,6 +33,10 @@ class Settings(MessagingSettings):
     operator_host: str = "127.0.0.1"
     operator_port: int = Field(default=8081, ge=1, le=65535)
     """Of the listener of operators, which partners and customers cannot use."""
+    session_seconds: float = Field(default=12 * 3600, gt=0, le=7 * 86_400)
+    """A session of an operator at a console ends then."""
+    session_idle_seconds: float = Field(default=30 * 60, gt=0, le=86_400)
+    """It ends after so long without a request."""
     processes: int = Field(default=1, ge=1, le=64)
     deadline_seconds: float = Field(default=25, gt=4, le=QUERY_TTL_SECONDS)
     """Every caller is answered within this time."""

@@ -12,6 +12,7 @@ from sqlalchemy import (
     Identity,
     Index,
     Integer,
+    LargeBinary,
     MetaData,
     Table,
     Text,
@@ -50,6 +51,39 @@ operators = Table(
     Column("created_at", INSTANT, nullable=False, server_default=func.now()),
     Column("revoked_at", INSTANT),
     Index("operators_by_time", "created_at", "name"),
+)
+
+# How an operator logs in at a console. What is pending replaces the rest when the enrolment is confirmed.
+operator_logins = Table(
+    "operator_logins",
+    metadata,
+    Column("operator", Text, ForeignKey("operators.name"), primary_key=True),
+    Column("password", Text, nullable=False),
+    Column("one_time_until", INSTANT),
+    Column("totp", Text),
+    Column("last_step", BigInteger, nullable=False, server_default=text("0")),
+    Column("pending_password", Text),
+    Column("pending_totp", Text),
+)
+
+operator_sessions = Table(
+    "operator_sessions",
+    metadata,
+    Column("digest", LargeBinary, primary_key=True),
+    Column("operator", Text, ForeignKey("operators.name"), nullable=False, index=True),
+    Column("enrolment", Boolean, nullable=False),
+    Column("created_at", INSTANT, nullable=False, server_default=func.now()),
+    Column("last_seen_at", INSTANT, nullable=False, server_default=func.now()),
+    Column("expires_at", INSTANT, nullable=False, index=True),
+)
+
+login_attempts = Table(
+    "login_attempts",
+    metadata,
+    Column("subject", LargeBinary, primary_key=True),
+    Column("failures", Integer, nullable=False),
+    Column("last_at", INSTANT, nullable=False, index=True),
+    Column("locked_until", INSTANT, nullable=False),
 )
 
 credentials = Table(

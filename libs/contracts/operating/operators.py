@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from http import HTTPMethod
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import StringConstraints
 
 from libs.contracts import fields as f
 from libs.contracts.errors import AlreadyExists, InvalidState
-from libs.contracts.model import Model
+from libs.contracts.model import BrokenRule, Model
 from libs.contracts.operating.pages import Listed, ListPage, Write
 from libs.contracts.operation import GATEWAY, Operation, declared_in
 from libs.contracts.principal import Role
@@ -41,15 +42,38 @@ class CreateOperator(Write):
 
     name: OperatorName
     role: OperatorRole
+    login: bool = False
+    """Whether the operator may log in at a console too, at first with a one-time password."""
+
+    @classmethod
+    def broken_rules(cls, values: Mapping[str, Any]) -> list[BrokenRule]:
+        if values.get("role") == "console" and values.get("login") is True:
+            return [(("login",), "a console does not log in, operators do")]
+        return []
 
 
 class CreatedOperator(Model):
-    """The secret is not shown again."""
+    """Neither the secret nor the one-time password is shown again."""
 
     name: str
     role: OperatorRole
     subscription_key: str
     secret: Annotated[str, Sensitive()]
+    one_time_password: Annotated[str, Sensitive()] | None
+
+
+class ResetLogin(Write):
+    """End the sessions of an operator and replace password and authenticator app by a one-time password."""
+
+    name: str
+
+
+class OneTimePassword(Model):
+    """It is not shown again."""
+
+    name: str
+    one_time_password: Annotated[str, Sensitive()]
+    expires_at: f.UtcDateTime
 
 
 class RevokeOperator(Write):
@@ -110,6 +134,18 @@ CHANGE_ROLE = Operation(
     errors=(InvalidState,),
     message="Role changed",
     summary="Give an operator another role; one admin stays",
+)
+
+RESET_LOGIN = Operation(
+    name=f"{GATEWAY}.reset_operator_login",
+    method=HTTPMethod.POST,
+    path="/operator/operators/{name}/reset-login",
+    role=Role.ADMIN,
+    command=ResetLogin,
+    reply=OneTimePassword,
+    errors=(InvalidState,),
+    message="Login reset",
+    summary="Give an operator a one-time password for the console, in place of any login",
 )
 
 OPERATIONS = declared_in(globals(), Operation)

@@ -14,9 +14,9 @@ CREATE = Action(
     title="Create operator",
     path="/operators/create",
     operation=o.CREATE_OPERATOR,
-    effect="Makes an operator with a signing key. The secret is shown once.",
+    effect="Makes an operator with a signing key, and with a one-time password who may log in. Both are shown once.",
     done="The operator is created.",
-    shown=("name", "role", "subscription_key", "secret"),
+    shown=("name", "role", "subscription_key", "secret", "one_time_password"),
 )
 CHANGE_ROLE = Action(
     title="Change role",
@@ -26,6 +26,16 @@ CHANGE_ROLE = Action(
     done="The role is changed.",
     when=_is_active,
     then="/operators",
+)
+RESET_LOGIN = Action(
+    title="Reset login",
+    path="/operators/{name}/reset-login",
+    operation=o.RESET_LOGIN,
+    effect="Ends the sessions of the operator, and replaces password and authenticator by a one-time password.",
+    done="The login is reset.",
+    when=_is_active,
+    danger=True,
+    shown=("name", "one_time_password", "expires_at"),
 )
 REVOKE = Action(
     title="Revoke",
@@ -45,7 +55,7 @@ LIST = ListPage(
     operation=o.LIST_OPERATORS,
     columns=("name", "role", "subscription_keys", "created_at", "last_used_at", "revoked_at"),
     make=(CREATE,),
-    each=(CHANGE_ROLE, REVOKE),
+    each=(CHANGE_ROLE, RESET_LOGIN, REVOKE),
 )
 
 SUBJECT = Subject(LIST)

@@ -11,11 +11,14 @@ from libs.handling.query_client import QueryClient
 from libs.messaging.caller import Caller
 from libs.persistence.engine import Database
 from libs.persistence.sealing import Keyring
+from services.gateway.logins import Logins
 from services.gateway.operating.asking import ASK_SECONDS, Services
 from services.gateway.operating.keys import Keys
 from services.gateway.operating.of_services import OfServices
 from services.gateway.operating.operators import Operators
 from services.gateway.operating.search import Searching
+from services.gateway.operating.sessions import Sessions
+from services.gateway.passwords import Passwords
 from services.gateway.resealing import sealed_store
 from services.gateway.waiting import COUNTS
 
@@ -26,22 +29,24 @@ class Parts:
 
     database: Database
     keyring: Keyring
-    services: Services
+    passwords: Passwords
+    logins: Logins
 
 
-def handlers_of(database: Database, keyring: Keyring, caller: Caller) -> dict[str, QueryHandler]:
+def handlers_of(parts: Parts, caller: Caller) -> dict[str, QueryHandler]:
     """By the names of their rows."""
     handlers: dict[str, QueryHandler] = {}
-    parts = Parts(database, keyring, Services(caller, handlers))
+    services = Services(caller, handlers)
     queries = QueryClient(caller, patience_seconds=ASK_SECONDS)
     for made in (
         Keys(parts.database, parts.keyring, queries).handlers(),
-        Operators(parts.database, parts.keyring).handlers(),
-        Searching(parts.services).handlers(),
+        Operators(parts.database, parts.keyring, parts.passwords).handlers(),
+        Searching(services).handlers(),
+        Sessions(parts.logins).handlers(),
         operating_handlers(
             GATEWAY, parts.database, sealed=sealed_store(parts.keyring), counts=COUNTS
         ),
-        OfServices(parts.services).by_operation(),
+        OfServices(services).by_operation(),
     ):
         handlers.update(made)
     return handlers

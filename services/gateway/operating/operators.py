@@ -13,6 +13,10 @@ from libs.persistence.engine import Database
 from libs.persistence.sealing import Keyring
 from services.gateway import operator_keys
 from services.gateway import operator_repository as repository
+from services.gateway.credentials import CONSOLE
+from services.gateway.login_repository import end_sessions, set_one_time_password
+from services.gateway.logins import new_one_time_password
+from services.gateway.passwords import Passwords
 
 LAST_ADMIN = "One active admin has to stay."
 
@@ -20,9 +24,10 @@ LAST_ADMIN = "One active admin has to stay."
 class Operators:
     """The handlers of the rows about operators."""
 
-    def __init__(self, database: Database, keyring: Keyring) -> None:
+    def __init__(self, database: Database, keyring: Keyring, passwords: Passwords) -> None:
         self._database = database
         self._keyring = keyring
+        self._passwords = passwords
 
     def handlers(self) -> dict[str, QueryHandler]:
         return {
@@ -30,6 +35,7 @@ class Operators:
             o.CREATE_OPERATOR.name: self._create,
             o.REVOKE_OPERATOR.name: self._revoke,
             o.CHANGE_ROLE.name: self._change_role,
+            o.RESET_LOGIN.name: self._reset_login,
         }
 
     async def _list(self, _: Principal, command: o.ListOperators, __: float) -> Result:
@@ -41,12 +47,15 @@ class Operators:
         return Result(Listed(items=list(page), next=following))
 
     async def _create(self, principal: Principal, command: o.CreateOperator, _: float) -> Result:
+        one_time = await new_one_time_password(self._passwords) if command.login else None
         async with self._database.transaction() as connection:
             if not await repository.add_operator(connection, command.name, command.role):
                 raise AlreadyExists(f"There is or was an operator {command.name}.")
             subscription_key, secret = await operator_keys.add_key(
                 connection, self._keyring, command.name
             )
+            if one_time is not None:
+                await set_one_time_password(connection, command.name, one_time)
             await record(
                 connection,
                 principal,
@@ -62,6 +71,7 @@ class Operators:
                 role=command.role,
                 subscription_key=subscription_key,
                 secret=secret,
+                one_time_password=one_time.password if one_time else None,
             )
         )
 
@@ -75,6 +85,7 @@ class Operators:
                 raise InvalidState(LAST_ADMIN)
             if found.revoked_at is None:
                 await repository.revoke(connection, command.name)
+                await end_sessions(connection, command.name)
                 await record(
                     connection,
                     principal,
@@ -91,7 +102,7 @@ class Operators:
             role = await repository.lock_role(connection, command.name)
             if role is None:
                 raise NotFound
-            if role == "console":
+            if role == CONSOLE:
                 raise InvalidState("A console has no role of its own.")
             if admins == {command.name} and command.role != Role.ADMIN.value:
                 raise InvalidState(LAST_ADMIN)
@@ -106,3 +117,26 @@ class Operators:
                     role=command.role,
                 )
             return Result(await repository.find_operator(connection, command.name))
+
+    async def _reset_login(self, principal: Principal, command: o.ResetLogin, _: float) -> Result:
+        one_time = await new_one_time_password(self._passwords)
+        async with self._database.transaction() as connection:
+            role = await repository.lock_role(connection, command.name)
+            if role is None:
+                raise NotFound
+            if role == CONSOLE:
+                raise InvalidState("A console does not log in, operators do.")
+            await set_one_time_password(connection, command.name, one_time)
+            await end_sessions(connection, command.name)
+            await record(
+                connection,
+                principal,
+                "operators.reset_login",
+                reason=command.reason,
+                operator=command.name,
+            )
+        return Result(
+            o.OneTimePassword(
+                name=command.name, one_time_password=one_time.password, expires_at=one_time.until
+            )
+        )

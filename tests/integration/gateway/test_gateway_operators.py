@@ -72,7 +72,7 @@ async def test_the_key_of_a_console_does_nothing_by_itself(desk: Desk) -> None:
 
     answer = await console.get(OPERATORS)
 
-    assert (*verdict(answer), answer.body["role"]) == (403, "insufficient_role", "viewer")
+    assert verdict(answer) == (403, "session_ended")
 
 
 @pytest.mark.parametrize("role", [Role.VIEWER, Role.OPERATOR])
@@ -147,12 +147,11 @@ async def test_every_row_is_refused_to_lower_roles_and_to_keys_of_other_families
     strangers = [desk.at_operators(await desk.key(family=family)) for family in TENANT_FAMILIES]
 
     for row in OPERATOR_OPERATIONS:
-        assert row.role is not None
         path = re.sub(r"{\w+}", "x", row.path or "")
         for stranger in strangers:
             answer = await stranger.call(str(row.method), path)
             assert verdict(answer) == (403, "wrong_route_family"), row.name
         for role, operator in by_role.items():
-            if not role.includes(row.role):
+            if row.role is None or not role.includes(row.role):
                 answer = await operator.call(str(row.method), path)
                 assert verdict(answer) == (403, "insufficient_role"), row.name

@@ -17,7 +17,7 @@ URI = "otpauth://totp/Bankside:ada?secret=JBSWY3DPEHPK3PXP&issuer=Bankside"
 
 
 def begun(**changes: Any) -> s.Session:
-    values = {
+    values: dict[str, Any] = {
         "token": TOKEN,
         "name": "ada",
         "role": Role.ADMIN,
@@ -46,6 +46,7 @@ async def test_a_login_begins_a_session_that_scripts_cannot_read() -> None:
     assert all(part in cookie for part in ("HttpOnly", "Secure", "SameSite=Strict", "Path=/"))
     assert "Domain" not in cookie
     [(_, command, token)] = double.asked
+    assert isinstance(command, s.LogIn)
     assert (command.name, command.password, command.code) == ("ada", " pass word ", "123456")
     assert command.address == "127.0.0.1"
     assert token is None

@@ -208,7 +208,13 @@ async def test_what_was_refused_keeps_what_was_typed(
 
 async def test_a_new_secret_is_shown_by_the_answer_itself() -> None:
     double = gateway(Role.ADMIN)
-    made = CreatedOperator(name="eve", role="viewer", subscription_key="sub_1", secret="s3cret")
+    made = CreatedOperator(
+        name="eve",
+        role="viewer",
+        subscription_key="sub_1",
+        secret="s3cret",
+        one_time_password="0ne-time",
+    )
     double.answer(CREATE_OPERATOR, made)
     async with console(double) as browser:
         form = {"name": "eve", "role": "viewer", "reason": "She begins today."}
@@ -216,6 +222,7 @@ async def test_a_new_secret_is_shown_by_the_answer_itself() -> None:
 
     assert answer.status == 200
     assert "s3cret" in answer.text
+    assert "0ne-time" in answer.text
     assert "s3cret" not in str(answer.cookies)
 
 

@@ -1,0 +1,229 @@
+"""Operators log in at a console with password and code; the console's requests then act for them."""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from dataclasses import dataclass
+from typing import Any
+
+import pyotp
+import pytest
+
+from libs.contracts.principal import Role
+from tests.integration.gateway.desk import Desk, verdict
+from tests.support.api import Answer, Api
+
+SESSIONS = "/operator/sessions"
+OPERATORS = "/operator/operators"
+PASSWORD = "correct horse battery"
+SESSION_ENDED = (403, "session_ended")
+
+
+@dataclass
+class Person:
+    """An operator at a console."""
+
+    console: Api
+    admin: Api
+    name: str
+    one_time_password: str
+    secret: str = ""
+    step: int = 0
+
+    async def log_in(
+        self, password: str = PASSWORD, code: str | None = None, **more: str
+    ) -> Answer:
+        body = {"name": self.name, "password": password, "code": code, **more}
+        return await self.console.post(SESSIONS, {k: v for k, v in body.items() if v is not None})
+
+    async def ask(self, method: str, target: str, token: str, body: Any = None) -> Answer:
+        headers = {"Bankside-Operator-Session": token}
+        return await self.console.call(method, target, body, headers=headers)
+
+    async def enrolled(self) -> str:
+        """The token of the session that begins with the enrolment."""
+        token = (await self.log_in(self.one_time_password)).data["token"]
+        made = await self.ask("POST", f"{SESSIONS}/enrolment", token, {"password": PASSWORD})
+        self.secret = made.data["secret"]
+        self.step = int(time.time()) // 30 - 1
+        confirmed = await self.ask(
+            "POST", f"{SESSIONS}/enrolment/confirm", token, {"code": self.next_code()}
+        )
+        return str(confirmed.data["token"])
+
+    def next_code(self) -> str:
+        """Codes of one step before, of now, and of one step after: three can be used at once."""
+        code = pyotp.TOTP(self.secret).generate_otp(self.step)
+        self.step += 1
+        return code
+
+
+@pytest.fixture
+async def person(desk: Desk) -> Person:
+    return await new_person(desk)
+
+
+async def new_person(desk: Desk, role: str = Role.OPERATOR) -> Person:
+    admin, console = await desk.operator(), await desk.operator("console")
+    name = f"person-{uuid.uuid4().hex[:8]}"
+    body = {"name": name, "role": role, "login": True, "reason": "a test"}
+    made = (await admin.post(OPERATORS, body)).data
+    return Person(console, admin, name, made["one_time_password"])
+
+
+async def entries(desk: Desk, name: str) -> list[dict[str, Any]]:
+    rows = await desk.execute("SELECT entry FROM audit ORDER BY day, number")
+    found = [json.loads(row.entry) for row in rows if f"operator:{name}" in row.entry]
+    return [entry for entry in found if entry["actor"] == f"operator:{name}"]
+
+
+async def test_a_one_time_password_serves_for_enrolment_and_nothing_else(
+    desk: Desk, person: Person
+) -> None:
+    opened = (await person.log_in(person.one_time_password)).data
+    used = await person.ask("GET", OPERATORS, opened["token"])
+    short = await person.ask(
+        "POST", f"{SESSIONS}/enrolment", opened["token"], {"password": "too-few"}
+    )
+    same = await person.ask(
+        "POST", f"{SESSIONS}/enrolment", opened["token"], {"password": person.one_time_password}
+    )
+    early = await person.ask(
+        "POST", f"{SESSIONS}/enrolment/confirm", opened["token"], {"code": "123456"}
+    )
+
+    assert (opened["enrolment_needed"], opened["role"]) == (True, "operator")
+    assert verdict(used) == SESSION_ENDED
+    assert (short.status, same.status) == (422, 422)
+    assert "too-few" not in short.raw.decode()
+    assert verdict(early) == (409, "invalid_state")
+
+
+async def test_after_enrolment_the_console_acts_for_the_operator_and_no_more(
+    desk: Desk, person: Person
+) -> None:
+    token = await person.enrolled()
+
+    shown = await person.ask("GET", f"{SESSIONS}/current", token)
+    read = await person.ask("GET", OPERATORS, token)
+    refused = await person.ask(
+        "POST", OPERATORS, token, {"reason": "x", "name": "a", "role": "viewer"}
+    )
+    again = await person.log_in(person.one_time_password)
+    await person.ask("DELETE", f"{SESSIONS}/current", token)
+    over = await person.ask("GET", OPERATORS, token)
+
+    assert (shown.data["name"], shown.data["enrolment_needed"]) == (person.name, False)
+    assert read.status == 200
+    assert (*verdict(refused), refused.body["role"]) == (403, "insufficient_role", "admin")
+    assert verdict(again) == (403, "login_refused")
+    assert verdict(over) == SESSION_ENDED
+    recorded = [(entry["action"], entry["outcome"]) for entry in await entries(desk, person.name)]
+    assert recorded == [
+        ("sessions.log_in", "ok"),
+        ("sessions.enrol", "ok"),
+        ("sessions.log_in", "login_refused"),
+        ("sessions.log_out", "ok"),
+    ]
+    log = desk.stack.log("gateway")
+    for secret in (PASSWORD, token, person.one_time_password, person.secret):
+        assert secret not in log
+
+
+async def test_each_code_counts_once_and_those_before_it_no_more(person: Person) -> None:
+    await person.enrolled()
+    earlier, later = person.next_code(), person.next_code()
+
+    first = await person.log_in(code=later)
+    again = await person.log_in(code=later)
+    before = await person.log_in(code=earlier)
+    without = await person.log_in()
+
+    assert (first.status, first.data["name"]) == (200, person.name)
+    assert {verdict(again), verdict(before), verdict(without)} == {(403, "login_refused")}
+
+
+async def test_what_an_operator_does_at_the_console_is_audited_under_the_operators_name(
+    desk: Desk,
+) -> None:
+    person, other = await new_person(desk, Role.ADMIN), await desk.operator(Role.VIEWER)
+    token = await person.enrolled()
+
+    target = f"{OPERATORS}/{other.key.tenant}/revoke"
+    revoked = await person.ask("POST", target, token, {"reason": "left"})
+
+    assert revoked.status == 200
+    assert (await entries(desk, person.name))[-1]["action"] == "operators.revoke"
+
+
+async def test_a_name_is_locked_after_failures_whether_there_is_such_an_operator_or_not(
+    desk: Desk, person: Person
+) -> None:
+    for number, name in enumerate((person.name, f"nobody-{uuid.uuid4().hex}")):
+        guess = {"name": name, "password": "guess", "address": f"198.51.100.{number}"}
+        answers = [await person.console.post(SESSIONS, guess) for _ in range(6)]
+        assert [answer.code for answer in answers] == [*["login_refused"] * 5, "rate_limited"]
+        assert 0 < int(answers[-1].headers["Retry-After"]) <= 30
+    locked = await person.log_in(person.one_time_password)
+
+    await desk.execute("UPDATE login_attempts SET locked_until = now()")
+    unlocked = await person.log_in(person.one_time_password)
+
+    assert verdict(locked) == (429, "rate_limited")
+    assert unlocked.status == 200
+    outcomes = [entry["outcome"] for entry in await entries(desk, person.name)]
+    assert outcomes == [*["login_refused"] * 5, "ok"]
+
+
+async def test_an_address_is_locked_over_all_names(person: Person) -> None:
+    address = "2001:db8:77::1"
+    codes = []
+    for number in range(21):
+        guess = {"name": f"guess-{number}", "password": "x", "address": address}
+        codes.append((await person.console.post(SESSIONS, guess)).code)
+
+    assert codes == [*["login_refused"] * 20, "rate_limited"]
+    near = {"name": "another", "password": "x", "address": "2001:db8:77::2"}
+    assert (await person.console.post(SESSIONS, near)).code == "rate_limited"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE operator_sessions SET last_seen_at = now() - interval '31 minutes' WHERE operator = :name",
+        "UPDATE operator_sessions SET expires_at = now() WHERE operator = :name",
+    ],
+    ids=["idle", "absolute"],
+)
+async def test_a_session_ends(desk: Desk, person: Person, change: str) -> None:
+    token = await person.enrolled()
+
+    await desk.execute(change, name=person.name)
+
+    assert verdict(await person.ask("GET", OPERATORS, token)) == SESSION_ENDED
+
+
+@pytest.mark.parametrize("action", ["revoke", "reset-login"])
+async def test_sessions_end_with_the_operator_and_with_the_login(
+    person: Person, action: str
+) -> None:
+    token = await person.enrolled()
+
+    await person.admin.post(f"{OPERATORS}/{person.name}/{action}", {"reason": "a test"})
+
+    assert verdict(await person.ask("GET", OPERATORS, token)) == SESSION_ENDED
+    assert verdict(await person.log_in(code=person.next_code())) == (403, "login_refused")
+
+
+async def test_a_session_is_worth_nothing_without_a_consoles_key(person: Person) -> None:
+    token = await person.enrolled()
+
+    logging_in = await person.admin.post(SESSIONS, {"name": person.name, "password": PASSWORD})
+    nobody = await person.ask("GET", OPERATORS, "x" * 43)
+    twice = await person.console.get(OPERATORS)
+
+    assert (*verdict(logging_in), logging_in.body["role"]) == (403, "insufficient_role", "console")
+    assert verdict(nobody) == verdict(twice) == SESSION_ENDED
+    assert token
