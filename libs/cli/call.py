@@ -39,7 +39,7 @@ def call(
     """Sign a request and send it once; show the status and the body, and on 401 what was signed.
 
     Args:
-        method: GET, POST, PATCH or DELETE.
+        method: GET, POST, PUT, PATCH or DELETE.
         path: Path and query, sent and signed exactly as given.
         data: The body: JSON, @FILE for the content of a file, @- for standard input. Sent as it is.
         key: The key to sign with: a saved name or a subscription key; by default that of the demo partner, and for
@@ -53,7 +53,7 @@ def call(
             f"PATH begins with / and is printable ASCII, percent-encoded: {path!r} is not."
         )
     if not re.fullmatch(r"[A-Za-z]{1,16}", method):
-        raise OperatorError(f"METHOD is one of GET, POST, PATCH, DELETE: {method!r} is not.")
+        raise OperatorError(f"METHOD is one of GET, POST, PUT, PATCH, DELETE: {method!r} is not.")
     headers = dict(_header(item) for item in header or ())
     if idempotency_key is not None:
         headers["Idempotency-Key"] = idempotency_key

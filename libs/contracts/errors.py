@@ -15,6 +15,7 @@
     ├── InsufficientRole             403  insufficient_role
     ├── LoginRefused                 403  login_refused
     ├── SessionEnded                 403  session_ended
+    ├── ApproverIsInitiator          403  approver_is_initiator
     ├── NotFound                     404  not_found
     ├── MethodNotAllowed             405  method_not_allowed
     ├── RequestTimeout               408  request_timeout
@@ -28,6 +29,7 @@
     │   ├── IdempotencyKeyReused          idempotency_key_reused
     │   ├── InsufficientFunds             insufficient_funds
     │   ├── InvalidState                  invalid_state
+    │   ├── LimitExceeded                 limit_exceeded
     │   └── ProviderRefused               provider_refused
     ├── BodyTooLarge                 413  body_too_large
     ├── UnsupportedMediaType         415  unsupported_media_type
@@ -164,6 +166,12 @@ class SessionEnded(BanksideError):
     status, code = 403, "session_ended"
 
 
+class ApproverIsInitiator(BanksideError):
+    """The subscription key that asked for a wire cannot decide on it: another key has to."""
+
+    status, code = 403, "approver_is_initiator"
+
+
 class NotFound(BanksideError):
     """There is no such resource."""
 
@@ -244,6 +252,15 @@ class InvalidState(Conflict):
     """The resource is in a state that does not allow this."""
 
     code = "invalid_state"
+
+
+class LimitExceeded(Conflict):
+    """The wire is beyond a limit of the customer's wire policy.
+
+    `limit` names it, `allowed` is the limit, `used` what other wires have used of it.
+    """
+
+    code = "limit_exceeded"
 
 
 class ProviderRefused(Conflict):

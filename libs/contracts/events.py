@@ -82,7 +82,8 @@ EVENT_TYPES: dict[str, EventType] = {
             "wire",
             "payments",
             wires.WireEventData,
-            *("created", "submitted", "completed", "rejected", "returned", "canceled"),
+            *("created", "approval_requested", "approved"),
+            *("submitted", "completed", "rejected", "returned", "canceled"),
         ),
         *_kind(
             "webhook_subscription",

@@ -18,7 +18,7 @@ from libs.contracts.principal import Family, Role, Scope
 from libs.contracts.sensitive import SensitiveShape
 
 GATEWAY = "gateway"
-IDEMPOTENT_METHODS = (HTTPMethod.POST, HTTPMethod.PATCH)
+IDEMPOTENT_METHODS = (HTTPMethod.POST, HTTPMethod.PUT, HTTPMethod.PATCH)
 
 C = TypeVar("C", bound=Command, default=Any)
 R = TypeVar("R", default=Any)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from libs.contracts import fields as f
 from libs.contracts.accounts import LinkedExternalAccount
 from libs.contracts.customers import Address
 from libs.contracts.model import Command, Model
@@ -50,14 +51,15 @@ class AccountOwner(Model):
 
 
 class ExternalAccountOwner(Model):
-    """With the account's holder, whom a wire to it names as its creditor. An onboarding of an earlier release tells
-    neither its name nor its address.
+    """With the account's holder, whom a wire to it names as its creditor, and when it was linked. An onboarding of an
+    earlier release tells neither name nor address, nor that.
     """
 
     external_account_id: str
     customer_id: str
     name_on_account: str | None = None
     address_on_account: Address | None = None
+    linked_at: f.UtcDateTime | None = None
 
 
 class AccountHolder(Model):

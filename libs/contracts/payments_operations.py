@@ -4,7 +4,7 @@ from http import HTTPMethod
 
 from libs.contracts import errors as e
 from libs.contracts import reconciliation as r
-from libs.contracts import wires
+from libs.contracts import wire_policies, wires
 from libs.contracts.operation import Operation, PageInfo, RateClass, declared_in
 from libs.contracts.principal import Scope
 
@@ -23,6 +23,7 @@ SEND_WIRE = Operation(
         e.ExternalAccountNotLinked,
         e.InsufficientFunds,
         e.InvalidState,
+        e.LimitExceeded,
         e.ProviderRefused,
     ),
     summary="Send money from an account to a linked external account",
@@ -63,6 +64,76 @@ CANCEL_WIRE = Operation(
     message="Wire canceled",
     errors=(e.NotFound, e.InvalidState),
     summary="Cancel a wire of which no send has begun",
+    extension=True,
+)
+APPROVE_WIRE = Operation(
+    name="payments.approve_wire",
+    method=HTTPMethod.POST,
+    path="/customer/wires/{transaction_id}/approve",
+    scope=Scope.WIRES_APPROVE,
+    command=wires.ApproveWire,
+    reply=wires.WireResult,
+    message="Wire submitted",
+    errors=(
+        e.ApproverIsInitiator,
+        e.NotFound,
+        e.AccountClosed,
+        e.AccountRestricted,
+        e.ExternalAccountNotLinked,
+        e.InsufficientFunds,
+        e.InvalidState,
+        e.LimitExceeded,
+        e.ProviderRefused,
+    ),
+    summary="Approve a wire that waits for it, and send it",
+    rate=RateClass.WIRE,
+    extension=True,
+)
+DECLINE_WIRE = Operation(
+    name="payments.decline_wire",
+    method=HTTPMethod.POST,
+    path="/customer/wires/{transaction_id}/decline",
+    scope=Scope.WIRES_APPROVE,
+    command=wires.DeclineWire,
+    reply=wires.Wire,
+    message="Wire declined",
+    errors=(e.ApproverIsInitiator, e.NotFound, e.InvalidState),
+    summary="Decline a wire that waits for approval",
+    extension=True,
+)
+GET_WIRE_POLICY = Operation(
+    name="payments.get_wire_policy",
+    method=HTTPMethod.GET,
+    path="/partner/reseller/customers/{customer_id}/wire-policy",
+    scope=Scope.CUSTOMERS_READ,
+    command=wire_policies.GetWirePolicy,
+    reply=wire_policies.WirePolicy,
+    message="Wire policy found",
+    errors=(e.NotFound,),
+    summary="Get the wire policy of a customer",
+    extension=True,
+)
+SET_WIRE_POLICY = Operation(
+    name="payments.set_wire_policy",
+    method=HTTPMethod.PUT,
+    path="/partner/reseller/customers/{customer_id}/wire-policy",
+    scope=Scope.POLICIES_WRITE,
+    command=wire_policies.SetWirePolicy,
+    reply=wire_policies.WirePolicy,
+    message="Wire policy set",
+    errors=(e.NotFound,),
+    summary="Set the limits of a customer's wires, and which of them wait for approval",
+    extension=True,
+)
+GET_OWN_WIRE_POLICY = Operation(
+    name="payments.get_own_wire_policy",
+    method=HTTPMethod.GET,
+    path="/customer/wire-policy",
+    scope=Scope.WIRES_READ,
+    command=wire_policies.GetOwnWirePolicy,
+    reply=wire_policies.WirePolicy,
+    message="Wire policy found",
+    summary="Get the policy of one's own wires",
     extension=True,
 )
 

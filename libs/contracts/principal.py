@@ -33,6 +33,8 @@ class Scope(StrEnum):
     ACCOUNTS_READ = "accounts:read"
     WIRES_WRITE = "wires:write"
     WIRES_READ = "wires:read"
+    WIRES_APPROVE = "wires:approve"
+    POLICIES_WRITE = "policies:write"
     WEBHOOKS_WRITE = "webhooks:write"
     WEBHOOKS_READ = "webhooks:read"
     EVENTS_READ = "events:read"

@@ -16,12 +16,14 @@ from libs.contracts.operation import Operation
 class Result:
     """`data` is a model, a list of models, or None; the rest only where the operation's row has it.
 
-    `msgspec.Raw` stands for a model that is encoded already: its bytes reach the caller as they are.
+    `msgspec.Raw` stands for a model that is encoded already: its bytes reach the caller as they are. `message` replaces
+    that of the row.
     """
 
     data: Model | msgspec.Raw | list[Any] | None = None
     pagination: Model | None = None
     as_of_date: date | None = None
+    message: str | None = None
 
     def payload(self, operation: Operation) -> dict[str, Any]:
         """As plain values, ready for sealing and encoding."""

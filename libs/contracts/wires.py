@@ -15,6 +15,7 @@ from libs.contracts.periods import broken_period
 
 
 class WireState(StrEnum):
+    PENDING_APPROVAL = "pending_approval"
     PENDING_SUBMISSION = "pending_submission"
     SUBMITTED = "submitted"
     COMPLETED = "completed"
@@ -52,6 +53,17 @@ class CancelWire(Command):
     transaction_id: str
 
 
+class ApproveWire(Command):
+    transaction_id: str
+
+
+class DeclineWire(Command):
+    """`reason` stands in the wire's history as its comment."""
+
+    transaction_id: str
+    reason: f.Text
+
+
 class WireResult(Model):
     """What was sent; `note` is the request's purpose."""
 
@@ -63,11 +75,17 @@ class WireResult(Model):
 
 
 class WireStep(Model):
-    """Arrival in a state. `reason` says why, where there is something to say."""
+    """Arrival in a state. `reason` says why, where there is something to say.
+
+    `by` is who did it: a subscription key, or `operator:<name>`; null for what came from the bank or by itself.
+    `comment` is what they gave as their reason.
+    """
 
     state: WireState
     at: f.UtcDateTime
     reason: str | None
+    by: str | None = None
+    comment: str | None = None
 
 
 class Wire(WireResult):

@@ -57,7 +57,7 @@ def success(
     if operation.reply_shape:
         context = reply_context(operation, envelope_id)
         payload["data"] = seal_payload(operation.reply_shape, payload["data"], sealer, context)
-    return Reply(id=envelope_id, to=to, result=raw(payload))
+    return Reply(id=envelope_id, to=to, result=raw(payload), message=result.message)
 
 
 def open_command(operation: Operation, command_id: str, body: bytes, sealer: Sealer) -> Command:

@@ -93,6 +93,8 @@ class Reply(msgspec.Struct, frozen=True, omit_defaults=True):
     request_id: str | None = None
     """Of the request that an error answered first: a replay shows the same body."""
     replayed: bool = False
+    message: str | None = None
+    """In place of that of the row, for a result."""
 
 
 class NotAnEnvelope(Exception):

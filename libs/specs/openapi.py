@@ -27,7 +27,7 @@ none).
 without floating point. Failed validation is 422 with `detail`; every other error is `application/problem+json` with
 a `code`.
 
-**Retrying.** Send a POST or PATCH with an `Idempotency-Key`. A retry signs anew and keeps the key; it returns the
+**Retrying.** Send a POST, PUT or PATCH with an `Idempotency-Key`. A retry signs anew and keeps the key; it returns the
 first answer.
 
 **Webhooks.** Each event is posted to the callback URLs of the subscriptions that ask for its type, at least once and in

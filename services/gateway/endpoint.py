@@ -280,9 +280,10 @@ class Endpoints:
                 error.extra["request_id"] = reply.request_id
             raise error
         if operation.reply_shape or not reply.result:
-            response = success(operation, self._caller.open_result(operation, reply))
+            opened = self._caller.open_result(operation, reply)
+            response = success(operation, opened, reply.message)
         else:
-            response = success(operation, bytes(reply.result))
+            response = success(operation, bytes(reply.result), reply.message)
         if reply.replayed:
             response.headers["Idempotent-Replayed"] = "true"
         return response

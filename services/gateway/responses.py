@@ -16,11 +16,11 @@ NO_STORE = {"Cache-Control": "no-store"}
 """For everything but the documents: answers hold what only their caller may see."""
 
 
-def success(operation: Operation, payload: Any) -> web.Response:
-    """The envelope around a payload `{"data": …}`, either decoded or already encoded."""
+def success(operation: Operation, payload: Any, message: str | None = None) -> web.Response:
+    """The envelope around a payload `{"data": …}`, either decoded or already encoded; `message` replaces the row's."""
     encoded = payload if isinstance(payload, bytes) else encode(payload)
     # The payload is an object that is already encoded: the message is put in front of its members.
-    body = b'{"message":' + encode(operation.message) + b"," + encoded[1:]
+    body = b'{"message":' + encode(message or operation.message) + b"," + encoded[1:]
     return web.Response(body=body, content_type=JSON, headers=NO_STORE)
 
 

@@ -22,22 +22,27 @@ from libs.persistence.engine import Database, open_database
 from libs.runtime.process import Process
 from services.payments.abandoning import why_not_abandoned
 from services.payments.adapters.ownership import OnboardingOwnership
+from services.payments.approving import expire_for_ever
 from services.payments.handlers import feed
+from services.payments.handlers.approvals import ApproveWireHandler, DeclineWireHandler
 from services.payments.handlers.cancel_wire import CancelWireHandler
 from services.payments.handlers.operating import OperatingWires
+from services.payments.handlers.policies import PolicyQueries, SetWirePolicyHandler
 from services.payments.handlers.queries import Queries
 from services.payments.handlers.reconcile_queries import ReconcileQueries
-from services.payments.handlers.send_wire import SEND_SECONDS, SendWireHandler
+from services.payments.handlers.send_wire import SendWireHandler
+from services.payments.handlers.sending import SEND_SECONDS, Sending
 from services.payments.metrics import count_for_ever, measure_for_ever
 from services.payments.ports import CoreBanking, Ownership
 from services.payments.providers import open_providers
 from services.payments.replaying import accept_anew
 from services.payments.repository import wires
+from services.payments.rules import Rules
 from services.payments.settings import Settings
 from services.payments.waiting import COUNTS
 
 BROKER_WAIT_SECONDS = 5.0
-KEPT_FOR_EVER = frozenset({table.SEND_WIRE.name})
+KEPT_FOR_EVER = frozenset({table.SEND_WIRE.name, table.APPROVE_WIRE.name})
 """The answers to wires are never purged: a repeated request gets the same answer in a year (interface §3)."""
 
 
@@ -70,14 +75,15 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
             transit_seconds=settings.provider_transit_seconds + SEND_SECONDS,
             went_back=RequestedReconciliation(caller, process.service),
         )
+        rules = settings.rules()
         commands = command_handlers(
             ownership,
-            core.writes,
-            lease_seconds=settings.lease_seconds,
+            Sending(core.writes, lease_seconds=settings.lease_seconds),
+            rules,
         )
         depths = QueueDepths(process.service)
         queries = {
-            **query_handlers(database, core.writes),
+            **query_handlers(database, core.writes, ownership, rules),
             **operating_handlers(
                 process.service,
                 database,
@@ -112,6 +118,7 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
             process.background("metrics", measure_for_ever(database)),
             process.background("wire-counts", count_for_ever(database)),
             process.background("continuity", continuity.watch()),
+            process.background("approvals", expire_for_ever(database)),
             run_feed(
                 process,
                 database,
@@ -126,17 +133,25 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
 
 
 def command_handlers(
-    ownership: Ownership, core: CoreBanking, *, lease_seconds: float
+    ownership: Ownership, sending: Sending, rules: Rules
 ) -> Mapping[str, CommandHandler]:
     return {
-        table.SEND_WIRE.name: SendWireHandler(ownership, core, lease_seconds=lease_seconds),
+        table.SEND_WIRE.name: SendWireHandler(ownership, sending, rules),
         table.CANCEL_WIRE.name: CancelWireHandler(),
+        table.APPROVE_WIRE.name: ApproveWireHandler(sending, rules),
+        table.DECLINE_WIRE.name: DeclineWireHandler(),
+        table.SET_WIRE_POLICY.name: SetWirePolicyHandler(ownership, rules),
     }
 
 
-def query_handlers(database: Database, core: CoreBanking) -> Mapping[str, QueryHandler]:
+def query_handlers(
+    database: Database, core: CoreBanking, ownership: Ownership, rules: Rules
+) -> Mapping[str, QueryHandler]:
     queries = Queries(database)
+    policies = PolicyQueries(database, ownership, rules)
     return {
+        table.GET_WIRE_POLICY.name: policies.get_of_customer,
+        table.GET_OWN_WIRE_POLICY.name: policies.get_own,
         table.GET_WIRE.name: queries.get_wire,
         table.LIST_WIRES.name: queries.list_wires,
         **ReconcileQueries(database).by_operation(),

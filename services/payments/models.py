@@ -20,6 +20,10 @@ class Step:
     state: WireState
     at: datetime
     reason: str | None
+    by: str | None = None
+    """Who did it: a subscription key, or `operator:<name>`; None for what came from the bank or by itself."""
+    comment: str | None = None
+    """What they gave as their reason."""
 
 
 class PostalAddress(msgspec.Struct, frozen=True):
@@ -38,6 +42,19 @@ class Creditor(msgspec.Struct, frozen=True):
     address: PostalAddress
 
 
+@dataclass(frozen=True, slots=True)
+class Payee:
+    """The external account that a wire goes to, as onboarding has it.
+
+    Args:
+        creditor: its holder; None when onboarding is of an earlier release, which does not tell.
+        linked_at: None likewise.
+    """
+
+    creditor: Creditor | None
+    linked_at: datetime | None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WireRecord:
     """One version of a wire.
@@ -51,6 +68,9 @@ class WireRecord:
         canceled_by: the command that canceled it.
         creditor: the same at every send. Wires that an earlier release recorded have none, nor have
             those whose holder an onboarding of an earlier release did not tell.
+        approval_expires_at: when it is canceled unless it was decided on; None for a wire that needed no approval.
+        approved_at: when it was approved; its day is the one on which it counts against the daily limits.
+        approved_by: the command that approved it, and sends it.
     """
 
     transaction_id: UUID
@@ -67,6 +87,19 @@ class WireRecord:
     created_at: datetime
     creditor: Creditor | None
     history: tuple[Step, ...]
+    approval_expires_at: datetime | None = None
+    approved_at: datetime | None = None
+    approved_by: UUID | None = None
+
+    @property
+    def send_command(self) -> UUID:
+        """The command that sends it."""
+        return self.approved_by or self.transaction_id
+
+    @property
+    def initiator(self) -> str | None:
+        """The subscription key that asked for it; None in wires of earlier releases."""
+        return self.history[0].by
 
     @property
     def sequence(self) -> int:
@@ -90,6 +123,10 @@ class WireRecord:
         return self.state is WireState.PENDING_SUBMISSION
 
     @property
+    def waits_for_approval(self) -> bool:
+        return self.state is WireState.PENDING_APPROVAL
+
+    @property
     def is_unknown(self) -> bool:
         """A send has begun, and its outcome is not known."""
         return self.is_pending and self.send_age_seconds is not None
@@ -108,6 +145,14 @@ class WireRecord:
 
     def has_been(self, state: WireState) -> bool:
         return any(step.state is state for step in self.history)
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """A wire whose send has begun. `earlier`: the sends before that may have been made."""
+
+    wire: WireRecord
+    earlier: Earlier | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

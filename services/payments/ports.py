@@ -13,11 +13,11 @@ from libs.contracts.principal import Principal
 from libs.providers.feed_entries import Fetch
 from libs.providers.newest_records import FetchNewest
 from libs.providers.writing import ProviderWrite
-from services.payments.models import Creditor, FeedEntry, WireAtBank, WireRecord
+from services.payments.models import FeedEntry, Payee, WireAtBank, WireRecord
 
 
 class Ownership(Protocol):
-    """The owners of accounts. Both methods raise Unavailable when onboarding cannot be asked."""
+    """The owners of accounts. All methods raise Unavailable when onboarding cannot be asked."""
 
     async def require_account(self, principal: Principal, account_id: str, deadline: float) -> None:
         """Return when the account is one of the principal's. Raises NotFound."""
@@ -25,10 +25,14 @@ class Ownership(Protocol):
 
     async def require_external_account(
         self, principal: Principal, external_account_id: str, deadline: float
-    ) -> Creditor | None:
-        """The holder of the account, which is linked to the principal's customer; None when onboarding is of an earlier
-        release, which does not tell. Raises ExternalAccountNotLinked.
-        """
+    ) -> Payee:
+        """The account, which is linked to the principal's customer. Raises ExternalAccountNotLinked."""
+        ...
+
+    async def require_customer(
+        self, principal: Principal, customer_id: str, deadline: float
+    ) -> None:
+        """Return when the customer is one of the principal's tenant. Raises NotFound."""
         ...
 
 

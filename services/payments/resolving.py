@@ -18,6 +18,7 @@ from libs.persistence import parking
 from libs.persistence.engine import Database
 from libs.persistence.parking import OpenCommand
 from services.payments import states
+from services.payments.approving import require_certainly_unsent
 from services.payments.models import WireRecord
 from services.payments.repository import sends, wires
 
@@ -50,8 +51,8 @@ async def resolve_wire(
                 raise InvalidState("Only a wire whose outcome is unknown can be decided on.")
             if send.is_driven:
                 raise InvalidState("The provider is being asked right now. Try again shortly.")
-            wire = await _advanced(connection, wire, decision, reason)
-        await sends.make_due(connection, transaction_id)
+            wire = await _advanced(connection, wire, decision, reason, by=principal.actor)
+        await sends.make_due(connection, wire.send_command)
         await record(
             connection,
             principal,
@@ -75,8 +76,8 @@ async def cancel_wire(
     async with database.transaction() as connection:
         _, wire = await _locked(connection, transaction_id)
         await require_unsent(connection, wire)
-        wire = await _advanced(connection, wire, WireState.CANCELED, reason)
-        await sends.make_due(connection, transaction_id)
+        wire = await _advanced(connection, wire, WireState.CANCELED, reason, by=principal.actor)
+        await sends.make_due(connection, wire.send_command)
         await record(
             connection,
             principal,
@@ -89,29 +90,31 @@ async def cancel_wire(
 
 async def require_unsent(connection: AsyncConnection, wire: WireRecord) -> None:
     """Raises InvalidState: a send of the wire, whose row is locked, may have begun."""
-    if not wire.is_pending:
+    if not (wire.is_pending or wire.waits_for_approval):
         raise InvalidState(f"The wire is {wire.state}.")
     if wire.is_unknown:
         raise InvalidState("The wire is being sent.")
-    if await wires.has_lost_history(connection):
-        raise InvalidState("It is being found out whether the wire was sent. Try again later.")
+    await require_certainly_unsent(connection)
 
 
 async def _locked(
     connection: AsyncConnection, transaction_id: UUID
 ) -> tuple[OpenCommand | None, WireRecord]:
     """The command that sends the wire, None when that is over, and the wire."""
-    send = await parking.lock(connection, transaction_id)
-    wire = (await wires.lock(connection, [transaction_id])).get(transaction_id)
-    if wire is None:
+    known = await wires.find_any(connection, transaction_id)
+    if known is None:
         raise NotFound
+    send = await parking.lock(connection, known.send_command)
+    wire = (await wires.lock(connection, [transaction_id]))[transaction_id]
+    if wire.send_command != known.send_command:
+        raise InvalidState("The wire was approved just now. Try again.")
     return send, wire
 
 
 async def _advanced(
-    connection: AsyncConnection, wire: WireRecord, state: WireState, reason: str
+    connection: AsyncConnection, wire: WireRecord, state: WireState, reason: str, *, by: str
 ) -> WireRecord:
-    following = states.advance(wire, state, at=datetime.now(UTC), reason=reason)
+    following = states.advance(wire, state, at=datetime.now(UTC), reason=reason, by=by)
     saved = await wires.save(connection, following)
     assert saved, "its row is locked"
     return following

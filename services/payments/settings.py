@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import ClassVar
 
 from pydantic import Field
@@ -10,6 +11,8 @@ from libs.providers.companies import DEFAULT, Company
 from libs.runtime.provider_settings import ProviderSettings
 from libs.runtime.service_settings import CommandSettings
 from libs.runtime.settings import settings_of
+from services.payments.policies import Policy
+from services.payments.rules import Rules
 
 
 class Settings(CommandSettings, ProviderSettings):
@@ -28,6 +31,18 @@ class Settings(CommandSettings, ProviderSettings):
     """The longest time from a send to its effect at core banking. After it, the refusal of a later send is final when
     the bank does not know the earlier send.
     """
+    approval_business_days: int = Field(default=5, ge=1, le=90)
+    """After so many business days a wire that waits for approval is canceled."""
+    wire_ceiling_per_wire: Decimal | None = Field(default=None, gt=0)
+    """Ceilings: no limit of a wire policy is above them, and they hold where there is none. In USD."""
+    wire_ceiling_daily: Decimal | None = Field(default=None, gt=0)
+    wire_ceiling_daily_count: int | None = Field(default=None, ge=1)
+    wire_default_per_wire_limit: Decimal | None = Field(default=None, gt=0)
+    """Defaults: the policy of customers for whom their partner has set none. In USD."""
+    wire_default_daily_limit: Decimal | None = Field(default=None, gt=0)
+    wire_default_daily_count: int | None = Field(default=None, ge=1)
+    wire_default_approval_threshold: Decimal | None = Field(default=None, gt=0)
+    wire_default_new_payee_hours: int | None = Field(default=None, ge=1)
     database_connections: int = Field(default=20, ge=5, le=200)
     """At most, of each of two pools (`libs.persistence.engine`). One of asyncpg's renews the lease of the outbox relay,
     and one that of the feed.
@@ -40,3 +55,20 @@ class Settings(CommandSettings, ProviderSettings):
     """
     feed_poll_seconds: float = Field(default=0.25, gt=0, le=60)
     feed_page_size: int = Field(default=500, ge=1, le=500)
+
+    def rules(self) -> Rules:
+        return Rules(
+            Policy(
+                per_wire_limit=self.wire_default_per_wire_limit,
+                daily_limit=self.wire_default_daily_limit,
+                daily_count=self.wire_default_daily_count,
+                approval_threshold=self.wire_default_approval_threshold,
+                new_payee_hours=self.wire_default_new_payee_hours,
+            ),
+            Policy(
+                per_wire_limit=self.wire_ceiling_per_wire,
+                daily_limit=self.wire_ceiling_daily,
+                daily_count=self.wire_ceiling_daily_count,
+            ),
+            approval_business_days=self.approval_business_days,
+        )

@@ -9,6 +9,7 @@ from libs.contracts.wires import WireState as State
 from services.payments.models import Step, WireRecord
 
 TRANSITIONS: dict[State, frozenset[State]] = {
+    State.PENDING_APPROVAL: frozenset({State.PENDING_SUBMISSION, State.CANCELED}),
     State.PENDING_SUBMISSION: frozenset({State.SUBMITTED, State.REJECTED, State.CANCELED}),
     State.SUBMITTED: frozenset({State.COMPLETED, State.REJECTED}),
     State.COMPLETED: frozenset({State.RETURNED}),
@@ -18,6 +19,7 @@ TRANSITIONS: dict[State, frozenset[State]] = {
 }
 
 EVENTS: dict[State, str] = {
+    State.PENDING_APPROVAL: "wire.approval_requested",
     State.PENDING_SUBMISSION: "wire.created",
     State.SUBMITTED: "wire.submitted",
     State.COMPLETED: "wire.completed",
@@ -25,7 +27,15 @@ EVENTS: dict[State, str] = {
     State.RETURNED: "wire.returned",
     State.CANCELED: "wire.canceled",
 }
-"""The event of a wire's arrival in a state."""
+"""The event of a wire's arrival in a state; of one that was approved, `APPROVED` is that of its pending submission."""
+APPROVED = "wire.approved"
+
+
+def event_of(wire: WireRecord) -> str:
+    """The type of the event of its last step."""
+    if wire.is_pending and wire.sequence > 1:
+        return APPROVED
+    return EVENTS[wire.state]
 
 
 class IllegalTransition(Exception):
@@ -40,7 +50,13 @@ def may_follow(current: State, following: State) -> bool:
 
 
 def advance(
-    wire: WireRecord, state: State, *, at: datetime, reason: str | None = None
+    wire: WireRecord,
+    state: State,
+    *,
+    at: datetime,
+    reason: str | None = None,
+    by: str | None = None,
+    comment: str | None = None,
 ) -> WireRecord:
     """The next version of the wire. Its history never goes back in time: an earlier `at` becomes the last step's.
 
@@ -49,7 +65,7 @@ def advance(
     """
     if not may_follow(wire.state, state):
         raise IllegalTransition(wire.state, state)
-    step = Step(state, max(at, wire.updated_at), reason)
+    step = Step(state, max(at, wire.updated_at), reason, by, comment)
     return replace(wire, history=(*wire.history, step))
 
 

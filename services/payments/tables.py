@@ -44,12 +44,14 @@ for _table in (*OUTBOX, *FEEDS, leader_lease, database_life):
     _table.to_metadata(metadata)
 
 _STATES = (
-    "state IN ('pending_submission', 'submitted', 'completed', 'rejected', 'returned', 'canceled')"
+    "state IN ('pending_approval', 'pending_submission', 'submitted', 'completed', 'rejected',"
+    " 'returned', 'canceled')"
 )
 
 # `sequence`: the number of steps in the history, and of events. `send_begun_at`: of the first send; null while
 # certainly nothing was sent. `last_sent_at`: of the last send whose outcome is not known; null as above. `creditor`:
-# the holder of the external account, which every send names; null in wires of earlier releases.
+# the holder of the external account, which every send names; null in wires of earlier releases. `approval_expires_at`:
+# null when no approval was needed. `approved_by`: the command that approved it, and sends it.
 wires = Table(
     "wires",
     metadata,
@@ -67,6 +69,9 @@ wires = Table(
     Column("created_at", INSTANT, nullable=False),
     Column("last_sent_at", INSTANT),
     Column("creditor", JSONB),
+    Column("approval_expires_at", INSTANT),
+    Column("approved_at", INSTANT),
+    Column("approved_by", UUID_TYPE),
     Index(
         "wires_newest",
         "customer_id",
@@ -82,6 +87,24 @@ wires = Table(
         "send_begun_at",
         postgresql_where=text("state = 'pending_submission'::text"),
     ),
+    Index(
+        "wires_waiting",
+        "approval_expires_at",
+        postgresql_where=text("state = 'pending_approval'::text"),
+    ),
+    Index(
+        "wires_approved",
+        "customer_id",
+        "tenant",
+        "approved_at",
+        postgresql_where=text("approved_at IS NOT NULL"),
+    ),
+    Index(
+        "wires_approved_by",
+        "approved_by",
+        unique=True,
+        postgresql_where=text("approved_by IS NOT NULL"),
+    ),
 )
 
 wire_history = Table(
@@ -94,6 +117,22 @@ wire_history = Table(
     Column("state", Text, CheckConstraint(_STATES), nullable=False),
     Column("reason", Text),
     Column("at", INSTANT, nullable=False),
+    Column("by", Text),
+    Column("comment", Text),
+)
+
+# What a partner has set for its customer, null for none.
+wire_policy = Table(
+    "wire_policy",
+    metadata,
+    Column("tenant", Text, primary_key=True),
+    Column("customer_id", Text, primary_key=True),
+    Column("per_wire_limit", Numeric(12, 2)),
+    Column("daily_limit", Numeric(12, 2)),
+    Column("daily_count", Integer),
+    Column("approval_threshold", Numeric(12, 2)),
+    Column("new_payee_hours", Integer),
+    Column("updated_at", INSTANT, nullable=False),
 )
 
 contradiction = Table(

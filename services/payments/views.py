@@ -7,7 +7,7 @@ from typing import Any
 from libs.contracts import wires as contract
 from libs.contracts.events import EVENT_TYPES, Event, new_event
 from services.payments.models import WireRecord
-from services.payments.states import EVENTS
+from services.payments.states import event_of
 
 
 def wire_result(wire: WireRecord) -> contract.WireResult:
@@ -31,7 +31,7 @@ def operator_wire(wire: WireRecord) -> dict[str, Any]:
 def wire_event(wire: WireRecord) -> Event:
     """The event of the wire's last step."""
     return new_event(
-        EVENT_TYPES[EVENTS[wire.state]],
+        EVENT_TYPES[event_of(wire)],
         contract.WireEventData(**_wire(wire), customer_id=wire.customer_id),
         tenant=wire.tenant,
         customer_id=wire.customer_id,
@@ -57,7 +57,13 @@ def _wire(wire: WireRecord) -> dict[str, Any]:
         "state": wire.state,
         "reason": wire.reason,
         "history": [
-            contract.WireStep(state=step.state, at=step.at, reason=step.reason)
+            contract.WireStep(
+                state=step.state,
+                at=step.at,
+                reason=step.reason,
+                by=step.by,
+                comment=step.comment,
+            )
             for step in wire.history
         ],
         "created_at": wire.created_at,

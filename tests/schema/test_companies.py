@@ -55,7 +55,6 @@ WORDS: Mapping[Company, tuple[str, ...]] = {
         # statuses and categories
         "pending_creating",
         "pending_reviewing",
-        "pending_approval",
         "requires_attention",
         "interest_payment_source",
         r"entity\.(created|updated)",

@@ -83,6 +83,7 @@ _OWNER = select(
     _T.c.customer_id,
     _T.c.details["name_on_account"].astext.label("name_on_account"),
     cast(_T.c.details["address_on_account"], Text).label("address_on_account"),
+    _T.c.created_at,
 ).where(
     _T.c.tenant == bindparam("tenant"),
     _T.c.external_account_id == bindparam("external_account_id"),
@@ -167,6 +168,7 @@ class ExternalAccounts:
             customer_id=str(row.customer_id),
             name_on_account=row.name_on_account,
             address_on_account=read_stored(Address, decode(row.address_on_account)),
+            linked_at=row.created_at,
         )
 
     async def find_draft(

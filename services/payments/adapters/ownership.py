@@ -11,11 +11,11 @@ from cachetools import LRUCache
 from libs.contracts import onboarding_operations as onboarding
 from libs.contracts import ownership as contract
 from libs.contracts.errors import ExternalAccountNotLinked, NotFound
-from libs.contracts.principal import Principal
+from libs.contracts.principal import SERVICE, Principal
 from libs.handling.account_owners import AccountOwners
 from libs.handling.query_client import QueryClient
 from libs.handling.single_flight import SingleFlight
-from services.payments.models import Creditor, PostalAddress
+from services.payments.models import Creditor, Payee, PostalAddress
 
 Key = tuple[str, str | None, str]
 
@@ -26,20 +26,20 @@ class OnboardingOwnership:
     def __init__(self, query_client: QueryClient, *, capacity: int) -> None:
         self._query_client = query_client
         self._accounts = AccountOwners(query_client, capacity=capacity)
-        self._external_accounts: LRUCache[Key, Creditor] = LRUCache(capacity)
-        self._calls: SingleFlight[Creditor | None] = SingleFlight()
+        self._external_accounts: LRUCache[Key, Payee] = LRUCache(capacity)
+        self._calls: SingleFlight[Payee] = SingleFlight()
 
     async def require_account(self, principal: Principal, account_id: str, deadline: float) -> None:
         await self._accounts.require(principal, account_id, deadline)
 
     async def require_external_account(
         self, principal: Principal, external_account_id: str, deadline: float
-    ) -> Creditor | None:
+    ) -> Payee:
         key = (principal.tenant, principal.customer_id, external_account_id)
         if (cached := self._external_accounts.get(key)) is not None:
             return cached
 
-        async def ask() -> Creditor | None:
+        async def ask() -> Payee:
             owner = await self._query_client.query(
                 onboarding.FIND_EXTERNAL_ACCOUNT,
                 principal,
@@ -47,14 +47,33 @@ class OnboardingOwnership:
                 contract.ExternalAccountOwner,
                 deadline,
             )
-            if owner.name_on_account is None or owner.address_on_account is None:
-                return None  # not cached: onboarding may be upgraded at any time
-            address = PostalAddress(**owner.address_on_account.model_dump())
-            creditor = Creditor(owner.name_on_account, address)
-            self._external_accounts[key] = creditor
-            return creditor
+            payee = _payee(owner)
+            if payee.creditor is not None and payee.linked_at is not None:
+                # Else it is not cached: onboarding may be upgraded at any time.
+                self._external_accounts[key] = payee
+            return payee
 
         try:
             return await self._calls.run(key, ask)
         except NotFound as error:
             raise ExternalAccountNotLinked from error
+
+    async def require_customer(
+        self, principal: Principal, customer_id: str, deadline: float
+    ) -> None:
+        owner = await self._query_client.query(
+            onboarding.FIND_CUSTOMER,
+            SERVICE,
+            contract.FindCustomer(customer_id=customer_id),
+            contract.CustomerOwner,
+            deadline,
+        )
+        if owner.tenant != principal.tenant:
+            raise NotFound
+
+
+def _payee(owner: contract.ExternalAccountOwner) -> Payee:
+    if owner.name_on_account is None or owner.address_on_account is None:
+        return Payee(None, owner.linked_at)
+    address = PostalAddress(**owner.address_on_account.model_dump())
+    return Payee(Creditor(owner.name_on_account, address), owner.linked_at)

@@ -1,4 +1,4 @@
-"""Cancellation of a wire of which no send has begun."""
+"""Cancellation of a wire of which no send has begun, or which waits for approval."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class CancelWireHandler:
         # The send's command ends when it finds its wire canceled. It is made due in a transaction of its own: a driver
         # locks the command before the wire, and the transaction above has the lock of the wire.
         async with drive.database.transaction() as connection:
-            await sends.make_due(connection, transaction_id)
+            await sends.make_due(connection, wire.send_command)
         drive.made_due()
         return Result(data=wire_view(wire))
 
@@ -45,7 +45,9 @@ class CancelWireHandler:
                 return wire
             await require_unsent(connection, wire)
             canceled = replace(
-                states.advance(wire, WireState.CANCELED, at=datetime.now(UTC)),
+                states.advance(
+                    wire, WireState.CANCELED, at=datetime.now(UTC), by=drive.principal.actor
+                ),
                 canceled_by=drive.command_id,
             )
             saved = await wires.save(connection, canceled)

@@ -73,7 +73,7 @@ class OperatingWires:
         transaction_id = _id_of(command.transaction_id)
         async with self._database.snapshot() as connection:
             wire = await wires.find_any(connection, transaction_id)
-            send = await parking.find(connection, transaction_id)
+            send = await parking.find(connection, wire.send_command) if wire else None
             request = await operating.request_of(connection, transaction_id)
         if wire is None:
             raise NotFound

@@ -3,79 +3,54 @@
     intent ──commit──▶ write once ──▶ accepted | refused ──commit──▶ the caller's answer
        │                 ├──▶ certainly not sent ──commit──▶ again later; until then it can be canceled
        │                 └──▶ unknown ──▶ again later: ask the bank, which may not know it: then send under the same key
-       └ the wire, its history, its event and the beginning of its send are committed before the first call
+       ├ the wire, its history, its event and the beginning of its send are committed before the first call
+       └ a wire that needs approval is committed instead, and nothing is sent (`approving`)
 
-A drive that was interrupted at any point is repeated from the start and goes on from what is committed. When a wire may
-be sent again, and when its refusal counts, is decided by `libs.providers.writing`.
+A drive that was interrupted at any point is repeated from the start and goes on from what is committed.
 """
 
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import replace
 from datetime import UTC, datetime
 
-import structlog
-
-from libs.contracts.errors import InvalidState, NotFound, OutcomePending
+from libs.contracts.errors import NotFound
 from libs.contracts.result import Result
 from libs.contracts.wires import SendWire, WireState
 from libs.handling.commands import Drive
-from libs.handling.driving import RENEWALS
-from libs.providers.outcomes import Accepted, NotSent, Refused, Unknown
-from libs.providers.writing import Attempt, Earlier, with_lost_history, write_once
 from libs.runtime.crash import crash_point
-from services.payments import states
-from services.payments.metrics import SENDS
-from services.payments.models import Creditor, Step, WireRecord
-from services.payments.ports import Acceptance, CoreBanking, Ownership
-from services.payments.reasons import error_of, reason_of
-from services.payments.repository import send_writes, wires
+from services.payments.business_days import after_business_days
+from services.payments.handlers.sending import Sending
+from services.payments.models import Begun, Payee, Step, WireRecord
+from services.payments.ports import Ownership
+from services.payments.repository import policies, send_writes, wires
+from services.payments.rules import Rules
 from services.payments.views import wire_result
 
-SEND_SECONDS = 10.0
-"""The longest time of one drive's calls to the bank, the query about an earlier send included. It ends before the lease
-does: an operator may decide on a wire without a lease, and no stalled driver may send it afterwards.
-"""
 OWNERSHIP_SECONDS = 10.0
-
-Decision = Accepted[Acceptance] | Refused
-
-
-@dataclass(frozen=True, slots=True)
-class Begun:
-    """A wire whose send has begun. `earlier`: the sends before that may have been made."""
-
-    wire: WireRecord
-    earlier: Earlier | None
+WAITING_MESSAGE = "Wire waiting for approval"
 
 
 class SendWireHandler:
-    """Args:
-    lease_seconds: the length of a command's lease.
-    """
-
-    def __init__(self, ownership: Ownership, core: CoreBanking, *, lease_seconds: float) -> None:
+    def __init__(self, ownership: Ownership, sending: Sending, rules: Rules) -> None:
         self._ownership = ownership
-        self._core = core
-        # What is left of a lease whose last two renewals failed.
-        self._send_seconds = min(SEND_SECONDS, lease_seconds * (1 - 2 / RENEWALS))
-        self._log = structlog.get_logger("wires")
+        self._sending = sending
+        self._rules = rules
 
     async def __call__(self, drive: Drive, command: SendWire) -> Result:
-        # Before the wire is read: a driver that stalls after it must not send what an operator has decided meanwhile.
-        deadline = time.time() + self._send_seconds
+        deadline = self._sending.deadline()
         begun = await self._resume(drive) if drive.attempt > 1 else None
         if begun is None:
-            creditor = await self._check_ownership(drive, command)
-            deadline = time.time() + self._send_seconds
-            begun = await self._intend(drive, command, creditor)
-        if not begun.wire.is_pending:
-            return verdict_reply(begun.wire)
-        decision = await self._call(drive, begun, deadline)
-        return verdict_reply(await self._record(drive, begun.wire, decision))
+            payee = await self._check_ownership(drive, command)
+            deadline = self._sending.deadline()
+            begun = await self._intend(drive, command, payee)
+        if begun.wire.approval_expires_at is not None:
+            # Also when it was approved meanwhile: the command that approved it sends it.
+            return Result(data=wire_result(begun.wire), message=WAITING_MESSAGE)
+        return await self._sending.finish(drive, begun, deadline)
 
-    async def _check_ownership(self, drive: Drive, command: SendWire) -> Creditor | None:
+    async def _check_ownership(self, drive: Drive, command: SendWire) -> Payee:
         principal = drive.principal
         deadline = time.time() + OWNERSHIP_SECONDS
         if principal.customer_id is None:
@@ -85,7 +60,8 @@ class SendWireHandler:
             principal, command.external_account_id, deadline
         )
 
-    async def _intend(self, drive: Drive, command: SendWire, creditor: Creditor | None) -> Begun:
+    async def _intend(self, drive: Drive, command: SendWire, payee: Payee) -> Begun:
+        """The wire, recorded. Raises LimitExceeded."""
         now = datetime.now(UTC)
         wire = WireRecord(
             transaction_id=drive.command_id,
@@ -100,13 +76,38 @@ class SendWireHandler:
             last_send_age_seconds=None,
             canceled_by=None,
             created_at=now,
-            creditor=creditor,
-            history=(Step(WireState.PENDING_SUBMISSION, now, None),),
+            creditor=payee.creditor,
+            history=(Step(WireState.PENDING_SUBMISSION, now, None, drive.principal.actor),),
         )
         crash_point("payments.intending")
-        earlier = await drive.commit(send_writes.INTENT, wire)
+        begun = None if self._rules.bind_everyone else await self._intend_at_once(drive, wire)
+        begun = begun or await self._intend_by_policy(drive, wire, payee)
         crash_point("payments.intended")
+        return begun
+
+    async def _intend_at_once(self, drive: Drive, wire: WireRecord) -> Begun | None:
+        """By group commit; None when the customer has a policy, and nothing was recorded."""
+        intended = await drive.commit(send_writes.INTENT, wire)
+        return None if intended.has_policy else Begun(wire, intended.earlier)
+
+    async def _intend_by_policy(self, drive: Drive, wire: WireRecord, payee: Payee) -> Begun:
+        """One wire of a customer after the other: however many arrive at once, the limits hold."""
+        async with (
+            self._rules.turn(wire.tenant, wire.customer_id),
+            drive.transaction() as connection,
+        ):
+            await policies.lock_limits(connection, wire.tenant, wire.customer_id)
+            policy = await self._rules.require_within_limits(connection, wire, wire.created_at)
+            if policy.needs_approval(wire.amount, payee.linked_at, wire.created_at):
+                wire = self._waiting(wire)
+            await wires.insert_new(connection, wire)
+            earlier = await wires.lost_history(connection, wire.transaction_id)
         return Begun(wire, earlier)
+
+    def _waiting(self, wire: WireRecord) -> WireRecord:
+        first = replace(wire.history[0], state=WireState.PENDING_APPROVAL)
+        expires = after_business_days(wire.created_at, self._rules.approval_business_days)
+        return replace(wire, history=(first,), send_age_seconds=None, approval_expires_at=expires)
 
     async def _resume(self, drive: Drive) -> Begun | None:
         """The wire of an earlier drive; None when there is none."""
@@ -114,84 +115,8 @@ class SendWireHandler:
             wire = await wires.find(connection, drive.principal, drive.command_id, for_change=True)
             if wire is None:
                 return None
-            lost = await wires.lost_history(connection, wire.transaction_id)
-            earlier = with_lost_history(wire.earlier_sends, lost)
-            if wire.is_pending:
-                await wires.begin_send(connection, wire.transaction_id)
+            if wire.approval_expires_at is not None:
+                return Begun(wire, None)
+            begun = await self._sending.resume(connection, wire)
         crash_point("payments.resumed")
-        return Begun(wire, earlier)
-
-    async def _call(self, drive: Drive, begun: Begun, deadline: float) -> Decision:
-        """The bank's decision.
-
-        Raises:
-            OutcomePending: it is not known yet.
-        """
-        wire = begun.wire
-        attempt = Attempt(wire.transaction_id, deadline, self._send_seconds, begun.earlier)
-        outcome = await write_once(self._core.send_wire(wire), attempt)
-        match outcome:
-            case Accepted():
-                crash_point("payments.called")
-                SENDS.labels("accepted").inc()
-                return outcome
-            case Refused():
-                crash_point("payments.called")
-                SENDS.labels("refused").inc()
-                return outcome
-            case NotSent():
-                SENDS.labels("not_reached").inc()
-                async with drive.transaction() as connection:
-                    await wires.withdraw_send(connection, wire.transaction_id)
-                    crash_point("payments.withdrawing")
-                crash_point("payments.withdrawn")
-            case Unknown():
-                SENDS.labels("unknown").inc()
-                await self._conclude_unknown(drive, begun, outcome)
-        raise OutcomePending
-
-    async def _conclude_unknown(self, drive: Drive, begun: Begun, outcome: Unknown) -> None:
-        """After an attempt that sent nothing, the send before it is the last again, from which transit is counted."""
-        if outcome.needs_operator:
-            self._log.error("wire_needs_an_operator", transaction_id=str(begun.wire.transaction_id))
-        if outcome.sent or begun.wire.last_sent_at is None:
-            return
-        async with drive.transaction() as connection:
-            await wires.restore_last_sent_at(
-                connection, begun.wire.transaction_id, begun.wire.last_sent_at
-            )
-
-    async def _record(self, drive: Drive, wire: WireRecord, decision: Decision) -> WireRecord:
-        """The wire as it then is. What the feed or an operator has recorded meanwhile is not overwritten."""
-        refused = decision if isinstance(decision, Refused) else None
-        version = states.advance(
-            wire,
-            WireState.REJECTED if refused else WireState.SUBMITTED,
-            at=datetime.now(UTC),
-            reason=reason_of(refused) if refused else None,
-        )
-        crash_point("payments.recording")
-        standing = await drive.commit(send_writes.RECORD, version)
-        crash_point("payments.recorded")
-        if standing.was_accepted != version.was_accepted:
-            self._log.error(
-                "provider_contradicts_record",
-                transaction_id=str(wire.transaction_id),
-                state=standing.state,
-                accepted=version.was_accepted,
-            )
-        return standing
-
-
-def verdict_reply(wire: WireRecord) -> Result:
-    """The final answer to the sender of a wire: the bank accepted it, also when it was returned since.
-
-    Raises:
-        InvalidState: it was canceled before it was sent.
-        ProviderRefused, or a more precise Conflict: it was rejected.
-    """
-    if wire.was_accepted:
-        return Result(data=wire_result(wire))
-    if wire.state is WireState.CANCELED:
-        raise InvalidState("The wire was canceled before it was sent.")
-    raise error_of(wire.reason)
+        return begun

@@ -69,13 +69,13 @@ def period_of(first: date | None, last: date | None) -> tuple[datetime, datetime
     """From the beginning of the first day at the bank to the end of the last; None: without a bound."""
     start, end = BEGINNING_OF_TIME, _END_OF_TIME
     if first is not None:
-        start = _midnight(first)
+        start = midnight(first)
     if last is not None and last < date.max:
-        end = _midnight(last + timedelta(days=1))
+        end = midnight(last + timedelta(days=1))
     return start, end
 
 
-def _midnight(day: date) -> datetime:
+def midnight(day: date) -> datetime:
     """The beginning of a day at the bank."""
     return datetime.combine(day, time.min, BANK_ZONE).astimezone(UTC)
 

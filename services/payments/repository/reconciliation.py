@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Row, and_, any_, bindparam, exists, func, select
+from sqlalchemy import Row, and_, any_, bindparam, case, exists, func, null, select
 from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.ext.asyncio import AsyncConnection
 from sqlalchemy.types import BigInteger
 
-from libs.contracts.payments_operations import SEND_WIRE
+from libs.contracts.payments_operations import APPROVE_WIRE, SEND_WIRE
 from libs.contracts.reconciliation import Contradiction, HeldWire, Told
 from libs.contracts.wires import WireState
 from libs.messaging.envelope import decode_reply
@@ -37,13 +37,17 @@ _WIRES = select(
         inbox.c.finished_at.is_(None),
         inbox.c.parked_at.is_(None),
     ).label("command_open"),
-    inbox.c.reply,
+    # That a wire waits for approval is no answer about its sending.
+    case(
+        (and_(wires.c.approval_expires_at.is_not(None), wires.c.approved_by.is_(None)), null()),
+        else_=inbox.c.reply,
+    ).label("reply"),
 ).select_from(
     wires.outerjoin(
         inbox,
         and_(
-            inbox.c.command_id == wires.c.transaction_id,
-            inbox.c.operation == SEND_WIRE.name,
+            inbox.c.command_id == func.coalesce(wires.c.approved_by, wires.c.transaction_id),
+            inbox.c.operation.in_((SEND_WIRE.name, APPROVE_WIRE.name)),
         ),
     )
 )

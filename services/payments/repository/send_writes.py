@@ -10,6 +10,7 @@ is found by its key even by a plan that was made, and cached, while the tables w
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from uuid import UUID
 
 import asyncpg
@@ -28,12 +29,15 @@ from services.payments.views import wire_event
 _INTEND = """
     WITH asked AS (
         SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::text[], $6::text[], $7::numeric[],
-            $8::text[], $9::text[], $10::timestamptz[], $11::text[], $12::text[], $13::bytea[], $14::text[])
+            $8::text[], $9::text[], $10::timestamptz[], $11::text[], $12::text[], $13::bytea[], $14::text[],
+            $15::text[])
             AS a (command_id, lease, tenant, customer_id, sending_account_id, external_account_id, amount,
-            purpose, state, at, event_id, event_type, event_body, creditor)
+            purpose, state, at, event_id, event_type, event_body, creditor, actor)
         LIMIT cardinality($1)
     ), leased AS (
-        SELECT asked.*, i.accepted_at
+        SELECT asked.*, i.accepted_at, EXISTS (
+            SELECT 1 FROM wire_policy p WHERE p.tenant = asked.tenant AND p.customer_id = asked.customer_id
+        ) AS has_policy
         FROM asked JOIN inbox i ON i.command_id = asked.command_id AND i.lease = asked.lease
         ORDER BY asked.command_id FOR NO KEY UPDATE OF i SKIP LOCKED
     ), wire AS (
@@ -41,13 +45,16 @@ _INTEND = """
             purpose, state, sequence, send_begun_at, last_sent_at, created_at, creditor)
         SELECT command_id, tenant, customer_id, sending_account_id, external_account_id, amount,
             purpose, state, 1, clock_timestamp(), clock_timestamp(), at, creditor::jsonb FROM leased
+        WHERE NOT has_policy
     ), step AS (
-        INSERT INTO wire_history (transaction_id, sequence, state, at) SELECT command_id, 1, state, at FROM leased
+        INSERT INTO wire_history (transaction_id, sequence, state, at, by)
+        SELECT command_id, 1, state, at, actor FROM leased WHERE NOT has_policy
     ), event AS (
         INSERT INTO outbox (event_id, type, tenant, customer_id, resource_id, sequence, body)
         SELECT event_id, event_type, tenant, customer_id, command_id::text, 1, event_body FROM leased
+        WHERE NOT has_policy
     )
-    SELECT command_id, (SELECT lost_history_seconds()) AS lost_seconds,
+    SELECT command_id, has_policy, (SELECT lost_history_seconds()) AS lost_seconds,
         extract(epoch FROM clock_timestamp() - accepted_at)::double precision AS accepted_seconds
     FROM leased
     """
@@ -56,34 +63,46 @@ _INTEND = """
 _RECORD = """
     WITH asked AS (
         SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::integer[], $4::text[], $5::text[], $6::timestamptz[],
-            $7::text[], $8::text[], $9::text[], $10::text[], $11::bytea[])
-            AS a (command_id, lease, sequence, state, reason, at, tenant, customer_id, event_id, event_type, event_body)
+            $7::text[], $8::text[], $9::text[], $10::text[], $11::bytea[], $12::uuid[])
+            AS a (command_id, lease, sequence, state, reason, at, tenant, customer_id, event_id, event_type, event_body,
+            transaction_id)
         LIMIT cardinality($1)
     ), leased AS (
         SELECT asked.* FROM asked JOIN inbox i ON i.command_id = asked.command_id AND i.lease = asked.lease
         ORDER BY asked.command_id FOR NO KEY UPDATE OF i SKIP LOCKED
     ), free AS (
         SELECT leased.* FROM wires w JOIN leased
-            ON w.transaction_id = leased.command_id AND w.sequence = leased.sequence - 1
+            ON w.transaction_id = leased.transaction_id AND w.sequence = leased.sequence - 1
         ORDER BY w.transaction_id FOR NO KEY UPDATE OF w SKIP LOCKED
     ), saved AS (
         UPDATE wires w SET state = free.state, sequence = free.sequence FROM free
-        WHERE w.transaction_id = free.command_id AND w.sequence = free.sequence - 1
+        WHERE w.transaction_id = free.transaction_id AND w.sequence = free.sequence - 1
         RETURNING free.*
     ), step AS (
         INSERT INTO wire_history (transaction_id, sequence, state, reason, at)
-        SELECT command_id, sequence, state, reason, at FROM saved
+        SELECT transaction_id, sequence, state, reason, at FROM saved
     ), event AS (
         INSERT INTO outbox (event_id, type, tenant, customer_id, resource_id, sequence, body)
-        SELECT event_id, event_type, tenant, customer_id, command_id::text, sequence, event_body FROM saved
+        SELECT event_id, event_type, tenant, customer_id, transaction_id::text, sequence, event_body FROM saved
     )
     SELECT command_id FROM saved
     """
 
 
+@dataclass(frozen=True, slots=True)
+class Intended:
+    """Args:
+    has_policy: the wire was not recorded: limits and approval are to be looked at first.
+    earlier: the sends that a database which went back may have lost; None otherwise.
+    """
+
+    has_policy: bool
+    earlier: Earlier | None
+
+
 async def _intend(
     connection: asyncpg.Connection, intents: Sequence[LeasedValue[WireRecord]]
-) -> Mapping[UUID, Earlier | None]:
+) -> Mapping[UUID, Intended]:
     new = [intent.value for intent in intents]
     events = [wire_event(wire) for wire in new]
     rows = await connection.fetch(
@@ -102,9 +121,13 @@ async def _intend(
         [event.type for event in events],
         [event.body for event in events],
         [wire.creditor and msgspec.json.encode(wire.creditor).decode() for wire in new],
+        [wire.initiator for wire in new],
     )
     return {
-        row["command_id"]: wires.sends_in_lost_history(row["lost_seconds"], row["accepted_seconds"])
+        row["command_id"]: Intended(
+            has_policy=row["has_policy"],
+            earlier=wires.sends_in_lost_history(row["lost_seconds"], row["accepted_seconds"]),
+        )
         for row in rows
     }
 
@@ -127,6 +150,7 @@ async def _record(
         [event.event_id for event in events],
         [event.type for event in events],
         [event.body for event in events],
+        [wire.transaction_id for wire in versions.values()],
     )
     return {row["command_id"]: versions[row["command_id"]] for row in rows}
 
@@ -139,13 +163,14 @@ async def _record_alone(database: Database, record: LeasedValue[WireRecord]) -> 
     async with inbox.fenced(database, record.command) as connection:
         if await wires.save(connection, record.value):
             return record.value
-        standing = (await wires.lock(connection, [record.command_id]))[record.command_id]
+        transaction_id = record.value.transaction_id
+        standing = (await wires.lock(connection, [transaction_id]))[transaction_id]
         if standing.was_accepted != record.value.was_accepted:
             await contradictions.add(
                 connection,
                 Contradiction(
                     "provider_contradicts_record",
-                    str(record.command_id),
+                    str(transaction_id),
                     ours=standing.state.value,
                     theirs=record.value.state.value,
                 ),
@@ -154,10 +179,9 @@ async def _record_alone(database: Database, record: LeasedValue[WireRecord]) -> 
 
 
 INTENT = fenced_write("intend", _intend, records_events=True)
-"""A new wire, whose first send begins with the commit. Its id is its command's.
-
-The answer: the sends that a database which went back may have lost; None otherwise.
-"""
+"""A new wire, whose first send begins with the commit, unless its customer has a policy. Its id is its command's."""
 
 RECORD = Write("record", _record, _record_alone, records_events=True)
-"""The next version of the command's wire. The answer: the wire as it then is, what was recorded meanwhile included."""
+"""The next version of the wire that the command sends. The answer: the wire as it then is, with what was recorded
+meanwhile.
+"""

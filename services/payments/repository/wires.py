@@ -61,6 +61,8 @@ _HISTORY = (
         _in_order(wire_history.c.state).label("states"),
         _in_order(wire_history.c.at).label("moments"),
         _in_order(wire_history.c.reason).label("reasons"),
+        _in_order(wire_history.c.by).label("actors"),
+        _in_order(wire_history.c.comment).label("comments"),
     )
     .where(wire_history.c.transaction_id == table.c.transaction_id)
     .lateral("history")
@@ -79,9 +81,14 @@ SELECT: Select[Any] = select(
     table.c.canceled_by,
     table.c.created_at,
     table.c.creditor,
+    table.c.approval_expires_at,
+    table.c.approved_at,
+    table.c.approved_by,
     _HISTORY.c.states,
     _HISTORY.c.moments,
     _HISTORY.c.reasons,
+    _HISTORY.c.actors,
+    _HISTORY.c.comments,
 ).select_from(table.join(_HISTORY, true()))
 """The columns that `wire_of` reads, of every wire."""
 
@@ -108,6 +115,8 @@ _latest = (
         bindparam("states", type_=ARRAY(Text)),
         bindparam("sequences", type_=ARRAY(Integer)),
         bindparam("cancelers", type_=ARRAY(UUID_TYPE)),
+        bindparam("approvals", type_=ARRAY(INSTANT)),
+        bindparam("approvers", type_=ARRAY(UUID_TYPE)),
     )
     .table_valued(
         column("id", UUID_TYPE),
@@ -115,6 +124,8 @@ _latest = (
         column("state", Text),
         column("sequence", Integer),
         column("canceled_by", UUID_TYPE),
+        column("approved_at", INSTANT),
+        column("approved_by", UUID_TYPE),
     )
     .render_derived(name="version")
 )
@@ -125,6 +136,8 @@ _steps = (
         bindparam("step_states", type_=ARRAY(Text)),
         bindparam("step_reasons", type_=ARRAY(Text)),
         bindparam("step_moments", type_=ARRAY(INSTANT)),
+        bindparam("step_actors", type_=ARRAY(Text)),
+        bindparam("step_comments", type_=ARRAY(Text)),
     )
     .table_valued(
         column("id", UUID_TYPE),
@@ -132,6 +145,8 @@ _steps = (
         column("state", Text),
         column("reason", Text),
         column("at", INSTANT),
+        column("by", Text),
+        column("comment", Text),
     )
     .render_derived(name="step")
 )
@@ -146,7 +161,11 @@ _saved = (
     update(table)
     .where(table.c.transaction_id == _version.c.id, table.c.sequence == _version.c.before)
     .values(
-        state=_version.c.state, sequence=_version.c.sequence, canceled_by=_version.c.canceled_by
+        state=_version.c.state,
+        sequence=_version.c.sequence,
+        canceled_by=_version.c.canceled_by,
+        approved_at=_version.c.approved_at,
+        approved_by=_version.c.approved_by,
     )
     .returning(table.c.transaction_id)
     .cte("saved")
@@ -154,7 +173,7 @@ _saved = (
 _history_written = (
     insert(wire_history)
     .from_select(
-        ["transaction_id", "sequence", "state", "reason", "at"],
+        ["transaction_id", "sequence", "state", "reason", "at", "by", "comment"],
         select(_steps).join(_saved, _saved.c.transaction_id == _steps.c.id),
     )
     .cte("history_written")
@@ -188,9 +207,49 @@ _HAS_LOST_HISTORY = select(_LOST_SECONDS.is_not(None))
 # The bank had accepted a wire by the time when its command was final.
 _SETTLED_AT = (
     select(table.c.transaction_id, inbox.c.finished_at.label("settled_at"))
-    .select_from(table.outerjoin(inbox, inbox.c.command_id == table.c.transaction_id))
+    .select_from(
+        table.outerjoin(
+            inbox,
+            inbox.c.command_id == func.coalesce(table.c.approved_by, table.c.transaction_id),
+        )
+    )
     .where(_IS_ONE_OF)
 )
+
+
+async def insert_new(connection: AsyncConnection, wire: WireRecord) -> None:
+    """Record a wire with its first step and its event; the send of one that is pending begins with the commit."""
+    begun = func.clock_timestamp() if wire.is_pending else null()
+    await connection.execute(
+        insert(table).values(
+            transaction_id=wire.transaction_id,
+            tenant=wire.tenant,
+            customer_id=wire.customer_id,
+            sending_account_id=wire.sending_account_id,
+            external_account_id=wire.external_account_id,
+            amount=wire.amount,
+            purpose=wire.purpose,
+            state=wire.state.value,
+            sequence=1,
+            send_begun_at=begun,
+            last_sent_at=begun,
+            created_at=wire.created_at,
+            creditor=wire.creditor and msgspec.to_builtins(wire.creditor),
+            approval_expires_at=wire.approval_expires_at,
+        )
+    )
+    step = wire.history[0]
+    await connection.execute(
+        insert(wire_history).values(
+            transaction_id=wire.transaction_id,
+            sequence=1,
+            state=step.state.value,
+            reason=step.reason,
+            at=step.at,
+            by=step.by,
+        )
+    )
+    await outbox.record(connection, wire_event(wire))
 
 
 async def save(connection: AsyncConnection, *versions: WireRecord) -> bool:
@@ -213,11 +272,15 @@ async def save(connection: AsyncConnection, *versions: WireRecord) -> bool:
             "states": [wire.state.value for wire in latest.values()],
             "sequences": [wire.sequence for wire in latest.values()],
             "cancelers": [wire.canceled_by for wire in latest.values()],
+            "approvals": [wire.approved_at for wire in latest.values()],
+            "approvers": [wire.approved_by for wire in latest.values()],
             "step_ids": [wire.transaction_id for wire in versions],
             "step_sequences": [wire.sequence for wire in versions],
             "step_states": [wire.state.value for wire in versions],
             "step_reasons": [wire.reason for wire in versions],
             "step_moments": [wire.updated_at for wire in versions],
+            "step_actors": [wire.history[-1].by for wire in versions],
+            "step_comments": [wire.history[-1].comment for wire in versions],
         },
     )
     if saved.scalar_one() != len(latest):
@@ -333,7 +396,7 @@ def sends_in_lost_history(
 
 def wire_of(row: Row[Any]) -> WireRecord:
     """The wire of a row of `SELECT`."""
-    steps = zip(row.states, row.moments, row.reasons, strict=True)
+    steps = zip(row.states, row.moments, row.reasons, row.actors, row.comments, strict=True)
     return WireRecord(
         transaction_id=row.transaction_id,
         tenant=row.tenant,
@@ -348,5 +411,11 @@ def wire_of(row: Row[Any]) -> WireRecord:
         canceled_by=row.canceled_by,
         created_at=row.created_at,
         creditor=None if row.creditor is None else msgspec.convert(row.creditor, Creditor),
-        history=tuple(Step(WireState(state), at, reason) for state, at, reason in steps),
+        approval_expires_at=row.approval_expires_at,
+        approved_at=row.approved_at,
+        approved_by=row.approved_by,
+        history=tuple(
+            Step(WireState(state), at, reason, by, comment)
+            for state, at, reason, by, comment in steps
+        ),
     )

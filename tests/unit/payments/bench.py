@@ -20,10 +20,10 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from deploy.local.ports import LOOPBACK
 from libs.contracts.exact_json import encode
-from libs.contracts.payments_operations import CANCEL_WIRE, SEND_WIRE
+from libs.contracts.payments_operations import APPROVE_WIRE, CANCEL_WIRE, DECLINE_WIRE, SEND_WIRE
 from libs.contracts.principal import Family, Principal
 from libs.contracts.result import Result
-from libs.contracts.wires import CancelWire, SendWire, WireState
+from libs.contracts.wires import ApproveWire, CancelWire, DeclineWire, SendWire, WireState
 from libs.handling.commands import Drive
 from libs.handling.group_commit import GroupCommit
 from libs.persistence import inbox, inbox_acceptance
@@ -37,11 +37,16 @@ from libs.providers.writing import Capabilities
 from services.payments import states
 from services.payments.adapters.sandbox.core import CoreFeed, SandboxCoreBanking
 from services.payments.handlers import feed
+from services.payments.handlers.approvals import ApproveWireHandler, DeclineWireHandler
 from services.payments.handlers.cancel_wire import CancelWireHandler
 from services.payments.handlers.send_wire import SendWireHandler
-from services.payments.models import Creditor, PostalAddress, Step, WireRecord
+from services.payments.handlers.sending import Sending
+from services.payments.models import Creditor, Payee, PostalAddress, Step, WireRecord
+from services.payments.policies import Policy
 from services.payments.ports import CoreBanking
-from services.payments.repository import send_writes, wires
+from services.payments.repository import policies, send_writes, wires
+from services.payments.repository.policies import StoredPolicy
+from services.payments.rules import Rules
 from tests.integration.tables import finish
 from tests.support.fake_core import Account, FakeCore, serving
 from tests.support.infrastructure import Environment
@@ -69,16 +74,24 @@ CREDITOR = Creditor(
 )
 
 
+@dataclass
 class EveryAccountIsOwned:
     """See `ports.Ownership`."""
+
+    linked_at: datetime = datetime(2020, 1, 1, tzinfo=UTC)
 
     async def require_account(self, principal: Principal, account_id: str, deadline: float) -> None:
         pass
 
     async def require_external_account(
         self, principal: Principal, external_account_id: str, deadline: float
-    ) -> Creditor:
-        return CREDITOR
+    ) -> Payee:
+        return Payee(CREDITOR, self.linked_at)
+
+    async def require_customer(
+        self, principal: Principal, customer_id: str, deadline: float
+    ) -> None:
+        pass
 
 
 @dataclass
@@ -88,9 +101,12 @@ class Bench:
     bank: CoreBanking
     feed: CoreFeed
     group_commit: GroupCommit
+    owner: Principal = MINE
+    """Whose wires it sends."""
 
-    async def accepted(self, principal: Principal = MINE) -> inbox.Leased:
+    async def accepted(self, principal: Principal | None = None) -> inbox.Leased:
         """A send that was accepted and is leased to the test; there is no wire yet."""
+        principal = principal or self.owner
         return await self._accept(SEND_WIRE.name, principal, COMMAND)
 
     async def wire(
@@ -103,8 +119,8 @@ class Bench:
         now = datetime.now(UTC)
         wire = WireRecord(
             transaction_id=leased.command_id,
-            tenant=MINE.tenant,
-            customer_id=MINE.customer_id or "",
+            tenant=self.owner.tenant,
+            customer_id=self.owner.customer_id or "",
             sending_account_id=COMMAND.sending_account_id,
             external_account_id=COMMAND.external_account_id,
             amount=COMMAND.amount,
@@ -144,15 +160,58 @@ class Bench:
         attempt: int = 2,
         lease_seconds: float = LEASE_SECONDS,
         bank: CoreBanking | None = None,
+        rules: Rules | None = None,
+        linked_at: datetime | None = None,
+        command: SendWire = COMMAND,
     ) -> Result:
         """One drive of a send."""
-        handler = SendWireHandler(
-            EveryAccountIsOwned(), bank or self.bank, lease_seconds=lease_seconds
-        )
-        return await handler(self._drive(leased, MINE, attempt), COMMAND)
+        owned = EveryAccountIsOwned(linked_at) if linked_at else EveryAccountIsOwned()
+        sending = Sending(bank or self.bank, lease_seconds=lease_seconds)
+        handler = SendWireHandler(owned, sending, rules or Rules())
+        return await handler(self._drive(leased, self.owner, attempt), command)
 
-    async def cancel(self, transaction_id: UUID, principal: Principal = MINE) -> Result:
+    async def set_policy(self, policy: Policy) -> None:
+        """That of the customer whose wires the bench sends."""
+        stored = StoredPolicy(policy, datetime.now(UTC))
+        async with self.database.transaction() as connection:
+            await policies.set_policy(
+                connection, self.owner.tenant, self.owner.customer_id or "", stored
+            )
+
+    async def waiting(self) -> UUID:
+        """A wire that waits for approval."""
+        await self.set_policy(Policy(approval_threshold=Decimal(1)))
+        leased = await self.accepted()
+        await self.send(leased, attempt=1)
+        return leased.command_id
+
+    async def accepted_approval(self, transaction_id: UUID, principal: Principal) -> inbox.Leased:
+        command = ApproveWire(transaction_id=str(transaction_id))
+        return await self._accept(APPROVE_WIRE.name, principal, command)
+
+    async def approve(
+        self,
+        transaction_id: UUID,
+        principal: Principal,
+        *,
+        leased: inbox.Leased | None = None,
+        attempt: int = 1,
+    ) -> Result:
+        """One drive of an approval; of a new one unless it is given."""
+        leased = leased or await self.accepted_approval(transaction_id, principal)
+        sending = Sending(self.bank, lease_seconds=LEASE_SECONDS)
+        command = ApproveWire(transaction_id=str(transaction_id))
+        handler = ApproveWireHandler(sending, Rules())
+        return await handler(self._drive(leased, principal, attempt), command)
+
+    async def decline(self, transaction_id: UUID, principal: Principal) -> Result:
+        command = DeclineWire(transaction_id=str(transaction_id), reason="Not ours")
+        leased = await self._accept(DECLINE_WIRE.name, principal, command)
+        return await DeclineWireHandler()(self._drive(leased, principal, 1), command)
+
+    async def cancel(self, transaction_id: UUID, principal: Principal | None = None) -> Result:
         """The first drive of a cancellation."""
+        principal = principal or self.owner
         command = CancelWire(transaction_id=str(transaction_id))
         leased = await self._accept(CANCEL_WIRE.name, principal, command)
         return await CancelWireHandler()(self._drive(leased, principal, 1), command)

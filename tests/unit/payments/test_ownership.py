@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections import Counter
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -25,7 +26,7 @@ from libs.contracts.ownership import FindAccountOwner, FindExternalAccount
 from libs.contracts.principal import Family, Principal
 from libs.handling.query_client import QueryClient
 from services.payments.adapters.ownership import OnboardingOwnership
-from services.payments.models import Creditor, PostalAddress
+from services.payments.models import Creditor, Payee, PostalAddress
 from tests.support.waiting import eventually
 
 ADDRESS = {
@@ -36,10 +37,16 @@ ADDRESS = {
     "state": "VA",
     "zip_code": "23510",
 }
-HOLDER = {"name_on_account": "Tidewater Goods LLC", "address_on_account": ADDRESS}
+HOLDER = {
+    "name_on_account": "Tidewater Goods LLC",
+    "address_on_account": ADDRESS,
+    "linked_at": "2026-11-01T00:00:00Z",
+}
 CREDITOR = Creditor(
     "Tidewater Goods LLC", PostalAddress("1 Main Street", "Norfolk", "VA", "23510", "US")
 )
+LINKED_AT = datetime(2026, 11, 1, tzinfo=UTC)
+PAYEE = Payee(CREDITOR, LINKED_AT)
 MINE = Principal("t_1", "Tenant", Family.CUSTOMER, "sub_1", "c_1")
 OTHER = Principal("t_1", "Tenant", Family.CUSTOMER, "sub_2", "c_2")
 
@@ -97,7 +104,7 @@ async def test_what_is_ones_own_is_asked_once_and_remembered_for_its_owner_alone
 
     for _ in range(2):
         await asked.require_account(MINE, "acc_1", deadline)
-        assert await asked.require_external_account(MINE, "ext_1", deadline) == CREDITOR
+        assert await asked.require_external_account(MINE, "ext_1", deadline) == PAYEE
 
     assert set(onboarding.asked.values()) == {1}
     with pytest.raises(NotFound):
@@ -165,7 +172,7 @@ async def test_what_is_linked_while_an_earlier_question_is_under_way_is_asked_ab
     outcomes = await asyncio.gather(early, *late, return_exceptions=True)
 
     assert isinstance(outcomes[0], ExternalAccountNotLinked)
-    assert outcomes[1:] == [CREDITOR] * 8
+    assert outcomes[1:] == [PAYEE] * 8
     assert onboarding.asked.total() == 2
 
 
@@ -207,8 +214,8 @@ async def test_an_onboarding_of_an_earlier_release_does_not_tell_the_holder_unti
     holder = await asked.require_external_account(MINE, "ext_1", time.time() + 5)
     onboarding.reply = None
 
-    assert holder is None
-    assert await asked.require_external_account(MINE, "ext_1", time.time() + 5) == CREDITOR
+    assert holder == Payee(None, None)
+    assert await asked.require_external_account(MINE, "ext_1", time.time() + 5) == PAYEE
 
 
 async def test_a_negative_answer_reaches_the_caller() -> None:

@@ -14,7 +14,7 @@ from libs.contracts.wires import WireState
 from libs.providers.outcomes import Accepted, Finding, Outcome
 from libs.providers.writing import Capabilities
 from services.payments.adapters.sandbox.core import AcceptedWire
-from services.payments.handlers.send_wire import SEND_SECONDS
+from services.payments.handlers.sending import SEND_SECONDS
 from services.payments.models import WireAtBank, WireRecord
 from services.payments.repository import wires
 from tests.support.fake_core import refusal

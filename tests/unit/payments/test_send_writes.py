@@ -50,10 +50,11 @@ def intent(leased: inbox.Leased, **changes: object) -> LeasedValue[WireRecord]:
 async def intend(
     bench: Bench, intents: Sequence[LeasedValue[WireRecord]]
 ) -> list[Earlier | BaseException | None]:
-    return await asyncio.gather(
+    outcomes = await asyncio.gather(
         *(bench.group_commit.commit(send_writes.INTENT, one) for one in intents),
         return_exceptions=True,
     )
+    return [one if isinstance(one, BaseException) else one.earlier for one in outcomes]
 
 
 async def written(bench: Bench, leased: inbox.Leased) -> tuple[int, int, int]:

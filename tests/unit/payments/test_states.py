@@ -18,6 +18,8 @@ from services.payments.models import Step, WireRecord
 
 T0 = datetime(2026, 1, 31, 12, tzinfo=UTC)
 ALLOWED = {
+    ("pending_approval", "pending_submission"),
+    ("pending_approval", "canceled"),
     ("pending_submission", "submitted"),
     ("pending_submission", "rejected"),
     ("pending_submission", "canceled"),
@@ -67,7 +69,7 @@ def test_a_transition_that_is_not_in_the_table_is_refused() -> None:
 
 def test_each_state_has_an_event_of_the_table() -> None:
     assert set(states.EVENTS) == set(State)
-    assert set(states.EVENTS.values()) == {
+    assert {*states.EVENTS.values(), states.APPROVED} == {
         name for name, event in EVENT_TYPES.items() if event.emitter == "payments"
     }
 

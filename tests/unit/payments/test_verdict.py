@@ -8,7 +8,7 @@ from libs.contracts import errors as e
 from libs.contracts.wires import WireState
 from libs.providers.outcomes import Reason, Refused
 from services.payments import states
-from services.payments.handlers.send_wire import verdict_reply
+from services.payments.handlers.sending import verdict_reply
 from services.payments.reasons import reason_of
 from tests.unit.payments.test_states import T0, wire
 

@@ -1,0 +1,204 @@
+"""Decisions on wires that wait for approval (interface §9), each under the lock of the wire's row: of an approval, a
+decline, a cancellation and an expiry that race, the first decides.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import NoReturn
+from uuid import UUID, uuid5
+
+from sqlalchemy import bindparam, func, literal, select
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from libs.contracts.errors import ApproverIsInitiator, InvalidState, NotFound
+from libs.contracts.payments_operations import APPROVE_WIRE
+from libs.contracts.principal import Principal
+from libs.contracts.wires import WireState
+from libs.handling.operating.auditing import record
+from libs.handling.periodic import repeat
+from libs.persistence.engine import Database
+from libs.persistence.inbox_acceptance import InternalCommand, enqueue
+from services.payments import states
+from services.payments.models import Begun, WireRecord
+from services.payments.repository import policies, wires
+from services.payments.rules import Rules
+from services.payments.tables import wires as table
+
+DECLINED = "declined"
+EXPIRED = "approval_expired"
+EXPIRE_SECONDS = 15.0
+EXPIRED_TOGETHER = 100
+
+_EXPIRED = (
+    select(table.c.transaction_id)
+    .where(
+        # A literal, as in the condition of the partial index.
+        table.c.state == literal(WireState.PENDING_APPROVAL.value, literal_execute=True),
+        table.c.approval_expires_at <= func.clock_timestamp(),
+    )
+    .order_by(table.c.approval_expires_at)
+    .limit(bindparam("limit"))
+    .with_for_update(key_share=True, skip_locked=True)
+)
+
+
+async def approve(
+    connection: AsyncConnection,
+    rules: Rules,
+    principal: Principal,
+    wire: WireRecord,
+    command_id: UUID,
+    comment: str | None = None,
+) -> Begun:
+    """Approve the wire, whose row is locked, and begin its send by this command.
+
+    Raises:
+        InvalidState: it does not wait for approval, or no longer.
+        ApproverIsInitiator: the principal asked for the wire.
+        LimitExceeded: a limit is exceeded now.
+    """
+    now = datetime.now(UTC)
+    _require_decidable(wire, principal)
+    if wire.approval_expires_at is not None and wire.approval_expires_at <= now:
+        raise InvalidState("The wire waited for approval for too long.")
+    await policies.lock_limits(connection, wire.tenant, wire.customer_id)
+    await rules.require_within_limits(connection, wire, now)
+    pending = states.advance(
+        wire, WireState.PENDING_SUBMISSION, at=now, by=principal.actor, comment=comment
+    )
+    approved = replace(pending, approved_at=now, approved_by=command_id, send_age_seconds=0.0)
+    await _save(connection, approved)
+    await wires.begin_send(connection, wire.transaction_id)
+    return Begun(approved, await wires.lost_history(connection, wire.transaction_id))
+
+
+async def decline(
+    connection: AsyncConnection,
+    principal: Principal,
+    wire: WireRecord,
+    comment: str,
+    command_id: UUID | None = None,
+) -> WireRecord:
+    """Cancel the wire, whose row is locked.
+
+    Raises:
+        InvalidState, ApproverIsInitiator: as `approve`; InvalidState also while it is not known whether it was sent.
+    """
+    _require_decidable(wire, principal)
+    await require_certainly_unsent(connection)
+    canceled = states.advance(
+        wire,
+        WireState.CANCELED,
+        at=datetime.now(UTC),
+        reason=DECLINED,
+        by=principal.actor,
+        comment=comment,
+    )
+    declined = replace(canceled, canceled_by=command_id)
+    await _save(connection, declined)
+    return declined
+
+
+async def approve_as_operator(
+    database: Database, rules: Rules, principal: Principal, transaction_id: UUID, *, reason: str
+) -> WireRecord:
+    """Approve a wire of any customer. An internal command sends it.
+
+    Raises:
+        NotFound: there is no such wire.
+        InvalidState, LimitExceeded: as `approve`.
+    """
+    command_id = uuid5(transaction_id, APPROVE_WIRE.name)
+    async with database.transaction() as connection:
+        wire = await _locked(connection, transaction_id)
+        begun = await approve(connection, rules, principal, wire, command_id, reason)
+        await enqueue(
+            connection,
+            InternalCommand(
+                command_id=command_id,
+                operation=APPROVE_WIRE.name,
+                ordering_key=None,
+                principal=principal,
+                body={"transaction_id": str(transaction_id)},
+            ),
+        )
+        await record(
+            connection,
+            principal,
+            "wires.approve",
+            transaction_id=str(transaction_id),
+            reason=reason,
+        )
+    return begun.wire
+
+
+async def decline_as_operator(
+    database: Database, principal: Principal, transaction_id: UUID, *, reason: str
+) -> WireRecord:
+    """Decline a wire of any customer. Raises NotFound, InvalidState."""
+    async with database.transaction() as connection:
+        wire = await _locked(connection, transaction_id)
+        declined = await decline(connection, principal, wire, reason)
+        await record(
+            connection,
+            principal,
+            "wires.decline",
+            transaction_id=str(transaction_id),
+            reason=reason,
+        )
+    return declined
+
+
+async def expire_for_ever(database: Database) -> NoReturn:
+    """Cancel what was not decided on in time, every `EXPIRE_SECONDS`. Replicas share the wires."""
+
+    async def expire_all() -> None:
+        while await expire(database) == EXPIRED_TOGETHER:
+            pass
+
+    await repeat("approvals", expire_all, EXPIRE_SECONDS)
+
+
+async def expire(database: Database) -> int:
+    """Cancel at most `EXPIRED_TOGETHER` wires whose time has passed; how many there were."""
+    async with database.transaction() as connection:
+        if await wires.has_lost_history(connection):
+            return 0
+        found = await connection.execute(_EXPIRED, {"limit": EXPIRED_TOGETHER})
+        expired = await wires.lock(connection, [row.transaction_id for row in found])
+        now = datetime.now(UTC)
+        await _save(
+            connection,
+            *(
+                states.advance(wire, WireState.CANCELED, at=now, reason=EXPIRED)
+                for wire in expired.values()
+            ),
+        )
+    return len(expired)
+
+
+async def require_certainly_unsent(connection: AsyncConnection) -> None:
+    """Raises InvalidState: this database went back, and the bank may have had a send that it does not know of."""
+    if await wires.has_lost_history(connection):
+        raise InvalidState("It is being found out whether the wire was sent. Try again later.")
+
+
+def _require_decidable(wire: WireRecord, principal: Principal) -> None:
+    if not wire.waits_for_approval:
+        raise InvalidState(f"The wire is {wire.state}.")
+    if principal.operator is None and principal.subscription_key == wire.initiator:
+        raise ApproverIsInitiator
+
+
+async def _locked(connection: AsyncConnection, transaction_id: UUID) -> WireRecord:
+    wire = (await wires.lock(connection, [transaction_id])).get(transaction_id)
+    if wire is None:
+        raise NotFound
+    return wire
+
+
+async def _save(connection: AsyncConnection, *versions: WireRecord) -> None:
+    saved = await wires.save(connection, *versions)
+    assert saved, "their rows are locked"

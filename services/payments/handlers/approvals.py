@@ -1,0 +1,80 @@
+"""Approving and declining a wire by a customer's key other than the one that asked for it."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from libs.contracts.errors import NotFound
+from libs.contracts.ids import parse_id
+from libs.contracts.result import Result
+from libs.contracts.wires import ApproveWire, DeclineWire
+from libs.handling.commands import Drive
+from libs.runtime.crash import crash_point
+from services.payments.approving import approve, decline
+from services.payments.handlers.sending import Sending
+from services.payments.models import Begun, WireRecord
+from services.payments.repository import wires
+from services.payments.rules import Rules
+from services.payments.views import wire_view
+
+
+class ApproveWireHandler:
+    """The command that approves a wire sends it, as endpoint 15 would, and answers as that does.
+
+    An operator's approval is committed before: its command begins where a repeated drive does.
+    """
+
+    def __init__(self, sending: Sending, rules: Rules) -> None:
+        self._sending = sending
+        self._rules = rules
+
+    async def __call__(self, drive: Drive, command: ApproveWire) -> Result:
+        deadline = self._sending.deadline()
+        begun = await self._begin(drive, command.transaction_id)
+        return await self._sending.finish(drive, begun, deadline)
+
+    async def _begin(self, drive: Drive, transaction_id: str) -> Begun:
+        async with drive.transaction() as connection:
+            wire = await _locked(connection, drive, transaction_id)
+            if wire.approved_by == drive.command_id:
+                begun = await self._sending.resume(connection, wire)
+                point = "payments.resumed"
+            else:
+                begun = await approve(
+                    connection, self._rules, drive.principal, wire, drive.command_id
+                )
+                point = "payments.approved"
+                crash_point("payments.approving")
+        crash_point(point)
+        return begun
+
+
+class DeclineWireHandler:
+    async def __call__(self, drive: Drive, command: DeclineWire) -> Result:
+        async with drive.transaction() as connection:
+            wire = await _locked(connection, drive, command.transaction_id)
+            if wire.canceled_by != drive.command_id:
+                wire = await decline(
+                    connection, drive.principal, wire, command.reason, drive.command_id
+                )
+            crash_point("payments.declining")
+        crash_point("payments.declined")
+        return Result(data=wire_view(wire))
+
+
+async def _locked(connection: AsyncConnection, drive: Drive, text: str) -> WireRecord:
+    """The wire, its row locked. Raises NotFound."""
+    transaction_id: UUID | None = parse_id(text)
+    if transaction_id is None:
+        raise NotFound
+    if drive.principal.operator is not None:
+        wire = (await wires.lock(connection, [transaction_id])).get(transaction_id)
+    elif drive.principal.customer_id is not None:
+        wire = await wires.find(connection, drive.principal, transaction_id, for_change=True)
+    else:
+        wire = None
+    if wire is None:
+        raise NotFound
+    return wire

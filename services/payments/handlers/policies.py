@@ -1,0 +1,84 @@
+"""Wire policies: set by the partner of a customer, read by both."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime
+
+from libs.contracts import wire_policies as contract
+from libs.contracts.errors import Invalid, NotFound
+from libs.contracts.principal import Principal
+from libs.contracts.result import Result
+from libs.handling.commands import Drive
+from libs.persistence.engine import Database
+from libs.runtime.crash import crash_point
+from services.payments.policies import Policy
+from services.payments.ports import Ownership
+from services.payments.repository import policies
+from services.payments.repository.policies import StoredPolicy
+from services.payments.rules import Rules
+
+OWNERSHIP_SECONDS = 10.0
+
+
+class SetWirePolicyHandler:
+    def __init__(self, ownership: Ownership, rules: Rules) -> None:
+        self._ownership = ownership
+        self._rules = rules
+
+    async def __call__(self, drive: Drive, command: contract.SetWirePolicy) -> Result:
+        policy = Policy(**command.model_dump(exclude={"customer_id"}))
+        if above := policy.beyond(self._rules.ceilings):
+            raise Invalid([_above_ceiling(self._rules.ceilings, name) for name in above])
+        await self._ownership.require_customer(
+            drive.principal, command.customer_id, time.time() + OWNERSHIP_SECONDS
+        )
+        stored = StoredPolicy(policy, datetime.now(UTC))
+        async with drive.transaction() as connection:
+            await policies.set_policy(
+                connection, drive.principal.tenant, command.customer_id, stored
+            )
+            crash_point("payments.setting_policy")
+        crash_point("payments.set_policy")
+        return Result(data=_view(self._rules, command.customer_id, stored))
+
+
+class PolicyQueries:
+    def __init__(self, database: Database, ownership: Ownership, rules: Rules) -> None:
+        self._database = database
+        self._ownership = ownership
+        self._rules = rules
+
+    async def get_of_customer(
+        self, principal: Principal, command: contract.GetWirePolicy, deadline: float
+    ) -> Result:
+        await self._ownership.require_customer(principal, command.customer_id, deadline)
+        return await self._find(principal.tenant, command.customer_id)
+
+    async def get_own(
+        self, principal: Principal, _: contract.GetOwnWirePolicy, __: float
+    ) -> Result:
+        if principal.customer_id is None:
+            raise NotFound
+        return await self._find(principal.tenant, principal.customer_id)
+
+    async def _find(self, tenant: str, customer_id: str) -> Result:
+        async with self._database.transaction() as connection:
+            stored = await policies.find(connection, tenant, customer_id)
+        return Result(data=_view(self._rules, customer_id, stored))
+
+
+def _view(rules: Rules, customer_id: str, stored: StoredPolicy | None) -> contract.WirePolicy:
+    return contract.WirePolicy(
+        customer_id=customer_id,
+        **rules.in_force(stored).values(),
+        updated_at=stored.updated_at if stored else None,
+    )
+
+
+def _above_ceiling(ceilings: Policy, name: str) -> dict[str, object]:
+    return {
+        "loc": ["body", name],
+        "msg": f"at most {getattr(ceilings, name)}, the ceiling of this installation",
+        "type": "above_ceiling",
+    }

@@ -1,0 +1,148 @@
+"""Sending a wire whose send has begun: the call to the bank, once, and what it said.
+
+When a wire may be sent again, and when its refusal counts, is decided by `libs.providers.writing`.
+"""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime
+
+import structlog
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from libs.contracts.errors import InvalidState, OutcomePending
+from libs.contracts.result import Result
+from libs.contracts.wires import WireState
+from libs.handling.commands import Drive
+from libs.handling.driving import RENEWALS
+from libs.providers.outcomes import Accepted, NotSent, Refused, Unknown
+from libs.providers.writing import Attempt, with_lost_history, write_once
+from libs.runtime.crash import crash_point
+from services.payments import states
+from services.payments.metrics import SENDS
+from services.payments.models import Begun, WireRecord
+from services.payments.ports import Acceptance, CoreBanking
+from services.payments.reasons import error_of, reason_of
+from services.payments.repository import send_writes, wires
+from services.payments.views import wire_result
+
+SEND_SECONDS = 10.0
+"""The longest time of one drive's calls to the bank, the query about an earlier send included. It ends before the lease
+does: an operator may decide on a wire without a lease, and no stalled driver may send it afterwards.
+"""
+
+Decision = Accepted[Acceptance] | Refused
+
+
+class Sending:
+    """Args:
+    lease_seconds: the length of a command's lease.
+    """
+
+    def __init__(self, core: CoreBanking, *, lease_seconds: float) -> None:
+        self._core = core
+        # What is left of a lease whose last two renewals failed.
+        self._send_seconds = min(SEND_SECONDS, lease_seconds * (1 - 2 / RENEWALS))
+        self._log = structlog.get_logger("wires")
+
+    def deadline(self) -> float:
+        """Of calls from now on. Taken before the wire is read: a driver that stalls after it must not send what an
+        operator has decided meanwhile.
+        """
+        return time.time() + self._send_seconds
+
+    async def resume(self, connection: AsyncConnection, wire: WireRecord) -> Begun:
+        """Go on with the send of an earlier drive of the command. The wire's row is locked by this transaction."""
+        lost = await wires.lost_history(connection, wire.transaction_id)
+        earlier = with_lost_history(wire.earlier_sends, lost)
+        if wire.is_pending:
+            await wires.begin_send(connection, wire.transaction_id)
+        return Begun(wire, earlier)
+
+    async def finish(self, drive: Drive, begun: Begun, deadline: float) -> Result:
+        """The answer to the command that sends the wire.
+
+        Raises:
+            OutcomePending: it is not known yet.
+            Conflict: the wire was canceled, or rejected.
+        """
+        if not begun.wire.is_pending:
+            return verdict_reply(begun.wire)
+        decision = await self._call(drive, begun, deadline)
+        return verdict_reply(await self._record(drive, begun.wire, decision))
+
+    async def _call(self, drive: Drive, begun: Begun, deadline: float) -> Decision:
+        """The bank's decision.
+
+        Raises:
+            OutcomePending: it is not known yet.
+        """
+        wire = begun.wire
+        attempt = Attempt(wire.transaction_id, deadline, self._send_seconds, begun.earlier)
+        outcome = await write_once(self._core.send_wire(wire), attempt)
+        match outcome:
+            case Accepted():
+                crash_point("payments.called")
+                SENDS.labels("accepted").inc()
+                return outcome
+            case Refused():
+                crash_point("payments.called")
+                SENDS.labels("refused").inc()
+                return outcome
+            case NotSent():
+                SENDS.labels("not_reached").inc()
+                async with drive.transaction() as connection:
+                    await wires.withdraw_send(connection, wire.transaction_id)
+                    crash_point("payments.withdrawing")
+                crash_point("payments.withdrawn")
+            case Unknown():
+                SENDS.labels("unknown").inc()
+                await self._conclude_unknown(drive, begun, outcome)
+        raise OutcomePending
+
+    async def _conclude_unknown(self, drive: Drive, begun: Begun, outcome: Unknown) -> None:
+        """After an attempt that sent nothing, the send before it is the last again, from which transit is counted."""
+        if outcome.needs_operator:
+            self._log.error("wire_needs_an_operator", transaction_id=str(begun.wire.transaction_id))
+        if outcome.sent or begun.wire.last_sent_at is None:
+            return
+        async with drive.transaction() as connection:
+            await wires.restore_last_sent_at(
+                connection, begun.wire.transaction_id, begun.wire.last_sent_at
+            )
+
+    async def _record(self, drive: Drive, wire: WireRecord, decision: Decision) -> WireRecord:
+        """The wire as it then is. What the feed or an operator has recorded meanwhile is not overwritten."""
+        refused = decision if isinstance(decision, Refused) else None
+        version = states.advance(
+            wire,
+            WireState.REJECTED if refused else WireState.SUBMITTED,
+            at=datetime.now(UTC),
+            reason=reason_of(refused) if refused else None,
+        )
+        crash_point("payments.recording")
+        standing = await drive.commit(send_writes.RECORD, version)
+        crash_point("payments.recorded")
+        if standing.was_accepted != version.was_accepted:
+            self._log.error(
+                "provider_contradicts_record",
+                transaction_id=str(wire.transaction_id),
+                state=standing.state,
+                accepted=version.was_accepted,
+            )
+        return standing
+
+
+def verdict_reply(wire: WireRecord) -> Result:
+    """The final answer to the sender of a wire: the bank accepted it, also when it was returned since.
+
+    Raises:
+        InvalidState: it was canceled before it was sent.
+        ProviderRefused, or a more precise Conflict: it was rejected.
+    """
+    if wire.was_accepted:
+        return Result(data=wire_result(wire))
+    if wire.state is WireState.CANCELED:
+        raise InvalidState("The wire was canceled before it was sent.")
+    raise error_of(wire.reason)

@@ -1,0 +1,117 @@
+"""Wire policies, and what of their daily limits is used."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import Text, any_, bindparam, func, literal_column, select, union_all
+from sqlalchemy.dialects.postgresql import ARRAY, insert
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from libs.contracts.fields import BANK_ZONE
+from libs.contracts.wires import WireState
+from libs.persistence.tables import INSTANT, UUID_TYPE
+from services.payments.policies import Policy, Usage
+from services.payments.repository.lists import midnight
+from services.payments.tables import wire_policy as table
+from services.payments.tables import wires
+
+_NOT_COUNTED = (WireState.REJECTED, WireState.CANCELED)
+_COUNTED = [state.value for state in WireState if state not in _NOT_COUNTED]
+
+_FIND = select(table).where(
+    table.c.tenant == bindparam("tenant"), table.c.customer_id == bindparam("customer_id")
+)
+_new = insert(table)
+_SET = _new.on_conflict_do_update(
+    index_elements=[table.c.tenant, table.c.customer_id],
+    set_={column.name: _new.excluded[column.name] for column in table.c if not column.primary_key},
+)
+_LOCK_LIMITS = select(
+    func.pg_advisory_xact_lock(
+        func.hashtext("wire_limits"), func.hashtext(bindparam("key", type_=Text))
+    )
+)
+_counted = (
+    wires.c.tenant == bindparam("tenant"),
+    wires.c.customer_id == bindparam("customer_id"),
+    wires.c.state == any_(bindparam("states", type_=ARRAY(Text))),
+    wires.c.transaction_id != bindparam("beside", type_=UUID_TYPE),
+)
+_start, _end = bindparam("start", type_=INSTANT), bindparam("end", type_=INSTANT)
+_of_day = union_all(
+    select(wires.c.amount).where(
+        *_counted,
+        wires.c.created_at >= _start,
+        wires.c.created_at < _end,
+        wires.c.approved_at.is_(None),
+    ),
+    select(wires.c.amount).where(
+        *_counted, wires.c.approved_at >= _start, wires.c.approved_at < _end
+    ),
+).subquery("of_day")
+_USAGE = select(
+    func.coalesce(func.sum(_of_day.c.amount), literal_column("0")), func.count()
+).select_from(_of_day)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredPolicy:
+    policy: Policy
+    updated_at: datetime
+
+
+async def find(connection: AsyncConnection, tenant: str, customer_id: str) -> StoredPolicy | None:
+    """What the customer's partner has set."""
+    rows = await connection.execute(_FIND, {"tenant": tenant, "customer_id": customer_id})
+    row = rows.one_or_none()
+    if row is None:
+        return None
+    values: dict[str, Any] = {name: getattr(row, name) for name in Policy().values()}
+    return StoredPolicy(Policy(**values), row.updated_at)
+
+
+async def set_policy(
+    connection: AsyncConnection, tenant: str, customer_id: str, stored: StoredPolicy
+) -> None:
+    await connection.execute(
+        _SET,
+        {
+            "tenant": tenant,
+            "customer_id": customer_id,
+            **stored.policy.values(),
+            "updated_at": stored.updated_at,
+        },
+    )
+
+
+async def lock_limits(connection: AsyncConnection, tenant: str, customer_id: str) -> None:
+    """Until the transaction ends, no other one decides on a wire of the customer by its limits."""
+    await connection.execute(_LOCK_LIMITS, {"key": f"{tenant}/{customer_id}"})
+
+
+async def usage(
+    connection: AsyncConnection, tenant: str, customer_id: str, now: datetime, *, beside: UUID
+) -> Usage:
+    """Of the day at the bank, beside the wire that is decided on, under the lock of `lock_limits`.
+
+    A wire counts on the day on which it was asked for, one that was approved on the day of that instead. Wires that
+    were rejected or canceled do not count, those that wait for approval do.
+    """
+    day = now.astimezone(BANK_ZONE).date()
+    rows = await connection.execute(
+        _USAGE,
+        {
+            "tenant": tenant,
+            "customer_id": customer_id,
+            "states": _COUNTED,
+            "beside": beside,
+            "start": midnight(day),
+            "end": midnight(day + timedelta(days=1)),
+        },
+    )
+    amount, count = rows.one()
+    return Usage(amount, count)

@@ -1,0 +1,72 @@
+"""The rules of wires in force: what partners have set for their customers, within what the operator allows."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import datetime
+from weakref import WeakValueDictionary
+
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from services.payments.models import WireRecord
+from services.payments.policies import NO_POLICY, NOTHING_USED, Policy
+from services.payments.repository import policies
+from services.payments.repository.policies import StoredPolicy
+
+
+class Rules:
+    """Args:
+    defaults: for customers without a policy.
+    ceilings: which no limit is above.
+    approval_business_days: after so many, a wire that was not decided on is canceled.
+    """
+
+    def __init__(
+        self,
+        defaults: Policy = NO_POLICY,
+        ceilings: Policy = NO_POLICY,
+        *,
+        approval_business_days: int = 5,
+    ) -> None:
+        self._defaults = defaults.within(ceilings)
+        self.ceilings = ceilings
+        self.approval_business_days = approval_business_days
+        self._turns: WeakValueDictionary[tuple[str, str], asyncio.Lock] = WeakValueDictionary()
+
+    @property
+    def bind_everyone(self) -> bool:
+        """Whether customers without a policy have limits, too."""
+        return not self._defaults.is_empty
+
+    def in_force(self, stored: StoredPolicy | None) -> Policy:
+        return stored.policy.within(self.ceilings) if stored else self._defaults
+
+    async def require_within_limits(
+        self, connection: AsyncConnection, wire: WireRecord, now: datetime
+    ) -> Policy:
+        """The policy for the wire, under the lock of `policies.lock_limits`.
+
+        Raises:
+            LimitExceeded: the wire is beyond a limit.
+        """
+        stored = await policies.find(connection, wire.tenant, wire.customer_id)
+        policy = self.in_force(stored)
+        used = NOTHING_USED
+        if policy.has_daily_limits:
+            used = await policies.usage(
+                connection, wire.tenant, wire.customer_id, now, beside=wire.transaction_id
+            )
+        policy.require_within_limits(wire.amount, used)
+        return policy
+
+    @asynccontextmanager
+    async def turn(self, tenant: str, customer_id: str) -> AsyncIterator[None]:
+        """One of a customer's wires at a time waits for the database: the others would occupy its connections."""
+        key = (tenant, customer_id)
+        lock = self._turns.get(key)
+        if lock is None:
+            self._turns[key] = lock = asyncio.Lock()
+        async with lock:
+            yield
