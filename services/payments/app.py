@@ -155,5 +155,5 @@ def query_handlers(
         table.GET_WIRE.name: queries.get_wire,
         table.LIST_WIRES.name: queries.list_wires,
         **ReconcileQueries(database).by_operation(),
-        **OperatingWires(database, core).by_operation(),
+        **OperatingWires(database, core, rules).by_operation(),
     }

@@ -17,4 +17,9 @@ COUNTS = (
         wires.c.state == literal(WireState.PENDING_SUBMISSION.value, literal_execute=True),
         wires.c.send_begun_at.is_not(None),
     ),
+    counting(
+        WaitingKind.WIRES_FOR_APPROVAL,
+        wires.c.created_at,
+        wires.c.state == literal(WireState.PENDING_APPROVAL.value, literal_execute=True),
+    ),
 )

@@ -65,6 +65,18 @@ class OperatorCancelWire(Write):
     transaction_id: str
 
 
+class OperatorApproveWire(Write):
+    """`reason` stands in the wire's history as its comment, which its customer sees."""
+
+    transaction_id: str
+
+
+class OperatorDeclineWire(Write):
+    """`reason` stands in the wire's history as its comment, which its customer sees."""
+
+    transaction_id: str
+
+
 class OperatorWire(Wire):
     """`outcome_unknown`: a send has begun, and it is not known whether the bank has the wire."""
 
@@ -161,6 +173,28 @@ CANCEL_WIRE = Operation(
     message="Wire canceled",
     errors=(e.NotFound, e.InvalidState),
     summary="Cancel a wire of which no send has begun",
+)
+APPROVE_WIRE = Operation(
+    name="payments.operator_approve_wire",
+    method=HTTPMethod.POST,
+    path="/operator/wires/{transaction_id}/approve",
+    role=Role.OPERATOR,
+    command=OperatorApproveWire,
+    reply=OperatorWire,
+    message="Wire approved",
+    errors=(e.NotFound, e.InvalidState, e.LimitExceeded),
+    summary="Approve a wire that waits for it, which is then sent",
+)
+DECLINE_WIRE = Operation(
+    name="payments.operator_decline_wire",
+    method=HTTPMethod.POST,
+    path="/operator/wires/{transaction_id}/decline",
+    role=Role.OPERATOR,
+    command=OperatorDeclineWire,
+    reply=OperatorWire,
+    message="Wire declined",
+    errors=(e.NotFound, e.InvalidState),
+    summary="Decline a wire that waits for approval",
 )
 
 OPERATIONS = declared_in(globals(), Operation)

@@ -18,10 +18,12 @@ from libs.handling.queries import QueryHandler
 from libs.persistence import parking
 from libs.persistence.engine import Database
 from libs.persistence.parking import OpenCommand
+from services.payments.approving import approve_as_operator, decline_as_operator
 from services.payments.models import WireAtBank, WireRecord
 from services.payments.ports import CoreBanking
 from services.payments.repository import operating, wires
 from services.payments.resolving import cancel_wire, resolve_wire
+from services.payments.rules import Rules
 from services.payments.settings import Settings
 from services.payments.views import operator_wire
 
@@ -41,9 +43,10 @@ FIND_ID = search.FIND_ID_OF[Settings.service]
 class OperatingWires:
     """The database bounds each statement."""
 
-    def __init__(self, database: Database, core: CoreBanking) -> None:
+    def __init__(self, database: Database, core: CoreBanking, rules: Rules) -> None:
         self._database = database
         self._core = core
+        self._rules = rules
 
     def by_operation(self) -> Mapping[str, QueryHandler]:
         return {
@@ -51,6 +54,8 @@ class OperatingWires:
             contract.GET_WIRE.name: self.get_wire,
             contract.RESOLVE_WIRE.name: self.resolve_wire,
             contract.CANCEL_WIRE.name: self.cancel_wire,
+            contract.APPROVE_WIRE.name: self.approve_wire,
+            contract.DECLINE_WIRE.name: self.decline_wire,
             FIND_ID.name: self.find_id,
         }
 
@@ -110,6 +115,26 @@ class OperatingWires:
         self, principal: Principal, command: contract.OperatorCancelWire, _: float
     ) -> Result:
         wire = await cancel_wire(
+            self._database, principal, _id_of(command.transaction_id), reason=command.reason
+        )
+        return Result(data=contract.OperatorWire(**operator_wire(wire)))
+
+    async def approve_wire(
+        self, principal: Principal, command: contract.OperatorApproveWire, _: float
+    ) -> Result:
+        wire = await approve_as_operator(
+            self._database,
+            self._rules,
+            principal,
+            _id_of(command.transaction_id),
+            reason=command.reason,
+        )
+        return Result(data=contract.OperatorWire(**operator_wire(wire)))
+
+    async def decline_wire(
+        self, principal: Principal, command: contract.OperatorDeclineWire, _: float
+    ) -> Result:
+        wire = await decline_as_operator(
             self._database, principal, _id_of(command.transaction_id), reason=command.reason
         )
         return Result(data=contract.OperatorWire(**operator_wire(wire)))

@@ -105,6 +105,7 @@ _LOCK = (
     .order_by(table.c.transaction_id)
     .with_for_update(key_share=True)
 )
+_APPROVED_BY = select(table.c.transaction_id).where(table.c.approved_by == bindparam("id"))
 _FIND_OWN = SELECT.where(*_IS_OWN)
 _LOCK_OWN = select(table.c.transaction_id).where(*_IS_OWN).with_for_update(key_share=True)
 
@@ -298,6 +299,14 @@ async def lock(
     # A second statement, since the first does not see the history that the lock waited for.
     rows = await connection.execute(_BY_IDS, values)
     return {row.transaction_id: wire_of(row) for row in rows}
+
+
+async def lock_sent_by(connection: AsyncConnection, command_id: UUID) -> WireRecord | None:
+    """The wire that this command sends, its row locked until the transaction ends."""
+    approved = await connection.execute(_APPROVED_BY, {"id": command_id})
+    transaction_id = approved.scalar_one_or_none() or command_id
+    wire = (await lock(connection, [transaction_id])).get(transaction_id)
+    return wire if wire is not None and wire.send_command == command_id else None
 
 
 async def find(

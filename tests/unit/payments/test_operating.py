@@ -20,6 +20,7 @@ from libs.contracts.operating.search import FindId, FoundIds
 from libs.contracts.principal import Family, Principal
 from libs.contracts.wires import WireState
 from services.payments.handlers.operating import OperatingWires
+from services.payments.rules import Rules
 from tests.unit.payments.bench import COMMAND, MINE, Bench
 
 ADA = Principal(
@@ -37,7 +38,7 @@ SHOWN_FROM, SHOWN_TO = date(1999, 1, 1), date(1999, 12, 31)
 
 
 def operating(bench: Bench) -> OperatingWires:
-    return OperatingWires(bench.database, bench.bank)
+    return OperatingWires(bench.database, bench.bank, Rules())
 
 
 def soon() -> float:
