@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import json
+import uuid
+from typing import Any
+
+import aio_pika
+from aio_pika import Message
 
 from libs.contracts.principal import Role
 from tests.support.api import Api, Key, fetch_interface
 from tests.support.live import Live
 from tests.support.operators import new_operator
 from tests.support.people import application
+from tests.support.waiting import eventually
 
 
 async def operator(live: Live, role: str) -> Api:
@@ -101,3 +107,43 @@ async def test_a_key_of_a_tenant_reads_nothing_of_operators(live: Live) -> None:
     ]
 
     assert [answer.code for answer in answers] == ["wrong_route_family"] * 3
+
+
+async def test_a_message_that_was_refused_waits_with_its_reason_until_an_operator_discards_it(
+    live: Live,
+) -> None:
+    viewer, acting = await operator(live, Role.VIEWER), await operator(live, Role.OPERATOR)
+    letter_id = f"refused-{uuid.uuid4()}"
+    connection = await aio_pika.connect(live.stack.environment.amqp_url)
+    async with connection, connection.channel() as channel:
+        message = Message(b"{}", message_id=letter_id, user_id="gateway")
+        await channel.default_exchange.publish(message, "payments.commands")
+
+    async def letters() -> list[dict[str, Any]]:
+        data = (await viewer.get("/operator/dead-letters?service=payments")).data
+        return [one for one in data["items"] if one["id"] == letter_id]
+
+    [letter] = await eventually("it is dead", letters)
+    overview = (await viewer.get("/operator/overview")).data
+    target = f"/operator/dead-letters/{letter_id}"
+    shown = (await viewer.get(target)).data
+    body = {"service": "payments", "reason": "a test"}
+    unreadable = await acting.post(f"{target}/replay", body)
+    discarded = await acting.post(f"{target}/discard", body)
+
+    assert letter["because"] == "This release cannot read it."
+    assert (letter["queue"], letter["reason"]) == ("payments.commands.dead", "unreadable")
+    assert [one["body"] for one in shown["letters"]] == ["{}"]
+    assert overview["unreachable"] == []
+    of = {one["service"]: one for one in overview["services"]}
+    assert len(of) == 6
+    waiting = {one["kind"]: one for one in of["payments"]["waiting"]}
+    assert waiting["dead_letters"]["count"] >= 1
+    assert waiting["dead_letters"]["oldest_at"] is not None
+    depths = {one["queue"]: one["messages"] for one in of["payments"]["queues"]}
+    assert depths["payments.commands.dead"] >= 1
+    assert "payments.queries" in depths
+    assert (unreadable.status, unreadable.code) == (409, "invalid_state")
+    assert [one["id"] for one in discarded.data["removed"]] == [letter_id]
+    assert await letters() == []
+    assert (await viewer.get(target)).status == 404
