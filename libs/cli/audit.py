@@ -6,8 +6,6 @@ The chain of hashes is computed here, from the rows that the services show.
 from __future__ import annotations
 
 import asyncio
-import os
-import pwd
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import UTC, date, datetime, time, timedelta
@@ -15,7 +13,6 @@ from typing import Any, TypeVar
 
 import msgspec
 from cyclopts import App
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.cli.decisions import Flag
 from libs.cli.output import console, print_json
@@ -27,8 +24,6 @@ from libs.contracts.exact_json import encode
 from libs.contracts.operating.audit import LIST_AUDIT, SERVICES, AuditRow, ListAuditOf, Service
 from libs.contracts.operating.audit_chain import BrokenChain, Chain, Head, Row
 from libs.contracts.operating.pages import Order, Place
-from libs.persistence import audit
-from libs.persistence.audit import Entry
 
 T = TypeVar("T")
 
@@ -160,37 +155,6 @@ def _wanted(service: str, **wanted: Any) -> ListAuditOf:
     return ListAuditOf.model_validate(
         {"service": service, "order": Order.OLDEST, "limit": LARGEST_PAGE} | wanted
     )
-
-
-async def record(
-    connection: AsyncConnection,
-    action: str,
-    *,
-    by: str | None = None,
-    **subject: str | float | None,
-) -> None:
-    """Append what the operator at this terminal does, in the transaction that does it, as the last of it.
-
-    Args:
-        by: the operator's name, where the command asks for it; else that of the user who runs it.
-        subject: to what, without anything sensitive.
-    """
-    name = operator_name()
-    entry = Entry(
-        actor=f"operator:{by or name}",
-        action=action,
-        outcome="ok",
-        subject={"user": name, **subject},
-    )
-    await audit.append(connection, [entry])
-
-
-def operator_name() -> str:
-    """The user who runs this command, as the system knows it: not what the environment says."""
-    try:
-        return pwd.getpwuid(os.getuid()).pw_name
-    except KeyError:  # a container's user may have no name
-        return f"uid {os.getuid()}"
 
 
 def _head(row: AuditRow) -> Head:

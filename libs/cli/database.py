@@ -1,15 +1,20 @@
-"""Operators' commands that work on a service's database."""
+"""What is done beside a service, on its database: making the first operator."""
 
 from __future__ import annotations
 
 import asyncio
+import os
+import pwd
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from sqlalchemy.exc import ProgrammingError
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.client.errors import OperatorError
+from libs.persistence import audit
 from libs.persistence.addressing import BadDatabaseUrl
+from libs.persistence.audit import Entry
 from libs.persistence.availability import is_away
 from libs.persistence.engine import Database, open_database
 from libs.secret_sources import BadSecret, read_secret
@@ -71,3 +76,31 @@ def with_database(service: str, work: Callable[[Database], Awaitable[T]]) -> T:
         raise OperatorError(
             f"The database of {service} cannot be reached: is the stack running (make status)?"
         ) from error
+
+
+async def record(
+    connection: AsyncConnection,
+    action: str,
+    **subject: str | float | None,
+) -> None:
+    """Append what the user of this terminal does, in the transaction that does it, as the last of it.
+
+    Args:
+        subject: to what, without anything sensitive.
+    """
+    name = _user_name()
+    entry = Entry(
+        actor=f"operator:{name}",
+        action=action,
+        outcome="ok",
+        subject={"user": name, **subject},
+    )
+    await audit.append(connection, [entry])
+
+
+def _user_name() -> str:
+    """The user who runs this command, as the system knows it: not what the environment says."""
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:  # a container's user may have no name
+        return f"uid {os.getuid()}"

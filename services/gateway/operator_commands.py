@@ -6,8 +6,7 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
-from libs.cli.audit import record
-from libs.cli.database import with_database
+from libs.cli.database import record, with_database
 from libs.cli.decisions import Flag
 from libs.cli.output import console, print_json
 from libs.client.credentials import Credentials, check_can_save, save

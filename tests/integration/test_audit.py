@@ -6,6 +6,7 @@ import asyncio
 import json
 from datetime import UTC, date, datetime, timedelta
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import asyncpg
@@ -34,7 +35,9 @@ from libs.persistence.engine import Database
 from tests.integration.tables import execute, finish, rows
 from tests.integration.test_inbox import PRINCIPAL, leased
 from tests.support.answered_operators import OPERATOR, AnsweredOperators
+from tests.support.command_line import run_bankside
 from tests.support.infrastructure import Environment
+from tests.support.stack import Stack, environment_with
 from tests.support.waiting import eventually
 
 OK = encode(Reply(id="1", to="1", result=msgspec.Raw(b'{"data":null}')))
@@ -291,3 +294,23 @@ async def test_a_page_has_the_rows_that_a_filter_finds_and_goes_on_where_it_look
 
     monkeypatch.setattr(audit_pages, "LOOKED_AT", 4)
     assert await numbers(actor="sub_a", order=Order.OLDEST) == [[1], [6], [11]]
+
+
+async def test_a_database_of_an_earlier_release_is_told_in_a_sentence(
+    fresh_environment: Environment, tmp_path: Path
+) -> None:
+    """Where a command still works beside a service."""
+    settings = Stack(fresh_environment, tmp_path, ()).env
+    owner = await asyncpg.connect(fresh_environment.database_urls["gateway_owner"])
+    await owner.execute("ALTER TABLE operators RENAME TO not_yet")
+    try:
+        done = await run_bankside(
+            ("operators", "create", "first", "--role", "admin", "--at-database"),
+            environment_with(settings),
+        )
+    finally:
+        await owner.execute("ALTER TABLE not_yet RENAME TO operators")
+        await owner.close()
+
+    assert done.status == 2
+    assert done.err.startswith("bankside: The database of gateway is not that of")

@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
+from typing import Any
 
 import pytest
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.contracts.errors import ProviderTimeout
+from libs.contracts.operating.audit import ListAudit
+from libs.contracts.operating.overview import (
+    OVERVIEW_OF,
+    GetOverview,
+    ServiceOverview,
+    WaitingKind,
+)
+from libs.handling.operating.audit_rows import AuditRows
+from libs.handling.operating.serving import operating_handlers
 from libs.persistence import continuity
 from libs.persistence.continuity import Compared, Continuity, NewestRecords
 from libs.persistence.engine import Database, open_database
 from libs.providers.newest_records import NewestPage
+from tests.support.answered_operators import OPERATOR, AnsweredOperators
 from tests.support.infrastructure import Environment
 from tests.support.pace import pace
 
@@ -341,3 +354,39 @@ async def test_a_case_is_told_of_once(database: Database, bank: Bank) -> None:
     await check.check()
 
     assert told == [True]
+
+
+async def test_operators_declare_list_and_close_a_restore_by_the_command_line(
+    fresh_environment: Environment, database: Database, check: Continuity
+) -> None:
+    services = ("onboarding", "payments")
+    operator = AnsweredOperators(
+        fresh_environment, {one: partial(operating_handlers, one) for one in services}
+    )
+    overview = OVERVIEW_OF["payments"].name
+    await check.check()
+
+    nothing = await operator.run("restores", "close", "payments", "--reason", "x")
+    await operator.command("restores", "declare", "payments", "--reason", "Back to noon.")
+    listed = await operator.command("restores", "list")
+    shown = await operator.run("restores", "list")
+    waiting = (
+        await operating_handlers("payments", database)[overview](OPERATOR, GetOverview(), 0)
+    ).data
+    await operator.command("restores", "close", "payments", "--reason", "All explained.")
+    afterwards = await operator.command("restores", "list")
+
+    assert (nothing.status, "Nothing is missing" in nothing.err) == (1, True)
+    [case] = listed["payments"]
+    assert case["missing_records"] == ["operator:grace: Back to noon."]
+    assert listed["onboarding"] == []
+    assert "onboarding: nothing is missing" in shown.out
+    assert isinstance(waiting, ServiceOverview)
+    assert [(one.kind, one.count) for one in waiting.waiting] == [(WaitingKind.RESTORES, 1)]
+    assert afterwards == {"onboarding": [], "payments": []}
+    rows = AuditRows("payments", database)
+    audited: Any = (await rows.list(OPERATOR, ListAudit(actor="operator:grace"), 0)).data
+    assert [json.loads(row.entry)["action"] for row in audited.items] == [
+        "restores.close",
+        "restores.declare",
+    ]
