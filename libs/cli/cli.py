@@ -87,7 +87,7 @@ def make_app(arguments: list[str]) -> App:
     app.command(
         "libs.cli.wires:app",
         name="wires",
-        help="Wires: list, show, cancel, resolve those whose outcome is not known.",
+        help="Wires: list, show, approve, decline, cancel, resolve those of unknown outcome.",
     )
     app.command(
         "libs.cli.sagas:app",

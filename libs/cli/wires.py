@@ -32,7 +32,10 @@ ASKED = "Core banking is asked once more."
 
 CommandT = TypeVar("CommandT", bound=Command)
 
-app = App(name="wires", help="Wires: list, show, cancel, resolve those whose outcome is not known.")
+app = App(
+    name="wires",
+    help="Wires: list, show, approve, decline, cancel, resolve those of unknown outcome.",
+)
 
 
 @app.command(name="list")
@@ -166,20 +169,68 @@ def cancel(transaction_id: UUID, /, *, reason: str, yes: Flag = False, json: Fla
         yes: Do not ask.
         json: Print one JSON document; needs --yes.
     """
-    why = reason_of(reason)
+    command = contract.OperatorCancelWire(
+        transaction_id=str(transaction_id), reason=reason_of(reason)
+    )
+    return _decide(
+        contract.CANCEL_WIRE, command, transaction_id, "Cancel it, for good?", yes=yes, json=json
+    )
+
+
+@app.command
+def approve(transaction_id: UUID, /, *, reason: str, yes: Flag = False, json: Flag = False) -> int:
+    """Approve a wire that waits for approval: it is sent then.
+
+    Args:
+        transaction_id: The wire.
+        reason: Why; it stands in the wire's history, which its customer sees.
+        yes: Do not ask.
+        json: Print one JSON document; needs --yes.
+    """
+    command = contract.OperatorApproveWire(
+        transaction_id=str(transaction_id), reason=reason_of(reason)
+    )
+    return _decide(
+        contract.APPROVE_WIRE, command, transaction_id, "Have it sent?", yes=yes, json=json
+    )
+
+
+@app.command
+def decline(transaction_id: UUID, /, *, reason: str, yes: Flag = False, json: Flag = False) -> int:
+    """Decline a wire that waits for approval: it is canceled.
+
+    Args:
+        transaction_id: The wire.
+        reason: Why; it stands in the wire's history, which its customer sees.
+        yes: Do not ask.
+        json: Print one JSON document; needs --yes.
+    """
+    command = contract.OperatorDeclineWire(
+        transaction_id=str(transaction_id), reason=reason_of(reason)
+    )
+    return _decide(
+        contract.DECLINE_WIRE, command, transaction_id, "Decline it, for good?", yes=yes, json=json
+    )
+
+
+def _decide(
+    operation: Operation[CommandT, contract.OperatorWire],
+    command: CommandT,
+    transaction_id: UUID,
+    question: str,
+    *,
+    yes: bool,
+    json: bool,
+) -> int:
     refuse_to_ask_in_json(yes=yes, json=json)
-    wire = _look_up(transaction_id)
-    if not yes and not _agreed(wire, "Cancel it, for good?"):
+    if not yes and not _agreed(_look_up(transaction_id), question):
         console().print("Nothing was done.")
         return 1
-    canceled = _done(
-        contract.CANCEL_WIRE,
-        contract.OperatorCancelWire(transaction_id=str(transaction_id), reason=why),
-    )
+    decided = _done(operation, command)
     if json:
-        print_json(canceled.model_dump())
+        print_json(decided.model_dump())
     else:
-        _show_line(canceled)
+        _show_line(decided)
     return 0
 
 
@@ -195,6 +246,8 @@ def _done(
 ) -> contract.OperatorWire:
     try:
         return ask(operation, command)
+    except NotFound:
+        raise OperatorError("There is no such wire.") from None
     except InvalidState as refusal:
         raise OperatorError(refusal.detail) from None
 

@@ -201,3 +201,24 @@ async def test_a_decision_on_the_wire_of_a_parked_send_ends_it(desk: Desk) -> No
 
     await desk.until_quiet()
     assert (await desk.send(command_id=transaction_id))["transaction_id"] == transaction_id
+
+
+async def test_an_unsent_wire_is_canceled_and_is_then_neither_approved_nor_declined(
+    desk: Desk,
+) -> None:
+    transaction_id = str(uuid.uuid4())
+    await desk.bank_down()
+    with pytest.raises(OutcomePending):
+        await desk.send(command_id=transaction_id, wait_seconds=4)
+    await desk.until("its send is withdrawn", lambda: _withdrawn(desk, transaction_id))
+    stack, why = desk.office.stack, ("--reason", "Its customer asked by telephone.", "--yes")
+
+    canceled = await stack.command("wires", "cancel", transaction_id, *why)
+    for decision in ("approve", "decline"):
+        with pytest.raises(AssertionError, match="canceled"):
+            await stack.command("wires", decision, transaction_id, *why)
+
+    assert (canceled["state"], canceled["reason"]) == ("canceled", why[1])
+    await desk.bank_up()
+    await desk.until_quiet()
+    assert not desk.core.executed
