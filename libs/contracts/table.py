@@ -23,6 +23,7 @@ from libs.contracts.operating import (
     restores,
     search,
     sessions,
+    traffic,
     wires,
 )
 from libs.contracts.operation import Operation
@@ -51,6 +52,7 @@ GATEWAY_OPERATIONS: tuple[Operation, ...] = (
     *keys.OPERATIONS,
     *operators.OPERATIONS,
     *sessions.OPERATIONS,
+    *traffic.OPERATIONS,
     *search.GATEWAY_OPERATIONS,
     *audit.GATEWAY_OPERATIONS,
     *commands.GATEWAY_OPERATIONS,

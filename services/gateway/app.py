@@ -31,6 +31,7 @@ from services.gateway.operating.handlers import Parts, handlers_of
 from services.gateway.passwords import Passwords
 from services.gateway.refusals import Refusals
 from services.gateway.settings import Settings
+from services.gateway.traffic import TrafficCounts
 
 BROKER_WAIT_SECONDS = 10.0
 OPERATOR_CONNECTIONS = 256
@@ -75,6 +76,7 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
     failures = Failures(database, settings.failures_per_minute)
     refusals = Refusals(database)
     last_use = LastUse(database)
+    traffic = TrafficCounts(database)
     passwords = Passwords()
     logins = Logins(
         database,
@@ -97,8 +99,9 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
         last_use,
         caller,
         lookup,
-        Answering(handlers_of(Parts(database, keyring, passwords, logins), caller)),
+        Answering(handlers_of(Parts(database, keyring, passwords, logins, traffic), caller)),
         logins,
+        traffic,
     )
     possible = possible_connections(settings.connections + OPERATOR_CONNECTIONS)
     for_operators_only = min(OPERATOR_CONNECTIONS, max(2, possible // 16))
@@ -134,6 +137,7 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
             process.background("refusals", refusals.write_for_ever()),
             process.background("audit-head", log_head_for_ever(database)),
             process.background("last-use", last_use.write_for_ever()),
+            process.background("traffic", traffic.write_for_ever()),
             process.background("key-expiry", measure_for_ever(database)),
         ):
             await broker.start(wait_seconds=BROKER_WAIT_SECONDS)
@@ -147,6 +151,7 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
                 await _of_each(listeners, Listener.close)
                 await tolerating_outage("last_use", last_use.write)
                 await tolerating_outage("refusals", refusals.write)
+                await tolerating_outage("traffic", traffic.write)
     finally:
         await database.close()
 

@@ -66,6 +66,7 @@ from services.gateway.requests import (
 )
 from services.gateway.responses import failure, success
 from services.gateway.settings import Settings
+from services.gateway.traffic import TrafficCounts
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -87,6 +88,7 @@ class Endpoints:
         lookup: LookupKeys,
         answering: Answering,
         logins: Logins,
+        traffic: TrafficCounts,
     ) -> None:
         self._settings = settings
         self._authentication = authentication
@@ -98,6 +100,7 @@ class Endpoints:
         self._lookup = lookup
         self._answering = answering
         self._logins = logins
+        self._traffic = traffic
         self._bodies = Bodies(settings.body_seconds)
         self._trusted = trusted_networks(settings.trusted_proxies)
 
@@ -116,7 +119,10 @@ class Endpoints:
                 outcome = error.code
                 response = failure(error, request_id)
             response.headers["X-Request-Id"] = request_id
-            HANDLED_SECONDS.labels(operation.name, outcome).observe(time.perf_counter() - started)
+            seconds = time.perf_counter() - started
+            HANDLED_SECONDS.labels(operation.name, outcome).observe(seconds)
+            if operation.family is not Family.OPERATOR:
+                self._traffic.note(response.status, seconds)
             return response
 
         return handle

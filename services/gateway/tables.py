@@ -14,6 +14,7 @@ from sqlalchemy import (
     Integer,
     LargeBinary,
     MetaData,
+    SmallInteger,
     Table,
     Text,
     func,
@@ -177,6 +178,16 @@ failures = Table(
     Column("address", Text, primary_key=True),
     Column("minute", BigInteger, primary_key=True, autoincrement=False),
     Column("count", BigInteger, nullable=False),
+    prefixes=["UNLOGGED"],
+)
+
+traffic = Table(
+    "traffic",
+    metadata,
+    Column("minute", BigInteger, primary_key=True, autoincrement=False),
+    Column("answer", SmallInteger, primary_key=True, autoincrement=False),
+    Column("latency", SmallInteger, primary_key=True, autoincrement=False),
+    Column("requests", BigInteger, nullable=False),
     prefixes=["UNLOGGED"],
 )
 

@@ -12,6 +12,7 @@ from libs.messaging.caller import Caller
 from libs.persistence.engine import Database
 from libs.persistence.sealing import Keyring
 from services.gateway.logins import Logins
+from services.gateway.operating import traffic
 from services.gateway.operating.asking import ASK_SECONDS, Services
 from services.gateway.operating.keys import Keys
 from services.gateway.operating.of_services import OfServices
@@ -20,6 +21,7 @@ from services.gateway.operating.search import Searching
 from services.gateway.operating.sessions import Sessions
 from services.gateway.passwords import Passwords
 from services.gateway.resealing import sealed_store
+from services.gateway.traffic import TrafficCounts
 from services.gateway.waiting import COUNTS
 
 
@@ -31,6 +33,7 @@ class Parts:
     keyring: Keyring
     passwords: Passwords
     logins: Logins
+    traffic: TrafficCounts
 
 
 def handlers_of(parts: Parts, caller: Caller) -> dict[str, QueryHandler]:
@@ -43,6 +46,7 @@ def handlers_of(parts: Parts, caller: Caller) -> dict[str, QueryHandler]:
         Operators(parts.database, parts.keyring, parts.passwords).handlers(),
         Searching(services).handlers(),
         Sessions(parts.logins).handlers(),
+        traffic.handlers(parts.traffic),
         operating_handlers(
             GATEWAY, parts.database, sealed=sealed_store(parts.keyring), counts=COUNTS
         ),
