@@ -98,13 +98,15 @@ async def behind_tls(server_url: str, identity: Identity) -> AsyncIterator[str]:
     links: set[asyncio.Task[None]] = set()
 
     async def link(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with contextlib.suppress(OSError, asyncio.IncompleteReadError):
-            if asks_first:
-                await reader.readexactly(POSTGRES_TLS_REQUEST_BYTES)
-                writer.write(b"S")
-                await writer.start_tls(context)
-            await _connect(server.hostname or "", server.port or 0, reader, writer)
-        writer.close()
+        try:
+            with contextlib.suppress(OSError, asyncio.IncompleteReadError):
+                if asks_first:
+                    await reader.readexactly(POSTGRES_TLS_REQUEST_BYTES)
+                    writer.write(b"S")
+                    await writer.start_tls(context)
+                await _connect(server.hostname or "", server.port or 0, reader, writer)
+        finally:
+            writer.transport.abort()  # to close it would wait for the other side's close_notify
 
     def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.create_task(link(reader, writer), name="behind-tls")
@@ -136,7 +138,7 @@ async def _connect(
     finally:
         for way in ways:
             way.cancel()
-        to_server.close()
+        to_server.transport.abort()
 
 
 async def _forward(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

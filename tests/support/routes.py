@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from enum import Enum
 from urllib.parse import urlsplit
 
@@ -66,6 +66,8 @@ class Route:
         self._links: set[asyncio.Task[None]] = set()
         self._ends: set[asyncio.StreamWriter] = set()
         self._server_ends: set[asyncio.StreamWriter] = set()
+        self._opened: list[asyncio.StreamWriter] = []
+        """All ends there ever were: one that is closed stays open while its peer does not read."""
         self.url = ""
 
     def stall(self, directions: frozenset[Direction] = BOTH) -> None:
@@ -104,6 +106,7 @@ class Route:
     async def _link(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         path = self._path
         self._ends.add(writer)
+        self._opened.append(writer)
         try:
             await path.until_passing(Direction.TO_SERVER)
             await self._connect(path, reader, writer)
@@ -121,6 +124,7 @@ class Route:
         except OSError:
             return  # the server does not listen: the client's connection is closed
         self._ends.add(server_writer)
+        self._opened.append(server_writer)
         self._server_ends.add(server_writer)
         directions = {
             asyncio.create_task(_forward(path, Direction.TO_SERVER, reader, server_writer)),
@@ -150,10 +154,11 @@ class Route:
             self.cut()
             if links:
                 await asyncio.wait(links)
+            _abort_all(self._opened)
             await server.wait_closed()
 
 
-def _abort_all(ends: set[asyncio.StreamWriter]) -> None:
+def _abort_all(ends: Iterable[asyncio.StreamWriter]) -> None:
     for end in ends:
         end.transport.abort()
 

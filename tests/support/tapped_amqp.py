@@ -56,8 +56,8 @@ async def tapped(amqp_url: str) -> AsyncIterator[Tap]:
                 end.cancel()
             await asyncio.gather(*ends, return_exceptions=True)
         finally:
-            writer.close()
-            there_writer.close()
+            writer.transport.abort()
+            there_writer.transport.abort()
             links.discard(task)
 
     server = await asyncio.start_server(link, LOOPBACK, 0)

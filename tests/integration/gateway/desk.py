@@ -138,7 +138,7 @@ class Desk:
                 await writer.drain()
                 return await _read_answer(reader)
             finally:
-                writer.close()
+                writer.transport.abort()  # with what the gateway has not read of it
 
     async def execute(self, statement: str, **values: Any) -> Sequence[Any]:
         async with self.database.transaction() as connection:

@@ -71,7 +71,7 @@ async def connected(desk: Desk, sent: Sequence[bytes]) -> AsyncIterator[list[Str
         yield opened
     finally:
         for _, writer in opened:
-            writer.close()
+            writer.transport.abort()  # with what the gateway has not read of it
 
 
 async def is_closed(reader: asyncio.StreamReader, seconds: float) -> bool:

@@ -58,7 +58,7 @@ async def test_the_oldest_handshake_makes_room_for_a_new_one(
         assert (ended, said) == (b"", b"hello")
         assert not silent[2][0].at_eof()
         for _, each in (*silent, (reader, writer)):
-            each.close()
+            each.transport.abort()
 
 
 async def test_a_handshake_that_does_not_come_to_an_end_is_given_up(tmp_path: Path) -> None:
