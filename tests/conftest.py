@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import uuid
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Generator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,19 @@ LONGEST = Path(__file__).parent / "faults"
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> SharedProcesses:
     return SharedProcesses(config, log)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Exempt modules and tests from garbage collection: they stay. It took a sixth of the time of collecting tests,
+    which each worker does before its first one.
+    """
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
