@@ -17,17 +17,20 @@ from deploy.local.state import LocalState
 COMMAND_SECONDS = 60.0
 TENANT = "demo"
 OPERATOR = "operator"
+KEPT = ("subscription_key", "secret", "one_time_password")
+"""Of what is created; the last one is for the first log-in at the console."""
 
 
 def ensure_keys(state: LocalState) -> None:
     """Write `credentials.json`, with keys that are made when there are none yet. Raises Mistake."""
     settings = state.read_environment()
-    if OPERATOR_PORT_SETTING not in settings:
+    if not {OPERATOR_PORT_SETTING, "BANKSIDE_CONSOLE_PORT"} <= settings.keys():
         raise Mistake("The stack that runs is of an earlier release: `make down`, then `make up`.")
     known = state.read_json(state.credentials) or {}
     wanted: dict[str, object] = {
         "base_url": f"http://{LOOPBACK}:{settings['BANKSIDE_GATEWAY_PORT']}",
         "operator_url": f"http://{LOOPBACK}:{settings[OPERATOR_PORT_SETTING]}",
+        "console_url": f"http://{LOOPBACK}:{settings['BANKSIDE_CONSOLE_PORT']}",
         **bank_addresses(settings),
     }
     for name, make in (("operator", _create_operator), ("partner", _create_partner)):
@@ -43,7 +46,8 @@ def _create_operator(state: LocalState) -> dict[str, str]:
     return _created(
         state,
         "first operator",
-        *("operators", "create", OPERATOR, "--role", "admin", "--at-database", "--reason", reason),
+        *("operators", "create", OPERATOR, "--role", "admin", "--login", "--at-database"),
+        *("--reason", reason),
     )
 
 
@@ -71,4 +75,4 @@ def _created(state: LocalState, what: str, *arguments: str) -> dict[str, str]:
         reason = (done.stderr.strip() or done.stdout.strip()).splitlines()
         raise Mistake(f"The {what} could not be created: {reason[-1] if reason else '?'}")
     created = json.loads(done.stdout)
-    return {name: created[name] for name in ("subscription_key", "secret")}
+    return {name: created[name] for name in KEPT if created.get(name)}

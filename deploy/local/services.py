@@ -40,6 +40,7 @@ SERVICES = (
     Service("webhook_dispatcher", "WEBHOOK_DISPATCHER", stop_seconds=40.0),
     Service("reconciliation", "RECONCILIATION"),
     Service("gateway", "GATEWAY", public_port=8080),
+    Service("console", "CONSOLE", public_port=8082),
 )
 """In the order in which they start; they stop in the reverse order."""
 
@@ -114,6 +115,9 @@ class Secrets:
     """By service: what the fake of Increase knows them by."""
     increase_fake_key: str = field(repr=False)
     """Of the demo and of operators, at the fake of Increase."""
+    console_key: str = field(repr=False)
+    """The console's subscription key at the gateway."""
+    console_secret: str = field(repr=False)
 
     @classmethod
     def generate(cls) -> Self:
@@ -133,6 +137,8 @@ class Secrets:
             link_key=secrets.token_hex(24),
             increase_keys={service: secrets.token_hex(24) for service in INCREASE_CALLERS},
             increase_fake_key=secrets.token_hex(24),
+            console_key=f"sub_{secrets.token_hex(16)}",
+            console_secret=secrets.token_hex(24),
         )
 
     @classmethod
@@ -213,6 +219,11 @@ def stack_settings(
         "BANKSIDE_ADMIN_HOST": LOOPBACK,
         "BANKSIDE_GATEWAY_OPERATOR_HOST": LOOPBACK,
         OPERATOR_PORT_SETTING: str(operator_port),
+        "BANKSIDE_CONSOLE_OPERATOR_URL": f"http://{LOOPBACK}:{operator_port}",
+        "BANKSIDE_CONSOLE_OPERATOR_KEY": secrets.console_key,
+        "BANKSIDE_CONSOLE_OPERATOR_SECRET": secrets.console_secret,
+        "BANKSIDE_GATEWAY_CONSOLE_KEY": secrets.console_key,
+        "BANKSIDE_GATEWAY_CONSOLE_SECRET": secrets.console_secret,
     }
     for storing, ring in secrets.storage_keys.items():
         settings[f"BANKSIDE_{ROLES[storing]}_STORAGE_KEYS"] = ring

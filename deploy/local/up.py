@@ -295,7 +295,13 @@ def _say_where(state: LocalState) -> None:
         f"""
   gateway           {known["base_url"]}
 {"".join(of_banks)}  for operators     {known["operator_url"]}
+  console           {known["console_url"]}{_first_log_in(known["operator"])}
   demo partner, first operator: keys in {state.credentials.relative_to(state.root)}
 
 Next: make demo   (also: make status, make logs, make down)"""
     )
+
+
+def _first_log_in(operator: Mapping[str, str]) -> str:
+    password = operator.get("one_time_password")
+    return f"  first log-in: operator, one-time password {password}" if password else ""

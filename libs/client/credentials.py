@@ -70,7 +70,7 @@ def stack() -> Stack | None:
     bank_urls = {
         name: url
         for name, url in urls.items()
-        if isinstance(url, str) and name not in {"base", OPERATOR}
+        if isinstance(url, str) and name not in {"base", OPERATOR, "console"}
     }
     return Stack(
         _text(path, content, "base_url"),

@@ -67,7 +67,7 @@ class Settings(ProcessSettings):
     """Of the gateway's listener for operators."""
     operator_ca_file: CaFile = None
     """The CA of the gateway's certificate; None: those that the system trusts."""
-    operator_key: str
+    operator_key: SecretStr
     """The console's own subscription key, of role `console`."""
     operator_secret: SecretStr
 
@@ -99,7 +99,9 @@ class Settings(ProcessSettings):
         return frozenset(f"{parts.scheme}://{name}{port}" for name in names)
 
     def credentials(self) -> Credentials:
-        return Credentials(self.operator_key, self.operator_secret.get_secret_value())
+        return Credentials(
+            self.operator_key.get_secret_value(), self.operator_secret.get_secret_value()
+        )
 
     def encryption(self) -> ssl.SSLContext | None:
         """Of the connections of browsers. Raises Misconfigured."""

@@ -14,6 +14,7 @@ from libs.messaging.broker import Broker
 from libs.messaging.caller import Caller
 from libs.persistence.engine import open_database
 from libs.runtime.process import Misconfigured, Process
+from services.gateway import console_key
 from services.gateway.admission import Admission
 from services.gateway.application import operator_application, public_application
 from services.gateway.authentication import Authentication
@@ -127,6 +128,13 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
     process.readiness.add("broker", broker.ping)
     try:
         await maintain(database, settings.timestamp_window_seconds)
+        if settings.console_key is not None and settings.console_secret is not None:
+            await console_key.register(
+                database,
+                keyring,
+                settings.console_key.get_secret_value(),
+                settings.console_secret.get_secret_value(),
+            )
         async with (
             broker.open(),
             process.background(

@@ -84,6 +84,9 @@ _SET_ROLE = (
 )
 _ADD = insert(operators).on_conflict_do_nothing().returning(operators.c.name)
 _ADD_KEY = insert(credentials)
+_KNOWN_KEY = select(credentials.c.id).where(
+    credentials.c.subscription_key == bindparam("subscription_key")
+)
 
 
 async def list_operators(
@@ -128,6 +131,12 @@ async def add_operator(connection: AsyncConnection, name: str, role: str) -> boo
     """False when there is one of that name, revoked or not."""
     added = await connection.execute(_ADD, {"name": name, "role": role})
     return added.first() is not None
+
+
+async def is_known_key(connection: AsyncConnection, subscription_key: str) -> bool:
+    """Whether it is or was anyone's."""
+    found = await connection.execute(_KNOWN_KEY, {"subscription_key": subscription_key})
+    return found.first() is not None
 
 
 async def add_key(connection: AsyncConnection, new: NewOperatorKey) -> None:

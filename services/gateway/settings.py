@@ -37,6 +37,11 @@ class Settings(MessagingSettings):
     """A session of an operator at a console ends then."""
     session_idle_seconds: float = Field(default=30 * 60, gt=0, le=86_400)
     """It ends after so long without a request."""
+    console_key: SecretStr | None = None
+    """The subscription key of the console beside it, which is registered at the start; None: there is none, or it was
+    made by `bankside operators create`.
+    """
+    console_secret: SecretStr | None = None
     processes: int = Field(default=1, ge=1, le=64)
     deadline_seconds: float = Field(default=25, gt=4, le=QUERY_TTL_SECONDS)
     """Every caller is answered within this time."""
@@ -67,6 +72,8 @@ class Settings(MessagingSettings):
 
     def mistakes(self) -> Iterator[str]:
         yield from super().mistakes()
+        if (self.console_key is None) != (self.console_secret is None):
+            yield "set BANKSIDE_GATEWAY_CONSOLE_KEY and BANKSIDE_GATEWAY_CONSOLE_SECRET both, or neither."
         try:
             self.encryption()
         except Misconfigured as error:

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from deploy.local import banks
-from deploy.local.services import SERVICES, Service
+from deploy.local.services import Service
 from tests.benchmarks.figures import Figure
 from tests.benchmarks.rounds import Plan
 from tests.benchmarks.servers import Servers
 from tests.support.launching import launched
-from tests.support.stack import Stack, running_stack
+from tests.support.stack import SERVED, Stack, running_stack
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Bench:
     @contextlib.asynccontextmanager
     async def stack(
         self,
-        services: Iterable[Service] = SERVICES,
+        services: Iterable[Service] = SERVED,
         /,
         *,
         bank: str = banks.SANDBOX,

@@ -33,11 +33,12 @@ class LocalStack:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        gateway, operators, sandbox = free_ports(3)
+        gateway, operators, sandbox, console = free_ports(4)
         self.ports = {
             "BANKSIDE_GATEWAY_PORT": str(gateway),
             "BANKSIDE_GATEWAY_OPERATOR_PORT": str(operators),
             "BANKSIDE_SANDBOX_PORT": str(sandbox),
+            "BANKSIDE_CONSOLE_PORT": str(console),
         }
 
     def bankside(self, *arguments: str) -> str:

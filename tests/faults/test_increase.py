@@ -55,7 +55,7 @@ ENDINGS = {"66": "rejected", "68": "returned"}
 FINAL_SECONDS = 60.0
 SIZES = [(seed, 6, 24) for seed in range(3)] if BANK == banks.INCREASE_FAKE else [(0, 4, 8)]
 """Seeds, onboardings, wires."""
-UNNEEDED = ("webhook_dispatcher",)
+UNNEEDED = ("webhook_dispatcher", "console")
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")

@@ -40,6 +40,8 @@ from tests.support.ports import free_ports
 
 BANK = banks.chosen_bank(os.environ.get("BANK") or None, None)
 """Of the stacks that e2e and fault tests share: `make test BANK=increase-fake` has them at the fake of Increase."""
+SERVED = tuple(service for service in SERVICES if service.name != "console")
+"""What callers need. The console is a process more, which its own tests ask for."""
 READY_SECONDS = 30.0
 STOP_SECONDS = 40.0
 POLL_SECONDS = 0.05
@@ -163,7 +165,7 @@ class Stack:
         self,
         environment: Environment,
         folder: Path,
-        services: Iterable[Service] = SERVICES,
+        services: Iterable[Service] = SERVED,
         launch: Launch = forked,
         /,
         *,
@@ -294,7 +296,7 @@ def environment_with(settings: Mapping[str, str]) -> dict[str, str]:
 async def running_stack(
     environment: Environment,
     folder: Path,
-    services: Iterable[Service] = SERVICES,
+    services: Iterable[Service] = SERVED,
     launch: Launch = forked,
     /,
     *,

@@ -34,6 +34,28 @@ def _may_be_unsent(wire: Any) -> bool:
     return wire.state is WireState.PENDING_SUBMISSION and not wire.outcome_unknown
 
 
+def _waits_for_approval(wire: Any) -> bool:
+    return wire.state is WireState.PENDING_APPROVAL
+
+
+APPROVE = Action(
+    title="Approve",
+    path="/wires/{transaction_id}/approve",
+    operation=o.APPROVE_WIRE,
+    effect="Approves the wire in the customer's place: its limits are looked at again, then it is sent. The reason"
+    " stands in the wire's history, which its customer sees.",
+    done="The wire is approved.",
+    when=_waits_for_approval,
+)
+DECLINE = Action(
+    title="Decline",
+    path="/wires/{transaction_id}/decline",
+    operation=o.DECLINE_WIRE,
+    effect="Cancels the wire; nothing is sent. The reason stands in the wire's history, which its customer sees.",
+    done="The wire is declined.",
+    when=_waits_for_approval,
+    danger=True,
+)
 RESOLVE = Action(
     title="Resolve",
     path="/wires/{transaction_id}/resolve",
@@ -70,7 +92,7 @@ DETAIL = DetailPage(
         Beside("Reason", "reason", "provider.reason"),
     ),
     sides=("Here", "At the bank"),
-    actions=(RESOLVE, CANCEL),
+    actions=(APPROVE, DECLINE, RESOLVE, CANCEL),
 )
 
 SUBJECT = Subject(LIST, (DETAIL,))

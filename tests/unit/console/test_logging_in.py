@@ -45,11 +45,10 @@ async def test_a_login_begins_a_session_that_scripts_cannot_read() -> None:
     cookie = answer.cookies["__Host-bankside-session"]
     assert all(part in cookie for part in ("HttpOnly", "Secure", "SameSite=Strict", "Path=/"))
     assert "Domain" not in cookie
-    [(_, command, token)] = double.asked
-    assert isinstance(command, s.LogIn)
+    [command] = double.commands(s.LOG_IN)
     assert (command.name, command.password, command.code) == ("ada", " pass word ", "123456")
     assert command.address == "127.0.0.1"
-    assert token is None
+    assert [token for _, _, token in double.asked] == [None]
 
 
 @pytest.mark.parametrize(

@@ -95,6 +95,17 @@ def test_a_service_is_given_its_own_login_and_tokens(checkout: Path) -> None:
             assert secrets(checkout, "provider_sandbox")[name] == values[name]
 
 
+def test_the_console_has_the_key_that_the_gateway_registers(checkout: Path) -> None:
+    make_env(checkout)
+
+    console, gateway = secrets(checkout, "console"), secrets(checkout, "gateway")
+    assert len(console) == 2
+    for what in ("KEY", "SECRET"):
+        name = f"BANKSIDE_CONSOLE_OPERATOR_{what}"
+        assert console[name] == gateway[f"BANKSIDE_GATEWAY_CONSOLE_{what}"]
+    assert re.fullmatch(r"sub_[A-Za-z0-9]{22,}", console["BANKSIDE_CONSOLE_OPERATOR_KEY"])
+
+
 def test_a_key_that_a_company_gave_reaches_its_service_and_no_other(checkout: Path) -> None:
     make_env(checkout)
     for name in GIVEN_BY_COMPANIES:
@@ -188,15 +199,16 @@ def test_containers_share_networks_with_what_they_must_reach_only() -> None:
         for network in row["networks"]:
             members[network].add(name)
 
-    services = OURS.keys() - {"migrate", "broker", "provider_sandbox"}
+    services = OURS.keys() - {"migrate", "broker", "provider_sandbox", "console"}
     assert members == {
         "callers": {"gateway"},
         "callbacks": {"webhook_dispatcher"},
         "providers": {*PROVIDER_APIS, "provider_sandbox"},
         "database": {*services, "provider_sandbox", "migrate", "postgres"},
         "broker": {*services, "broker", "rabbitmq"},
-        "admin": {*services, "provider_sandbox"},
-        "operators": {"gateway"},
+        "admin": {*services, "provider_sandbox", "console"},
+        "operators": {"gateway", "console"},
+        "browsers": {"console"},
     }
     internal = {name for name, row in COMPOSE["networks"].items() if (row or {}).get("internal")}
     assert internal == {"database", "broker", "admin", "operators"}

@@ -14,6 +14,7 @@ from deploy.local.services import (
     FINDING,
     KEEPING,
     LOGINS,
+    ROLES,
     SERVICES,
     SHARING,
     STORING,
@@ -42,6 +43,7 @@ def earlier() -> Stored:
         del stored["secrets"]["role_passwords"][role]
     del stored["secrets"]["provider_tokens"][NEW]
     del stored["secrets"]["link_key"], stored["ports"][NEW], stored["secrets"]["amqp_passwords"]
+    del stored["secrets"]["console_key"], stored["secrets"]["console_secret"]
     stored["secrets"]["provider_token"] = "one for all of them"
     return dict(stored)
 
@@ -64,6 +66,8 @@ def test_secrets_that_are_new_are_made_and_the_others_stay(
     passwords = [now["role_passwords"].pop(role) for role in NEW_ROLES]
     logins = now.pop("amqp_passwords")
     del earlier["secrets"]["provider_token"]
+    assert now.pop("console_key").startswith("sub_")
+    assert len(now.pop("console_secret")) == 48
     assert now == earlier["secrets"]
     assert tokens.keys() == {"identity", "core", "financial"}
     assert all(
@@ -117,9 +121,12 @@ def test_every_service_of_an_upgraded_stack_has_its_settings(upgraded: Remembere
     assert settings["BANKSIDE_RECONCILIATION_CORE_TOKEN"]
     owners = {name for name in settings if name.endswith("_OWNER_DATABASE_URL")}
     assert migration_settings(settings).keys() == owners
-    assert len(owners) == len(SERVICES)
+    assert len(owners) == len(ROLES)
     assert not any(owners & settings_of(service, settings).keys() for service in SERVICES)
     assert settings["BANKSIDE_RECONCILIATION_AMQP_URL"]
+    for what in ("KEY", "SECRET"):
+        of_console = settings[f"BANKSIDE_CONSOLE_OPERATOR_{what}"]
+        assert settings[f"BANKSIDE_GATEWAY_CONSOLE_{what}"] == of_console
 
 
 def test_migrations_connect_by_the_ca_that_was_set() -> None:
