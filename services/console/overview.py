@@ -1,11 +1,15 @@
-"""The first page: what waits for a person on top, then what waits in queues. It renews itself while it is looked at."""
+"""The first page: what waits for a person on top, then the traffic of the last hour and what waits in queues.
+
+It renews itself while it is open.
+"""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Generic
 
 from aiohttp import web
 
@@ -17,7 +21,11 @@ from libs.contracts.operating.overview import (
     Overview,
     QueueDepth,
 )
+from libs.contracts.operating.traffic import GET_TRAFFIC, GetTraffic, Traffic
+from libs.contracts.operation import Operation
+from services.console.charts import Chart, chart
 from services.console.failures import sentence
+from services.console.gateway import C, Operators, R
 from services.console.pages.overview import WORDS
 from services.console.rendering import Renderer
 from services.console.visits import visit_of
@@ -25,6 +33,8 @@ from services.console.visits import visit_of
 RENEWALS = 60
 """After so many a page stops to renew itself: each renewal keeps the session from its idle timeout."""
 LIVE = "live"
+MINUTES = 61
+"""The last hour, and the present minute."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +49,14 @@ class Waits:
     oldest_at: datetime | None
 
 
+@dataclass(frozen=True, slots=True)
+class Asked(Generic[R]):
+    """An answer, or the sentence that says why there is none."""
+
+    data: R | None
+    failure: str | None
+
+
 class OverviewPage:
     def __init__(self, renderer: Renderer) -> None:
         self._renderer = renderer
@@ -47,15 +65,16 @@ class OverviewPage:
         router.add_get("/", self._page)
 
     async def _page(self, request: web.Request) -> web.Response:
-        failure, overview = None, None
-        try:
-            overview = await visit_of(request).operators.ask(GET_OVERVIEW, GetOverview())
-        except SessionEnded:
-            raise
-        except BanksideError as error:
-            failure = sentence(error)
+        operators = visit_of(request).operators
+        waiting, hour = await asyncio.gather(
+            _asked(operators, GET_OVERVIEW, GetOverview()),
+            _asked(operators, GET_TRAFFIC, GetTraffic(minutes=MINUTES)),
+        )
+        overview, traffic = waiting.data, hour.data
         context: dict[str, Any] = {
-            "failure": failure,
+            "failure": waiting.failure,
+            "charts": charts_of(traffic) if traffic else [],
+            "no_traffic": hour.failure,
             "waiting": waiting_in(overview) if overview else [],
             "queues": queues_in(overview) if overview else [],
             "without_queues": [s.service for s in overview.services if s.queues is None]
@@ -67,6 +86,38 @@ class OverviewPage:
         if request.query.get("part") == LIVE:
             return self._renderer.part(request, "_live.html", **context)
         return self._renderer.page(request, "overview.html", **context)
+
+
+async def _asked(operators: Operators, operation: Operation[C, R], command: C) -> Asked[R]:
+    try:
+        data = await operators.ask(operation, command)
+        return Asked(data, None)
+    except SessionEnded:
+        raise
+    except BanksideError as error:
+        return Asked(None, sentence(error))
+
+
+def charts_of(traffic: Traffic) -> list[Chart]:
+    """Without the present minute, which is not over."""
+    minutes = traffic.minutes[:-1]
+    slow = [_percentile(minute.latency, traffic.bounds_ms) for minute in minutes]
+    return [
+        chart("requests", "Requests", [minute.requests for minute in minutes], "a minute"),
+        chart("refused", "Refused (4xx)", [minute.refused for minute in minutes], "a minute"),
+        chart("failed", "Failed (5xx)", [minute.failed for minute in minutes], "a minute"),
+        chart("latency", "Latency, 95 % within", slow, "ms"),
+    ]
+
+
+def _percentile(counts: Sequence[int], bounds: Sequence[int]) -> float | None:
+    """The bound within which 95 % of the requests of a minute were answered; None without requests."""
+    wanted, seen = sum(counts) * 0.95, 0
+    for count, bound in zip(counts, bounds, strict=False):
+        seen += count
+        if seen and seen >= wanted:
+            return float(bound)
+    return None
 
 
 def waiting_in(overview: Overview) -> list[Waits]:

@@ -40,9 +40,10 @@ class Cell:
 
 NOTHING = Cell("—", Kind.NOTHING)
 
+CUSTOMERS = "/customers"
 PAGES = {
     "transaction_id": "/wires/{}",
-    "customer_id": "/customers/{}",
+    "customer_id": f"{CUSTOMERS}/{{}}",
     "subscription_id": "/subscriptions/{}",
     "event_id": "/events/{}",
     "command_id": "/commands/{}",

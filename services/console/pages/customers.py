@@ -5,9 +5,12 @@ from typing import Any
 from libs.contracts.operating import customers as o
 from services.console.declarations import Action, DetailPage, ListPage, Panel, Subject
 from services.console.pages import wires
+from services.console.values import CUSTOMERS
+
+ONE = f"{CUSTOMERS}/{{customer_id}}"
 
 LIST = ListPage(
-    path="/customers",
+    path=CUSTOMERS,
     title="Customers",
     about="Applications and customers of all tenants, by status. `Stuck` are those with a step that does not go on.",
     operation=o.LIST_CUSTOMERS,
@@ -20,7 +23,7 @@ LIST = ListPage(
         "created_at",
         "updated_at",
     ),
-    one="/customers/{customer_id}",
+    one=ONE,
 )
 
 
@@ -55,7 +58,7 @@ SETTLE_STEP = Action(
 )
 REVEAL = Action(
     title="Reveal a value",
-    path="/customers/{customer_id}/reveal",
+    path=f"{ONE}/reveal",
     operation=o.REVEAL,
     effect="Shows one sensitive value in full, once. That you have seen it stands in the audit. `tin` and"
     " `date_of_birth` are a person's, the account numbers an account's: name it by its id.",
@@ -64,7 +67,7 @@ REVEAL = Action(
 )
 
 DETAIL = DetailPage(
-    path="/customers/{customer_id}",
+    path=ONE,
     title="Customer",
     operation=o.GET_CUSTOMER,
     name="customer_id",
@@ -103,7 +106,7 @@ STEPS = ListPage(
         "first_sent_at",
         "last_asked_at",
     ),
-    one="/customers/{customer_id}",
+    one=ONE,
     unless_chosen={"kind": o.StepKind.UNKNOWN.value},
     each=(RESOLVE_STEP, SETTLE_STEP),
 )

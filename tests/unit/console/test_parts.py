@@ -9,6 +9,7 @@ from decimal import Decimal
 
 import pytest
 
+from libs.contracts.errors import ProviderTimeout, Unavailable
 from libs.contracts.operating.customers import ResolveStep, StepResolution
 from libs.contracts.operating.keys import CreateKey, RotateKey
 from libs.contracts.operating.overview import (
@@ -19,6 +20,7 @@ from libs.contracts.operating.overview import (
     Waiting,
     WaitingKind,
 )
+from libs.contracts.operating.traffic import GET_TRAFFIC, MinuteOfTraffic, Traffic
 from libs.contracts.principal import Scope
 from services.console import csv_export
 from services.console.addresses import browser_of, networks
@@ -118,6 +120,7 @@ async def test_what_waits_stands_on_top_the_oldest_first() -> None:
         ServiceOverview(service="onboarding", waiting=[], queues=None),
     ]
     double.answer(GET_OVERVIEW, Overview(services=services, unreachable=["ledger_read"]))
+    double.answer(GET_TRAFFIC, ProviderTimeout())
     async with console(double) as browser:
         page = await browser.get("/")
         last = await browser.get("/?part=live&left=0", {"HX-Request": "true"})
@@ -130,6 +133,23 @@ async def test_what_waits_stands_on_top_the_oldest_first() -> None:
     assert 'hx-get="/?part=live&amp;left=59"' in text
     assert "<html" not in last.text
     assert "hx-get" not in last.text
+
+
+async def test_the_last_hour_is_drawn_also_when_nothing_else_is_answered() -> None:
+    double = GatewayDouble()
+    counts = [10, 30, 999]
+    minutes = [
+        MinuteOfTraffic(minute=AT, requests=n, refused=0, failed=1, latency=[n - 1, 1])
+        for n in counts
+    ]
+    double.answer(GET_TRAFFIC, Traffic(bounds_ms=[5, 100], minutes=minutes))
+    double.answer(GET_OVERVIEW, Unavailable())
+    async with console(double) as browser:
+        text = (await browser.get("/")).text
+
+    assert "The service cannot be reached." in text
+    assert "Requests over the last hour: now 30 a minute, at most 30 a minute" in text
+    assert "Latency, 95 % within over the last hour: now 5 ms, at most 100 ms" in text
 
 
 class Request:
