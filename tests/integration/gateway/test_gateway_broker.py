@@ -18,12 +18,13 @@ from libs.contracts import onboarding_operations as onboarding
 from libs.contracts.customers import UpdatePerson
 from libs.contracts.errors import Unavailable
 from libs.contracts.exact_json import encode
+from libs.contracts.operating import wires
 from libs.contracts.result import Result
 from libs.handling.commands import Drive
 from libs.messaging.envelope import decode_command
 from libs.messaging.topology import REPLIES, commands_queue, declare_service
 from tests.integration.amqp_wire import Wire, wire_to
-from tests.integration.gateway.desk import Desk, carrying_out, running_gateway, until
+from tests.integration.gateway.desk import Desk, answering, carrying_out, running_gateway, until
 from tests.support import people
 from tests.support.api import Answer, Api
 from tests.support.infrastructure import Environment, Infrastructure
@@ -259,3 +260,30 @@ async def has_driven(drives: list[uuid.UUID], count: int) -> bool:
 
 async def was_sent(wire: Wire) -> bool:
     return b'"onboarding.update_person"' in wire.sent
+
+
+async def test_an_operators_write_whose_session_is_lost_is_pending_and_a_read_was_not_started(
+    wired: WiredGateway,
+) -> None:
+    operator = await wired.desk.operator()
+    target = f"/operator/wires/{uuid.uuid4()}"
+    begun = asyncio.Semaphore(0)
+
+    async def never(*_: object) -> Result:
+        begun.release()
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    handlers = {wires.RESOLVE_WIRE.name: never, wires.GET_WIRE.name: never}
+    async with answering(wired.environment, "payments", handlers):
+        body = {"as": "ask", "reason": "a test"}
+        write = asyncio.create_task(operator.post(f"{target}/resolve", body))
+        read = asyncio.create_task(operator.get(target))
+        async with asyncio.timeout(LONG_SECONDS * pace()):
+            for _ in range(2):
+                await begun.acquire()
+            wired.wire.cut()
+            answers = await asyncio.gather(write, read)
+
+    assert [answer.code for answer in answers] == ["outcome_pending", "unavailable"]
+    assert "look before you repeat" in answers[0].body["detail"]
