@@ -15,6 +15,7 @@ from pypdf import PdfReader
 
 from deploy.local.banks import bank_addresses
 from tests.support.live import Live
+from tests.support.operators import new_operator
 from tests.support.pace import pace
 
 ROOT = Path(__file__).parents[2]
@@ -28,11 +29,15 @@ async def checkout(live: Live, tmp_path: Path) -> Path:
     local = tmp_path / ".local"
     local.mkdir()
     partner = {"subscription_key": key.subscription_key, "secret": key.secret}
+    admin = await new_operator(live.stack.environment)
+    operator = {"subscription_key": admin.subscription_key, "secret": admin.secret}
     (local / "credentials.json").write_text(
         json.dumps(
             {
                 "base_url": live.stack.base_url,
+                "operator_url": live.stack.operator_url,
                 **bank_addresses(live.stack.env),
+                "operator": operator,
                 "partner": partner,
             }
         )
