@@ -94,6 +94,7 @@ class ListPage:
     """A list with filters, pages and CSV.
 
     Args:
+        path: may have fields of the command in braces, for the list of what belongs to an item.
         columns: fields of an item, perhaps fields of its fields (`stop.since`). The first names the item.
         one: the path of an item's page, with its fields in braces.
         items: the field of the answer that has them.

@@ -15,7 +15,7 @@ from aiohttp import web
 from libs.contracts.model import Model
 from libs.contracts.operation import Operation
 from libs.contracts.principal import Role
-from services.console.declarations import Action, Beside, DetailPage, Panel, may
+from services.console.declarations import Action, Beside, DetailPage, Panel, filled, may, places_of
 from services.console.forms import WrongValues, command_of
 from services.console.gateway import Operators
 from services.console.lists import Row, Table, table_of
@@ -224,4 +224,6 @@ async def _panel(panel: Panel, item: Any, visit: Visit) -> tuple[Panel, Table, s
     typed = {**panel.list.unless_chosen, **typed}
     rows = {"limit": PANEL_ROWS} if "limit" in panel.list.operation.command.model_fields else {}
     table = await table_of(panel.list, typed | rows, visit.operators, visit.role)
-    return panel, table, f"{panel.list.path}?{urlencode(typed)}"
+    given = {name: text for name, text in typed.items() if name not in places_of(panel.list.path)}
+    path = filled(panel.list.path, typed)
+    return panel, table, f"{path}?{urlencode(given)}" if given else path

@@ -60,9 +60,9 @@ def fields_of(command: type[Command], without: Iterable[str] = ()) -> tuple[Fiel
     )
 
 
-def filters_of(command: type[Command]) -> tuple[Field, ...]:
-    """By what a list can be narrowed."""
-    return fields_of(command, PAGING)
+def filters_of(command: type[Command], decided: Iterable[str] = ()) -> tuple[Field, ...]:
+    """By what a list can be narrowed; its address decides some fields already."""
+    return fields_of(command, {*PAGING, *decided})
 
 
 def command_of(command: type[C], typed: Mapping[str, str]) -> C:

@@ -12,7 +12,7 @@ from aiohttp import web
 from libs.contracts.errors import BanksideError, Invalid, SessionEnded
 from libs.contracts.principal import Role
 from services.console import csv_export
-from services.console.declarations import Action, ListPage, filled, may
+from services.console.declarations import Action, ListPage, filled, may, places_of
 from services.console.failures import sentence, wrong_values
 from services.console.forms import PAGING, Field, WrongValues, command_of, filters_of
 from services.console.gateway import Operators
@@ -115,30 +115,30 @@ class Lists:
 
     async def _page(self, request: web.Request, page: ListPage) -> web.Response:
         visit = visit_of(request)
-        typed = {**page.unless_chosen, **request.query}
+        typed = {**page.unless_chosen, **request.query, **request.match_info}
+        path = filled(page.path, request.match_info)
         problems: dict[str, str] = {}
         try:
             table = await table_of(page, typed, visit.operators, visit.role)
         except WrongValues as wrong:
             problems = wrong.problems
             table = Table(page.id, labels_of(page), [])
-        filters = filters_of(page.operation.command)
+        filters = filters_of(page.operation.command, places_of(page.path))
         chosen = _chosen(page, filters, typed)
         return self._renderer.page(
             request,
             "list.html",
             status=422 if problems else 200,
             list=page,
+            path=path,
             table=table,
             filters=filters,
             typed=typed,
             is_narrowed=any(typed.get(each.name) for each in filters),
             problems=problems,
-            next_link=f"{page.path}?{urlencode(chosen | {'after': table.next})}"
-            if table.next
-            else None,
-            first_link=f"{page.path}?{urlencode(chosen)}" if typed.get("after") else None,
-            csv_link=f"{page.path}.csv?{urlencode(chosen)}",
+            next_link=f"{path}?{urlencode(chosen | {'after': table.next})}" if table.next else None,
+            first_link=f"{path}?{urlencode(chosen)}" if typed.get("after") else None,
+            csv_link=f"{path}.csv?{urlencode(chosen)}",
             make=[
                 (action, action.path) for action in page.make if may(visit.role, action.operation)
             ],
@@ -147,7 +147,7 @@ class Lists:
     async def _csv(self, request: web.Request, page: ListPage) -> web.StreamResponse:
         """Raises BanksideError when the first page is not answered; later ones break the download off."""
         visit = visit_of(request)
-        typed = {**page.unless_chosen, **request.query}
+        typed = {**page.unless_chosen, **request.query, **request.match_info}
         if "limit" in page.operation.command.model_fields:
             typed["limit"] = CSV_PAGE
         response: web.StreamResponse | None = None
@@ -181,7 +181,7 @@ class Lists:
         response = web.StreamResponse(
             headers={
                 "Content-Type": "text/csv; charset=utf-8",
-                "Content-Disposition": f'attachment; filename="{page.id}.csv"',
+                "Content-Disposition": f'attachment; filename="{page.id.rpartition("-")[2]}.csv"',
             }
         )
         await response.prepare(request)

@@ -106,7 +106,7 @@ def charts_of(traffic: Traffic) -> list[Chart]:
         chart("requests", "Requests", [minute.requests for minute in minutes], "a minute"),
         chart("refused", "Refused (4xx)", [minute.refused for minute in minutes], "a minute"),
         chart("failed", "Failed (5xx)", [minute.failed for minute in minutes], "a minute"),
-        chart("latency", "Latency, 95 % within", slow, "ms"),
+        chart("latency", "Latency (p95)", slow, "ms"),
     ]
 
 

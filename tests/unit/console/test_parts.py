@@ -149,7 +149,7 @@ async def test_the_last_hour_is_drawn_also_when_nothing_else_is_answered() -> No
 
     assert "The service cannot be reached." in text
     assert "Requests over the last hour: now 30 a minute, at most 30 a minute" in text
-    assert "Latency, 95 % within over the last hour: now 5 ms, at most 100 ms" in text
+    assert "Latency (p95) over the last hour: now 5 ms, at most 100 ms" in text
 
 
 class Request:
