@@ -75,6 +75,11 @@ def make_app(arguments: list[str]) -> App:
         help="Receive the webhooks of the running stack here, verify and show them.",
     )
     app.command(
+        "libs.cli.webhooks:app",
+        name="webhooks",
+        help="Webhooks: subscriptions that fail, their deliveries, resend.",
+    )
+    app.command(
         "libs.cli.differences:app",
         name="differences",
         help="What differs from the providers: list, show, explain.",

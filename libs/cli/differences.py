@@ -12,6 +12,7 @@ from rich.markup import escape
 
 from libs.cli.decisions import Flag, reason_of
 from libs.cli.output import age, console, print_json
+from libs.cli.pages import MAX_SHOWN, list_of
 from libs.client.errors import OperatorError
 from libs.client.operator_client import ask
 from libs.contracts.errors import InvalidState, NotFound
@@ -25,8 +26,6 @@ from libs.contracts.operating.differences import (
 )
 from libs.contracts.operating.pages import Order
 
-MAX_SHOWN = 1000
-PAGE = 200
 POLL_SECONDS = 0.5
 BY_HAND = "bankside reconcile"
 """The reason of a run that was requested without one."""
@@ -87,8 +86,6 @@ def list_differences(
         limit: Show at most so many.
         json: Print one JSON document.
     """
-    if not 1 <= limit <= MAX_SHOWN:
-        raise OperatorError(f"--limit is 1 to {MAX_SHOWN}.")
     found = _oldest(limit, kind=kind, state=None if closed else DifferenceState.OPEN)
     if json:
         print_json({"differences": [one.model_dump() for one in found]})
@@ -167,21 +164,8 @@ def _oldest(
     limit: int, *, kind: str | None = None, state: DifferenceState | None
 ) -> list[OperatorDifference]:
     """As many as `limit`, the oldest first."""
-    found: list[OperatorDifference] = []
-    after: str | None = None
-    while True:
-        query = ListOperatorDifferences(
-            kind=kind,
-            state=state,
-            order=Order.OLDEST,
-            limit=min(PAGE, limit - len(found)),
-            after=after,
-        )
-        page = ask(contract.LIST_DIFFERENCES, query)
-        found += page.items
-        after = page.next
-        if after is None or len(found) == limit:
-            return found
+    query = ListOperatorDifferences(kind=kind, state=state, order=Order.OLDEST)
+    return list_of(contract.LIST_DIFFERENCES, query, limit)
 
 
 def _run(run: ReconciliationRun) -> dict[str, Any]:

@@ -42,6 +42,7 @@ class Webhooks:
     create_subscription = PairCall(table.CREATE_SUBSCRIPTION)
     list_subscriptions = PairCall(table.LIST_SUBSCRIPTIONS)
     get_subscription = PairCall(table.GET_SUBSCRIPTION)
+    get_health = PairCall(table.GET_HEALTH)
     update_subscription = PairCall(table.UPDATE_SUBSCRIPTION)
     delete_subscription = PairCall(table.DELETE_SUBSCRIPTION)
     get_secret = PairCall(table.GET_SECRET)

@@ -24,6 +24,7 @@ from libs.contracts.operating import (
     search,
     sessions,
     traffic,
+    webhooks,
     wires,
 )
 from libs.contracts.operation import Operation
@@ -37,6 +38,7 @@ OPERATIONS: tuple[Operation, ...] = (
     *reconciliation_operations.OPERATIONS,
     *wires.OPERATIONS,
     *customers.OPERATIONS,
+    *webhooks.OPERATIONS,
     *differences.OPERATIONS,
     *search.OPERATIONS,
     *audit.OPERATIONS,

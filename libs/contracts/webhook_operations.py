@@ -106,6 +106,18 @@ GET_SUBSCRIPTION = _for_both_families(
     errors=(e.NotFound,),
     summary="Get a subscription",
 )
+GET_HEALTH = _for_both_families(
+    "get",
+    "health",
+    HTTPMethod.GET,
+    f"{_SUBSCRIPTION}/health",
+    scope=Scope.WEBHOOKS_READ,
+    command=webhooks.GetHealth,
+    reply=webhook_views.SubscriptionHealth,
+    message="Health found",
+    errors=(e.NotFound,),
+    summary="Get how the endpoint of a subscription is doing, and what waits for it",
+)
 UPDATE_SUBSCRIPTION = _for_both_families(
     "update",
     "subscription",

@@ -10,7 +10,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 from libs.contracts import fields as f
 from libs.contracts.event_views import EventFilter
 from libs.contracts.model import BrokenRule, Command, Model, sparse
-from libs.contracts.webhook_views import DeliveryStatus
+from libs.contracts.webhook_views import DeliveryFilter
 
 _INSTANT: TypeAdapter[Any] = TypeAdapter(f.UtcDateTime)
 
@@ -40,6 +40,10 @@ class GetSubscription(Command):
     subscription_id: str
 
 
+class GetHealth(Command):
+    subscription_id: str
+
+
 class UpdateSubscription(SubscriptionUpdate, Command):  # type: ignore[valid-type,misc]
     subscription_id: str
 
@@ -66,7 +70,7 @@ class ListDeliveries(Command):
     subscription_id: str
     page: f.Page = 1
     limit: f.Limit = 50
-    status: Annotated[DeliveryStatus, Field(strict=False)] | None = None
+    status: Annotated[DeliveryFilter, Field(strict=False)] | None = None
 
 
 class GetDelivery(Command):
@@ -79,6 +83,15 @@ class ResendDelivery(Command):
     delivery_id: str
 
 
+def broken_recovery(values: Mapping[str, Any]) -> list[BrokenRule]:
+    """Broken when `until` is before `since`."""
+    try:
+        since, until = (_INSTANT.validate_python(values.get(name)) for name in ("since", "until"))
+    except ValidationError:
+        return []
+    return [(("until",), "`until` is before `since`")] if until < since else []
+
+
 class RecoverSubscription(Command):
     """Both inclusive; `until` is now by default."""
 
@@ -88,10 +101,4 @@ class RecoverSubscription(Command):
 
     @classmethod
     def broken_rules(cls, values: Mapping[str, Any]) -> list[BrokenRule]:
-        try:
-            since, until = (
-                _INSTANT.validate_python(values.get(name)) for name in ("since", "until")
-            )
-        except ValidationError:
-            return []
-        return [(("until",), "`until` is before `since`")] if until < since else []
+        return broken_recovery(values)

@@ -36,6 +36,8 @@ from services.webhook_dispatcher.handlers.deliveries import (
     Record,
 )
 from services.webhook_dispatcher.handlers.events import Events
+from services.webhook_dispatcher.handlers.health import HealthQueries
+from services.webhook_dispatcher.handlers.operating import OperatingWebhooks
 from services.webhook_dispatcher.handlers.outcomes import Outcomes
 from services.webhook_dispatcher.handlers.recovery import RecoveryHandler
 from services.webhook_dispatcher.handlers.secrets import Secrets
@@ -192,11 +194,13 @@ class Handlers:
                 table.RECOVER_SUBSCRIPTION: RecoveryHandler(outcomes, retention, wake),
             }
         )
-        self.queries: Mapping[str, QueryHandler] = _by_name(
+        operators = dict(OperatingWebhooks(database, retention, wake).by_operation())
+        self.queries: Mapping[str, QueryHandler] = operators | _by_name(
             {
                 table.LIST_SUBSCRIPTIONS: found.list,
                 table.GET_SUBSCRIPTION: found.get,
                 table.GET_SECRET: secrets.get,
+                table.GET_HEALTH: HealthQueries(database).get,
                 table.LIST_DELIVERIES: delivered.list,
                 table.GET_DELIVERY: delivered.get,
                 table.LIST_EVENTS: events.list,

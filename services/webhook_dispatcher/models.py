@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import date, datetime
 from uuid import UUID
 
-from libs.contracts.webhook_views import DeliveryStatus, SubscriptionStatus
+from libs.contracts.webhook_views import BreakerRole, DeliveryStatus, SubscriptionStatus
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,12 +39,14 @@ class DeliveryRecord:
     """A delivery, whether or not it is over. `next_attempt_at` is None unless it is pending."""
 
     id: UUID
+    subscription_id: UUID
     event_day: date
     event_id: UUID
     event_type: str
     status: DeliveryStatus
     attempts_made: int
     next_attempt_at: datetime | None
+    circuit_breaker: BreakerRole | None
     created_at: datetime
 
 

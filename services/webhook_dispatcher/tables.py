@@ -38,6 +38,7 @@ PENDING = literal_column("'pending'", Text)
 HELD = literal_column("'held'", Text)
 ACTIVE = literal_column("'active'", Text)
 UNAVAILABLE = literal_column("'unavailable'", Text)
+DISABLED = literal_column("'disabled'", Text)
 DELETED = literal_column("'deleted'", Text)
 SUCCEEDED = literal_column("'succeeded'", Text)
 FAILED = literal_column("'failed'", Text)
@@ -66,6 +67,7 @@ subscription = Table(
     Column("created_at", INSTANT, nullable=False),
     Column("updated_at", INSTANT, nullable=False),
     Column("generation", Integer, nullable=False, server_default=text("0")),
+    Column("unavailable_at", INSTANT),
     CheckConstraint("status IN ('active', 'disabled', 'unavailable', 'deleted')"),
     CheckConstraint("(previous_secret IS NULL) = (previous_secret_expires_at IS NULL)"),
     Index(
@@ -75,10 +77,13 @@ subscription = Table(
         "created_at",
         postgresql_where=text("status <> 'deleted'"),
     ),
+    Index("subscription_listed", "status", "id"),
+    Index("subscription_of_tenant", "tenant", "status", "id"),
 )
 
 # How the callback URL of a subscription has been doing since `reset_at`. `open_until` is the circuit breaker's: open
-# until then, half-open afterwards, null while it is closed.
+# until then, half-open afterwards, null while it is closed. `state_since` is since when it is healthy, slow, or its
+# circuit breaker is open.
 endpoint = Table(
     "endpoint",
     metadata,
@@ -91,6 +96,12 @@ endpoint = Table(
     Column("failing_since", INSTANT),
     Column("failed_events", Integer, nullable=False, server_default=text("0")),
     Column("reset_at", INSTANT, server_default=func.clock_timestamp()),
+    Column("state_since", INSTANT, server_default=func.clock_timestamp()),
+    Column("last_failure_at", INSTANT),
+    Column("last_failure_status", Integer),
+    Column("last_failure_error", Text),
+    Index("endpoint_open", "subscription_id", postgresql_where=text("open_until IS NOT NULL")),
+    Index("endpoint_slow", "subscription_id", postgresql_where=text("is_slow")),
     postgresql_with={"fillfactor": 50},
 )
 
@@ -116,6 +127,9 @@ event = Table(
     Index("event_of_customer", "tenant", "customer_id", "position"),
     Index("event_of_tenant_by_type", "tenant", "type", "position"),
     Index("event_of_customer_by_type", "tenant", "customer_id", "type", "position"),
+    Index("event_listed", "position"),
+    Index("event_listed_by_type", "type", "position"),
+    Index("event_of_resource", "resource_id", "position"),
     postgresql_partition_by="RANGE (day)",
 )
 
@@ -149,6 +163,14 @@ delivery = Table(
     ),
     Index("delivery_leased", "lease_until", postgresql_where=text("claim IS NOT NULL")),
     Index("delivery_of_subscription", "subscription_id", desc("id")),
+    Index(
+        "delivery_failing",
+        "subscription_id",
+        desc("id"),
+        postgresql_where=text("state = 'pending' AND attempts_made > 0"),
+    ),
+    # Those in flight are few, and found by `delivery_leased`.
+    Index("delivery_of_event", "event_id", postgresql_where=text("claim IS NULL")),
     postgresql_with={
         "autovacuum_vacuum_scale_factor": 0.02,
         "autovacuum_vacuum_threshold": 5000,
@@ -186,6 +208,7 @@ attempt = Table(
         postgresql_include=["concluded"],
         postgresql_where=text("concluded IS NOT NULL"),
     ),
+    Index("attempt_of_event", "event_id", postgresql_where=text("concluded IS NOT NULL")),
     Index(
         "attempt_failed",
         "subscription_id",

@@ -69,5 +69,6 @@ def _delivery(record: DeliveryRecord) -> dict[str, Any]:
         "status": record.status,
         "attempts_made": record.attempts_made,
         "next_attempt_at": record.next_attempt_at,
+        "circuit_breaker": record.circuit_breaker,
         "created_at": record.created_at,
     }

@@ -74,7 +74,7 @@ def test_webhooks_and_events_are_the_same_in_both_families() -> None:
     for path in ("/webhooks/subscriptions", "/webhooks/subscriptions/{subscription_id}", "/events"):
         customer, partner = paths[f"/customer{path}"], paths[f"/partner/reseller{path}"]
         assert customer.keys() == partner.keys()
-    assert len([path for path in paths if "/webhooks/" in path or "/events" in path]) == 22
+    assert len([path for path in paths if "/webhooks/" in path or "/events" in path]) == 24
     assert "x-extension" not in paths["/customer/webhooks/subscriptions"]["post"]
 
 

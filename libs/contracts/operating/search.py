@@ -69,7 +69,7 @@ class SearchResult(FoundIds):
 
 
 FIND_ID_OF = for_each_service(
-    ("onboarding", "payments", "reconciliation"),
+    ("onboarding", "payments", "webhook_dispatcher", "reconciliation"),
     "find_id",
     command=FindId,
     reply=FoundIds,

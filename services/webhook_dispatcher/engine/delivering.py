@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 import structlog
@@ -127,4 +127,5 @@ class Sender:
                 duration_ms=0,
                 error="It could not be signed, and was not sent.",
             )
-        return await self._poster.post(post)
+        # As of the moment that was signed: so an operator sees which timestamp was sent.
+        return replace(await self._poster.post(post), attempted_at=now)

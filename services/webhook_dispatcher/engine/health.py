@@ -26,9 +26,9 @@ PROBE_SECONDS = 30.0
 MOST_PROBE_SECONDS = 600.0
 SLOW_MS = 5000
 FAST_MS = 2000
-SUCCESS_NOTED = timedelta(seconds=60)
-"""A success within this time of the last one is not written, so that a busy endpoint's row is not written with each
-batch.
+NOTED = timedelta(seconds=60)
+"""A success, or a failure like the last one, within this time of the last one is not written, so that a busy endpoint's
+row is not written with each batch.
 """
 NO_SUCCESS = timedelta(days=5)
 FAILED_EVENTS = 10
@@ -46,6 +46,10 @@ def after_attempt(health: Health, attempt: Attempt, *, failed_for_good: bool) ->
             known = _timed(_not_reached(health, attempt), attempt)
         case Verdict.NOT_TRIED:
             known = health
+    if attempt.verdict not in (Verdict.SUCCEEDED, Verdict.NOT_TRIED):
+        known = _with_failure(known, attempt)
+    if known.state is not health.state:
+        known = replace(known, state_since=ended_at(attempt))
     if failed_for_good:
         known = replace(
             known,
@@ -95,7 +99,7 @@ def _answered(health: Health) -> Health:
 def _succeeded(health: Health, attempt: Attempt) -> Health:
     at, noted = ended_at(attempt), health.last_success_at
     was_failing = health.failed_events > 0
-    if noted is not None and not was_failing and (at - noted) < SUCCESS_NOTED:
+    if noted is not None and not was_failing and (at - noted) < NOTED:
         return health
     return replace(
         health, failing_since=None, failed_events=0, last_success_at=max(at, noted or at)
@@ -118,6 +122,23 @@ def _not_reached(health: Health, attempt: Attempt) -> Health:
         unreachable_in_a_row=in_a_row,
         open_until=at + timedelta(seconds=seconds),
         probe_seconds=seconds,
+    )
+
+
+def _with_failure(health: Health, attempt: Attempt) -> Health:
+    """A failure like the last one is noted once in `NOTED`."""
+    at, last = ended_at(attempt), health.last_failure_at
+    is_known = (attempt.response_status, attempt.error) == (
+        health.last_failure_status,
+        health.last_failure_error,
+    )
+    if is_known and last is not None and at - last < NOTED:
+        return health
+    return replace(
+        health,
+        last_failure_at=at,
+        last_failure_status=attempt.response_status,
+        last_failure_error=attempt.error,
     )
 
 

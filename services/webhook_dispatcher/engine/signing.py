@@ -10,6 +10,7 @@ from cachetools import LRUCache
 
 from libs.contracts.sensitive import Sealer
 from libs.signing.webhook import key_of, signature_header
+from services.webhook_dispatcher.delivery_headers import headers_of, message_id_of, timestamp_of
 from services.webhook_dispatcher.ports import Post
 from services.webhook_dispatcher.repository.claims import Candidate
 from services.webhook_dispatcher.signing_secrets import open_secret
@@ -30,17 +31,10 @@ class Signer:
         Raises:
             CannotOpen: the secret was sealed with a key that is not on the ring.
         """
-        message_id = f"evt_{event_id}"
-        timestamp = str(int(now.timestamp()))
-        headers = {
-            "content-type": "application/json",
-            "webhook-id": message_id,
-            "webhook-timestamp": timestamp,
-            "webhook-signature": signature_header(
-                self._active(to, now), message_id, timestamp, body
-            ),
-        }
-        return Post(to.callback_url, headers, body)
+        signature = signature_header(
+            self._active(to, now), message_id_of(event_id), timestamp_of(now), body
+        )
+        return Post(to.callback_url, headers_of(event_id, now, signature), body)
 
     def _active(self, to: Candidate, now: datetime) -> list[bytes]:
         keys = [self._key(to.subscription_id, to.secret)]

@@ -133,8 +133,8 @@ class Unavailability:
         return True
 
     async def change_strays(self) -> None:
-        """Change all strays of unavailable and deleted subscriptions, also those that a process left when it died. A
-        delivery in flight is not tried again if it fails.
+        """Change all strays of disabled, unavailable and deleted subscriptions, also those that a process left when it
+        died. A delivery in flight is not tried again if it fails.
         """
         async with self._database.transaction() as connection:
             found = await strays.subscriptions(connection)

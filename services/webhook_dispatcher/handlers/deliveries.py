@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Protocol
 from uuid import UUID
 
@@ -27,7 +28,7 @@ from libs.persistence.engine import Database
 from services.webhook_dispatcher.handlers.outcomes import Outcomes
 from services.webhook_dispatcher.handlers.subscriptions import owned, owned_and_active
 from services.webhook_dispatcher.models import DeliveryRecord
-from services.webhook_dispatcher.repository import deliveries, subscriptions
+from services.webhook_dispatcher.repository import deliveries, endpoints, subscriptions
 from services.webhook_dispatcher.views import delivery_detail, delivery_view, subscription_event
 
 
@@ -52,10 +53,13 @@ class DeliveryCommands:
             )
             sequence = await subscriptions.next_sequence(connection, subscription.id)
             event = subscription_event("test", subscription, sequence)
+            role = await endpoints.let_one_through(connection, subscription.id)
             delivery_id = await self._record(connection, event, only_for=subscription.id)
             if delivery_id is None:
                 raise RuntimeError("the test event has no delivery")
-            return delivery_view(await _find(connection, subscription.id, delivery_id))
+            await deliveries.put_first(connection, subscription.id, delivery_id)
+            made = await find_delivery(connection, subscription.id, delivery_id)
+            return delivery_view(replace(made, circuit_breaker=role))
 
         done = await self._outcomes.change(drive, Delivery, test)
         self._wake()
@@ -66,13 +70,8 @@ class DeliveryCommands:
             subscription = await owned_and_active(
                 connection, drive.principal, command.subscription_id
             )
-            known = await _find(connection, subscription.id, parse_id(command.delivery_id))
-            delivery_id = UUID(bytes=uuid7().bytes)
-            again = [(delivery_id, known.event_day, known.event_id)]
-            if not await deliveries.add_again(connection, subscription.id, again):
-                raise NotFound("The event is kept no longer.")
-            await deliveries.note(connection, subscription.id, known)
-            return delivery_view(await _find(connection, subscription.id, delivery_id))
+            made = await send_again(connection, subscription.id, parse_id(command.delivery_id))
+            return delivery_view(made)
 
         done = await self._outcomes.change(drive, Delivery, resend)
         self._wake()
@@ -88,7 +87,7 @@ class DeliveryQueries:
     async def get(self, principal: Principal, command: GetDelivery, _: float) -> Result:
         async with self._database.snapshot() as connection:
             subscription = await owned(connection, principal, command.subscription_id)
-            record = await _find(connection, subscription.id, parse_id(command.delivery_id))
+            record = await find_delivery(connection, subscription.id, parse_id(command.delivery_id))
             attempts = await deliveries.attempts(connection, record)
         return Result(data=delivery_detail(record, attempts))
 
@@ -108,9 +107,28 @@ class DeliveryQueries:
         )
 
 
-async def _find(
+async def send_again(
     connection: AsyncConnection, subscription_id: UUID, delivery_id: UUID | None
 ) -> DeliveryRecord:
+    """Add a delivery of the same event, to be attempted before all others of the subscription, whose row is locked;
+    where the circuit breaker is open, as its probe. Raises NotFound.
+    """
+    known = await find_delivery(connection, subscription_id, delivery_id)
+    added = UUID(bytes=uuid7().bytes)
+    again = [(added, known.event_day, known.event_id)]
+    if not await deliveries.add_again(connection, subscription_id, again):
+        raise NotFound("The event is kept no longer.")
+    await deliveries.note(connection, subscription_id, known)
+    await deliveries.put_first(connection, subscription_id, added)
+    role = await endpoints.let_one_through(connection, subscription_id)
+    made = await find_delivery(connection, subscription_id, added)
+    return replace(made, circuit_breaker=role)
+
+
+async def find_delivery(
+    connection: AsyncConnection, subscription_id: UUID, delivery_id: UUID | None
+) -> DeliveryRecord:
+    """Raises NotFound."""
     found = (
         await deliveries.find(connection, subscription_id, delivery_id)
         if delivery_id is not None

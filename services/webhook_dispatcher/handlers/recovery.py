@@ -27,13 +27,15 @@ from libs.contracts.webhooks import RecoverSubscription
 from libs.handling.commands import Drive
 from services.webhook_dispatcher.handlers.outcomes import Outcomes
 from services.webhook_dispatcher.handlers.subscriptions import owned, owned_and_active
+from services.webhook_dispatcher.models import SubscriptionRecord
 from services.webhook_dispatcher.repository import deliveries, recovery
 
 BATCH = 2000
 
 
-class _Progress(Model):
-    """
+class Progress(Model):
+    """How far a recovery has come.
+
     Args:
         after: the last delivery that was looked at in this phase.
         scheduled: deliveries that the recovery has made pending so far.
@@ -50,7 +52,7 @@ class _Batch:
     connection: AsyncConnection
     subscription_id: UUID
     since: datetime
-    progress: _Progress
+    progress: Progress
 
 
 class RecoveryHandler:
@@ -65,13 +67,13 @@ class RecoveryHandler:
         self._wake = wake
 
     async def __call__(self, drive: Drive, command: RecoverSubscription) -> Result:
-        progress: _Progress | None = None
+        progress: Progress | None = None
         while progress is None or progress.phase != "done":
 
-            async def step(connection: AsyncConnection, known: _Progress | None) -> _Progress:
+            async def step(connection: AsyncConnection, known: Progress | None) -> Progress:
                 return await self._step(connection, drive, command, known)
 
-            progress = await self._outcomes.step(drive, _Progress, step)
+            progress = await self._outcomes.step(drive, Progress, step)
             self._wake()
         return Result(data=Recovery(scheduled=progress.scheduled))
 
@@ -80,10 +82,15 @@ class RecoveryHandler:
         connection: AsyncConnection,
         drive: Drive,
         command: RecoverSubscription,
-        known: _Progress | None,
-    ) -> _Progress:
+        known: Progress | None,
+    ) -> Progress:
         if known is None:
-            progress = self._begin(command, await recovery.now(connection))
+            progress = begin(
+                command.since,
+                command.until,
+                now=await recovery.now(connection),
+                retention=self._retention,
+            )
             subscription = await owned_and_active(
                 connection, drive.principal, command.subscription_id
             )
@@ -92,35 +99,48 @@ class RecoveryHandler:
             subscription = await owned(
                 connection, drive.principal, command.subscription_id, for_change=True
             )
-        batch = _Batch(connection, subscription.id, command.since, progress)
-        if subscription.status is not SubscriptionStatus.ACTIVE:
-            return progress.model_copy(update={"phase": "done"})  # not active any more
-        match progress.phase:
-            case "held":
-                return await _release_held(batch)
-            case "failed":
-                return await _deliver_failed(batch)
-            case "done":
-                return progress
-
-    def _begin(self, command: RecoverSubscription, now: datetime) -> _Progress:
-        """Raises Invalid."""
-        if command.since < now - self._retention:
-            message = f"Value error, events are kept for {self._retention.days} days"
-            raise Invalid(
-                [
-                    {
-                        "loc": ["body", "since"],
-                        "msg": message,
-                        "type": "value_error",
-                        "ctx": {"retention_days": self._retention.days},
-                    }
-                ]
-            )
-        return _Progress(until=min(command.until or now, now))
+        return await go_on(connection, subscription, command.since, progress)
 
 
-async def _release_held(batch: _Batch) -> _Progress:
+def begin(
+    since: datetime, until: datetime | None, *, now: datetime, retention: timedelta
+) -> Progress:
+    """Raises Invalid: what was kept `since` is kept no longer."""
+    if since < now - retention:
+        message = f"Value error, events are kept for {retention.days} days"
+        raise Invalid(
+            [
+                {
+                    "loc": ["body", "since"],
+                    "msg": message,
+                    "type": "value_error",
+                    "ctx": {"retention_days": retention.days},
+                }
+            ]
+        )
+    return Progress(until=min(until or now, now))
+
+
+async def go_on(
+    connection: AsyncConnection,
+    subscription: SubscriptionRecord,
+    since: datetime,
+    progress: Progress,
+) -> Progress:
+    """The next batch of a recovery. The subscription's row is locked."""
+    batch = _Batch(connection, subscription.id, since, progress)
+    if subscription.status is not SubscriptionStatus.ACTIVE:
+        return progress.model_copy(update={"phase": "done"})  # not active any more
+    match progress.phase:
+        case "held":
+            return await _release_held(batch)
+        case "failed":
+            return await _deliver_failed(batch)
+        case "done":
+            return progress
+
+
+async def _release_held(batch: _Batch) -> Progress:
     progress = batch.progress
     released = await recovery.release_held(
         batch.connection,
@@ -136,7 +156,7 @@ async def _release_held(batch: _Batch) -> _Progress:
     return progress.model_copy(update={"after": released.last, "scheduled": scheduled})
 
 
-async def _deliver_failed(batch: _Batch) -> _Progress:
+async def _deliver_failed(batch: _Batch) -> Progress:
     progress, connection, subscription_id = batch.progress, batch.connection, batch.subscription_id
     failed = await recovery.failures(
         connection,

@@ -116,16 +116,16 @@ class SubscriptionCommands:
             record = await owned(
                 connection, drive.principal, command.subscription_id, for_change=True
             )
-            updated = await _save(connection, record, _changed(record, sent))
+            updated = await save(connection, record, _changed(record, sent))
             return _Updated(subscription=subscription_view(updated), before=record.status.value)
 
         done = known or await self._outcomes.change(drive, _Updated, change)
         subscription_id = UUID(done.subscription.subscription_id)
         match done.before, done.subscription.status:
             case "active", SubscriptionStatus.DISABLED:
-                await _change_strays(drive.database, subscription_id, "disabled")
+                await change_strays(drive.database, subscription_id, "disabled")
             case "disabled", SubscriptionStatus.ACTIVE:
-                await _change_strays(drive.database, subscription_id, "active")
+                await change_strays(drive.database, subscription_id, "active")
             case _:
                 pass
         self._wake()
@@ -141,7 +141,7 @@ class SubscriptionCommands:
             return subscription_view(record)
 
         deleted = await self._outcomes.change(drive, Subscription, delete)
-        await _change_strays(drive.database, UUID(deleted.subscription_id), "deleted")
+        await change_strays(drive.database, UUID(deleted.subscription_id), "deleted")
         self._wake()
         return Result()
 
@@ -201,9 +201,10 @@ def _changed(record: SubscriptionRecord, sent: dict[str, Any]) -> SubscriptionRe
     return replace(record, **values, status=status)
 
 
-async def _save(
+async def save(
     connection: AsyncConnection, record: SubscriptionRecord, changed: SubscriptionRecord
 ) -> SubscriptionRecord:
+    """Write what has changed of a subscription whose row is locked. Events recorded later go by it."""
     if changed == record:
         return record
     comes_back = changed.status is SubscriptionStatus.ACTIVE and record.status != changed.status
@@ -213,7 +214,7 @@ async def _save(
     return await subscriptions.save(connection, changed)
 
 
-async def _change_strays(database: Database, subscription_id: UUID, status: strays.Status) -> None:
+async def change_strays(database: Database, subscription_id: UUID, status: strays.Status) -> None:
     """Have the deliveries follow the new status, for as long as the subscription has it.
 
     None of them is sent meanwhile: claims go by the subscription's status.

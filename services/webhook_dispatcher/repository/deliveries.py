@@ -15,19 +15,24 @@ from sqlalchemy import (
     Date,
     Row,
     Select,
+    Text,
+    and_,
     any_,
     bindparam,
     case,
     func,
+    literal_column,
     null,
+    or_,
     select,
     text,
     union_all,
+    update,
 )
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from libs.contracts.webhook_views import DeliveryStatus
+from libs.contracts.webhook_views import BreakerRole, DeliveryFilter, DeliveryStatus
 from libs.persistence.tables import INSTANT
 from services.webhook_dispatcher.models import AttemptRecord, DeliveryRecord
 from services.webhook_dispatcher.tables import (
@@ -41,34 +46,54 @@ from services.webhook_dispatcher.tables import (
     redelivery,
 )
 
-_OPEN = (
-    select(
-        delivery.c.id,
-        delivery.c.event_day,
-        delivery.c.event_id,
-        delivery.c.event_type,
-        delivery.c.state.label("status"),
-        delivery.c.attempts_made,
-        case(
-            (delivery.c.state == PENDING, func.greatest(delivery.c.due_at, endpoint.c.open_until))
-        ).label("next_attempt_at"),
-        delivery.c.created_at,
-    )
-    .select_from(
-        delivery.outerjoin(endpoint, endpoint.c.subscription_id == delivery.c.subscription_id)
-    )
-    .where(delivery.c.subscription_id == bindparam("subscription_id"))
+_IS_PENDING = delivery.c.state == PENDING
+IS_FAILING = and_(_IS_PENDING, delivery.c.attempts_made > literal_column("0"))
+_BREAKER = case(
+    (or_(delivery.c.state != PENDING, endpoint.c.open_until.is_(None)), None),
+    (delivery.c.claim.is_(None), BreakerRole.WAITS.value),
+    (endpoint.c.open_until <= func.statement_timestamp(), BreakerRole.PROBE.value),
 )
-_OVER = select(
+OPEN = select(
+    delivery.c.id,
+    delivery.c.subscription_id,
+    delivery.c.event_day,
+    delivery.c.event_id,
+    delivery.c.event_type,
+    delivery.c.state.label("status"),
+    delivery.c.attempts_made,
+    case(
+        (delivery.c.state == PENDING, func.greatest(delivery.c.due_at, endpoint.c.open_until))
+    ).label("next_attempt_at"),
+    _BREAKER.label("circuit_breaker"),
+    delivery.c.created_at,
+).select_from(
+    delivery.outerjoin(endpoint, endpoint.c.subscription_id == delivery.c.subscription_id)
+)
+"""Deliveries that are not over."""
+OVER = select(
     attempt.c.delivery_id.label("id"),
+    attempt.c.subscription_id,
     attempt.c.event_day,
     attempt.c.event_id,
     attempt.c.event_type,
     attempt.c.concluded.label("status"),
     attempt.c.number.label("attempts_made"),
     null().cast(INSTANT).label("next_attempt_at"),
+    null().cast(Text).label("circuit_breaker"),
     attempt.c.delivery_created_at.label("created_at"),
-).where(attempt.c.subscription_id == bindparam("subscription_id"), attempt.c.concluded.is_not(None))
+).where(attempt.c.concluded.is_not(None))
+"""Deliveries that are over."""
+_OPEN = OPEN.where(delivery.c.subscription_id == bindparam("subscription_id"))
+_OVER = OVER.where(attempt.c.subscription_id == bindparam("subscription_id"))
+PARTS: dict[DeliveryFilter | None, tuple[Select[Any], ...]] = {
+    None: (_OPEN, _OVER),
+    DeliveryFilter.PENDING: (_OPEN.where(_IS_PENDING),),
+    DeliveryFilter.HELD: (_OPEN.where(delivery.c.state == HELD),),
+    DeliveryFilter.SUCCEEDED: (_OVER.where(attempt.c.concluded == SUCCEEDED),),
+    DeliveryFilter.FAILED: (_OVER.where(attempt.c.concluded == FAILED),),
+    DeliveryFilter.FAILING: (_OPEN.where(IS_FAILING),),
+}
+"""The deliveries of a subscription that a filter means."""
 _FIND = union_all(
     _OPEN.where(delivery.c.id == bindparam("id")),
     _OVER.where(attempt.c.delivery_id == bindparam("id")),
@@ -91,13 +116,7 @@ def _listing(*parts: Select[Any]) -> tuple[Select[int], Select[*tuple[Any, ...]]
     )
 
 
-_LISTINGS = {
-    None: _listing(_OPEN, _OVER),
-    DeliveryStatus.PENDING: _listing(_OPEN.where(delivery.c.state == PENDING)),
-    DeliveryStatus.HELD: _listing(_OPEN.where(delivery.c.state == HELD)),
-    DeliveryStatus.SUCCEEDED: _listing(_OVER.where(attempt.c.concluded == SUCCEEDED)),
-    DeliveryStatus.FAILED: _listing(_OVER.where(attempt.c.concluded == FAILED)),
-}
+_LISTINGS = {wanted: _listing(*parts) for wanted, parts in PARTS.items()}
 # Each day is a partition, whose index begins with the day.
 _ATTEMPTS = (
     select(
@@ -130,6 +149,37 @@ _ADD_AGAIN = text(
     SELECT count(*) FROM added
     """
 )
+# Of those that wait, the first is found by the index on due deliveries.
+_WAITING = delivery.alias("waiting")
+_PUT_FIRST = (
+    update(delivery)
+    .where(delivery.c.id == bindparam("delivery_id"))
+    .values(
+        due_at=func.least(
+            delivery.c.due_at,
+            select(func.min(_WAITING.c.due_at) - timedelta(milliseconds=1))
+            .where(
+                _WAITING.c.subscription_id == bindparam("of_subscription"),
+                _WAITING.c.state == PENDING,
+                _WAITING.c.claim.is_(None),
+            )
+            .scalar_subquery(),
+        )
+    )
+)
+_COUNTS = select(
+    *(
+        select(func.count())
+        .select_from(
+            select(delivery.c.id)
+            .where(delivery.c.subscription_id == bindparam("subscription_id"), is_meant)
+            .limit(bindparam("most"))
+            .subquery()
+        )
+        .scalar_subquery()
+        for is_meant in (_IS_PENDING, IS_FAILING)
+    )
+)
 _NOTE = insert(redelivery).values(created_at=func.clock_timestamp()).on_conflict_do_nothing()
 
 
@@ -138,13 +188,13 @@ async def find(
 ) -> DeliveryRecord | None:
     found = await connection.execute(_FIND, {"subscription_id": subscription_id, "id": delivery_id})
     row = found.first()
-    return None if row is None else _record(row)
+    return None if row is None else record_of(row)
 
 
 async def page(
     connection: AsyncConnection,
     subscription_id: UUID,
-    status: DeliveryStatus | None,
+    status: DeliveryFilter | None,
     *,
     limit: int,
     offset: int,
@@ -160,7 +210,7 @@ async def page(
     found = await connection.execute(
         rows, {**of_subscription, "reach": limit + offset, "limit": limit, "offset": offset}
     )
-    return [_record(row) for row in found], total
+    return [record_of(row) for row in found], total
 
 
 async def attempts(connection: AsyncConnection, delivery: DeliveryRecord) -> list[AttemptRecord]:
@@ -191,6 +241,22 @@ async def add_again(
     return int(added.scalar_one())
 
 
+async def put_first(connection: AsyncConnection, subscription_id: UUID, delivery_id: UUID) -> None:
+    """Have a delivery of the caller's transaction attempted before all others of its subscription that wait."""
+    await connection.execute(
+        _PUT_FIRST, {"of_subscription": subscription_id, "delivery_id": delivery_id}
+    )
+
+
+async def count_waiting(
+    connection: AsyncConnection, subscription_id: UUID, most: int
+) -> tuple[int, int]:
+    """How many are pending, and of how many of these an attempt has failed; each counted up to `most`."""
+    values = {"subscription_id": subscription_id, "most": most}
+    pending, failing = (await connection.execute(_COUNTS, values)).one()
+    return pending, failing
+
+
 async def note(connection: AsyncConnection, subscription_id: UUID, known: DeliveryRecord) -> None:
     """Note a delivery whose event gets another one, so that the result of either is found by the event."""
     await connection.execute(
@@ -203,6 +269,13 @@ async def note(connection: AsyncConnection, subscription_id: UUID, known: Delive
     )
 
 
-def _record(row: Row[*tuple[Any, ...]]) -> DeliveryRecord:
+def record_of(row: Row[*tuple[Any, ...]]) -> DeliveryRecord:
     values = row._asdict()
-    return DeliveryRecord(**{**values, "status": DeliveryStatus(values["status"])})
+    role = values["circuit_breaker"]
+    return DeliveryRecord(
+        **{
+            **values,
+            "status": DeliveryStatus(values["status"]),
+            "circuit_breaker": BreakerRole(role) if role is not None else None,
+        }
+    )

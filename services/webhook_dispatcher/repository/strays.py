@@ -24,6 +24,7 @@ from sqlalchemy import (
     exists,
     func,
     null,
+    or_,
     select,
     true,
     union_all,
@@ -33,6 +34,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from services.webhook_dispatcher.tables import (
     DELETED,
+    DISABLED,
     HELD,
     PENDING,
     UNAVAILABLE,
@@ -77,11 +79,11 @@ _KEEP_STATUS = (
     .with_for_update(read=True)
 )
 _OF_SUBSCRIPTION = delivery.c.subscription_id == subscription.c.id
-# Those in flight of an unavailable subscription are not looked for, since only the others have an index: they end soon,
-# or are found the next time.
+# Those in flight of a disabled or unavailable subscription are not looked for, since only the others have an index:
+# they end soon, or are found the next time.
 _SUBSCRIPTIONS = union_all(
     select(subscription.c.id, subscription.c.status).where(
-        subscription.c.status == UNAVAILABLE,
+        or_(subscription.c.status == UNAVAILABLE, subscription.c.status == DISABLED),
         exists().where(_OF_SUBSCRIPTION, delivery.c.state == PENDING, delivery.c.claim.is_(None)),
     ),
     select(subscription.c.id, subscription.c.status).where(
@@ -112,6 +114,6 @@ async def any_left(connection: AsyncConnection, subscription_id: UUID, status: S
 
 
 async def subscriptions(connection: AsyncConnection) -> list[tuple[UUID, Status]]:
-    """Unavailable and deleted subscriptions that have strays, as after a process died while it changed them."""
+    """Disabled, unavailable and deleted subscriptions that have strays, as after a process died while changing them."""
     found = await connection.execute(_SUBSCRIPTIONS)
     return [(row.id, row.status) for row in found]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -28,7 +29,7 @@ from services.webhook_dispatcher.models import SubscriptionRecord
 from services.webhook_dispatcher.tables import ACTIVE, DELETED, endpoint
 from services.webhook_dispatcher.tables import subscription as table
 
-_RECORD = (
+RECORD = (
     table.c.id,
     table.c.tenant,
     table.c.customer_id,
@@ -55,15 +56,17 @@ _LOCK_SUBSCRIBER = select(
     func.pg_advisory_xact_lock(func.hashtext("subscriber"), func.hashtext(bindparam("key")))
 )
 _COUNT = select(func.count()).select_from(table)
-_NEWEST = select(*_RECORD).order_by(table.c.created_at.desc(), table.c.id.desc())
+_NEWEST = select(*RECORD).order_by(table.c.created_at.desc(), table.c.id.desc())
 _COUNT_OF_PARTNER, _COUNT_OF_CUSTOMER = _COUNT.where(_OF_PARTNER), _COUNT.where(_OF_CUSTOMER)
 _NEWEST_OF_PARTNER, _NEWEST_OF_CUSTOMER = _NEWEST.where(_OF_PARTNER), _NEWEST.where(_OF_CUSTOMER)
-_FIND = select(*_RECORD).where(
+_FIND = select(*RECORD).where(
     table.c.id == bindparam("id"),
     table.c.tenant == bindparam("tenant"),
     table.c.customer_id.is_not_distinct_from(bindparam("customer_id", type_=Text)),
     table.c.status != DELETED,
 )
+_FIND_OF_ANY = select(*RECORD).where(table.c.id == bindparam("id"), table.c.status != DELETED)
+_LOCK_OF_ANY = _FIND_OF_ANY.with_for_update(key_share=True)
 _LOCK = _FIND.with_for_update(key_share=True)
 _ADD = (
     insert(table)
@@ -72,7 +75,7 @@ _ADD = (
         created_at=func.statement_timestamp(),
         updated_at=func.statement_timestamp(),
     )
-    .returning(*_RECORD)
+    .returning(*RECORD)
 )
 _ADD_ENDPOINT = insert(endpoint)
 _REMOVE_ENDPOINT = endpoint.delete().where(endpoint.c.subscription_id == bindparam("id"))
@@ -83,7 +86,7 @@ _SAVE = _TOUCH.values(
     callback_url=bindparam("new_callback_url"),
     description=bindparam("new_description"),
     status=bindparam("new_status"),
-).returning(*_RECORD)
+).returning(*RECORD)
 _DELETE = _TOUCH.values(
     status="deleted", secret=b"", previous_secret=null(), previous_secret_expires_at=null()
 )
@@ -92,7 +95,7 @@ _ROTATE = _TOUCH.values(
     secret=bindparam("new_secret"),
     previous_secret=case((timedelta() < _OVERLAP, table.c.secret)),
     previous_secret_expires_at=case((timedelta() < _OVERLAP, func.clock_timestamp() + _OVERLAP)),
-).returning(*_RECORD)
+).returning(*RECORD)
 _NEXT_SEQUENCE = _CHANGE.values(sequence=table.c.sequence + 1).returning(table.c.sequence)
 _NEXT_GENERATION = _CHANGE.values(generation=table.c.generation + 1)
 _MAKE_UNAVAILABLE = (
@@ -103,8 +106,9 @@ _MAKE_UNAVAILABLE = (
         status=SubscriptionStatus.UNAVAILABLE.value,
         sequence=table.c.sequence + 1,
         updated_at=func.greatest(table.c.updated_at, bindparam("now", type_=INSTANT)),
+        unavailable_at=bindparam("now", type_=INSTANT),
     )
-    .returning(*_RECORD)
+    .returning(*RECORD)
 )
 
 
@@ -162,6 +166,15 @@ async def find(
         _LOCK if for_change else _FIND, {**_owner(principal), "id": subscription_id}
     )
     row = found.first()
+    return None if row is None else _record(row)
+
+
+async def find_of_any(
+    connection: AsyncConnection, subscription_id: UUID, *, for_change: bool = False
+) -> SubscriptionRecord | None:
+    """For operators: as `find`, whose ever it is."""
+    statement = _LOCK_OF_ANY if for_change else _FIND_OF_ANY
+    row = (await connection.execute(statement, {"id": subscription_id})).first()
     return None if row is None else _record(row)
 
 
@@ -237,5 +250,9 @@ def _owner(principal: Principal) -> dict[str, Any]:
 
 
 def _record(row: Row[*tuple[Any, ...]]) -> SubscriptionRecord:
-    values = row._asdict()
+    return record_of(row._mapping)
+
+
+def record_of(values: Mapping[Any, Any]) -> SubscriptionRecord:
+    """Of the columns `RECORD`."""
     return SubscriptionRecord(**{**values, "status": SubscriptionStatus(values["status"])})

@@ -7,6 +7,7 @@ import asyncio
 import pytest
 
 from libs.cli import differences as command_line
+from libs.cli import pages
 from libs.persistence.engine import Database
 from libs.persistence.leadership import LeadershipLost
 from services.reconciliation.models import EVIDENCE_GONE, IN_FLIGHT, Finding, Scanned
@@ -128,7 +129,8 @@ async def test_waiting_for_a_run_fails_and_says_how_many_while_records_are_in_fl
     code: int,
     told: str,
 ) -> None:
-    monkeypatch.setattr(command_line, "ask", asking(database))
+    for module in (command_line, pages):
+        monkeypatch.setattr(module, "ask", asking(database))
     steps = reconciler(database, Hand(a=finding))
     command = asyncio.create_task(asyncio.to_thread(command_line.start, wait=True, seconds=30))
 

@@ -20,6 +20,7 @@ from uuid_utils import uuid7
 
 from libs.contracts import webhook_operations as table
 from libs.contracts.events import Event
+from libs.contracts.operation import Operation
 from libs.contracts.principal import Family, Principal
 from libs.contracts.webhook_operations import FamilyPair
 from libs.messaging.broker import Broker
@@ -33,6 +34,15 @@ from tests.support.stack import Stack
 
 WAIT_SECONDS = 25.0
 NOWHERE = "http://127.0.0.1:9/hook"
+OPERATOR = Principal(
+    tenant="",
+    tenant_name="",
+    family=Family.OPERATOR,
+    subscription_key="sub_ada",
+    operator="ada",
+    address="203.0.113.7",
+    request_id="req-1",
+)
 
 
 def _principal(tenant: str, customer_id: str | None = None) -> Principal:
@@ -77,7 +87,15 @@ class Desk:
     async def payload(
         self, pair: FamilyPair, who: Principal, *, command_id: str | None = None, **values: Any
     ) -> Any:
-        operation = pair.of(who.family)
+        return await self._sent(pair.of(who.family), who, command_id, values)
+
+    async def operate(self, row: Operation, **values: Any) -> Any:
+        """The data of the answer to an operator. Raises what the reply carries."""
+        return (await self._sent(row, OPERATOR, None, values))["data"]
+
+    async def _sent(
+        self, operation: Operation, who: Principal, command_id: str | None, values: dict[str, Any]
+    ) -> Any:
         envelope = self.caller.envelope(
             operation,
             who,

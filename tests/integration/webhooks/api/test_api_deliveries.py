@@ -14,6 +14,7 @@ from tests.integration.webhooks.api.desk import Desk
 
 DELIVERY = {
     *("delivery_id", "event_id", "event_type", "status", "attempts_made", "next_attempt_at"),
+    "circuit_breaker",
     "created_at",
 }
 

@@ -1,0 +1,269 @@
+"""What operators read of webhooks and events, and do about them. Not scoped by a tenant: operators act for all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
+
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from libs.contracts.errors import InvalidState, NotFound
+from libs.contracts.event_views import EVERYTHING, TYPES_BY_FILTER
+from libs.contracts.ids import parse_id
+from libs.contracts.operating import search
+from libs.contracts.operating import webhooks as contract
+from libs.contracts.operating.pages import Listed, Place, cut
+from libs.contracts.principal import Principal
+from libs.contracts.result import Result
+from libs.contracts.webhook_views import Recovery, SubscriptionStatus
+from libs.handling.operating.auditing import record
+from libs.handling.queries import QueryHandler
+from libs.persistence.engine import Database
+from services.webhook_dispatcher import operating_views as views
+from services.webhook_dispatcher.handlers.deliveries import find_delivery, send_again
+from services.webhook_dispatcher.handlers.health import health_view
+from services.webhook_dispatcher.handlers.recovery import Progress, begin, go_on
+from services.webhook_dispatcher.handlers.subscriptions import change_strays, save
+from services.webhook_dispatcher.models import SubscriptionRecord
+from services.webhook_dispatcher.repository import (
+    deliveries,
+    health,
+    operating,
+    operating_events,
+    recovery,
+)
+from services.webhook_dispatcher.repository import subscriptions as stored
+
+SERVICE = "webhook_dispatcher"
+FIND_ID = search.FIND_ID_OF[SERVICE]
+
+
+class OperatingWebhooks:
+    """The database bounds each statement.
+
+    Args:
+        retention: the longest time that `since` of a recovery may lie in the past.
+        wake: called when something has become due.
+    """
+
+    def __init__(self, database: Database, retention: timedelta, wake: Callable[[], None]) -> None:
+        self._database = database
+        self._retention = retention
+        self._wake = wake
+
+    def by_operation(self) -> Mapping[str, QueryHandler]:
+        return {
+            contract.LIST_SUBSCRIPTIONS.name: self.list_subscriptions,
+            contract.GET_SUBSCRIPTION.name: self.get_subscription,
+            contract.LIST_DELIVERIES.name: self.list_deliveries,
+            contract.GET_DELIVERY.name: self.get_delivery,
+            contract.RESEND.name: self.resend,
+            contract.RECOVER.name: self.recover,
+            contract.DISABLE.name: self.disable,
+            contract.LIST_EVENTS.name: self.list_events,
+            contract.GET_EVENT.name: self.get_event,
+            FIND_ID.name: self.find_id,
+        }
+
+    async def list_subscriptions(
+        self, _: Principal, command: contract.ListOperatorSubscriptions, __: float
+    ) -> Result:
+        async with self._database.snapshot() as connection:
+            ids = await operating.subscriptions(
+                connection,
+                state=command.state,
+                tenant=command.tenant,
+                order=command.order,
+                place=command.place,
+                limit=command.limit + 1,
+            )
+            found = await health.read(connection, ids)
+        page, following = cut(found, command.limit, views.place_of_subscription)
+        items = [views.subscription_view(one) for one in page]
+        return Result(data=Listed[contract.OperatorSubscription](items=items, next=following))
+
+    async def get_subscription(
+        self, _: Principal, command: contract.GetOperatorSubscription, __: float
+    ) -> Result:
+        async with self._database.snapshot() as connection:
+            subscription = await _found(connection, command.subscription_id)
+            [endpoint] = await health.read(connection, [subscription.id])
+            seen = await health_view(connection, endpoint)
+        return Result(data=views.subscription_detail(endpoint, seen, datetime.now(UTC)))
+
+    async def list_deliveries(
+        self, _: Principal, command: contract.ListOperatorDeliveries, __: float
+    ) -> Result:
+        async with self._database.snapshot() as connection:
+            subscription = await _found(connection, command.subscription_id)
+            found = await operating.deliveries(
+                connection,
+                subscription.id,
+                command.status,
+                order=command.order,
+                place=command.place,
+                limit=command.limit + 1,
+            )
+        page, following = cut(found, command.limit, lambda one: Place(one.created_at, str(one.id)))
+        items = [views.delivery_view(one) for one in page]
+        return Result(data=Listed[contract.OperatorDelivery](items=items, next=following))
+
+    async def get_delivery(
+        self, _: Principal, command: contract.GetOperatorDelivery, __: float
+    ) -> Result:
+        async with self._database.snapshot() as connection:
+            subscription = await _found(connection, command.subscription_id)
+            delivery = await find_delivery(
+                connection, subscription.id, parse_id(command.delivery_id)
+            )
+            attempts = await deliveries.attempts(connection, delivery)
+            body = await operating_events.body_of(connection, delivery)
+        return Result(data=views.delivery_detail(delivery, subscription, attempts, body))
+
+    async def resend(
+        self, principal: Principal, command: contract.OperatorResend, _: float
+    ) -> Result:
+        async with self._database.transaction() as connection:
+            subscription = await _active(connection, command.subscription_id)
+            made = await send_again(connection, subscription.id, parse_id(command.delivery_id))
+            await record(
+                connection,
+                principal,
+                "webhooks.resend",
+                subscription_id=str(subscription.id),
+                delivery_id=command.delivery_id,
+                new_delivery_id=str(made.id),
+                reason=command.reason,
+            )
+        self._wake()
+        return Result(data=views.delivery_view(made))
+
+    async def recover(
+        self, principal: Principal, command: contract.OperatorRecover, _: float
+    ) -> Result:
+        """In batches, each a transaction; repeated, it goes on with what is not yet on its way."""
+        progress: Progress | None = None
+        while progress is None or progress.phase != "done":
+            async with self._database.transaction() as connection:
+                if progress is None:
+                    subscription = await _active(connection, command.subscription_id)
+                    began = begin(
+                        command.since,
+                        command.until,
+                        now=await recovery.now(connection),
+                        retention=self._retention,
+                    )
+                    progress = await go_on(connection, subscription, command.since, began)
+                    await record(
+                        connection,
+                        principal,
+                        "webhooks.recover",
+                        subscription_id=str(subscription.id),
+                        since=command.since.isoformat(),
+                        until=began.until.isoformat(),
+                        reason=command.reason,
+                    )
+                else:
+                    subscription = await _found(
+                        connection, command.subscription_id, for_change=True
+                    )
+                    progress = await go_on(connection, subscription, command.since, progress)
+            self._wake()
+        return Result(data=Recovery(scheduled=progress.scheduled))
+
+    async def disable(
+        self, principal: Principal, command: contract.DisableSubscription, _: float
+    ) -> Result:
+        """What is pending is held afterwards; if that is interrupted, upkeep goes on with it."""
+        async with self._database.transaction() as connection:
+            subscription = await _found(connection, command.subscription_id, for_change=True)
+            if subscription.status is SubscriptionStatus.UNAVAILABLE:
+                raise InvalidState("The subscription is unavailable: nothing is delivered to it.")
+            if subscription.status is not SubscriptionStatus.DISABLED:
+                disabled = replace(subscription, status=SubscriptionStatus.DISABLED)
+                await save(connection, subscription, disabled)
+                await record(
+                    connection,
+                    principal,
+                    "webhooks.disable",
+                    subscription_id=str(subscription.id),
+                    tenant_of_subscription=subscription.tenant,
+                    reason=command.reason,
+                )
+        await change_strays(self._database, subscription.id, "disabled")
+        async with self._database.transaction() as connection:
+            endpoints = await health.read(connection, [subscription.id])
+        if not endpoints:
+            raise NotFound
+        return Result(data=views.subscription_view(endpoints[0]))
+
+    async def list_events(
+        self, _: Principal, command: contract.ListOperatorEvents, __: float
+    ) -> Result:
+        everything = command.event_type in (None, EVERYTHING)
+        types = None if everything else TYPES_BY_FILTER[command.event_type or EVERYTHING]
+        async with self._database.transaction() as connection:
+            found = await operating_events.events(
+                connection,
+                tenant=command.tenant,
+                types=types,
+                resource_id=command.resource_id,
+                order=command.order,
+                place=command.place,
+                limit=command.limit + 1,
+            )
+        page, following = cut(
+            found, command.limit, lambda one: Place(one.recorded_at, str(one.position))
+        )
+        items = [views.event_view(one) for one in page]
+        return Result(data=Listed[contract.OperatorEvent](items=items, next=following))
+
+    async def get_event(
+        self, _: Principal, command: contract.GetOperatorEvent, __: float
+    ) -> Result:
+        async with self._database.snapshot() as connection:
+            found = await operating_events.find_event(connection, command.event_id)
+            if found is None:
+                raise NotFound
+            sent = await operating.deliveries_of_event(
+                connection, found.recorded_at.date(), found.id
+            )
+        return Result(data=views.event_detail(found, sent))
+
+    async def find_id(self, _: Principal, command: search.FindId, __: float) -> Result:
+        found: list[search.FoundId] = []
+        async with self._database.snapshot() as connection:
+            event = await operating_events.find_event(connection, command.q)
+            if event is not None:
+                found.append(views.found_event(event))
+            wanted = parse_id(command.q)
+            if wanted is not None:
+                subscription = await stored.find_of_any(connection, wanted)
+                if subscription is not None:
+                    found.append(views.found_subscription(subscription))
+                delivery = await operating.find_delivery(connection, wanted)
+                owner = delivery and await stored.find_of_any(connection, delivery.subscription_id)
+                if delivery and owner:
+                    found.append(views.found_delivery(delivery, owner))
+        return Result(data=search.FoundIds(found=found))
+
+
+async def _found(
+    connection: AsyncConnection, subscription_id: str, *, for_change: bool = False
+) -> SubscriptionRecord:
+    """Raises NotFound."""
+    parsed: UUID | None = parse_id(subscription_id)
+    found = await stored.find_of_any(connection, parsed, for_change=for_change) if parsed else None
+    if found is None:
+        raise NotFound
+    return found
+
+
+async def _active(connection: AsyncConnection, subscription_id: str) -> SubscriptionRecord:
+    """Its row locked. Raises NotFound, InvalidState."""
+    found = await _found(connection, subscription_id, for_change=True)
+    if found.status is not SubscriptionStatus.ACTIVE:
+        raise InvalidState(f"The subscription is {found.status}: its owner makes it active first.")
+    return found

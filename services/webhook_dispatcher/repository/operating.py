@@ -1,0 +1,291 @@
+"""Pages of subscriptions and deliveries over all tenants, for operators.
+
+A page is read by key, in the order of an index. Ids of subscriptions and deliveries are UUIDv7, by which they are in
+the order of their creation.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import (
+    ARRAY,
+    ColumnElement,
+    Select,
+    and_,
+    any_,
+    bindparam,
+    func,
+    literal_column,
+    select,
+    true,
+    union_all,
+)
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from libs.contracts.ids import parse_id
+from libs.contracts.operating.pages import FIRST_ID, LAST_ID, Order, Place
+from libs.contracts.operating.webhooks import SubscriptionCondition
+from libs.contracts.webhook_views import DeliveryFilter
+from libs.persistence.tables import UUID_TYPE
+from services.webhook_dispatcher.models import DeliveryRecord
+from services.webhook_dispatcher.repository.deliveries import (
+    IS_FAILING,
+    OPEN,
+    OVER,
+    PARTS,
+    record_of,
+)
+from services.webhook_dispatcher.tables import (
+    ACTIVE,
+    DELETED,
+    DISABLED,
+    PENDING,
+    UNAVAILABLE,
+    attempt,
+    delivery,
+    endpoint,
+    subscription,
+)
+
+MOST_DELIVERIES = 100
+MOST_STEPS = 1000
+"""Of failing subscriptions of all tenants, so many are looked at in one statement for those of one tenant."""
+
+_EDGE = bindparam("edge", type_=UUID_TYPE)
+_OF_TENANT = subscription.c.tenant == bindparam("tenant")
+_STATUSES = {
+    SubscriptionCondition.ACTIVE: ACTIVE,
+    SubscriptionCondition.DISABLED: DISABLED,
+    SubscriptionCondition.UNAVAILABLE: UNAVAILABLE,
+}
+_ENDPOINTS: dict[SubscriptionCondition, ColumnElement[bool]] = {
+    SubscriptionCondition.BREAKER_OPEN: endpoint.c.open_until.is_not(None),
+    SubscriptionCondition.SLOW: and_(endpoint.c.is_slow, endpoint.c.open_until.is_(None)),
+}
+
+
+# The statements read a few rows at the ends of indexes, which the planner cannot know of an unknown limit.
+BY_INDEX = select(
+    *(
+        func.set_config(name, value, true())
+        for name, value in (
+            ("plan_cache_mode", "force_generic_plan"),
+            ("enable_seqscan", "off"),
+            ("enable_bitmapscan", "off"),
+            ("enable_hashjoin", "off"),
+            ("enable_mergejoin", "off"),
+        )
+    )
+)
+
+
+def beyond(column: ColumnElement[Any], edge: ColumnElement[Any], order: Order) -> Any:
+    return column < edge if order is Order.NEWEST else column > edge
+
+
+def sorted_by(column: ColumnElement[Any], order: Order) -> Any:
+    return column.desc() if order is Order.NEWEST else column.asc()
+
+
+def _with_status(
+    status: ColumnElement[Any], order: Order, *more: ColumnElement[bool]
+) -> Select[Any]:
+    return (
+        select(subscription.c.id)
+        .where(subscription.c.status == status, beyond(subscription.c.id, _EDGE, order), *more)
+        .order_by(sorted_by(subscription.c.id, order))
+        .limit(bindparam("limit"))
+    )
+
+
+def _with_any_status(order: Order, *more: ColumnElement[bool]) -> Select[Any]:
+    parts = (_with_status(status, order, *more) for status in _STATUSES.values())
+    found = union_all(*parts).subquery("found")
+    return select(found.c.id).order_by(sorted_by(found.c.id, order)).limit(bindparam("limit"))
+
+
+def _with_endpoint(
+    condition: ColumnElement[bool], order: Order, *more: ColumnElement[bool]
+) -> Select[Any]:
+    """Of an unavailable one, that is what its endpoint is."""
+    return (
+        select(subscription.c.id)
+        .join(endpoint, endpoint.c.subscription_id == subscription.c.id)
+        .where(
+            condition,
+            beyond(endpoint.c.subscription_id, _EDGE, order),
+            subscription.c.status != UNAVAILABLE,
+            subscription.c.status != DELETED,
+            *more,
+        )
+        .order_by(sorted_by(endpoint.c.subscription_id, order))
+        .limit(bindparam("limit"))
+    )
+
+
+def _failing(order: Order) -> Select[Any]:
+    """Steps from one subscription to the next in the index of failing deliveries, however many there are of each."""
+    key = delivery.c.subscription_id
+    first = (
+        select(key)
+        .where(IS_FAILING, beyond(key, _EDGE, order))
+        .order_by(sorted_by(key, order))
+        .limit(1)
+    ).subquery("first")
+    steps = select(first.c.subscription_id).cte("failing", recursive=True)
+    of_next = delivery.alias("following")
+    following = (
+        select(of_next.c.subscription_id)
+        .where(
+            of_next.c.state == PENDING,
+            of_next.c.attempts_made > literal_column("0"),
+            beyond(of_next.c.subscription_id, steps.c.subscription_id, order),
+        )
+        .order_by(sorted_by(of_next.c.subscription_id, order))
+        .limit(1)
+        .scalar_subquery()
+    )
+    steps = steps.union_all(select(following).where(steps.c.subscription_id.is_not(None)))
+    return (
+        select(steps.c.subscription_id)
+        .where(steps.c.subscription_id.is_not(None))
+        .limit(bindparam("limit"))
+    )
+
+
+_FAILING = {order: _failing(order) for order in Order}
+_LISTED = select(subscription.c.id).where(
+    subscription.c.id == any_(bindparam("ids", type_=ARRAY(UUID_TYPE))),
+    subscription.c.status != DELETED,
+)
+_SUBSCRIPTIONS = {
+    (order, state, of_tenant): (
+        _with_any_status(order, *more)
+        if state is None
+        else _with_status(_STATUSES[state], order, *more)
+        if state in _STATUSES
+        else _with_endpoint(_ENDPOINTS[state], order, *more)
+    )
+    for order in Order
+    for state in (None, *_STATUSES, *_ENDPOINTS)
+    for of_tenant in (False, True)
+    for more in [[_OF_TENANT] if of_tenant else []]
+}
+
+
+def _deliveries(order: Order, parts: tuple[Select[Any], ...]) -> Select[Any]:
+    pages = (
+        part.where(beyond(part.selected_columns[0], _EDGE, order))
+        .order_by(sorted_by(part.selected_columns[0], order))
+        .limit(bindparam("limit"))
+        for part in parts
+    )
+    found = union_all(*pages).subquery("found")
+    return select(found).order_by(sorted_by(found.c.id, order)).limit(bindparam("limit"))
+
+
+_DELIVERIES = {
+    (order, status): _deliveries(order, parts) for order in Order for status, parts in PARTS.items()
+}
+_OF_EVENT = bindparam("event_id", type_=UUID_TYPE)
+_event_deliveries = union_all(
+    OPEN.where(delivery.c.event_id == _OF_EVENT, delivery.c.claim.is_(None)),
+    OPEN.where(delivery.c.event_id == _OF_EVENT, delivery.c.claim.is_not(None)),
+    # An attempt is of the day on which it began, by another clock than that of the event's id.
+    OVER.where(attempt.c.event_id == _OF_EVENT, attempt.c.day >= bindparam("since")),
+).subquery("found")
+_DELIVERIES_OF_EVENT = (
+    select(_event_deliveries).order_by(_event_deliveries.c.id).limit(MOST_DELIVERIES)
+)
+_DELIVERY_BY_ID = union_all(
+    OPEN.where(delivery.c.id == bindparam("id", type_=UUID_TYPE)),
+    OVER.where(
+        attempt.c.delivery_id == bindparam("id", type_=UUID_TYPE),
+        attempt.c.day.between(bindparam("first"), bindparam("last")),
+    ),
+)
+
+
+async def subscriptions(
+    connection: AsyncConnection,
+    *,
+    state: SubscriptionCondition | None,
+    tenant: str | None,
+    order: Order,
+    place: Place | None,
+    limit: int,
+) -> list[UUID]:
+    """The ids of the subscriptions that follow the place."""
+    edge = _edge(place, order)
+    if state is SubscriptionCondition.FAILING:
+        return await _failing_after(connection, edge, tenant, order, limit)
+    values: dict[str, Any] = {"edge": edge, "limit": limit}
+    if tenant is not None:
+        values["tenant"] = tenant
+    rows = await connection.execute(_SUBSCRIPTIONS[order, state, tenant is not None], values)
+    return list(rows.scalars())
+
+
+async def _failing_after(
+    connection: AsyncConnection, edge: UUID, tenant: str | None, order: Order, limit: int
+) -> list[UUID]:
+    found: list[UUID] = []
+    steps = limit if tenant is None else MOST_STEPS
+    listed = _LISTED if tenant is None else _LISTED.where(_OF_TENANT)
+    of_tenant = {} if tenant is None else {"tenant": tenant}
+    await connection.execute(BY_INDEX)
+    while len(found) < limit:
+        rows = await connection.execute(_FAILING[order], {"edge": edge, "limit": steps})
+        ids = list(rows.scalars())
+        kept = set((await connection.execute(listed, {"ids": ids, **of_tenant})).scalars())
+        found += [each for each in ids if each in kept]
+        if len(ids) < steps:
+            break
+        edge = ids[-1]
+    return found[:limit]
+
+
+async def deliveries(
+    connection: AsyncConnection,
+    subscription_id: UUID,
+    status: DeliveryFilter | None,
+    *,
+    order: Order,
+    place: Place | None,
+    limit: int,
+) -> list[DeliveryRecord]:
+    rows = await connection.execute(
+        _DELIVERIES[order, status],
+        {"subscription_id": subscription_id, "edge": _edge(place, order), "limit": limit},
+    )
+    return [record_of(row) for row in rows]
+
+
+async def deliveries_of_event(
+    connection: AsyncConnection, day: date, event_id: UUID
+) -> list[DeliveryRecord]:
+    """To all subscriptions, the oldest first, `MOST_DELIVERIES` at most."""
+    rows = await connection.execute(
+        _DELIVERIES_OF_EVENT, {"event_id": event_id, "since": day - timedelta(days=1)}
+    )
+    return [record_of(row) for row in rows]
+
+
+async def find_delivery(connection: AsyncConnection, delivery_id: UUID) -> DeliveryRecord | None:
+    """Of any subscription."""
+    try:
+        made = datetime.fromtimestamp((delivery_id.int >> 80) / 1000, UTC).date()
+    except (ValueError, OverflowError):
+        return None
+    days = {"first": made - timedelta(days=1), "last": datetime.now(UTC).date() + timedelta(days=1)}
+    row = (await connection.execute(_DELIVERY_BY_ID, {"id": delivery_id, **days})).first()
+    return None if row is None else record_of(row)
+
+
+def _edge(place: Place | None, order: Order) -> UUID:
+    newest = order is Order.NEWEST
+    found = parse_id(place.id) if place is not None else None
+    return found or (LAST_ID if newest else FIRST_ID)
