@@ -99,8 +99,9 @@ def show(transaction_id: UUID, /, *, json: Flag = False) -> int:
         key, request_id = wire.request.subscription_key or "?", wire.request.request_id
         out.print(f"  asked for with {escape(key)}, request {escape(request_id)}")
     for step in wire.history:
-        reason = f"  {escape(step.reason)}" if step.reason else ""
-        out.print(f"  {step.at:%Y-%m-%d %H:%M:%S}Z  {step.state}{reason}")
+        said = (step.reason, step.by and f"by {step.by}", step.comment)
+        rest = "".join(f"  {escape(part)}" for part in said if part)
+        out.print(f"  {step.at:%Y-%m-%d %H:%M:%S}Z  {step.state}{rest}")
     if wire.send is not None:
         _show_send(wire.send)
     _show_provider(wire)
