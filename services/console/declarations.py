@@ -119,7 +119,7 @@ class ListPage:
 
     @property
     def id(self) -> str:
-        return self.path.strip("/").replace("/", "-")
+        return self.path.rpartition("/")[2]
 
 
 @dataclass(frozen=True, slots=True)

@@ -110,7 +110,7 @@ class Lists:
         async def exported(request: web.Request) -> web.StreamResponse:
             return await self._csv(request, page)
 
-        router.add_get(page.path, shown, name=page.id)
+        router.add_get(page.path, shown)
         router.add_get(f"{page.path}.csv", exported)
 
     async def _page(self, request: web.Request, page: ListPage) -> web.Response:
@@ -181,7 +181,7 @@ class Lists:
         response = web.StreamResponse(
             headers={
                 "Content-Type": "text/csv; charset=utf-8",
-                "Content-Disposition": f'attachment; filename="{page.id.rpartition("-")[2]}.csv"',
+                "Content-Disposition": f'attachment; filename="{page.id}.csv"',
             }
         )
         await response.prepare(request)

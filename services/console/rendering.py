@@ -16,7 +16,7 @@ from libs.contracts.principal import Role
 from services.console import charts
 from services.console.assets import Assets
 from services.console.cookies import Cookies
-from services.console.declarations import Subject, may
+from services.console.declarations import Subject, may, places_of
 from services.console.security import csrf_token
 from services.console.values import age, cell, label, plain
 from services.console.visits import VISIT
@@ -116,7 +116,7 @@ class Renderer:
                 links := [
                     Link(s.page.title, s.page.path, _is_below(here, s.page.path))
                     for s in subjects
-                    if may(role, s.page.operation)
+                    if may(role, s.page.operation) and not places_of(s.page.path)
                 ]
             )
         ]

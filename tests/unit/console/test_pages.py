@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from dataclasses import replace
 from decimal import Decimal
 
 import pytest
@@ -22,6 +23,8 @@ from libs.contracts.operating.wires import (
 )
 from libs.contracts.principal import Role
 from libs.contracts.wires import WireState
+from services.console.declarations import Subject
+from services.console.pages import wires
 from tests.unit.console.browser import console
 from tests.unit.console.gateway_double import TOKEN, GatewayDouble
 from tests.unit.console.samples import CUSTOMER_ID, WIRE_ID, wire, wire_detail
@@ -59,6 +62,21 @@ async def test_a_list_is_narrowed_sorted_and_paged_by_its_address() -> None:
     assert f'href="/customers/{CUSTOMER_ID}"' in answer.text
     assert f"state=submitted&amp;unknown=true&amp;order=oldest&amp;after={NEXT}" in answer.text
     assert all(token == TOKEN for _, _, token in double.asked)
+
+
+async def test_a_list_may_belong_to_an_item() -> None:
+    page = replace(wires.LIST, path="/of/{customer_id}/wires")
+    double = gateway()
+    async with console(double, (("Test", (Subject(page),)),)) as browser:
+        answer = await browser.get(f"/of/{CUSTOMER_ID}/wires?state=submitted")
+        double.answer(LIST_WIRES, Listed(items=[wire()]))
+        export = await browser.get(f"/of/{CUSTOMER_ID}/wires.csv")
+
+    assert {command.customer_id for command in double.commands(LIST_WIRES)} == {CUSTOMER_ID}
+    assert f'href="/of/{CUSTOMER_ID}/wires?state=submitted&amp;after=' in answer.text
+    assert 'id="field-customer_id"' not in answer.text
+    assert "{customer_id}" not in answer.text
+    assert export.headers["Content-Disposition"] == 'attachment; filename="wires.csv"'
 
 
 async def test_values_that_no_filter_takes_are_said_beside_it() -> None:
