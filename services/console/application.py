@@ -28,6 +28,7 @@ from services.console.pages import (
     keys,
     operators,
     restores,
+    webhooks,
     wires,
 )
 from services.console.rendering import Renderer
@@ -40,6 +41,7 @@ LARGEST_FORM = 64 * 1024
 
 SUBJECTS: tuple[tuple[str, tuple[Subject, ...]], ...] = (
     ("Business", (customers.SUBJECT, wires.SUBJECT)),
+    ("Webhooks", (webhooks.SUBJECT, webhooks.DELIVERIES_SUBJECT, webhooks.EVENTS_SUBJECT)),
     ("Books", (differences.SUBJECT, differences.RUNS_SUBJECT)),
     (
         "Work",

@@ -58,7 +58,8 @@ def test_a_list_shows_fields_of_its_items(page: ListPage) -> None:
 
 @pytest.mark.parametrize("page", [*LISTS, audit.LIST], ids=lambda page: page.path)
 def test_a_list_is_shown_without_any_choice(page: ListPage) -> None:
-    command_of(page.operation.command, page.unless_chosen)
+    decided = dict.fromkeys(places_of(page.path), "an-id")
+    command_of(page.operation.command, {**page.unless_chosen, **decided})
 
     assert {*page.unless_chosen} <= {each.name for each in filters_of(page.operation.command)}
     assert page.ordered == ("order" in page.operation.command.model_fields)
