@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import resource
+import ssl
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from typing import Any
 
 from libs.handling.audit_head import log_head_for_ever
@@ -18,6 +20,7 @@ from services.gateway import console_key
 from services.gateway.admission import Admission
 from services.gateway.application import operator_application, public_application
 from services.gateway.authentication import Authentication
+from services.gateway.certificates import follow_for_ever
 from services.gateway.credentials import Credentials
 from services.gateway.endpoint import Endpoints
 from services.gateway.expiry import measure_for_ever
@@ -153,6 +156,11 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
                 async with AsyncExitStack() as opened:
                     for listener in listeners:
                         await opened.enter_async_context(listener.listening(process))
+                    if encryption is not None:
+                        following = follow_for_ever(settings, partial(_renew, listeners))
+                        await opened.enter_async_context(
+                            process.background("tls-certificate", following)
+                        )
                     yield
                     await _of_each(listeners, Listener.drain)
             finally:
@@ -162,6 +170,11 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
                 await tolerating_outage("traffic", traffic.write)
     finally:
         await database.close()
+
+
+def _renew(listeners: Iterable[Listener], encryption: ssl.SSLContext) -> None:
+    for listener in listeners:
+        listener.renew(encryption)
 
 
 async def _of_each(

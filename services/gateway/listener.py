@@ -13,7 +13,6 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from aiohttp import web
 
 from libs.runtime.process import Process
-from services.gateway.certificates import follow_for_ever
 from services.gateway.connections import Connections
 from services.gateway.endpoint import Endpoints
 from services.gateway.handshakes import Handshakes
@@ -99,10 +98,12 @@ class Listener:
                     await opened.enter_async_context(
                         process.background("tls-handshakes", accepting)
                     )
-            if self._handshakes is not None:
-                following = follow_for_ever(self._settings, self._handshakes.renew)
-                await opened.enter_async_context(process.background("tls-certificate", following))
             yield
+
+    def renew(self, encryption: ssl.SSLContext) -> None:
+        """For connections from now on, where they are encrypted."""
+        if self._handshakes is not None:
+            self._handshakes.renew(encryption)
 
     async def drain(self) -> None:
         """Close each connection after its next answer."""
