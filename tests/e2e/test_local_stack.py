@@ -140,7 +140,10 @@ def test_up_is_idempotent_heals_what_is_killed_and_down_leaves_nothing(
     assert first.returncode == 0, first.stdout + first.stderr
     credentials = local_stack.folder / ".local" / "credentials.json"
     made = json.loads(credentials.read_text())
-    assert made.keys() == {"base_url", "operator_url", "sandbox_url", "operator", "partner"}
+    urls = {"base_url", "operator_url", "console_url", "sandbox_url"}
+    assert made.keys() == {*urls, "operator", "partner"}
+    assert f"{made['console_url']}  first log-in: operator" in first.stdout
+    assert made["operator"]["one_time_password"] in first.stdout
     assert credentials.stat().st_mode & 0o777 == 0o600
 
     # What an earlier release has left has no operator.
