@@ -20,13 +20,16 @@ from libs.cli.output import age, console, print_json
 from libs.cli.pages import list_of
 from libs.client.errors import OperatorError
 from libs.client.operator_client import ask
-from libs.contracts.errors import InvalidState, NotFound
+from libs.contracts.errors import BanksideError, InvalidState, NotFound
 from libs.contracts.model import Command
+from libs.contracts.operating import webhooks
 from libs.contracts.operating import wires as contract
 from libs.contracts.operating.pages import Order
+from libs.contracts.operating.webhooks import OperatorDelivery
 from libs.contracts.operation import Operation
 from libs.contracts.wires import WireState
 
+MOST_EVENTS = 20
 ASKED = "Core banking is asked once more."
 """The reason where only that is wanted."""
 
@@ -80,15 +83,17 @@ def list_wires(
 
 @app.command
 def show(transaction_id: UUID, /, *, json: Flag = False) -> int:
-    """Show a wire: its history, the request that asked for it, how its send stands, what core banking says of it.
+    """Show a wire: its history, the request that asked for it, its send, core banking's view, its events' deliveries.
 
     Args:
         transaction_id: The wire.
         json: Print one JSON document.
     """
     wire = _look_up(transaction_id)
+    deliveries = _deliveries(transaction_id)
     if json:
-        print_json(wire.model_dump())
+        shown = None if deliveries is None else [each.model_dump() for each in deliveries]
+        print_json({**wire.model_dump(), "deliveries": shown})
         return 0
     _show_line(wire)
     out = console()
@@ -105,6 +110,7 @@ def show(transaction_id: UUID, /, *, json: Flag = False) -> int:
     if wire.send is not None:
         _show_send(wire.send)
     _show_provider(wire)
+    _show_deliveries(deliveries)
     return 0
 
 
@@ -235,6 +241,22 @@ def _decide(
     return 0
 
 
+def _deliveries(transaction_id: UUID) -> list[OperatorDelivery] | None:
+    """Of all events of the wire, the oldest event first; None when the dispatcher does not answer."""
+    query = webhooks.ListOperatorEvents(resource_id=str(transaction_id), order=Order.OLDEST)
+    try:
+        events = list_of(webhooks.LIST_EVENTS, query, MOST_EVENTS)
+        return [
+            delivery
+            for event in events
+            for delivery in ask(
+                webhooks.GET_EVENT, webhooks.GetOperatorEvent(event_id=event.event_id)
+            ).deliveries
+        ]
+    except (OperatorError, BanksideError):
+        return None  # the rest is shown all the same
+
+
 def _look_up(transaction_id: UUID) -> contract.OperatorWireDetail:
     try:
         return ask(contract.GET_WIRE, contract.GetOperatorWire(transaction_id=str(transaction_id)))
@@ -289,4 +311,17 @@ def _show_provider(wire: contract.OperatorWireDetail) -> None:
         reason = f", {escape(provider.reason)}" if provider.reason else ""
         out.print(
             f"  at core banking {escape(provider.id or '?')}: {escape(provider.status or '?')}{amount}{reason}"
+        )
+
+
+def _show_deliveries(deliveries: list[OperatorDelivery] | None) -> None:
+    out = console()
+    if deliveries is None:
+        out.print(
+            "  the deliveries of its events are not known: webhook_dispatcher does not answer"
+        )
+        return
+    for each in deliveries:
+        out.print(
+            f"  {each.event_type} to {each.subscription_id}: {each.status}, attempts {each.attempts_made}"
         )
