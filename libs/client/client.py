@@ -99,6 +99,11 @@ class Client:
     list_wires = Call(payments.LIST_WIRES)
     get_wire = Call(payments.GET_WIRE)
     cancel_wire = Call(payments.CANCEL_WIRE)
+    approve_wire = Call(payments.APPROVE_WIRE)
+    decline_wire = Call(payments.DECLINE_WIRE)
+    get_wire_policy = Call(payments.GET_WIRE_POLICY)
+    set_wire_policy = Call(payments.SET_WIRE_POLICY)
+    get_own_wire_policy = Call(payments.GET_OWN_WIRE_POLICY)
 
     def __init__(
         self, transport: Transport, *, attempts: int = 5, patience_seconds: float = 60.0

@@ -91,6 +91,7 @@ def _envelopes() -> dict[str, Schema]:
         "error": {"$ref": REF.format(model=WireError.__name__)},
         "request_id": {**text, "description": "Of the request that an error answered first"},
         "replayed": {"type": "boolean", "default": False},
+        "message": {**text, "description": "In place of the operation's message, on success"},
     }
     # By hand, since msgspec cannot describe the default of an encoded result.
     if set(members) != set(Reply.__struct_fields__):

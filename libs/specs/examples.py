@@ -67,6 +67,14 @@ REQUESTS: dict[str, dict[str, Any]] = {
         "home_address": {"zip_code": "04102"},
     },
     "onboarding.add_external_bank_account": {"external_bank_account": _EXTERNAL_BANK_ACCOUNT},
+    "payments.decline_wire": {"reason": "The invoice was paid last week."},
+    "payments.set_wire_policy": {
+        "per_wire_limit": 50000.00,
+        "daily_limit": 100000.00,
+        "daily_count": 20,
+        "approval_threshold": 10000.00,
+        "new_payee_hours": 48,
+    },
     "payments.send_wire": {
         "sending_account_id": "acc_0000000001",
         "external_account_id": "ext_0000000001",

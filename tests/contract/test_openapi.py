@@ -94,7 +94,7 @@ def test_every_operation_wants_the_four_headers(row: Operation) -> None:
 
 @each_row
 def test_writes_and_only_writes_take_an_idempotency_key(row: Operation) -> None:
-    assert ("Idempotency-Key" in parameters(row)) == (str(row.method) in {"POST", "PATCH"})
+    assert ("Idempotency-Key" in parameters(row)) == (str(row.method) in {"POST", "PUT", "PATCH"})
 
 
 @each_row
