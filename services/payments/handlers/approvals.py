@@ -40,14 +40,12 @@ class ApproveWireHandler:
             wire = await _locked(connection, drive, transaction_id)
             if wire.approved_by == drive.command_id:
                 begun = await self._sending.resume(connection, wire)
-                point = "payments.resumed"
             else:
                 begun = await approve(
                     connection, self._rules, drive.principal, wire, drive.command_id
                 )
-                point = "payments.approved"
-                crash_point("payments.approving")
-        crash_point(point)
+            crash_point("payments.approving")
+        crash_point("payments.approved")
         return begun
 
 

@@ -129,6 +129,16 @@ class Desk:
         command = table.CANCEL_WIRE.command.model_validate({"transaction_id": transaction_id})
         return await self.send(command, principal, operation=table.CANCEL_WIRE, **options)
 
+    async def decide(
+        self, operation: Operation, transaction_id: str, principal: Principal, **options: Any
+    ) -> Any:
+        """Approve or decline a wire that waits for it."""
+        asked: dict[str, Any] = {"transaction_id": transaction_id}
+        if operation is table.DECLINE_WIRE:
+            asked["reason"] = "Paid already"
+        command = operation.command.model_validate(asked)
+        return await self.send(command, principal, operation=operation, **options)
+
     async def get(self, transaction_id: str, principal: Principal | None = None) -> Any:
         command = table.GET_WIRE.command.model_validate({"transaction_id": transaction_id})
         return (

@@ -5,16 +5,21 @@ from __future__ import annotations
 import asyncio
 import re
 import uuid
+from collections.abc import AsyncIterator, Awaitable
 from decimal import Decimal
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
+import pytest_asyncio
 
 import services.payments
+from libs.contracts import payments_operations as table
 from libs.contracts.errors import BanksideError, InsufficientFunds
-from tests.integration.payments.desk import Desk, wire
+from libs.contracts.operation import Operation
+from tests.integration.payments.desk import Desk, customer, wire
 from tests.support.stack import ServiceProcess
 from tests.support.waiting import eventually
 
@@ -23,6 +28,9 @@ OF_A_SEND = ["intending", "intended", "called", "recording", "recorded"]
 OF_ONE_THAT_FAILED = ["resumed"]
 OF_ONE_THAT_WAS_NOT_SENT = ["withdrawing", "withdrawn"]
 OF_A_CANCELLATION = ["canceling", "canceled"]
+OF_AN_APPROVAL = ["approving", "approved"]
+OF_A_DECLINE = ["declining", "declined"]
+OF_A_POLICY = ["setting_policy", "set_policy"]
 OF_THE_FEED = ["feed.core.before_commit", "feed.core.after_commit"]
 
 
@@ -85,6 +93,75 @@ async def test_crashes_in_a_crowd_change_no_count(
             assert type(outcome) is type(final[one])
     await desk.has_told(accepted, "created", "submitted")
     await desk.has_told(refused, "created", "rejected")
+
+
+@pytest_asyncio.fixture
+async def everything_needs_approval(desk: Desk) -> AsyncIterator[None]:
+    await desk.database.execute(
+        "INSERT INTO wire_policy (tenant, customer_id, approval_threshold, updated_at)"
+        " VALUES ($1, $2, 1, clock_timestamp())",
+        customer().tenant,
+        customer().customer_id,
+    )
+    yield
+    await desk.database.execute("DELETE FROM wire_policy")
+
+
+DECISIONS = {
+    table.APPROVE_WIRE: points(*OF_AN_APPROVAL, "called", "recorded"),
+    table.DECLINE_WIRE: points(*OF_A_DECLINE),
+}
+DECIDED_TOGETHER = 6
+
+
+@pytest.mark.parametrize("decision", DECISIONS, ids=["approve", "decline"])
+async def test_crashes_amid_decisions_leave_one_outcome_of_each_wire(
+    desk: Desk, decision: Operation, everything_needs_approval: None
+) -> None:
+    """Each wire is decided on by a second key; the replica that dies may have done so, and not said it."""
+    account = desk.fund("acc_1", Decimal(10_000))
+    second_key = msgspec.structs.replace(customer(), subscription_key="sub_second")
+    decided: dict[str, tuple[str, asyncio.Task[Any]]] = {}
+
+    for point in DECISIONS[decision]:
+        await desk.office.run(2)
+        waiting = [await desk.send() for _ in range(DECIDED_TOGETHER)]
+        first = await armed(desk, point)
+        for one in waiting:
+            transaction_id, command_id = one["transaction_id"], str(uuid.uuid4())
+            deciding = desk.decide(
+                decision, transaction_id, second_key, command_id=command_id, wait_seconds=6
+            )
+            decided[transaction_id] = (command_id, asyncio.create_task(outcome(deciding)))
+        assert await first.ended() == -9, point
+        await desk.expire_leases()
+    await desk.office.run(2)
+    await desk.expire_leases()
+    await desk.due_now()
+    early = {one: await answer for one, (_, answer) in decided.items()}
+    await desk.until_quiet(45)
+
+    for transaction_id, (command_id, _) in decided.items():
+        final = await outcome(
+            desk.decide(decision, transaction_id, second_key, command_id=command_id)
+        )
+        assert final == "ok"
+        assert early[transaction_id] in ("ok", "outcome_pending", "idempotency_in_progress")
+    if decision is table.APPROVE_WIRE:
+        assert desk.core.executed == dict.fromkeys(decided, 1)
+        assert account.available == 10_000 - 10 * len(decided)
+        await desk.has_told(decided, "approval_requested", "approved", "submitted")
+    else:
+        assert desk.core.executed == {}
+        await desk.has_told(decided, "approval_requested", "canceled")
+
+
+async def outcome(deciding: Awaitable[Any]) -> str:
+    try:
+        await deciding
+    except BanksideError as error:
+        return error.code
+    return "ok"
 
 
 async def armed(desk: Desk, point: str) -> ServiceProcess:
@@ -165,5 +242,8 @@ def test_every_crash_point_is_in_the_readme_and_in_the_code() -> None:
         *OF_ONE_THAT_FAILED,
         *OF_ONE_THAT_WAS_NOT_SENT,
         *OF_A_CANCELLATION,
+        *OF_AN_APPROVAL,
+        *OF_A_DECLINE,
+        *OF_A_POLICY,
     }
     assert {*in_code, *OF_EVERY_COMMAND, *OF_THE_FEED} <= listed

@@ -315,7 +315,9 @@ async def test_wires_are_counted_by_state_and_the_oldest_unknown_has_an_age(desk
     assert metrics["bankside_oldest_unknown_wire_seconds"] >= 3600
 
 
-async def test_the_rows_of_payments_are_a_customers_but_for_the_policy_that_its_partner_sets() -> None:
+async def test_the_rows_of_payments_are_a_customers_but_for_the_policy_that_its_partner_sets() -> (
+    None
+):
     families = {row.name: row.family for row in table.OPERATIONS if row.path}
     of_partners = {table.GET_WIRE_POLICY.name, table.SET_WIRE_POLICY.name}
     assert families.keys() >= of_partners
