@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 from deploy.local.banks import BANKS
+from deploy.local.chromium import PACKAGE, ensure_chromium
 from deploy.local.down import clean, down
 from deploy.local.mistakes import Mistake
 from deploy.local.stack import migrate, supervise
@@ -42,6 +43,8 @@ def main() -> int:
             command.add_argument(
                 "part", nargs="?", help="a service, postgres, rabbitmq, supervisor"
             )
+        if name == "requirements":
+            command.add_argument("--browser", action="store_true", help="Chromium, too")
     arguments = parser.parse_args()
     try:
         return run(
@@ -49,6 +52,7 @@ def main() -> int:
             LocalState(ROOT / ".local"),
             part=getattr(arguments, "part", None),
             bank=getattr(arguments, "bank", None),
+            browser=getattr(arguments, "browser", False),
         )
     except Mistake as mistake:
         print(mistake, file=sys.stderr)
@@ -61,7 +65,14 @@ def main() -> int:
     return 1
 
 
-def run(command: str, state: LocalState, *, part: str | None, bank: str | None) -> int:
+def run(
+    command: str,
+    state: LocalState,
+    *,
+    part: str | None = None,
+    bank: str | None = None,
+    browser: bool = False,
+) -> int:
     match command:
         case "up":
             with state.locked():
@@ -82,6 +93,12 @@ def run(command: str, state: LocalState, *, part: str | None, bank: str | None) 
         case "requirements":
             state.create()
             ensure_rabbitmq(state)
+            if browser and (reason := ensure_chromium(state)) is not None:
+                print(
+                    f"Chromium is not installed and could not be: {reason}. What needs it is left out; install it"
+                    f" (`apt-get install {PACKAGE}`) to have that, too.",
+                    file=sys.stderr,
+                )
         case "supervise":
             asyncio.run(supervise(state))
     return 0

@@ -11,6 +11,7 @@ from xdist.scheduler import LoadScopeScheduling
 SHARING = (
     ("contract/ports",),
     ("e2e/at_increase",),
+    ("e2e/console",),
     ("e2e/ledger",),
     ("e2e/webhooks",),
     ("e2e/wires",),

@@ -1,0 +1,86 @@
+"""Pages for everyone: by keyboard alone, for screen readers, in light and dark, 360 px wide."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+import pytest
+
+from tests.e2e.console.hands import Seat
+from tests.support.live import Live
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+PAGES = (
+    *("/", "/customers", "/wires", "/subscriptions", "/events", "/differences", "/reconciliation"),
+    *("/commands", "/saga-steps", "/dead-letters", "/feeds", "/restores", "/keys", "/operators"),
+    *("/audit", "/keys/create", "/search?q=none"),
+)
+FINDINGS = (Path(__file__).parent / "findings.js").read_text()
+"""A function that returns what of a page is not as it must be, each with a sentence."""
+MOST_TABS = 120
+
+
+@pytest.mark.parametrize("colours", ["light", "dark"])
+async def test_every_page_has_labels_landmarks_and_contrast(
+    admin: Seat, live: Live, colours: Literal["light", "dark"]
+) -> None:
+    made = await live.onboarded()
+    await admin.page.emulate_media(color_scheme=colours)
+
+    found = {}
+    for path in (*PAGES, f"/customers/{made['business']['customer_id']}"):
+        assert await admin.opened(path) == 200, path
+        if wrong := await admin.page.evaluate(FINDINGS):
+            found[path] = wrong
+    await admin.page.emulate_media(color_scheme="light")
+
+    assert found == {}
+
+
+async def test_no_page_is_wider_than_a_telephone(admin: Seat, live: Live) -> None:
+    made = await live.onboarded()
+    await admin.page.set_viewport_size({"width": 360, "height": 740})
+
+    wider = {}
+    for path in (*PAGES, f"/customers/{made['business']['customer_id']}"):
+        assert await admin.opened(path) == 200, path
+        width = await admin.page.evaluate("document.documentElement.scrollWidth")
+        if width > 360:
+            wider[path] = width
+    await admin.page.set_viewport_size({"width": 1280, "height": 800})
+
+    assert wider == {}
+
+
+async def tab_to(seat: Seat, selector: str) -> None:
+    """Press Tab until the element has the focus."""
+    for _ in range(MOST_TABS):
+        await seat.page.keyboard.press("Tab")
+        if await seat.page.evaluate("s => document.activeElement.matches(s)", selector):
+            outline = await seat.page.evaluate(
+                "getComputedStyle(document.activeElement).outlineStyle"
+            )
+            assert outline != "none", f"the focus on {selector} is not seen"
+            return
+    raise AssertionError(f"{selector} is not reached")
+
+
+async def test_a_key_is_rotated_by_keyboard_alone(admin: Seat, live: Live) -> None:
+    made = await live.stack.command("keys", "create", "--family", "partner", "--tenant", "typed")
+    key, page = made["subscription_key"], admin.page
+    await admin.opened(f"/keys/{key}")
+
+    await tab_to(admin, ".skip")
+    await page.keyboard.press("Enter")
+    await tab_to(admin, "#action-rotate")
+    await page.keyboard.press("Enter")
+    await page.locator("#effect").wait_for()
+    await tab_to(admin, "#field-reason")
+    await page.keyboard.type("Typed, without a mouse.")
+    await tab_to(admin, "#do")
+    await page.keyboard.press("Enter")
+    await page.locator("#go-on").wait_for()
+
+    assert await admin.fact("Secret") not in {"", made["secret"]}
