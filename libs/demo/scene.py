@@ -71,6 +71,22 @@ class Scene:
         self._request_line(method, target, 200, started)
         return answer
 
+    async def refused(
+        self, bound: BoundCall[C, R], command: C, expected: type[BanksideError]
+    ) -> None:
+        """Call the gateway, which has to refuse it for this reason, and show that."""
+        method, target, _, _ = request_of(bound.operation, command)
+        started = time.perf_counter()
+        try:
+            await bound(command)
+        except expected as error:
+            self._request_line(method, target, error.status, started)
+            self.show("refused", error.code)
+        except BanksideError as error:
+            raise StoryBroken(f"{method} {target} failed: {error.status} {error.code}.") from None
+        else:
+            raise StoryBroken(f"{method} {target} was not refused.")
+
     async def download(self, url: str) -> bytes:
         """The document behind a signed URL, fetched without credentials."""
         started = time.perf_counter()

@@ -25,7 +25,7 @@ from libs.client.transport import Transport
 from libs.contracts.accounts import GetBalance, ListPartnerAccounts
 from libs.contracts.customers import CustomerStatus, OnboardCustomer
 from libs.contracts.exact_json import decode, encode
-from libs.demo import ledger, webhooks
+from libs.demo import approvals, ledger, webhooks
 from libs.demo.scene import Scene, StoryBroken, expect
 from libs.providers.simulation import SimulationFailed
 
@@ -106,6 +106,7 @@ CHAPTERS: tuple[Callable[[Scene], Awaitable[None]], ...] = (
     ledger.fetch_the_statement,
     ledger.see_where_deposits_lie,
     webhooks.receive_events_of_a_wire,
+    approvals.approve_a_wire,
 )
 
 

@@ -31,7 +31,7 @@ async def send_a_wire(scene: Scene) -> None:
     )
     scene.show("wire", sent.data.transaction_id)
     scene.show("amount", f"{sent.data.amount:,.2f} USD")
-    wire = await _followed(scene, sent.data.transaction_id)
+    wire = await followed(scene, sent.data.transaction_id)
 
     for step in wire.history:
         scene.show(step.state, f"{step.at:%H:%M:%S}")
@@ -41,7 +41,7 @@ async def send_a_wire(scene: Scene) -> None:
     expect(total == before - AMOUNT, f"The balance is not {AMOUNT} less than before.")
 
 
-async def _followed(scene: Scene, transaction_id: str) -> Wire:
+async def followed(scene: Scene, transaction_id: str) -> Wire:
     """The wire once nothing more is expected of it, or as it is when that takes too long."""
     command = GetWire(transaction_id=transaction_id)
     give_up_at = time.monotonic() + FOLLOW_SECONDS
