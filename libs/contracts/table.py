@@ -25,6 +25,7 @@ from libs.contracts.operating import (
     sessions,
     traffic,
     webhooks,
+    wire_policies,
     wires,
 )
 from libs.contracts.operation import Operation
@@ -37,6 +38,7 @@ OPERATIONS: tuple[Operation, ...] = (
     *webhook_operations.OPERATIONS,
     *reconciliation_operations.OPERATIONS,
     *wires.OPERATIONS,
+    *wire_policies.OPERATIONS,
     *customers.OPERATIONS,
     *webhooks.OPERATIONS,
     *differences.OPERATIONS,

@@ -29,6 +29,7 @@ from services.console.pages import (
     operators,
     restores,
     webhooks,
+    wire_policies,
     wires,
 )
 from services.console.rendering import Renderer
@@ -40,7 +41,7 @@ from services.console.settings import Settings
 LARGEST_FORM = 64 * 1024
 
 SUBJECTS: tuple[tuple[str, tuple[Subject, ...]], ...] = (
-    ("Business", (customers.SUBJECT, wires.SUBJECT)),
+    ("Business", (customers.SUBJECT, wires.SUBJECT, wire_policies.SUBJECT)),
     ("Webhooks", (webhooks.SUBJECT, webhooks.DELIVERIES_SUBJECT, webhooks.EVENTS_SUBJECT)),
     ("Books", (differences.SUBJECT, differences.RUNS_SUBJECT)),
     (

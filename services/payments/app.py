@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 
 from libs.contracts import payments_operations as table
+from libs.contracts.operating.wire_policies import LIST_WIRE_POLICIES
 from libs.handling.commands import CommandHandler, run_commands
 from libs.handling.continuity import RequestedReconciliation
 from libs.handling.feeds import run_feed
@@ -152,6 +153,7 @@ def query_handlers(
     return {
         table.GET_WIRE_POLICY.name: policies.get_of_customer,
         table.GET_OWN_WIRE_POLICY.name: policies.get_own,
+        LIST_WIRE_POLICIES.name: policies.list_of_all,
         table.GET_WIRE.name: queries.get_wire,
         table.LIST_WIRES.name: queries.list_wires,
         **ReconcileQueries(database).by_operation(),

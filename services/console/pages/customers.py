@@ -4,7 +4,7 @@ from typing import Any
 
 from libs.contracts.operating import customers as o
 from services.console.declarations import Action, DetailPage, ListPage, Panel, Subject
-from services.console.pages import wires
+from services.console.pages import wire_policies, wires
 from services.console.values import CUSTOMERS
 
 ONE = f"{CUSTOMERS}/{{customer_id}}"
@@ -88,7 +88,10 @@ DETAIL = DetailPage(
     },
     each={"steps": (RESOLVE_STEP, SETTLE_STEP)},
     actions=(REVEAL,),
-    panels=(Panel(wires.LIST, "Wires", {"customer_id": "customer_id"}),),
+    panels=(
+        Panel(wire_policies.LIST, "Wire policy", {"customer_id": "customer_id"}),
+        Panel(wires.LIST, "Wires", {"customer_id": "customer_id"}),
+    ),
 )
 STEPS = ListPage(
     path="/saga-steps",

@@ -4,7 +4,8 @@ from typing import Any
 
 from libs.contracts.operating import wires as o
 from libs.contracts.wires import WireState
-from services.console.declarations import Action, Beside, DetailPage, ListPage, Subject
+from services.console.declarations import Action, Beside, DetailPage, ListPage, Panel, Subject
+from services.console.pages import webhooks
 
 LIST = ListPage(
     path="/wires",
@@ -93,6 +94,7 @@ DETAIL = DetailPage(
     ),
     sides=("Here", "At the bank"),
     actions=(APPROVE, DECLINE, RESOLVE, CANCEL),
+    panels=(Panel(webhooks.EVENTS, "Events", {"resource_id": "transaction_id"}),),
 )
 
 SUBJECT = Subject(LIST, (DETAIL,))

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import time
 from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import Row
 
 from libs.contracts import wire_policies as contract
 from libs.contracts.errors import Invalid, NotFound
+from libs.contracts.operating import wire_policies as operating
+from libs.contracts.operating.pages import Listed, Place, cut
 from libs.contracts.principal import Principal
 from libs.contracts.result import Result
 from libs.handling.commands import Drive
@@ -62,6 +67,19 @@ class PolicyQueries:
             raise NotFound
         return await self._find(principal.tenant, principal.customer_id)
 
+    async def list_of_all(
+        self, _: Principal, command: operating.ListOperatorWirePolicies, __: float
+    ) -> Result:
+        async with self._database.transaction() as connection:
+            found = await policies.page(connection, command)
+        rows, following = cut(found, command.limit, _place)
+        return Result(
+            data=Listed[operating.OperatorWirePolicy](
+                items=[operating.OperatorWirePolicy(**row._mapping) for row in rows],
+                next=following,
+            )
+        )
+
     async def _find(self, tenant: str, customer_id: str) -> Result:
         async with self._database.transaction() as connection:
             stored = await policies.find(connection, tenant, customer_id)
@@ -74,6 +92,10 @@ def _view(rules: Rules, customer_id: str, stored: StoredPolicy | None) -> contra
         **rules.in_force(stored).values(),
         updated_at=stored.updated_at if stored else None,
     )
+
+
+def _place(row: Row[Any]) -> Place:
+    return Place(row.updated_at, row.customer_id)
 
 
 def _above_ceiling(ceilings: Policy, name: str) -> dict[str, object]:

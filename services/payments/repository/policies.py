@@ -7,11 +7,26 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Text, any_, bindparam, func, literal_column, select, union_all
+from sqlalchemy import (
+    ColumnElement,
+    Row,
+    Select,
+    Text,
+    any_,
+    bindparam,
+    func,
+    literal_column,
+    or_,
+    select,
+    tuple_,
+    union_all,
+)
 from sqlalchemy.dialects.postgresql import ARRAY, insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.contracts.fields import BANK_ZONE
+from libs.contracts.operating.pages import Order, edge_of
+from libs.contracts.operating.wire_policies import ListOperatorWirePolicies
 from libs.contracts.wires import WireState
 from libs.persistence.tables import INSTANT, UUID_TYPE
 from services.payments.policies import Policy, Usage
@@ -56,6 +71,29 @@ _of_day = union_all(
 _USAGE = select(
     func.coalesce(func.sum(_of_day.c.amount), literal_column("0")), func.count()
 ).select_from(_of_day)
+
+
+_KEY = tuple_(table.c.updated_at, table.c.customer_id)
+_EDGE = tuple_(bindparam("edge_at", type_=INSTANT), bindparam("edge_id", type_=Text))
+_OF_TENANT_IF_WANTED = or_(
+    bindparam("tenant", type_=Text).is_(None), table.c.tenant == bindparam("tenant", type_=Text)
+)
+_OF_CUSTOMER = table.c.customer_id == bindparam("customer_id")
+
+
+def _page(order: Order, *conditions: ColumnElement[bool]) -> Select[Any]:
+    newest = order is Order.NEWEST
+    keys = (table.c.updated_at, table.c.customer_id)
+    return (
+        select(table)
+        .where(_KEY < _EDGE if newest else _KEY > _EDGE, _OF_TENANT_IF_WANTED, *conditions)
+        .order_by(*(key.desc() if newest else key.asc() for key in keys))
+        .limit(bindparam("limit"))
+    )
+
+
+_PAGES = {order: _page(order) for order in Order}
+_PAGES_OF_CUSTOMER = {order: _page(order, _OF_CUSTOMER) for order in Order}
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,3 +153,19 @@ async def usage(
     )
     amount, count = rows.one()
     return Usage(amount, count)
+
+
+async def page(connection: AsyncConnection, query: ListOperatorWirePolicies) -> list[Row[Any]]:
+    """Policies of all tenants; one row more than the page has, where there is one."""
+    edge_at, lowest_or_highest = edge_of(query.place, query.order)
+    values = {
+        "edge_at": edge_at,
+        "edge_id": query.place.id if query.place else str(lowest_or_highest),
+        "tenant": query.tenant,
+        "limit": query.limit + 1,
+    }
+    pages = _PAGES
+    if query.customer_id is not None:
+        pages, values = _PAGES_OF_CUSTOMER, values | {"customer_id": query.customer_id}
+    rows = await connection.execute(pages[query.order], values)
+    return list(rows)

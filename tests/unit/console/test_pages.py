@@ -13,6 +13,7 @@ from libs.contracts.errors import InvalidState, NotFound, OutcomePending, Provid
 from libs.contracts.operating.operators import CREATE_OPERATOR, CreatedOperator
 from libs.contracts.operating.pages import Listed, Order
 from libs.contracts.operating.search import SEARCH, FoundId, Kind, SearchResult
+from libs.contracts.operating.webhooks import LIST_EVENTS
 from libs.contracts.operating.wires import (
     GET_WIRE,
     LIST_WIRES,
@@ -36,6 +37,7 @@ NEXT = "WyIyMDI2LTExLTIzVDAxOjAyOjAzWiIsIjEiXQ"
 def gateway(role: Role = Role.OPERATOR) -> GatewayDouble:
     found = GatewayDouble(role)
     found.answer(LIST_WIRES, Listed(items=[wire()], next=NEXT))
+    found.answer(LIST_EVENTS, Listed(items=[]))
     found.answer(GET_WIRE, wire_detail())
     found.answer(RESOLVE_WIRE, wire())
     return found

@@ -20,14 +20,17 @@ from libs.contracts.errors import (
     LimitExceeded,
     NotFound,
 )
+from libs.contracts.operating.pages import Listed
+from libs.contracts.operating.wire_policies import ListOperatorWirePolicies, OperatorWirePolicy
 from libs.contracts.principal import Family, Principal
 from libs.contracts.wires import SendWire, WireState
 from services.payments import approving
+from services.payments.handlers.policies import PolicyQueries
 from services.payments.models import WireRecord
 from services.payments.policies import Policy
 from services.payments.repository import wires
 from services.payments.rules import Rules
-from tests.unit.payments.bench import COMMAND, MINE, Bench
+from tests.unit.payments.bench import COMMAND, MINE, Bench, EveryAccountIsOwned
 
 OPERATOR = Principal("", "", Family.OPERATOR, "sub_operator", operator="ada")
 
@@ -326,3 +329,25 @@ async def test_who_asked_for_a_wire_stands_in_its_history(bench: Bench) -> None:
     await bench.send(plain, attempt=1, command=SendWire(**COMMAND.model_dump()))
 
     assert (await bench.found(plain)).initiator == MINE.subscription_key
+
+
+async def test_operators_page_through_the_policies_of_all_tenants(bench: Bench) -> None:
+    await bench.set_policy(Policy(daily_count=3))
+    first = bench.owner.customer_id
+    bench.owner = msgspec.structs.replace(MINE, tenant="t_2", customer_id=str(uuid4()))
+    await bench.set_policy(Policy(approval_threshold=Decimal(5)))
+    second = bench.owner.customer_id
+    queries = PolicyQueries(bench.database, EveryAccountIsOwned(), Rules())
+
+    async def found(**asked: Any) -> Listed[OperatorWirePolicy]:
+        result = await queries.list_of_all(OPERATOR, ListOperatorWirePolicies(**asked), 0)
+        assert isinstance(result.data, Listed)
+        return result.data
+
+    page = await found(limit=1)
+    following = await found(limit=1, after=page.next)
+
+    assert [each.customer_id for each in (*page.items, *following.items)] == [second, first]
+    assert (page.items[0].approval_threshold, page.items[0].daily_count) == (Decimal(5), None)
+    assert [each.customer_id for each in (await found(customer_id=first)).items] == [first]
+    assert [each.customer_id for each in (await found(tenant="t_2")).items] == [second]

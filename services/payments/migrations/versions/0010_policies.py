@@ -39,6 +39,8 @@ STATEMENTS = (
         PRIMARY KEY (tenant, customer_id)
     )
     """,
+    "CREATE INDEX wire_policy_newest ON wire_policy (updated_at, customer_id)",
+    "CREATE INDEX wire_policy_of_customer ON wire_policy (customer_id)",
 )
 
 
