@@ -137,8 +137,9 @@ def _field(name: str, info: FieldInfo) -> Field:
         widget = Widget.JSON
     elif getattr(kind, "__name__", "") == "date":
         widget = Widget.DATE
-    default = "" if info.is_required() or not info.default else plain(info.default)
-    return Field(name, label(name), widget, info.is_required(), choices, default)
+    default = None if info.is_required() else info.get_default(call_default_factory=True)
+    shown = plain(default) if default else ""
+    return Field(name, label(name), widget, info.is_required(), choices, shown)
 
 
 def _choices(kind: Any) -> tuple[str, ...]:

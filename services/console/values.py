@@ -57,6 +57,8 @@ NAMES = frozenset({"outline", "entry", "body", "response_body", "event"})
 AMOUNTS = frozenset(
     {"amount", "per_wire_limit", "daily_limit", "approval_threshold", "used", "allowed"}
 )
+ALARMS = frozenset({"outcome_unknown", "refused_by_provider", "stuck"})
+"""Flags that call for a person when they are set."""
 STATES = frozenset({"state", "status", "outcome", "role", "health"})
 TONES = {
     "good": "active approved completed delivered done healthy ok open submitted succeeded explained settled applied",
@@ -144,7 +146,8 @@ def cell(name: str, value: Any) -> Cell:
     if isinstance(value, datetime):
         return Cell(f"{value.astimezone(UTC):%Y-%m-%d %H:%M:%S}", Kind.TIME, machine=text)
     if isinstance(value, bool):
-        return Cell(text, Kind.BADGE if value else Kind.NOTHING, tone="wait")
+        kind = Kind.BADGE if value else Kind.NOTHING
+        return Cell(text, kind, tone="wait" if name in ALARMS else "plain")
     if name in STATES:
         return Cell(text.replace("_", " "), Kind.BADGE, tone=tone(text))
     if name in AMOUNTS and isinstance(value, Decimal):

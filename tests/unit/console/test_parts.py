@@ -53,6 +53,7 @@ def test_values_are_shown_by_what_they_are() -> None:
     assert cell("identity_id", "x y").href == "/search?q=x%20y"
     assert cell("created_at", AT).machine == "2026-11-23T01:02:03Z"
     assert cell("note", None).kind is Kind.NOTHING
+    assert [cell(name, True).tone for name in ("outcome_unknown", "primary")] == ["wait", "plain"]
     assert age(AT, AT + timedelta(minutes=3, seconds=5)) == "3 min"
 
 
@@ -63,6 +64,7 @@ def test_a_form_follows_from_the_command() -> None:
     assert fields["family"].required
     assert fields["scopes"].widget is Widget.LINES
     assert fields["wires_per_minute"].default == "60"
+    assert fields["allowed_networks"].default == ""
 
 
 def test_what_is_typed_becomes_a_command() -> None:
