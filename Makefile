@@ -11,10 +11,10 @@ BANK ?=
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help up down status logs demo check format test faults bench migrate clean lock sbom environment
+.PHONY: help up down status logs demo check format test faults bench screenshots migrate clean lock sbom environment
 
 help: ## Show this list
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 up: environment ## Start everything on this machine; BANK=increase-fake for another bank
 	@$(RUN) -m deploy.local up $(if $(BANK),--bank $(BANK))
@@ -55,6 +55,10 @@ faults: environment ## Run the fault tests of recovery in time, on a machine tha
 bench: environment ## Measure, beside the limits; one key with ONLY=read_path, more with ARGS
 	@$(RUN) -m deploy.local requirements
 	@$(RUN) -m tests.benchmarks $(if $(ONLY),--only $(ONLY)) $(ARGS)
+
+screenshots: environment ## Take pictures of the console's pages on the running stack, after make demo
+	@$(RUN) -m deploy.local requirements --browser
+	@$(RUN) -m deploy.console.screenshots
 
 migrate: environment ## Bring the running stack's database to the newest revision
 	@$(RUN) -m deploy.local migrate

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 import pyotp
 from playwright.async_api import Browser, BrowserContext, ConsoleMessage, Dialog, Page, Request
 
+from deploy.console import logging_in
 from deploy.local.ports import LOOPBACK
 from libs.contracts.principal import Role
 from tests.support.pace import pace
@@ -149,23 +150,10 @@ async def seats_are_fine(*seats: Seat) -> AsyncIterator[Seat]:
 
 
 async def log_in(seat: Seat, code: str = "") -> None:
-    page = seat.page
-    await page.goto(f"{seat.url}/login")
-    await page.get_by_label("Name", exact=True).fill(seat.name)
-    await page.get_by_label("Password").fill(seat.password)
-    await page.get_by_label("Code", exact=True).fill(code)
-    await page.get_by_role("button", name="Log in").click()
+    await logging_in.log_in(seat.page, seat.url, seat.name, seat.password, code)
 
 
 async def enrol(seat: Seat, password: str) -> None:
     """The first log-in, after the one-time password."""
-    page = seat.page
-    await page.get_by_label("New password").fill(password)
-    await page.get_by_label("The same again").fill(password)
-    await page.get_by_role("button", name="Go on").click()
-    uri = pyotp.parse_uri(await page.locator("#uri").inner_text())
-    assert isinstance(uri, pyotp.TOTP)
-    seat.password, seat.totp = password, uri
-    await page.get_by_label("Code", exact=True).fill(seat.code())
-    await page.get_by_role("button", name="Confirm").click()
-    await page.locator("#log-out").wait_for()
+    seat.totp = await logging_in.enrol(seat.page, password)
+    seat.password = password

@@ -41,10 +41,10 @@ async def test_an_application_is_followed_to_its_account(admin: Seat, live: Live
     assert await admin.fact("Status") == "approved"
     assert "open account" in (await admin.text("#part-steps + *")).replace("_", " ")
     assert account_id in await admin.text("#part-accounts + *")
-    await admin.page.get_by_label("Find by id").fill(account_id)
-    await admin.page.keyboard.press("Enter")
-    await page.wait_for_load_state()
-    assert customer_id in await page.content()
+    await admin.opened("/feeds")
+    await page.get_by_label("Find by id").fill(account_id)
+    await page.keyboard.press("Enter")
+    await page.locator("main", has_text=customer_id).wait_for()
 
 
 async def test_a_wire_over_the_threshold_is_approved_and_sent(admin: Seat, live: Live) -> None:
@@ -118,6 +118,7 @@ async def test_a_key_is_rotated_and_its_new_secret_shown_once(admin: Seat, live:
     await admin.acts("Rotate", "It was in a chat.")
     secret = await admin.fact("Secret")
     await admin.page.locator("#go-on").click()
+    await admin.page.locator("#action-rotate").wait_for()
 
     assert secret != made["secret"]
     assert secret not in await admin.page.content()

@@ -71,10 +71,12 @@ async def test_what_receivers_answer_and_operators_type_is_shown_as_text(
 
     await admin.opened(f"/keys/{key}")
     await admin.acts("Change networks", HOSTILE, add="<script>alert(5)</script>")
+    await admin.page.locator(".problem").wait_for()
     assert await admin.page.locator(INJECTED).count() == 0
     await admin.opened(f"/keys/{key}")
     await admin.acts("Rotate", HOSTILE)
-    await is_text(admin, "/audit?service=gateway")
+    await admin.page.locator("#go-on").wait_for()
+    await is_text(admin, "/audit?service=gateway", AS_TEXT[0])
     for path in (f"/search?q={quote(HOSTILE)}", f"/wires?tenant={quote(HOSTILE)}"):
         await is_text(admin, path)
     await is_text(admin, f"/wires/{quote(HOSTILE, safe='')}")

@@ -17,7 +17,7 @@ async def test_an_operator_enrols_and_then_logs_in_with_password_and_code(desk: 
         assert page.url == f"{desk.url}/login?next=%2Fwires"
 
         await log_in(seat)
-        assert page.url.endswith("/login/enrol")
+        await page.wait_for_url("**/login/enrol")
         assert await seat.opened("/wires") == 200
         assert page.url.endswith("/login/enrol")  # nothing else, until it is enrolled
         await enrol(seat, "correct horse battery staple")
