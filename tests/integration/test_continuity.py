@@ -82,6 +82,10 @@ def check(database: Database, bank: Bank) -> Continuity:
     return checking(database, bank)
 
 
+A_DAY_OR_SO = "make_interval(days => 1, secs => random() * 600)"
+"""Never the same: a life must not be moved to where another one stands."""
+
+
 def checking(
     database: Database, bank: Bank, went_back: Callable[[], Awaitable[None]] | None = None
 ) -> Continuity:
@@ -93,7 +97,7 @@ async def start_anew(database: Database) -> None:
     """As if the server had been started again and a service had seen that: the lives that are known lie in the past."""
     async with database.transaction() as connection:
         await connection.execute(
-            text("UPDATE database_life SET started_at = started_at - interval '1 day'")
+            text(f"UPDATE database_life SET started_at = started_at - {A_DAY_OR_SO}")
         )
         await connection.execute(
             text("INSERT INTO database_life (started_at) VALUES (pg_postmaster_start_time())")
@@ -164,7 +168,7 @@ async def test_what_a_life_may_lack_is_no_older_than_the_life_before_also_while_
     await check.check()
     async with database.transaction() as connection:
         await connection.execute(
-            text("UPDATE database_life SET started_at = started_at - interval '1 day'")
+            text(f"UPDATE database_life SET started_at = started_at - {A_DAY_OR_SO}")
         )
         unseen = await connection.execute(text("SELECT lost_history_began_seconds()"))
         began_seconds = unseen.scalar_one()

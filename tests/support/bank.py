@@ -25,6 +25,7 @@ class Bank:
         loads_any_day: a load of deposits can be of any day, and is told; otherwise it is of the last weekday and not
             told.
         links_end_as_it_likes: how long a statement's link lasts is the bank's setting; otherwise ledger_read says it.
+        link_seconds: how long it lasts, at least and at most.
         books_ach_at_settlement: it holds the money of an ACH request from its submission until then; otherwise it holds
             the money before the submission, and books it with that.
         gives_reasons: it says why it rejected or returned a wire.
@@ -44,6 +45,7 @@ class Bank:
     has_reserves = True
     loads_any_day = True
     links_end_as_it_likes = True
+    link_seconds = (895, 905)
     books_ach_at_settlement = True
     gives_reasons = True
     deposit_type = "deposit"

@@ -80,6 +80,7 @@ class BankAtIncrease(Bank):
     has_reserves = False
     loads_any_day = False
     links_end_as_it_likes = False
+    link_seconds = (895, 1805)
     books_ach_at_settlement = False
     gives_reasons = False
     deposit_type = "wire"

@@ -10,6 +10,13 @@ import pytest
 from libs.contracts import onboarding_operations as table
 from libs.contracts.customers import GetCustomer, ListCustomers
 from libs.contracts.errors import AlreadyExists, NotFound, ProviderRefused
+from libs.contracts.operating.customers import (
+    LIST_STEPS,
+    SETTLE_STEP,
+    ListSagaSteps,
+    SettleStep,
+    StepKind,
+)
 from libs.contracts.ownership import FindAccountOwner, FindCustomer, ListOwnedAccounts
 from libs.contracts.principal import Family, Principal
 from tests.integration.onboarding.desk import (
@@ -24,6 +31,7 @@ from tests.integration.onboarding.desk import (
     person,
     tax_number,
 )
+from tests.support.answered_operators import OPERATOR
 
 
 async def test_a_good_application_is_approved_with_an_account_at_once(desk: Desk) -> None:
@@ -243,15 +251,14 @@ async def test_a_refused_compensation_is_kept_and_shown_to_the_operator(desk: De
     with pytest.raises(ProviderRefused):
         await desk.onboard(application())
 
-    shown = await desk.stack.command("sagas", "list", "--refused")
-    kept = [
-        step for step in shown["refused_compensations"] if step["step"] == "close_external_account"
-    ]
-    assert len(kept) == 1
-    assert kept[0]["refusal_code"] == "refused"
-    await desk.stack.command("sagas", "settle", kept[0]["saga_id"], kept[0]["step"])
-    shown = await desk.stack.command("sagas", "list", "--refused")
-    assert kept[0] not in shown["refused_compensations"]
+    refused = ListSagaSteps(kind=StepKind.REFUSED)
+    shown = (await desk.ask(LIST_STEPS, refused, OPERATOR))["data"]["items"]
+    [kept] = [step for step in shown if step["step"] == "close_external_account"]
+    assert kept["refusal_code"] == "refused"
+    settling = SettleStep(saga_id=kept["saga_id"], step=kept["step"], reason="Closed by hand")
+    await desk.ask(SETTLE_STEP, settling, OPERATOR)
+    shown = (await desk.ask(LIST_STEPS, refused, OPERATOR))["data"]["items"]
+    assert kept not in shown
     listed = await desk.ask(table.LIST_CUSTOMERS, ListCustomers(limit=1))
     records = await desk.truth("customers", listed["data"][0]["customer_id"])
     assert {row["status"] for row in records} == {"canceled", "closed"}, "the rest is taken back"

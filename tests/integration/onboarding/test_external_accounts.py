@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -31,6 +32,11 @@ async def test_a_linked_external_account_is_its_customers_alone(desk: Desk) -> N
     found = await desk.ask(table.FIND_EXTERNAL_ACCOUNT, command, customer(customer_id))
     of_partner = await desk.ask(table.FIND_EXTERNAL_ACCOUNT, command, partner())
 
+    linked_at = found["data"].pop("linked_at")
+    assert of_partner["data"].pop("linked_at") == linked_at
+    assert (
+        timedelta(0) <= datetime.now(UTC) - datetime.fromisoformat(linked_at) < timedelta(hours=1)
+    )
     assert found["data"] == {
         "external_account_id": linked,
         "customer_id": customer_id,

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import signal
+import socket
 import time
 import uuid
 from collections.abc import AsyncIterator
@@ -16,6 +17,7 @@ import aiohttp
 import pytest
 from aiohttp import web
 
+from deploy.local.ports import LOOPBACK
 from libs.contracts.exact_json import decode
 from libs.signing.webhook import key_of, sign
 from tests.support.launching import Program, forked
@@ -216,15 +218,16 @@ async def test_genuine_deliveries_are_forwarded_unchanged_and_answered_alike(
 
 
 async def test_a_forward_that_cannot_be_reached_is_502(tmp_path: Path) -> None:
-    async with receiver() as gone:
-        pass
-    async with (
-        gateway(MADE, THE_SECRET, DELETED) as server,
-        listening(tmp_path, server.base_url, "--forward", gone.url()) as command,
-    ):
-        answered = await deliver(command.url)
-        shown = await command.line()
-        await command.interrupt()
+    with socket.socket() as taken:
+        taken.bind((LOOPBACK, 0))  # and not listening, so that no other process can
+        gone = f"http://{LOOPBACK}:{taken.getsockname()[1]}/"
+        async with (
+            gateway(MADE, THE_SECRET, DELETED) as server,
+            listening(tmp_path, server.base_url, "--forward", gone) as command,
+        ):
+            answered = await deliver(command.url)
+            shown = await command.line()
+            await command.interrupt()
 
     assert answered == (502, "no process listens there\n")
     assert shown.endswith("ok  502 (no process listens there)\n")
