@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.benchmarks.bench import Run
 from tests.benchmarks.keys import (
     backlog,
+    console_pages,
     deep_page,
     deliveries,
     deliveries_slow,
@@ -35,6 +36,7 @@ KEYS: dict[str, Run] = {
     "deliveries_slow": deliveries_slow.run,
     "backlog": backlog.run,
     "events_page": events_page.run,
+    "console_pages": console_pages.run,
     "scale_out": scale_out.run,
     "footprint": footprint.run,
     "footprint_increase": footprint.run_at_increase,
