@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import uuid
+from typing import Any
 
 from sqlalchemy import (
     BigInteger,
     Boolean,
     Column,
+    ColumnElement,
     Date,
     Double,
     Identity,
@@ -17,6 +19,8 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    cast,
+    extract,
     false,
     func,
     text,
@@ -28,6 +32,13 @@ INSTANT = TIMESTAMP(timezone=True)
 UUID_TYPE: UUID[uuid.UUID] = UUID(as_uuid=True)
 
 _NOW = func.clock_timestamp()
+
+
+def seconds_since(moment: ColumnElement[Any]) -> ColumnElement[float]:
+    """The age of a moment by the database's clock."""
+    return cast(extract("epoch", func.clock_timestamp(type_=INSTANT) - moment), Double)
+
+
 _NO_TEXTS = text("'{}'::text[]")
 
 shared = MetaData()

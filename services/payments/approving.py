@@ -22,7 +22,7 @@ from libs.persistence.engine import Database
 from libs.persistence.inbox_acceptance import InternalCommand, enqueue
 from services.payments import states
 from services.payments.models import Begun, WireRecord
-from services.payments.repository import policies, wires
+from services.payments.repository import policies, send_marks, wires
 from services.payments.rules import Rules
 from services.payments.tables import wires as table
 
@@ -70,8 +70,8 @@ async def approve(
     )
     approved = replace(pending, approved_at=now, approved_by=command_id, send_age_seconds=0.0)
     await _save(connection, approved)
-    await wires.begin_send(connection, wire.transaction_id)
-    return Begun(approved, await wires.lost_history(connection, wire.transaction_id))
+    await send_marks.begin_send(connection, wire.transaction_id)
+    return Begun(approved, await send_marks.lost_history(connection, wire.transaction_id))
 
 
 async def decline(
@@ -164,7 +164,7 @@ async def expire_for_ever(database: Database) -> NoReturn:
 async def expire(database: Database) -> int:
     """Cancel at most `EXPIRED_TOGETHER` wires whose time has passed; how many there were."""
     async with database.transaction() as connection:
-        if await wires.has_lost_history(connection):
+        if await send_marks.has_lost_history(connection):
             return 0
         found = await connection.execute(_EXPIRED, {"limit": EXPIRED_TOGETHER})
         expired = await wires.lock(connection, [row.transaction_id for row in found])
@@ -181,7 +181,7 @@ async def expire(database: Database) -> int:
 
 async def require_certainly_unsent(connection: AsyncConnection) -> None:
     """Raises InvalidState: this database went back, and the bank may have had a send that it does not know of."""
-    if await wires.has_lost_history(connection):
+    if await send_marks.has_lost_history(connection):
         raise InvalidState("It is being found out whether the wire was sent. Try again later.")
 
 

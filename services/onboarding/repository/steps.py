@@ -11,7 +11,6 @@ from typing import Any
 from uuid import UUID
 
 from sqlalchemy import (
-    ColumnElement,
     Double,
     Interval,
     Row,
@@ -22,7 +21,6 @@ from sqlalchemy import (
     cast,
     delete,
     exists,
-    extract,
     func,
     literal,
     literal_column,
@@ -36,7 +34,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.contracts.customers import CustomerStatus
 from libs.contracts.exact_json import decode
-from libs.persistence.tables import INSTANT, UUID_TYPE
+from libs.persistence.tables import INSTANT, UUID_TYPE, seconds_since
 from libs.providers.outcomes import Reason
 from libs.providers.writing import Earlier, with_lost_history
 from services.onboarding.tables import customers, inbox, saga_steps
@@ -50,10 +48,6 @@ _T = saga_steps.c
 _IS_THE_STEP = and_(_T.saga_id == bindparam("of_saga"), _T.name == bindparam("of_name"))
 _IS_INTENDED = _T.state == "intended"
 _NOW = func.clock_timestamp()
-
-
-def _seconds_since(moment: ColumnElement[Any]) -> ColumnElement[float]:
-    return cast(extract("epoch", _NOW - moment), Double)
 
 
 _FIND = (
@@ -71,13 +65,13 @@ _FIND = (
         ).label("refusal_reason"),
         _T.refusal_code,
         _T.last_sent_at,
-        _seconds_since(_T.resolved_at).label("resolved_seconds_ago"),
-        _seconds_since(_T.first_sent_at).label("first_sent_seconds_ago"),
-        _seconds_since(_T.last_sent_at).label("last_sent_seconds_ago"),
+        seconds_since(_T.resolved_at).label("resolved_seconds_ago"),
+        seconds_since(_T.first_sent_at).label("first_sent_seconds_ago"),
+        seconds_since(_T.last_sent_at).label("last_sent_seconds_ago"),
         func.lost_history_seconds().label("lost_seconds"),
         func.lost_history_began_seconds().label("lost_began_seconds"),
         _NOW.label("now"),
-        select(_seconds_since(inbox.c.accepted_at))
+        select(seconds_since(inbox.c.accepted_at))
         .where(inbox.c.command_id == bindparam("by_command", type_=UUID_TYPE))
         .scalar_subquery()
         .label("accepted_seconds"),

@@ -24,7 +24,7 @@ from services.payments.business_days import after_business_days
 from services.payments.handlers.sending import Sending
 from services.payments.models import Begun, Payee, Step, WireRecord
 from services.payments.ports import Ownership
-from services.payments.repository import policies, send_writes, wires
+from services.payments.repository import policies, send_marks, send_writes, wires
 from services.payments.rules import Rules
 from services.payments.views import wire_result
 
@@ -101,7 +101,7 @@ class SendWireHandler:
             if policy.needs_approval(wire.amount, payee.linked_at, wire.created_at):
                 wire = self._waiting(wire)
             await wires.insert_new(connection, wire)
-            earlier = await wires.lost_history(connection, wire.transaction_id)
+            earlier = await send_marks.lost_history(connection, wire.transaction_id)
         return Begun(wire, earlier)
 
     def _waiting(self, wire: WireRecord) -> WireRecord:

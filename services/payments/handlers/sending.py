@@ -24,7 +24,7 @@ from services.payments.metrics import SENDS
 from services.payments.models import Begun, WireRecord
 from services.payments.ports import Acceptance, CoreBanking
 from services.payments.reasons import error_of, reason_of
-from services.payments.repository import send_writes, wires
+from services.payments.repository import send_marks, send_writes
 from services.payments.views import wire_result
 
 SEND_SECONDS = 10.0
@@ -54,10 +54,10 @@ class Sending:
 
     async def resume(self, connection: AsyncConnection, wire: WireRecord) -> Begun:
         """Go on with the send of an earlier drive of the command. The wire's row is locked by this transaction."""
-        lost = await wires.lost_history(connection, wire.transaction_id)
+        lost = await send_marks.lost_history(connection, wire.transaction_id)
         earlier = with_lost_history(wire.earlier_sends, lost)
         if wire.is_pending:
-            await wires.begin_send(connection, wire.transaction_id)
+            await send_marks.begin_send(connection, wire.transaction_id)
         return Begun(wire, earlier)
 
     async def finish(self, drive: Drive, begun: Begun, deadline: float) -> Result:
@@ -93,7 +93,7 @@ class Sending:
             case NotSent():
                 SENDS.labels("not_reached").inc()
                 async with drive.transaction() as connection:
-                    await wires.withdraw_send(connection, wire.transaction_id)
+                    await send_marks.withdraw_send(connection, wire.transaction_id)
                     crash_point("payments.withdrawing")
                 crash_point("payments.withdrawn")
             case Unknown():
@@ -108,7 +108,7 @@ class Sending:
         if outcome.sent or begun.wire.last_sent_at is None:
             return
         async with drive.transaction() as connection:
-            await wires.restore_last_sent_at(
+            await send_marks.restore_last_sent_at(
                 connection, begun.wire.transaction_id, begun.wire.last_sent_at
             )
 

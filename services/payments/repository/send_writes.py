@@ -22,7 +22,7 @@ from libs.persistence.engine import Database
 from libs.persistence.leased_writes import LeasedValue
 from libs.providers.writing import Earlier
 from services.payments.models import WireRecord
-from services.payments.repository import contradictions, wires
+from services.payments.repository import contradictions, send_marks, wires
 from services.payments.repository.contradictions import Contradiction
 from services.payments.views import wire_event
 
@@ -126,7 +126,7 @@ async def _intend(
     return {
         row["command_id"]: Intended(
             has_policy=row["has_policy"],
-            earlier=wires.sends_in_lost_history(row["lost_seconds"], row["accepted_seconds"]),
+            earlier=send_marks.sends_in_lost_history(row["lost_seconds"], row["accepted_seconds"]),
         )
         for row in rows
     }

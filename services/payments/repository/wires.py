@@ -15,16 +15,13 @@ from uuid import UUID
 import msgspec
 from sqlalchemy import (
     ColumnElement,
-    Double,
     Integer,
     Row,
     Select,
     Text,
     any_,
     bindparam,
-    cast,
     column,
-    extract,
     func,
     insert,
     null,
@@ -40,16 +37,11 @@ from libs.contracts.principal import Principal
 from libs.contracts.wires import WireState
 from libs.persistence import outbox
 from libs.persistence.continuity import Compared
-from libs.persistence.tables import INSTANT, UUID_TYPE
-from libs.providers.writing import Earlier
+from libs.persistence.tables import INSTANT, UUID_TYPE, seconds_since
 from services.payments.models import Creditor, Step, WireRecord
 from services.payments.tables import inbox, wire_history
 from services.payments.tables import wires as table
 from services.payments.views import wire_event
-
-
-def _seconds_since(moment: ColumnElement[Any]) -> ColumnElement[Any]:
-    return cast(extract("epoch", func.clock_timestamp(type_=INSTANT) - moment), Double)
 
 
 def _in_order(each: ColumnElement[Any]) -> ColumnElement[Any]:
@@ -75,9 +67,9 @@ SELECT: Select[Any] = select(
     table.c.external_account_id,
     table.c.amount,
     table.c.purpose,
-    _seconds_since(table.c.send_begun_at).label("send_age_seconds"),
+    seconds_since(table.c.send_begun_at).label("send_age_seconds"),
     table.c.last_sent_at,
-    _seconds_since(table.c.last_sent_at).label("last_send_age_seconds"),
+    seconds_since(table.c.last_sent_at).label("last_send_age_seconds"),
     table.c.canceled_by,
     table.c.created_at,
     table.c.creditor,
@@ -180,30 +172,6 @@ _history_written = (
     .cte("history_written")
 )
 _SAVE = select(func.count()).select_from(_saved).add_cte(_history_written)
-
-_IS_PENDING = (
-    table.c.transaction_id == bindparam("id"),
-    table.c.state == WireState.PENDING_SUBMISSION.value,
-)
-_BEGIN_SEND = (
-    update(table)
-    .where(*_IS_PENDING)
-    .values(
-        send_begun_at=func.coalesce(table.c.send_begun_at, func.clock_timestamp()),
-        last_sent_at=func.clock_timestamp(),
-    )
-)
-_WITHDRAW_SEND = update(table).where(*_IS_PENDING).values(send_begun_at=null(), last_sent_at=null())
-_SET_LAST_SENT_AT = (
-    update(table).where(*_IS_PENDING).values(last_sent_at=bindparam("earlier_send_at"))
-)
-
-_LOST_SECONDS = func.lost_history_seconds(type_=Double)
-_LOST_HISTORY = select(
-    _LOST_SECONDS.label("lost_seconds"),
-    _seconds_since(inbox.c.accepted_at).label("accepted_seconds"),
-).where(inbox.c.command_id == bindparam("id"))
-_HAS_LOST_HISTORY = select(_LOST_SECONDS.is_not(None))
 
 # The bank had accepted a wire by the time when its command was final.
 _SETTLED_AT = (
@@ -352,55 +320,6 @@ async def compare(
         missing=[str(each) for each in ids if each not in settled_at],
         reaches_back=any(at is not None and at < life_began for at in settled_at.values()),
     )
-
-
-async def begin_send(connection: AsyncConnection, transaction_id: UUID) -> None:
-    """Note that a send of a pending wire begins, the first one or another. Its row is locked by this transaction."""
-    begun = await connection.execute(_BEGIN_SEND, {"id": transaction_id})
-    if begun.rowcount != 1:
-        raise RuntimeError(f"wire {transaction_id} is not pending: it must not be sent")
-
-
-async def restore_last_sent_at(
-    connection: AsyncConnection, transaction_id: UUID, last_sent_at: datetime | None
-) -> None:
-    """Note that the send that began last certainly did not happen: the send before it is the last again."""
-    await connection.execute(
-        _SET_LAST_SENT_AT, {"id": transaction_id, "earlier_send_at": last_sent_at}
-    )
-
-
-async def withdraw_send(connection: AsyncConnection, transaction_id: UUID) -> None:
-    """Note that the send that began certainly did not happen, and that there was no other."""
-    await connection.execute(_WITHDRAW_SEND, {"id": transaction_id})
-
-
-async def has_lost_history(connection: AsyncConnection) -> bool:
-    """Whether this database may lack sends that were made. See `libs.persistence.continuity`."""
-    return bool((await connection.execute(_HAS_LOST_HISTORY)).scalar_one())
-
-
-async def lost_history(connection: AsyncConnection, transaction_id: UUID) -> Earlier | None:
-    """The sends of one wire that this database may have lost; None when it lost none."""
-    row = (await connection.execute(_LOST_HISTORY, {"id": transaction_id})).one()
-    return sends_in_lost_history(row.lost_seconds, row.accepted_seconds)
-
-
-def sends_in_lost_history(
-    lost_seconds: float | None, accepted_seconds: float | None
-) -> Earlier | None:
-    """The sends of a wire that this database may have lost; None when it lost none.
-
-    The last such send was not after this life of the database began. The first one was not before the command was
-    accepted, unless the acceptance was lost too: then the bank is asked by the wire's id, which it does not forget.
-
-    Args:
-        lost_seconds: what `lost_history_seconds()` returned.
-        accepted_seconds: the age of the wire's command in the inbox.
-    """
-    if lost_seconds is None:
-        return None
-    return Earlier(accepted_seconds or 0.0, lost_seconds)
 
 
 def wire_of(row: Row[Any]) -> WireRecord:

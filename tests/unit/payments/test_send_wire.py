@@ -16,7 +16,7 @@ from libs.providers.writing import Capabilities
 from services.payments.adapters.sandbox.core import AcceptedWire
 from services.payments.handlers.sending import SEND_SECONDS
 from services.payments.models import WireAtBank, WireRecord
-from services.payments.repository import wires
+from services.payments.repository import send_marks
 from tests.support.fake_core import refusal
 from tests.support.waiting import eventually
 from tests.unit.payments.bench import COMMAND, KEY_SECONDS, TRANSIT_SECONDS, Bench
@@ -105,7 +105,7 @@ async def test_no_send_begins_of_a_wire_that_is_not_pending(bench: Bench, state:
 
     with pytest.raises(RuntimeError, match="is not pending"):
         async with bench.database.transaction() as connection:
-            await wires.begin_send(connection, send.command_id)
+            await send_marks.begin_send(connection, send.command_id)
 
     assert (await bench.found(send)).send_age_seconds is None
 
