@@ -15,7 +15,7 @@ from libs.messaging.deadlines import within
 from libs.messaging.delivery import Delivery
 from libs.messaging.envelope import Envelope, NewerEnvelope, NotAnEnvelope, decode_command
 from libs.messaging.poison import SUSPECT_RETURNS, Suspects, returns_of
-from libs.messaging.refusing import Refuser
+from libs.messaging.refusing import WRONG_SENDER, Refuser
 from libs.messaging.senders import NO_SENDER, owns_replies, senders_of_commands
 from libs.messaging.session import Session
 from libs.messaging.topology import commands_queue, declare_service
@@ -144,7 +144,7 @@ class CommandConsumer:
         ):
             self._log.error("sender_refused", sender=sender, operation=envelope.operation)
             because = "Its sender may not send it, or directed its reply to another service."
-            await self._refuse(message, "sender", because)
+            await self._refuse(message, WRONG_SENDER, because)
             return
         if returns_of(message) < SUSPECT_RETURNS:
             await self._record(message, envelope)

@@ -25,7 +25,8 @@ from libs.messaging.broker_errors import session_loss_as_error
 from libs.messaging.connection import encryption_of
 from libs.messaging.envelope import Envelope, NotAnEnvelope, decode_command
 from libs.messaging.publishing import Properties
-from libs.messaging.refusing import BECAUSE, DIED_AT, REASON, as_refused
+from libs.messaging.refusing import BECAUSE, DIED_AT, REASON, WRONG_SENDER, as_refused
+from libs.messaging.senders import NO_SENDER, senders_of_commands
 
 CONNECT_SECONDS = 10.0
 WORK_SECONDS = 60.0
@@ -227,12 +228,16 @@ def letter_of(queue: str, message: AbstractIncomingMessage) -> DeadLetter:
         envelope = None
     properties, refusal = as_refused(queue.partition(".")[0], message.properties)
     death = _latest_death(message.headers)
+    forged = refusal.get(REASON) == WRONG_SENDER
+    if envelope is not None:
+        senders = senders_of_commands(queue.partition(".")[0]).get(envelope.operation, NO_SENDER)
+        forged = forged or properties.user_id not in senders
     died_at = refusal.get(DIED_AT) or death.get("time")
     reason = refusal.get(REASON) or death.get("reason")
     because = refusal.get(BECAUSE)
     return DeadLetter(
         queue,
-        message.message_id or f"sha256-{hashlib.sha256(message.body).hexdigest()[:16]}",
+        _id_of(message, properties, forged=forged),
         envelope,
         event_type=message.type if envelope is None else None,
         reason=str(reason) if reason is not None else None,
@@ -242,6 +247,17 @@ def letter_of(queue: str, message: AbstractIncomingMessage) -> DeadLetter:
         properties=properties,
         body=message.body,
     )
+
+
+def _id_of(message: AbstractIncomingMessage, properties: Properties, *, forged: bool) -> str:
+    """The id that its sender gave it. One who may not send such a message may have copied that of a letter that has
+    to be replayed: then the id has a digest besides, and neither is taken for the other.
+    """
+    if message.message_id and not forged:
+        return message.message_id
+    content = f"{properties.user_id or ''}\n".encode() + message.body
+    digest = hashlib.sha256(content if forged else message.body).hexdigest()[:16]
+    return f"{message.message_id or 'sha256'}-{digest}"
 
 
 def _latest_death(headers: dict[str, Any]) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from libs.messaging.delivery import Delivery
 from libs.messaging.envelope import VERSION
 from libs.messaging.poison import SUSPECT_RETURNS, Suspects, returns_of
 from libs.messaging.publishing import Properties
-from libs.messaging.refusing import Refuser
+from libs.messaging.refusing import WRONG_SENDER, Refuser
 from libs.messaging.senders import may_emit
 from libs.messaging.session import Session
 from libs.messaging.topology import declare_events, events_queue
@@ -51,7 +51,7 @@ class NotAnEvent(ValueError):
 class ForgedEvent(NotAnEvent):
     """Its sender is not the service that emits events of this kind."""
 
-    reason = "sender"
+    reason = WRONG_SENDER
 
 
 class NewerEvent(NotAnEvent):

@@ -34,6 +34,8 @@ BECAUSE: Final = "bankside-because"
 DIED_AT: Final = "bankside-died-at"
 OURS: Final = frozenset({SENDER, REASON, BECAUSE, DIED_AT})
 
+WRONG_SENDER = "sender"
+"""The reason of what the table does not allow its sender."""
 CONFIRM_SECONDS = 5.0
 LONGEST_BECAUSE = 500
 LARGEST_PROPERTIES = 32 * 1024

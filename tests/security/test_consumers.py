@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 import uuid
 from collections import Counter
@@ -128,8 +129,9 @@ async def test_a_command_is_taken_from_its_senders_alone_and_dead_lettered_from_
     good = Counter(name.partition(".")[0] for _, name in allowed)
     async with AsyncExitStack() as opened:
         channel = await administrator.channel()
-        for sender, operation, service in sent:
-            message = Message(encode(an_envelope(operation, str(sender))), user_id=sender)
+        for number, (sender, operation, service) in enumerate(sent):
+            body = encode(an_envelope(operation, str(sender)))
+            message = Message(body, user_id=sender, message_id=f"copied{number}")
             await channel.default_exchange.publish(message, commands_queue(service))
         misdirected = Message(
             encode(an_envelope(UPDATE_PERSON.name)),
@@ -154,6 +156,7 @@ async def test_a_command_is_taken_from_its_senders_alone_and_dead_lettered_from_
         ("sender", "Its sender may not send it, or directed its reply to another service.")
     }
     assert {one.sender for one in dead} == {*EVERYBODY, None}
+    assert all(re.fullmatch(".+-[0-9a-f]{16}", one.message_id) for one in dead)
 
 
 async def test_only_the_envelopes_of_a_batch_that_its_sender_may_send_are_answered(
