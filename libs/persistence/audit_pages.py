@@ -44,7 +44,7 @@ class Wanted:
 
     Args:
         since, until: days, both included.
-        text: stands in the entry, whatever its case.
+        text: stands in the entry, in upper or lower case.
     """
 
     since: date | None = None

@@ -1,7 +1,7 @@
 """What every answer carries and every request must satisfy, before any page: headers, host, origin, CSRF token.
 
 - Host: a page elsewhere whose name was made to resolve to this address (DNS rebinding) is refused.
-- Origin, Sec-Fetch-Site: a form of another site is refused, whatever cookies came with it.
+- Origin, Sec-Fetch-Site: a form of another site is refused, also with the session's cookie.
 - CSRF token: HMAC of the cookie that the browser has, which scripts cannot read. A form that this console did not
   make for this session has none. Nothing is stored.
 """

@@ -33,7 +33,7 @@ class ListAudit(ListPage):
         until: up to this day.
         actor: a subscription key, or `operator:<name>`.
         action: as recorded, such as `payments.send_wire` or `keys.revoke`.
-        text: stands somewhere in the entry, whatever its case.
+        text: stands somewhere in the entry, in upper or lower case.
     """
 
     since: f.CalendarDate | None = None

@@ -22,7 +22,7 @@ from libs.contracts.sensitive import Sensitive
 
 
 class ListOperatorCustomers(ListPage):
-    """By `created_at`; with `name` by the business's name, whatever `order` says.
+    """By `created_at`; with `name` by the business's name, also when `order` says otherwise.
 
     Args:
         name: only businesses whose name begins so, in upper or lower case.
