@@ -5,8 +5,9 @@
         await supervisor.until_ready(["gateway"], timeout_seconds=30)
         await stop.wait()
 
-A child that dies is started again after a pause that doubles from 0.5 s to 30 s and begins anew once the child has
-lived for half a minute. Children do not outlive the supervisor, even when it is killed with -9.
+A child that was ready and is killed by a signal from outside is started again at once. One that fails by itself is
+started again after a pause that doubles from 0.5 s to 30 s and begins anew once the child has lived for half a minute.
+Children do not outlive the supervisor, even when it is killed with -9.
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ from libs.runtime.supervision_state import ChildState, ChildStatus, SupervisorSt
 
 RESTARTS = Backoff(first_seconds=0.5, longest_seconds=30.0)
 STABLE_SECONDS = 30.0
+KILLS = frozenset({signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP})
+"""Signals that others send; a process that fails by itself ends by an exit code, or by SIGSEGV, SIGABRT and the like."""
 STARTING_POLL_SECONDS = 0.1
 WATCHING_POLL_SECONDS = 2.0
 
@@ -82,6 +85,13 @@ class NotReady(Exception):
         self.children = children
 
 
+@dataclass(frozen=True, slots=True)
+class _Ending:
+    cause: str
+    was_killed: bool
+    """By a signal from outside, after it was ready: it did not fail by itself."""
+
+
 class Child:
     """One supervised process, over all its lives."""
 
@@ -93,23 +103,29 @@ class Child:
         self.ready = asyncio.Event()
         self.task: asyncio.Task[None] | None = None
         self._changed = changed
+        self._was_ready = False
 
     def _turn(self, state: ChildState, detail: str = "") -> None:
         self.state = state
+        self._was_ready |= state is ChildState.READY
         (self.ready.set if state is ChildState.READY else self.ready.clear)()
         self._changed(Change(self.spec.name, state, detail))
 
     async def run(self) -> None:
         """Keep it running until cancelled; then stop it."""
-        deaths = 0
+        failures = 0
         while True:
             born = time.monotonic()
             ending = await self._live()
-            if time.monotonic() - born >= STABLE_SECONDS:
-                deaths = 0
-            deaths += 1
-            pause = RESTARTS.pause_seconds(deaths)
-            self._turn(ChildState.DIED, f"{ending}, restarting in {pause:g} s")
+            lived_seconds = time.monotonic() - born
+            was_killed = ending.was_killed and lived_seconds >= RESTARTS.first_seconds
+            if was_killed or lived_seconds >= STABLE_SECONDS:
+                failures = 0
+            if not was_killed:
+                failures += 1
+            pause = RESTARTS.pause_seconds(failures) if failures else 0.0
+            when = f"in {pause:g} s" if pause else "at once"
+            self._turn(ChildState.DIED, f"{ending.cause}, restarting {when}")
             try:
                 await asyncio.sleep(pause)
             except asyncio.CancelledError:
@@ -117,12 +133,13 @@ class Child:
                 raise
             self.restarts += 1
 
-    async def _live(self) -> str:
-        """From start to death; how it died. Cancelled: stops the process first."""
+    async def _live(self) -> _Ending:
+        """From start to death. Cancelled: stops the process first."""
+        self._was_ready = False
         try:
             process = await self._spawn()
         except OSError as error:
-            return f"cannot start: {error.strerror}"
+            return _Ending(f"cannot start: {error.strerror}", was_killed=False)
         self.identity = ProcessIdentity.of(process.pid)
         self._turn(ChildState.STARTING, f"pid {process.pid}")
         watch = asyncio.create_task(self._watch_readiness(), name=f"readiness:{self.spec.name}")
@@ -136,7 +153,10 @@ class Child:
             await asyncio.wait({watch})
             self.identity = None
         _kill_group(process.pid)
-        return f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+        if code >= 0:
+            return _Ending(f"exit code {code}", was_killed=False)
+        signum = signal.Signals(-code)
+        return _Ending(f"signal {signum.name}", was_killed=signum in KILLS and self._was_ready)
 
     async def _spawn(self) -> asyncio.subprocess.Process:
         spec = self.spec

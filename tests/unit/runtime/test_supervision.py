@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -39,7 +40,7 @@ def sleeper(name: str = "sleeper", ready: ReadyCheck | None = None) -> ChildSpec
 async def test_a_killed_child_is_started_again_and_the_lines_say_why(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(supervision, "RESTARTS", Backoff(0.05, 30.0))
+    monkeypatch.setattr(supervision, "RESTARTS", Backoff(0.001, 30.0))
     changes: list[Change] = []
     async with Supervisor(report=changes.append) as supervisor:
         supervisor.start(sleeper())
@@ -60,7 +61,45 @@ async def test_a_killed_child_is_started_again_and_the_lines_say_why(
         ChildState.READY,
         ChildState.STOPPED,
     ]
-    assert str(changes[2]) == "sleeper: died (signal SIGKILL, restarting in 0.05 s)"
+    assert str(changes[2]) == "sleeper: died (signal SIGKILL, restarting at once)"
+
+
+async def test_kills_do_not_lengthen_the_pause_and_crashes_do(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(supervision, "RESTARTS", Backoff(0.001, 30.0))
+    changes: list[Change] = []
+    async with Supervisor(report=changes.append) as supervisor:
+        supervisor.start(sleeper())
+        for number, signum in enumerate([signal.SIGKILL] * 3 + [signal.SIGABRT] * 2, start=1):
+            await supervisor.until_ready(["sleeper"], timeout_seconds=10)
+            supervisor.kill("sleeper", signum)
+            await until(lambda n=number: supervisor.children["sleeper"].restarts == n)
+
+    details = [change.detail for change in changes if change.state is ChildState.DIED]
+    assert details == [
+        *["signal SIGKILL, restarting at once"] * 3,
+        "signal SIGABRT, restarting in 0.001 s",
+        "signal SIGABRT, restarting in 0.002 s",
+    ]
+
+
+async def test_a_child_that_is_killed_before_it_is_ready_is_started_after_a_pause(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def never() -> bool:
+        return False
+
+    monkeypatch.setattr(supervision, "RESTARTS", Backoff(0.001, 30.0))
+    changes: list[Change] = []
+    async with Supervisor(report=changes.append) as supervisor:
+        supervisor.start(sleeper(ready=never))
+        await until(lambda: supervisor.children["sleeper"].identity is not None)
+        supervisor.kill("sleeper")
+        await until(lambda: supervisor.children["sleeper"].restarts == 1)
+
+    details = [change.detail for change in changes if change.state is ChildState.DIED]
+    assert details == ["signal SIGKILL, restarting in 0.001 s"]
 
 
 async def test_the_pause_before_a_restart_doubles_up_to_its_limit(
