@@ -107,6 +107,9 @@ class Actions:
         except BanksideError as error:
             said, status = sentence(error), error.status
             return await self._page(request, action, typed=typed, failure=said, status=status)
+        if action.unfinished and answer.next is not None:
+            going_on = typed | {"after": answer.next}
+            return await self._page(request, action, typed=going_on, failure=action.unfinished)
         back = self._back(request, action)
         if action.shown:
             return self._shown(request, action, answer, back)

@@ -54,6 +54,8 @@ class Action:
         then: where it goes on; empty for the page of the item, or the list.
         shown: the fields of the answer that are shown, once, in place of going on.
         hidden: optional fields of the command that the form leaves out.
+        unfinished: what is said when the answer has a `next`, with which the form then goes on as `after`; empty for
+            what one request does as a whole.
     """
 
     title: str
@@ -68,6 +70,7 @@ class Action:
     then: str = ""
     shown: tuple[str, ...] = ()
     hidden: tuple[str, ...] = ()
+    unfinished: str = ""
 
     @property
     def id(self) -> str:

@@ -7,7 +7,7 @@ from enum import StrEnum
 from http import HTTPMethod
 from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import Field, StringConstraints
 
 from libs.contracts import errors as e
 from libs.contracts import fields as f
@@ -62,11 +62,16 @@ class OperatorResend(Write):
 
 
 class OperatorRecover(Write):
-    """As a subscriber's `recover`: both inclusive; `until` is now by default."""
+    """As a subscriber's `recover`: both inclusive; `until` is now by default.
+
+    Args:
+        after: the `next` of a request whose time ended before the recovery was done, with the same `since`.
+    """
 
     subscription_id: str
     since: f.UtcDateTime
     until: f.UtcDateTime | None = None
+    after: Annotated[str, StringConstraints(min_length=1, max_length=1024)] | None = None
 
     @classmethod
     def broken_rules(cls, values: Mapping[str, Any]) -> list[BrokenRule]:
@@ -94,6 +99,16 @@ class ListOperatorEvents(ListPage):
 
 class GetOperatorEvent(Command):
     event_id: str
+
+
+class OperatorRecovery(views.Recovery):
+    """
+    Args:
+        scheduled: so far, those of the requests before that it goes on from included.
+        next: the `after` of the request that goes on; null when the recovery is done.
+    """
+
+    next: str | None
 
 
 class OperatorSubscription(Model):
@@ -253,10 +268,10 @@ RECOVER = Operation(
     path=f"{_SUBSCRIPTION}/recover",
     role=Role.OPERATOR,
     command=OperatorRecover,
-    reply=views.Recovery,
+    reply=OperatorRecovery,
     message="Recovery scheduled",
     errors=(e.NotFound, e.InvalidState),
-    summary="Deliver every event that failed or was held in a time once more",
+    summary="Deliver every event that failed or was held in a time once more, as many as one request has time for",
 )
 DISABLE = Operation(
     name="webhook_dispatcher.operator_disable",

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Literal
 from uuid import UUID
 
 from libs.contracts.errors import Invalid
 from libs.contracts.operating.pages import Place
 
 
-def not_a_place() -> Invalid:
-    """The error for an `after` that is not the `next` of an earlier page."""
+def not_a_place(part: Literal["query", "body"] = "query") -> Invalid:
+    """The error for an `after`, in this part of the request, that is not the `next` of an earlier page."""
     return Invalid(
         [
             {
-                "loc": ["query", "after"],
+                "loc": [part, "after"],
                 "type": "value_error",
                 "msg": "Value error, `after` is the `next` of an earlier page",
                 "ctx": {},

@@ -52,7 +52,7 @@ class Resealing:
                 return Result(data=await self._over_column(at, until))
             return Result(data=await self._over_digests(at, until))
         except ValueError:
-            raise not_a_place() from None
+            raise not_a_place("body") from None
 
     async def _over_column(self, at: _At, until: float) -> contract.ResealStep:
         column = self._store.columns[at.part]
@@ -71,7 +71,7 @@ class Resealing:
     async def _over_digests(self, at: _At, until: float) -> contract.ResealStep:
         digests = self._store.digests
         if digests is None or at.part > len(self._store.columns):
-            raise not_a_place()
+            raise not_a_place("body")
         done = await digests.renew(at.last[0] if at.last else None, until)
         return self._step(
             None,
@@ -120,7 +120,7 @@ def _decoded(after: str | None) -> _At:
     try:
         at = msgspec.json.decode(after, type=_At)
     except (msgspec.MsgspecError, RecursionError):
-        raise not_a_place() from None
+        raise not_a_place("body") from None
     if at.part < 0:
-        raise not_a_place()
+        raise not_a_place("body")
     return at

@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from uuid import UUID
-
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.contracts.errors import InvalidState, NotFound
 from libs.contracts.event_views import EVERYTHING, TYPES_BY_FILTER
@@ -17,22 +14,25 @@ from libs.contracts.operating import webhooks as contract
 from libs.contracts.operating.pages import Listed, Place, cut
 from libs.contracts.principal import Principal
 from libs.contracts.result import Result
-from libs.contracts.webhook_views import Recovery, SubscriptionStatus
+from libs.contracts.webhook_views import SubscriptionStatus
 from libs.handling.operating.auditing import record
 from libs.handling.queries import QueryHandler
 from libs.persistence.engine import Database
 from services.webhook_dispatcher import operating_views as views
 from services.webhook_dispatcher.handlers.deliveries import find_delivery, send_again
 from services.webhook_dispatcher.handlers.health import health_view
-from services.webhook_dispatcher.handlers.recovery import Progress, begin, go_on
-from services.webhook_dispatcher.handlers.subscriptions import change_strays, save
-from services.webhook_dispatcher.models import SubscriptionRecord
+from services.webhook_dispatcher.handlers.operating_recovery import OperatorRecoveries
+from services.webhook_dispatcher.handlers.subscriptions import (
+    change_strays,
+    found_and_active,
+    found_of_any,
+    save,
+)
 from services.webhook_dispatcher.repository import (
     deliveries,
     health,
     operating,
     operating_events,
-    recovery,
 )
 from services.webhook_dispatcher.repository import subscriptions as stored
 
@@ -50,7 +50,7 @@ class OperatingWebhooks:
 
     def __init__(self, database: Database, retention: timedelta, wake: Callable[[], None]) -> None:
         self._database = database
-        self._retention = retention
+        self._recoveries = OperatorRecoveries(database, retention, wake)
         self._wake = wake
 
     def by_operation(self) -> Mapping[str, QueryHandler]:
@@ -60,7 +60,7 @@ class OperatingWebhooks:
             contract.LIST_DELIVERIES.name: self.list_deliveries,
             contract.GET_DELIVERY.name: self.get_delivery,
             contract.RESEND.name: self.resend,
-            contract.RECOVER.name: self.recover,
+            contract.RECOVER.name: self._recoveries.recover,
             contract.DISABLE.name: self.disable,
             contract.LIST_EVENTS.name: self.list_events,
             contract.GET_EVENT.name: self.get_event,
@@ -88,7 +88,7 @@ class OperatingWebhooks:
         self, _: Principal, command: contract.GetOperatorSubscription, __: float
     ) -> Result:
         async with self._database.snapshot() as connection:
-            subscription = await _found(connection, command.subscription_id)
+            subscription = await found_of_any(connection, command.subscription_id)
             [endpoint] = await health.read(connection, [subscription.id])
             seen = await health_view(connection, endpoint)
         return Result(data=views.subscription_detail(endpoint, seen, datetime.now(UTC)))
@@ -97,7 +97,7 @@ class OperatingWebhooks:
         self, _: Principal, command: contract.ListOperatorDeliveries, __: float
     ) -> Result:
         async with self._database.snapshot() as connection:
-            subscription = await _found(connection, command.subscription_id)
+            subscription = await found_of_any(connection, command.subscription_id)
             found = await operating.deliveries(
                 connection,
                 subscription.id,
@@ -114,7 +114,7 @@ class OperatingWebhooks:
         self, _: Principal, command: contract.GetOperatorDelivery, __: float
     ) -> Result:
         async with self._database.snapshot() as connection:
-            subscription = await _found(connection, command.subscription_id)
+            subscription = await found_of_any(connection, command.subscription_id)
             delivery = await find_delivery(
                 connection, subscription.id, parse_id(command.delivery_id)
             )
@@ -126,7 +126,7 @@ class OperatingWebhooks:
         self, principal: Principal, command: contract.OperatorResend, _: float
     ) -> Result:
         async with self._database.transaction() as connection:
-            subscription = await _active(connection, command.subscription_id)
+            subscription = await found_and_active(connection, command.subscription_id)
             made = await send_again(connection, subscription.id, parse_id(command.delivery_id))
             await record(
                 connection,
@@ -140,45 +140,12 @@ class OperatingWebhooks:
         self._wake()
         return Result(data=views.delivery_view(made))
 
-    async def recover(
-        self, principal: Principal, command: contract.OperatorRecover, _: float
-    ) -> Result:
-        """In batches, each a transaction; repeated, it goes on with what is not yet on its way."""
-        progress: Progress | None = None
-        while progress is None or progress.phase != "done":
-            async with self._database.transaction() as connection:
-                if progress is None:
-                    subscription = await _active(connection, command.subscription_id)
-                    began = begin(
-                        command.since,
-                        command.until,
-                        now=await recovery.now(connection),
-                        retention=self._retention,
-                    )
-                    progress = await go_on(connection, subscription, command.since, began)
-                    await record(
-                        connection,
-                        principal,
-                        "webhooks.recover",
-                        subscription_id=str(subscription.id),
-                        since=command.since.isoformat(),
-                        until=began.until.isoformat(),
-                        reason=command.reason,
-                    )
-                else:
-                    subscription = await _found(
-                        connection, command.subscription_id, for_change=True
-                    )
-                    progress = await go_on(connection, subscription, command.since, progress)
-            self._wake()
-        return Result(data=Recovery(scheduled=progress.scheduled))
-
     async def disable(
         self, principal: Principal, command: contract.DisableSubscription, _: float
     ) -> Result:
         """What is pending is held afterwards; if that is interrupted, upkeep goes on with it."""
         async with self._database.transaction() as connection:
-            subscription = await _found(connection, command.subscription_id, for_change=True)
+            subscription = await found_of_any(connection, command.subscription_id, for_change=True)
             if subscription.status is SubscriptionStatus.UNAVAILABLE:
                 raise InvalidState("The subscription is unavailable: nothing is delivered to it.")
             if subscription.status is not SubscriptionStatus.DISABLED:
@@ -248,22 +215,3 @@ class OperatingWebhooks:
                 if delivery and owner:
                     found.append(views.found_delivery(delivery, owner))
         return Result(data=search.FoundIds(found=found))
-
-
-async def _found(
-    connection: AsyncConnection, subscription_id: str, *, for_change: bool = False
-) -> SubscriptionRecord:
-    """Raises NotFound."""
-    parsed: UUID | None = parse_id(subscription_id)
-    found = await stored.find_of_any(connection, parsed, for_change=for_change) if parsed else None
-    if found is None:
-        raise NotFound
-    return found
-
-
-async def _active(connection: AsyncConnection, subscription_id: str) -> SubscriptionRecord:
-    """Its row locked. Raises NotFound, InvalidState."""
-    found = await _found(connection, subscription_id, for_change=True)
-    if found.status is not SubscriptionStatus.ACTIVE:
-        raise InvalidState(f"The subscription is {found.status}: its owner makes it active first.")
-    return found

@@ -3,7 +3,8 @@
 Held deliveries become pending, one of each event. An event that failed for good gets a new delivery, or its held one
 becomes pending. An event that was delivered since, or is on its way, gets neither. A recovery goes in batches, since it
 may be large. Each batch is a transaction under the lock of the subscription's row, so that two recoveries at once do
-not deliver an event twice; the progress is committed with it.
+not deliver an event twice. A subscriber's command commits its progress with each batch; an operator's request
+(`operating_recovery.py`) answers how far it has come.
 """
 
 from __future__ import annotations
@@ -48,6 +49,14 @@ class Progress(Model):
 
 
 @dataclass(frozen=True, slots=True)
+class Period:
+    """Both inclusive; `until` is now where it is None."""
+
+    since: datetime
+    until: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
 class _Batch:
     connection: AsyncConnection
     subscription_id: UUID
@@ -84,29 +93,43 @@ class RecoveryHandler:
         command: RecoverSubscription,
         known: Progress | None,
     ) -> Progress:
+        principal, subscription_id = drive.principal, command.subscription_id
         if known is None:
-            progress = begin(
-                command.since,
-                command.until,
-                now=await recovery.now(connection),
-                retention=self._retention,
-            )
-            subscription = await owned_and_active(
-                connection, drive.principal, command.subscription_id
-            )
+            subscription = await owned_and_active(connection, principal, subscription_id)
         else:
-            progress = known
-            subscription = await owned(
-                connection, drive.principal, command.subscription_id, for_change=True
-            )
-        return await go_on(connection, subscription, command.since, progress)
+            subscription = await owned(connection, principal, subscription_id, for_change=True)
+        period = Period(command.since, command.until)
+        return await next_batch(connection, subscription, period, known, self._retention)
 
 
-def begin(
-    since: datetime, until: datetime | None, *, now: datetime, retention: timedelta
+async def next_batch(
+    connection: AsyncConnection,
+    subscription: SubscriptionRecord,
+    period: Period,
+    known: Progress | None,
+    retention: timedelta,
 ) -> Progress:
-    """Raises Invalid: what was kept `since` is kept no longer."""
-    if since < now - retention:
+    """The next batch of a recovery, which begins where nothing is `known`. The subscription's row is locked.
+
+    Raises:
+        Invalid: what was kept since the beginning of the period is kept no longer.
+    """
+    progress = known or await _begin(connection, period, retention)
+    if subscription.status is not SubscriptionStatus.ACTIVE:
+        return progress.model_copy(update={"phase": "done"})  # not active any more
+    while progress.phase != "done":
+        before = progress
+        batch = _Batch(connection, subscription.id, period.since, before)
+        work = _release_held if before.phase == "held" else _deliver_failed
+        progress = await work(batch)
+        if progress.phase == before.phase:
+            break
+    return progress
+
+
+async def _begin(connection: AsyncConnection, period: Period, retention: timedelta) -> Progress:
+    now = await recovery.now(connection)
+    if period.since < now - retention:
         message = f"Value error, events are kept for {retention.days} days"
         raise Invalid(
             [
@@ -118,26 +141,7 @@ def begin(
                 }
             ]
         )
-    return Progress(until=min(until or now, now))
-
-
-async def go_on(
-    connection: AsyncConnection,
-    subscription: SubscriptionRecord,
-    since: datetime,
-    progress: Progress,
-) -> Progress:
-    """The next batch of a recovery. The subscription's row is locked."""
-    batch = _Batch(connection, subscription.id, since, progress)
-    if subscription.status is not SubscriptionStatus.ACTIVE:
-        return progress.model_copy(update={"phase": "done"})  # not active any more
-    match progress.phase:
-        case "held":
-            return await _release_held(batch)
-        case "failed":
-            return await _deliver_failed(batch)
-        case "done":
-            return progress
+    return Progress(until=min(period.until or now, now))
 
 
 async def _release_held(batch: _Batch) -> Progress:

@@ -190,6 +190,29 @@ async def owned_and_active(
     return record
 
 
+async def found_of_any(
+    connection: AsyncConnection, subscription_id: str, *, for_change: bool = False
+) -> SubscriptionRecord:
+    """The subscription of any tenant, for operators. Raises NotFound."""
+    parsed = parse_id(subscription_id)
+    record = (
+        await subscriptions.find_of_any(connection, parsed, for_change=for_change)
+        if parsed is not None
+        else None
+    )
+    if record is None:
+        raise NotFound
+    return record
+
+
+async def found_and_active(connection: AsyncConnection, subscription_id: str) -> SubscriptionRecord:
+    """The subscription of any tenant, for operators, its row locked. Raises NotFound, InvalidState."""
+    record = await found_of_any(connection, subscription_id, for_change=True)
+    if record.status is not SubscriptionStatus.ACTIVE:
+        raise InvalidState(f"The subscription is {record.status}: its owner makes it active first.")
+    return record
+
+
 def _changed(record: SubscriptionRecord, sent: dict[str, Any]) -> SubscriptionRecord:
     """The subscription as it is to be. Raises InvalidState."""
     values = {field: sent[name] for name, field in _FIELDS.items() if name in sent}

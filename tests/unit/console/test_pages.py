@@ -13,7 +13,12 @@ from libs.contracts.errors import InvalidState, NotFound, OutcomePending, Provid
 from libs.contracts.operating.operators import CREATE_OPERATOR, CreatedOperator
 from libs.contracts.operating.pages import Listed, Order
 from libs.contracts.operating.search import SEARCH, FoundId, Kind, SearchResult
-from libs.contracts.operating.webhooks import LIST_EVENTS
+from libs.contracts.operating.webhooks import (
+    GET_SUBSCRIPTION,
+    LIST_EVENTS,
+    RECOVER,
+    OperatorRecovery,
+)
 from libs.contracts.operating.wires import (
     GET_WIRE,
     LIST_WIRES,
@@ -224,6 +229,24 @@ async def test_what_was_refused_keeps_what_was_typed(
     assert answer.status == status
     assert said in answer.text
     assert ">A reason.</textarea>" in answer.text
+
+
+async def test_a_form_goes_on_with_what_one_request_had_no_time_for() -> None:
+    double = gateway()
+    double.answer(GET_SUBSCRIPTION, NotFound())
+    recover = f"/subscriptions/{CUSTOMER_ID}/recover"
+    form = {"since": "2026-11-23T01:02:03Z", "reason": "Why."}
+    async with console(double) as browser:
+        double.answer(RECOVER, OperatorRecovery(scheduled=2, next='{"after":"here"}'))
+        begun = await browser.post(recover, form)
+        double.answer(RECOVER, OperatorRecovery(scheduled=5, next=None))
+        done = await browser.post(recover, form | {"after": '{"after":"here"}'})
+
+    assert (begun.status, done.status) == (200, 303)
+    assert "go on with the rest" in begun.text
+    assert ">Why.</textarea>" in begun.text
+    assert 'name="after" value="{&#34;after&#34;:&#34;here&#34;}"' in begun.text
+    assert double.commands(RECOVER)[-1].after == '{"after":"here"}'
 
 
 async def test_a_new_secret_is_shown_by_the_answer_itself() -> None:

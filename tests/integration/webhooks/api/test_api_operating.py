@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 import uuid
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -14,7 +15,9 @@ from libs.contracts.errors import Invalid, InvalidState, NotFound
 from libs.contracts.operating import search
 from libs.contracts.operating import webhooks as contract
 from libs.contracts.operation import Operation
-from tests.integration.webhooks.api.desk import NOWHERE, Desk
+from services.webhook_dispatcher.handlers import recovery
+from services.webhook_dispatcher.handlers.operating_recovery import OperatorRecoveries
+from tests.integration.webhooks.api.desk import NOWHERE, OPERATOR, Desk
 from tests.support.waiting import eventually
 
 REASON = "The customer called"
@@ -203,9 +206,45 @@ async def test_what_failed_is_recovered_once(desk: Desk) -> None:
             contract.RECOVER, **asked | {"since": datetime.now(UTC) - timedelta(days=40)}
         )
 
-    assert (first, second) == ({"scheduled": 3}, {"scheduled": 0})
+    done = {"next": None}
+    assert (first, second) == ({"scheduled": 3, **done}, {"scheduled": 0, **done})
     entries = await audited(desk, subscription_id)
     assert [entry["action"] for entry in entries] == ["webhooks.recover"] * 2
+    assert [entry["scheduled"] for entry in entries] == [3, 0]
+
+
+async def test_a_recovery_whose_time_ends_goes_on_where_it_was(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recovery, "BATCH", 2)
+    subscription_id, since = await desk.subscribe(), datetime.now(UTC) - timedelta(hours=1)
+    held = [await desk.record() for _ in range(3)]
+    await desk.hold(subscription_id)
+    failed = [await desk.record() for _ in range(3)]
+    for event_id in failed:
+        await desk.conclude(await desk.delivery_of(event_id, subscription_id), "failed")
+    recoveries = OperatorRecoveries(desk.recorder, timedelta(days=30), lambda: None)
+
+    async def recovered(*, deadline: float = 0, **changes: Any) -> contract.OperatorRecovery:
+        asked = {"subscription_id": subscription_id, "since": since, "reason": REASON} | changes
+        command = contract.OperatorRecover.model_validate(asked)
+        done = (await recoveries.recover(OPERATOR, command, deadline)).data
+        assert isinstance(done, contract.OperatorRecovery)
+        return done
+
+    first = await recovered()
+    second = await recovered(after=first.next)
+    rest = await recovered(after=second.next, deadline=time.time() + 60)
+
+    assert [each.scheduled for each in (first, second, rest)] == [2, 3, 6]
+    assert rest.next is None
+    on_their_way = await desk.deliveries(subscription_id, status="pending", limit=100)
+    assert sorted(ids(on_their_way, "event_id")) == sorted([*held, *failed])
+    entries = await audited(desk, subscription_id)
+    assert [entry["scheduled"] for entry in entries] == [2, 1, 2, 1]
+    for wrong in ({"after": "nonsense"}, {"after": first.next, "since": datetime.now(UTC)}):
+        with pytest.raises(Invalid):
+            await recovered(**wrong)
 
 
 async def test_a_disabled_subscription_gets_nothing_until_its_owner_makes_it_active(
