@@ -165,6 +165,15 @@ async def test_an_answer_closes_the_breaker_and_everything_that_waited_is_delive
     assert (endpoint.open_until, endpoint.unreachable_in_a_row) == (None, 0)
 
 
+async def nine_fail(rig: Rig, subscription_id: UUID, rules: Rules) -> None:
+    """Nine events fail in a process that then ends: one that goes on may be about to look whether the endpoint is dead,
+    and would count a tenth event, which is due and not attempted yet, as failed.
+    """
+    async with rig.engine(rules) as publisher:
+        await publisher.publish([an_event(n) for n in range(9)])
+        await eventually("nine failed", lambda: attempted(rig, subscription_id, 9))
+
+
 async def test_an_endpoint_that_has_been_dead_for_days_becomes_unavailable(
     rig: Rig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -174,10 +183,9 @@ async def test_an_endpoint_that_has_been_dead_for_days_becomes_unavailable(
     rig.receiver.statuses["/dead"] = 500
     rules = Rules(retry_seconds=())
 
+    await nine_fail(rig, subscription, rules)
+    rig.clock.advance(days=6)
     async with rig.engine(rules) as publisher:
-        await publisher.publish([an_event(n) for n in range(9)])
-        await eventually("nine failed", lambda: attempted(rig, subscription, 9))
-        rig.clock.advance(days=6)
         await publisher.publish([an_event(10)])
         await eventually("unavailable", lambda: has_status(rig, subscription, "unavailable"))
         [news] = await eventually("the event", lambda: received_at(rig, "/other", 1))
@@ -194,11 +202,10 @@ async def test_a_failing_endpoint_that_still_succeeds_now_and_then_stays_active(
     rig.receiver.statuses["/a"] = 500
     rules = Rules(retry_seconds=())
 
+    await nine_fail(rig, subscription, rules)
+    rig.clock.advance(days=6)
+    rig.receiver.statuses["/a"] = 200
     async with rig.engine(rules) as publisher:
-        await publisher.publish([an_event(n) for n in range(9)])
-        await eventually("nine failed", lambda: attempted(rig, subscription, 9))
-        rig.clock.advance(days=6)
-        rig.receiver.statuses["/a"] = 200
         await publisher.publish([an_event(10)])
         await eventually("a success", lambda: attempted(rig, subscription, 10))
         rig.receiver.statuses["/a"] = 500
