@@ -32,7 +32,7 @@ from libs.runtime.supervision_state import ChildState, ChildStatus, SupervisorSt
 RESTARTS = Backoff(first_seconds=0.5, longest_seconds=30.0)
 STABLE_SECONDS = 30.0
 KILLS = frozenset({signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP})
-"""Signals that others send; a process that fails by itself ends by an exit code, or by SIGSEGV, SIGABRT and the like."""
+"""Signals that others send; a process that fails by itself ends by an exit code, or by SIGSEGV, SIGABRT and so on."""
 STARTING_POLL_SECONDS = 0.1
 WATCHING_POLL_SECONDS = 2.0
 

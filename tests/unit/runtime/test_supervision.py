@@ -74,7 +74,7 @@ async def test_kills_do_not_lengthen_the_pause_and_crashes_do(
         for number, signum in enumerate([signal.SIGKILL] * 3 + [signal.SIGABRT] * 2, start=1):
             await supervisor.until_ready(["sleeper"], timeout_seconds=10)
             supervisor.kill("sleeper", signum)
-            await until(lambda n=number: supervisor.children["sleeper"].restarts == n)
+            await until(lambda n=number: supervisor.children["sleeper"].restarts == n)  # type: ignore[misc]
 
     details = [change.detail for change in changes if change.state is ChildState.DIED]
     assert details == [
