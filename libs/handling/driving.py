@@ -9,10 +9,11 @@ from uuid import UUID
 
 import structlog
 
+from libs.contracts.asked import Asked, asked
+from libs.handling.handled import note_handled
 from libs.handling.metrics import (
     COMMANDS_OPEN,
     COMMANDS_PARKED,
-    HANDLED_SECONDS,
     LONGEST_PARKED_SECONDS,
     OLDEST_COMMAND_SECONDS,
 )
@@ -85,6 +86,7 @@ class Driver:
 
     async def _drive(self, leased: inbox.Leased) -> None:
         started = time.perf_counter()
+        asked.set(Asked(leased.request_id, None))
         crash_point(f"{self._service}.driving")
         try:
             outcome = await self._runner.run(leased)
@@ -96,7 +98,14 @@ class Driver:
                 raise
             self._log.warning("database_away", command=str(leased.command_id))
             outcome = "database_away"
-        HANDLED_SECONDS.labels(leased.operation, outcome).observe(time.perf_counter() - started)
+        note_handled(
+            "command_driven",
+            leased.operation,
+            outcome,
+            time.perf_counter() - started,
+            command=str(leased.command_id),
+            attempts=leased.attempts,
+        )
 
     async def sweep(self) -> None:
         """Claim and drive due commands, for ever: postponed, left by another process, or next of their ordering key."""

@@ -63,6 +63,5 @@ class Parking:
             "command_parked",
             command=str(leased.command_id),
             operation=leased.operation,
-            request_id=leased.request_id,
             because=because,
         )

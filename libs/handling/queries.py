@@ -10,6 +10,7 @@ from typing import Any
 
 import structlog
 
+from libs.contracts.asked import Asked, asked
 from libs.contracts.errors import (
     LOOK_BEFORE_REPEATING,
     BanksideError,
@@ -25,7 +26,7 @@ from libs.contracts.principal import Principal
 from libs.contracts.result import Result
 from libs.contracts.sensitive import Sealer, open_payload, seal_payload
 from libs.contracts.table import operations_of
-from libs.handling.metrics import HANDLED_SECONDS
+from libs.handling.handled import note_handled
 from libs.messaging.broker import Broker
 from libs.messaging.envelope import (
     Envelope,
@@ -109,6 +110,7 @@ class QueryAnswerer:
     async def _reply(self, envelope: Envelope) -> Reply:
         started = time.perf_counter()
         outcome = "ok"
+        asked.set(Asked(envelope.request_id, envelope.principal.actor))
         try:
             operation = self._rows[envelope.operation]
             command = open_command(operation, envelope.id, bytes(envelope.body), self._sealer)
@@ -119,18 +121,15 @@ class QueryAnswerer:
                 )
             return success(operation, envelope.id, envelope.message_id, result, self._sealer)
         except Exception as error:
-            answered = answered_error(
-                error, self._rows.get(envelope.operation), envelope.request_id
-            )
+            answered = answered_error(error, self._rows.get(envelope.operation))
             outcome = answered.code
             return Reply(id=envelope.id, to=envelope.message_id, error=WireError.of(answered))
         finally:
-            HANDLED_SECONDS.labels(envelope.operation, outcome).observe(
-                time.perf_counter() - started
-            )
+            seconds = time.perf_counter() - started
+            note_handled("query_handled", envelope.operation, outcome, seconds)
 
 
-def answered_error(error: Exception, operation: Operation | None, request_id: str) -> BanksideError:
+def answered_error(error: Exception, operation: Operation | None) -> BanksideError:
     """The error that the caller of a query gets. An error that the caller must not see is logged.
 
     A write of an operator that ran out of time, or whose database went away, may have been committed.
@@ -145,7 +144,6 @@ def answered_error(error: Exception, operation: Operation | None, request_id: st
     structlog.get_logger("queries").error(
         "query_failed",
         operation=operation.name if operation is not None else None,
-        request_id=request_id,
         exc_info=error,
     )
     return unavailable_or_internal(error)

@@ -12,6 +12,7 @@ import structlog
 from pydantic import ValidationError
 
 from libs.backoff import Backoff
+from libs.contracts.asked import Asked, asked
 from libs.contracts.errors import (
     BanksideError,
     InternalError,
@@ -99,6 +100,7 @@ class CommandRunner:
         try:
             try:
                 principal = _principals.decode(leased.principal)
+                asked.set(Asked(leased.request_id, principal.actor))
                 command = (
                     open_command(row, command_id, leased.body, self._sealer)
                     if row
@@ -132,7 +134,6 @@ class CommandRunner:
             "command_failed",
             command=str(leased.command_id),
             operation=leased.operation,
-            request_id=leased.request_id,
             attempts=leased.attempts,
             exc_info=error,
         )

@@ -26,6 +26,7 @@ import structlog
 from aio_pika.exceptions import ChannelInvalidStateError, DeliveryError
 from uuid_utils import uuid7
 
+from libs.contracts.asked import asked
 from libs.contracts.errors import (
     LOOK_BEFORE_REPEATING,
     OutcomePending,
@@ -126,9 +127,9 @@ class Caller:
         principal: Principal,
         command: Command,
         deadline: float,
-        request_id: str | None = None,
     ) -> Any:
-        """Ask another service from within one: the opened payload, decoded.
+        """Ask another service from within one: the opened payload, decoded. The query has the request id that this
+        task works for, and its own id where there is none.
 
         Raises:
             Unavailable: it was not asked.
@@ -137,12 +138,13 @@ class Caller:
             BanksideError: as replied.
         """
         query_id = str(uuid7())
+        task = asked.get()
         envelope = self.envelope(
             operation,
             principal,
             command,
             command_id=query_id,
-            request_id=request_id or query_id,
+            request_id=task.request_id if task else query_id,
             deadline=deadline,
         )
         reply = await self.ask(envelope, is_read=operation.is_read)

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import atexit
+import json
 import logging
 import sys
-from typing import Any
+from collections.abc import Callable
+from typing import Any, BinaryIO, cast
 
+import msgspec
 import structlog
 from aiohttp.http_exceptions import BadHttpMessage
 from structlog.typing import EventDict, WrappedLogger
+
+from libs.runtime.request_log import Lines, add_asked, request_log
 
 SENSITIVE_KEYS = frozenset(
     {
@@ -69,6 +75,18 @@ def _chain(error: BaseException) -> list[dict[str, Any]]:
     return chain
 
 
+def _encode(event: EventDict, *, default: Callable[[Any], Any], **_: object) -> bytes:
+    """msgspec takes a third off a line, of which there is one for each message; a few values only `json` can write."""
+    try:
+        return msgspec.json.encode(event, enc_hook=default)
+    except (
+        UnicodeEncodeError,
+        OverflowError,
+        TypeError,
+    ):  # half a surrogate, 2**64, keys that are no text
+        return json.dumps(event, default=default, skipkeys=True).encode()
+
+
 class _Forward(logging.Handler):
     """Passes records of libraries to structlog, with their arguments and without their traces."""
 
@@ -84,17 +102,22 @@ class _Forward(logging.Handler):
 
 def configure_logging(service: str, level: str) -> None:
     """Set up structlog and the standard library's logging for this process."""
+    lines = Lines(sys.stdout.buffer)
+    atexit.register(lines.flush)
+    if logging.getLevelName(level) <= logging.INFO:
+        request_log.begin(service, lines)
     structlog.configure(
         processors=[
             structlog.contextvars.merge_contextvars,
+            add_asked,
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             _format_exception,
             redact_sensitive,
-            structlog.processors.JSONRenderer(),
+            structlog.processors.JSONRenderer(serializer=_encode),
         ],
         wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelName(level)),
-        logger_factory=structlog.WriteLoggerFactory(file=sys.stdout),
+        logger_factory=structlog.BytesLoggerFactory(file=cast(BinaryIO, lines)),
         cache_logger_on_first_use=True,
     )
     structlog.contextvars.bind_contextvars(service=service)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable
 
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
+from libs.contracts.asked import Asked, asked
 from libs.contracts.errors import (
     BanksideError,
     BodyTooLarge,
@@ -16,6 +18,7 @@ from libs.contracts.errors import (
 )
 from libs.contracts.operation import Operation
 from libs.contracts.table import OPERATOR_OPERATIONS, PUBLIC_OPERATIONS
+from libs.runtime.request_log import request_log
 from services.gateway.connections import Connections
 from services.gateway.documents import add_documents, add_operator_document
 from services.gateway.endpoint import Endpoints
@@ -79,6 +82,7 @@ async def _name_server(_: web.Request, response: web.StreamResponse) -> None:
 @web.middleware
 async def routing_problems(request: web.Request, handler: Handler) -> web.StreamResponse:
     """Turn what the router refuses into a problem document."""
+    started = time.perf_counter()
     try:
         return await handler(request)
     except web.HTTPMethodNotAllowed as refusal:
@@ -93,4 +97,7 @@ async def routing_problems(request: web.Request, handler: Handler) -> web.Stream
     request_id = request_id_of(request)
     response = failure(error, request_id)
     response.headers["X-Request-Id"] = request_id
+    asked.set(Asked(request_id, None))
+    seconds = time.perf_counter() - started
+    request_log.note("request_handled", None, error.code, seconds, status=error.status)
     return response

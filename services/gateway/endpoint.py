@@ -16,6 +16,7 @@ import structlog
 from aiohttp import web
 from uuid_utils import uuid7
 
+from libs.contracts.asked import Asked, asked
 from libs.contracts.binding import bind
 from libs.contracts.errors import (
     AddressNotAllowed,
@@ -35,7 +36,7 @@ from libs.contracts.model import Command
 from libs.contracts.operating.sessions import SESSION_HEADER
 from libs.contracts.operation import GATEWAY, Operation
 from libs.contracts.principal import Family, Principal, Role
-from libs.handling.metrics import HANDLED_SECONDS
+from libs.handling.handled import note_handled
 from libs.messaging.batching import TooManyWaiting
 from libs.messaging.caller import Caller
 from libs.messaging.envelope import Envelope, Reply
@@ -113,6 +114,9 @@ class Endpoints:
             started = time.perf_counter()
             request_id = request_id_of(request)
             outcome = "ok"
+            asked.set(
+                Asked(request_id, None)
+            )  # a connection's requests follow one another in one task
             try:
                 response = await self._respond(operation, request, request_id)
             except BanksideError as error:
@@ -120,7 +124,9 @@ class Endpoints:
                 response = failure(error, request_id)
             response.headers["X-Request-Id"] = request_id
             seconds = time.perf_counter() - started
-            HANDLED_SECONDS.labels(operation.name, outcome).observe(seconds)
+            note_handled(
+                "request_handled", operation.name, outcome, seconds, status=response.status
+            )
             if operation.family is not Family.OPERATOR:
                 self._traffic.note(response.status, seconds)
             return response
@@ -150,9 +156,7 @@ class Endpoints:
         except Exception as error:
             if is_away(error):
                 raise Unavailable(headers={**rate_headers, "Retry-After": "1"}) from error
-            _log.error(
-                "request_failed", operation=operation.name, request_id=request_id, exc_info=error
-            )
+            _log.error("request_failed", operation=operation.name, exc_info=error)
             raise InternalError(headers=rate_headers) from error
         response.headers.update(rate_headers)
         return response
@@ -179,6 +183,7 @@ class Endpoints:
                 body,
                 anew=not self._failures.are_too_many(address),
             )
+            asked.set(Asked(request_id, signed.credential.principal.actor))
             _require_allowed(signed.credential, caller_address)
             rate = await self._admission.admit(signed, operation.rate_class)
             self._last_use.note(signed.credential.id)
@@ -195,6 +200,7 @@ class Endpoints:
                 session = await self._session(request)
                 principal = msgspec.structs.replace(principal, operator=session.operator)
                 role = session.role
+                asked.set(Asked(request_id, principal.actor))
             _authorize(operation, signed.credential, role)
         except BanksideError as error:
             self._refusals.known(error, address, principal.subscription_key, operation.name)
@@ -225,9 +231,7 @@ class Endpoints:
         idempotency_key, errors = idempotency_key_of(operation, request)
         command = _bind(operation, request, body, errors)
         if operation.service == GATEWAY:
-            payload = await self._answering.answer(
-                operation, principal, command, request_id, deadline
-            )
+            payload = await self._answering.answer(operation, principal, command, deadline)
             return success(operation, payload)
         command_id = command_id_of(principal, request, idempotency_key)
         envelope = self._caller.envelope(
@@ -269,7 +273,6 @@ class Endpoints:
         _log.error(
             "reply_unusable",
             operation=operation.name,
-            request_id=envelope.request_id,
             code=reply.error.code if reply.error else None,
             exc_info=reason,
         )

@@ -31,7 +31,6 @@ class Answering:
         operation: Operation,
         principal: Principal,
         command: Command,
-        request_id: str,
         deadline: float,
     ) -> dict[str, Any]:
         """The payload of the answer.
@@ -47,5 +46,5 @@ class Answering:
                     principal, command, time.time() + left
                 )
         except Exception as error:
-            raise answered_error(error, operation, request_id) from error
+            raise answered_error(error, operation) from error
         return result.payload(operation)

@@ -130,7 +130,7 @@ class Services:
                 async with asyncio.timeout(max(0.05, deadline - time.time())):
                     return (await self._own[row.name](principal, command, deadline)).data
             except Exception as error:
-                raise answered_error(error, row, principal.request_id or "") from error
+                raise answered_error(error, row) from error
         payload = await self._sender.query(row, principal, command, deadline)
         try:
             return adapter_of(row).validate_python(payload["data"], strict=False, extra="ignore")

@@ -104,6 +104,15 @@ class Sender:
             return
         attempt = await self._attempt(leased)
         crash_point("webhook_dispatcher.posted")
+        self._log.info(
+            "delivery_attempted",
+            delivery=str(delivery.id),
+            event_id=delivery.event_id,
+            subscription=str(leased.to.subscription_id),
+            outcome=attempt.verdict.value,
+            status=attempt.response_status,
+            seconds=attempt.duration_ms / 1000,
+        )
         if delivery.attempts_made == 0:
             waited = attempt.attempted_at - delivery.created_at
             FIRST_ATTEMPT_SECONDS.observe(max(0.0, waited.total_seconds()))

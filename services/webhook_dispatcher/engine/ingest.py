@@ -116,5 +116,13 @@ class Ingest:
         EVENTS_RECORDED.labels("new").inc(recorded.events)
         EVENTS_RECORDED.labels("known").inc(len(arrivals) - recorded.events)
         DELIVERIES_ADDED.inc(recorded.deliveries)
+        for arrival in arrivals:
+            event = arrival.event
+            self._log.info(
+                "event_recorded",
+                event_id=event.event_id,
+                type=event.type,
+                resource=event.resource_id,
+            )
         if recorded.due:
             self._added(recorded.due, due_at)

@@ -36,6 +36,17 @@ def test_a_line_is_an_object_with_event_level_service_and_time() -> None:
     assert line == {"event": "started", "level": "info", "service": "tests", "port": 1}
 
 
+def test_a_value_that_is_hard_to_write_does_not_keep_the_line_back() -> None:
+    (line,) = lines_of(
+        "log.info('odd', half='\\udc80', huge=2**70, keys={(1, 2): 3, 'kept': 4}, error=ValueError('x'))"
+    )
+
+    assert line["huge"] == 2**70
+    assert line["half"] == "\udc80"
+    assert line["keys"] == {"kept": 4}
+    assert line["error"] == "ValueError('x')"
+
+
 @pytest.mark.parametrize(
     "event",
     [
