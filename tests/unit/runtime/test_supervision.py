@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -64,6 +65,10 @@ async def test_a_killed_child_is_started_again_and_the_lines_say_why(
     assert str(changes[2]) == "sleeper: died (signal SIGKILL, restarting at once)"
 
 
+def restarted(supervisor: Supervisor, times: int) -> bool:
+    return supervisor.children["sleeper"].restarts == times
+
+
 async def test_kills_do_not_lengthen_the_pause_and_crashes_do(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -74,7 +79,7 @@ async def test_kills_do_not_lengthen_the_pause_and_crashes_do(
         for number, signum in enumerate([signal.SIGKILL] * 3 + [signal.SIGABRT] * 2, start=1):
             await supervisor.until_ready(["sleeper"], timeout_seconds=10)
             supervisor.kill("sleeper", signum)
-            await until(lambda n=number: supervisor.children["sleeper"].restarts == n)  # type: ignore[misc]
+            await until(partial(restarted, supervisor, number))
 
     details = [change.detail for change in changes if change.state is ChildState.DIED]
     assert details == [
