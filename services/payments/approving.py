@@ -21,7 +21,7 @@ from libs.handling.periodic import repeat
 from libs.persistence.engine import Database
 from libs.persistence.inbox_acceptance import InternalCommand, enqueue
 from services.payments import states
-from services.payments.models import Begun, WireRecord
+from services.payments.models import WireRecord
 from services.payments.repository import policies, send_marks, wires
 from services.payments.rules import Rules
 from services.payments.tables import wires as table
@@ -51,8 +51,8 @@ async def approve(
     wire: WireRecord,
     command_id: UUID,
     comment: str | None = None,
-) -> Begun:
-    """Approve the wire, whose row is locked, and begin its send by this command.
+) -> WireRecord:
+    """Approve the wire, whose row is locked. It is sent by this command.
 
     Raises:
         InvalidState: it does not wait for approval, or no longer.
@@ -68,10 +68,9 @@ async def approve(
     pending = states.advance(
         wire, WireState.PENDING_SUBMISSION, at=now, by=principal.actor, comment=comment
     )
-    approved = replace(pending, approved_at=now, approved_by=command_id, send_age_seconds=0.0)
+    approved = replace(pending, approved_at=now, approved_by=command_id)
     await _save(connection, approved)
-    await send_marks.begin_send(connection, wire.transaction_id)
-    return Begun(approved, await send_marks.lost_history(connection, wire.transaction_id))
+    return approved
 
 
 async def decline(
@@ -113,7 +112,7 @@ async def approve_as_operator(
     command_id = uuid5(transaction_id, APPROVE_WIRE.name)
     async with database.transaction() as connection:
         wire = await _locked(connection, transaction_id)
-        begun = await approve(connection, rules, principal, wire, command_id, reason)
+        approved = await approve(connection, rules, principal, wire, command_id, reason)
         await enqueue(
             connection,
             InternalCommand(
@@ -131,7 +130,7 @@ async def approve_as_operator(
             transaction_id=str(transaction_id),
             reason=reason,
         )
-    return begun.wire
+    return approved
 
 
 async def decline_as_operator(

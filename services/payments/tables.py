@@ -133,6 +133,7 @@ wire_policy = Table(
     Column("approval_threshold", Numeric(12, 2)),
     Column("new_payee_hours", Integer),
     Column("updated_at", INSTANT, nullable=False),
+    Column("command_sequence", BigInteger),
     Index("wire_policy_newest", "updated_at", "customer_id"),
     Index("wire_policy_of_customer", "customer_id"),
 )

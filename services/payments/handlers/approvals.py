@@ -38,12 +38,11 @@ class ApproveWireHandler:
     async def _begin(self, drive: Drive, transaction_id: str) -> Begun:
         async with drive.transaction() as connection:
             wire = await _locked(connection, drive, transaction_id)
-            if wire.approved_by == drive.command_id:
-                begun = await self._sending.resume(connection, wire)
-            else:
-                begun = await approve(
+            if wire.approved_by != drive.command_id:
+                wire = await approve(
                     connection, self._rules, drive.principal, wire, drive.command_id
                 )
+            begun = await self._sending.begin(connection, wire)
             crash_point("payments.approving")
         crash_point("payments.approved")
         return begun

@@ -40,8 +40,12 @@ class SetWirePolicyHandler:
         )
         stored = StoredPolicy(policy, datetime.now(UTC))
         async with drive.transaction() as connection:
-            await policies.set_policy(
-                connection, drive.principal.tenant, command.customer_id, stored
+            stored = await policies.set_policy(
+                connection,
+                drive.principal.tenant,
+                command.customer_id,
+                stored,
+                await policies.sequence_of(connection, drive.command_id),
             )
             crash_point("payments.setting_policy")
         crash_point("payments.set_policy")

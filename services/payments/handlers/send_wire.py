@@ -117,6 +117,6 @@ class SendWireHandler:
                 return None
             if wire.approval_expires_at is not None:
                 return Begun(wire, None)
-            begun = await self._sending.resume(connection, wire)
+            begun = await self._sending.begin(connection, wire)
         crash_point("payments.resumed")
         return begun

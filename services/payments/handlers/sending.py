@@ -52,8 +52,10 @@ class Sending:
         """
         return time.time() + self._send_seconds
 
-    async def resume(self, connection: AsyncConnection, wire: WireRecord) -> Begun:
-        """Go on with the send of an earlier drive of the command. The wire's row is locked by this transaction."""
+    async def begin(self, connection: AsyncConnection, wire: WireRecord) -> Begun:
+        """Begin the send of a recorded wire, or go on with that of an earlier drive. Its row is locked by this
+        transaction.
+        """
         lost = await send_marks.lost_history(connection, wire.transaction_id)
         earlier = with_lost_history(wire.earlier_sends, lost)
         if wire.is_pending:

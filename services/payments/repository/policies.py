@@ -31,8 +31,8 @@ from libs.contracts.wires import WireState
 from libs.persistence.tables import INSTANT, UUID_TYPE
 from services.payments.policies import Policy, Usage
 from services.payments.repository.lists import midnight
+from services.payments.tables import inbox, wires
 from services.payments.tables import wire_policy as table
-from services.payments.tables import wires
 
 _NOT_COUNTED = (WireState.REJECTED, WireState.CANCELED)
 _COUNTED = [state.value for state in WireState if state not in _NOT_COUNTED]
@@ -44,7 +44,12 @@ _new = insert(table)
 _SET = _new.on_conflict_do_update(
     index_elements=[table.c.tenant, table.c.customer_id],
     set_={column.name: _new.excluded[column.name] for column in table.c if not column.primary_key},
+    where=or_(
+        table.c.command_sequence.is_(None),  # an earlier release set it
+        table.c.command_sequence <= _new.excluded.command_sequence,
+    ),
 )
+_SEQUENCE = select(inbox.c.sequence).where(inbox.c.command_id == bindparam("command_id"))
 _LOCK_LIMITS = select(
     func.pg_advisory_xact_lock(
         func.hashtext("wire_limits"), func.hashtext(bindparam("key", type_=Text))
@@ -73,6 +78,7 @@ _USAGE = select(
 ).select_from(_of_day)
 
 
+_SHOWN = [column for column in table.c if column is not table.c.command_sequence]
 _KEY = tuple_(table.c.updated_at, table.c.customer_id)
 _EDGE = tuple_(bindparam("edge_at", type_=INSTANT), bindparam("edge_id", type_=Text))
 _OF_TENANT_IF_WANTED = or_(
@@ -85,7 +91,7 @@ def _page(order: Order, *conditions: ColumnElement[bool]) -> Select[Any]:
     newest = order is Order.NEWEST
     keys = (table.c.updated_at, table.c.customer_id)
     return (
-        select(table)
+        select(*_SHOWN)
         .where(_KEY < _EDGE if newest else _KEY > _EDGE, _OF_TENANT_IF_WANTED, *conditions)
         .order_by(*(key.desc() if newest else key.asc() for key in keys))
         .limit(bindparam("limit"))
@@ -112,18 +118,38 @@ async def find(connection: AsyncConnection, tenant: str, customer_id: str) -> St
     return StoredPolicy(Policy(**values), row.updated_at)
 
 
+async def sequence_of(connection: AsyncConnection, command_id: UUID) -> int:
+    """The place of a command among those that were accepted."""
+    return int((await connection.execute(_SEQUENCE, {"command_id": command_id})).scalar_one())
+
+
 async def set_policy(
-    connection: AsyncConnection, tenant: str, customer_id: str, stored: StoredPolicy
-) -> None:
-    await connection.execute(
+    connection: AsyncConnection, tenant: str, customer_id: str, stored: StoredPolicy, sequence: int
+) -> StoredPolicy:
+    """Set the policy, unless a command that was accepted later has set one: a command that is driven again must not
+    loosen what its partner has tightened since.
+
+    Args:
+        sequence: of the command, by `sequence_of`.
+
+    Returns:
+        What is set afterwards.
+    """
+    done = await connection.execute(
         _SET,
         {
             "tenant": tenant,
             "customer_id": customer_id,
             **stored.policy.values(),
             "updated_at": stored.updated_at,
+            "command_sequence": sequence,
         },
     )
+    if done.rowcount == 1:
+        return stored
+    later = await find(connection, tenant, customer_id)
+    assert later is not None, "policies are not removed"
+    return later
 
 
 async def lock_limits(connection: AsyncConnection, tenant: str, customer_id: str) -> None:

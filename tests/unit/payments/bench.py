@@ -20,9 +20,16 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from deploy.local.ports import LOOPBACK
 from libs.contracts.exact_json import encode
-from libs.contracts.payments_operations import APPROVE_WIRE, CANCEL_WIRE, DECLINE_WIRE, SEND_WIRE
+from libs.contracts.payments_operations import (
+    APPROVE_WIRE,
+    CANCEL_WIRE,
+    DECLINE_WIRE,
+    SEND_WIRE,
+    SET_WIRE_POLICY,
+)
 from libs.contracts.principal import Family, Principal
 from libs.contracts.result import Result
+from libs.contracts.wire_policies import SetWirePolicy
 from libs.contracts.wires import ApproveWire, CancelWire, DeclineWire, SendWire, WireState
 from libs.handling.commands import Drive
 from libs.handling.group_commit import GroupCommit
@@ -39,13 +46,13 @@ from services.payments.adapters.sandbox.core import CoreFeed, SandboxCoreBanking
 from services.payments.handlers import feed
 from services.payments.handlers.approvals import ApproveWireHandler, DeclineWireHandler
 from services.payments.handlers.cancel_wire import CancelWireHandler
+from services.payments.handlers.policies import SetWirePolicyHandler
 from services.payments.handlers.send_wire import SendWireHandler
 from services.payments.handlers.sending import Sending
 from services.payments.models import Creditor, Payee, PostalAddress, Step, WireRecord
 from services.payments.policies import Policy
 from services.payments.ports import CoreBanking
-from services.payments.repository import policies, send_writes, wires
-from services.payments.repository.policies import StoredPolicy
+from services.payments.repository import send_writes, wires
 from services.payments.rules import Rules
 from tests.integration.tables import finish
 from tests.support.fake_core import Account, FakeCore, serving
@@ -172,11 +179,20 @@ class Bench:
 
     async def set_policy(self, policy: Policy) -> None:
         """That of the customer whose wires the bench sends."""
-        stored = StoredPolicy(policy, datetime.now(UTC))
-        async with self.database.transaction() as connection:
-            await policies.set_policy(
-                connection, self.owner.tenant, self.owner.customer_id or "", stored
-            )
+        await self.drive_policy(await self.accepted_policy(policy), policy)
+
+    async def accepted_policy(self, policy: Policy) -> inbox.Leased:
+        return await self._accept(SET_WIRE_POLICY.name, self.owner, self._policy_command(policy))
+
+    async def drive_policy(
+        self, leased: inbox.Leased, policy: Policy, *, attempt: int = 1
+    ) -> Result:
+        """One drive of a command that sets the policy."""
+        handler = SetWirePolicyHandler(EveryAccountIsOwned(), Rules())
+        return await handler(self._drive(leased, self.owner, attempt), self._policy_command(policy))
+
+    def _policy_command(self, policy: Policy) -> SetWirePolicy:
+        return SetWirePolicy(customer_id=self.owner.customer_id or "", **policy.values())
 
     async def waiting(self) -> UUID:
         """A wire that waits for approval."""

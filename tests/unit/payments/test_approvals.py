@@ -324,6 +324,50 @@ async def test_an_operator_approves_by_a_command_of_the_service(bench: Bench) ->
         await approving.decline_as_operator(bench.database, OPERATOR, uuid4(), reason="Whose?")
 
 
+async def test_a_wire_that_an_operator_approved_is_certainly_unsent_until_its_command_runs(
+    bench: Bench,
+) -> None:
+    transaction_id = await bench.waiting()
+
+    approved = await approving.approve_as_operator(
+        bench.database, Rules(), OPERATOR, transaction_id, reason="Called the customer"
+    )
+
+    assert not approved.is_unknown
+    assert not (await wire_of(bench, transaction_id)).is_unknown
+    await bench.cancel(transaction_id)
+    assert (await wire_of(bench, transaction_id)).state is WireState.CANCELED
+    assert sent(bench) == 0
+
+
+async def test_an_older_policy_that_is_driven_again_does_not_replace_a_newer_one(
+    bench: Bench,
+) -> None:
+    loose, tight = Policy(daily_count=50), Policy(daily_count=1)
+    older = await bench.accepted_policy(loose)
+    await bench.drive_policy(older, loose)
+    await bench.set_policy(tight)
+
+    again = await bench.drive_policy(older, loose, attempt=2)
+
+    assert again.data.daily_count == 1, "what is in force"
+    first, second = await bench.accepted(), await bench.accepted()
+    await bench.send(first, attempt=1)
+    with pytest.raises(LimitExceeded):
+        await bench.send(second, attempt=1)
+
+
+async def test_an_older_policy_that_waited_does_not_replace_a_newer_one(bench: Bench) -> None:
+    loose, tight = Policy(daily_count=50), Policy(daily_count=1)
+    older = await bench.accepted_policy(loose)
+    newer = await bench.accepted_policy(tight)
+    await bench.drive_policy(newer, tight)
+
+    answer = await bench.drive_policy(older, loose)
+
+    assert answer.data.daily_count == 1
+
+
 async def test_who_asked_for_a_wire_stands_in_its_history(bench: Bench) -> None:
     plain = await bench.accepted()
     await bench.send(plain, attempt=1, command=SendWire(**COMMAND.model_dump()))
