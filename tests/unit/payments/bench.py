@@ -29,7 +29,7 @@ from libs.contracts.payments_operations import (
 )
 from libs.contracts.principal import Family, Principal
 from libs.contracts.result import Result
-from libs.contracts.wire_policies import SetWirePolicy
+from libs.contracts.wire_policies import SetWirePolicy, WirePolicy
 from libs.contracts.wires import ApproveWire, CancelWire, DeclineWire, SendWire, WireState
 from libs.handling.commands import Drive
 from libs.handling.group_commit import GroupCommit
@@ -186,10 +186,13 @@ class Bench:
 
     async def drive_policy(
         self, leased: inbox.Leased, policy: Policy, *, attempt: int = 1
-    ) -> Result:
+    ) -> WirePolicy:
         """One drive of a command that sets the policy."""
+        drive = self._drive(leased, self.owner, attempt)
         handler = SetWirePolicyHandler(EveryAccountIsOwned(), Rules())
-        return await handler(self._drive(leased, self.owner, attempt), self._policy_command(policy))
+        result = await handler(drive, self._policy_command(policy))
+        assert isinstance(result.data, WirePolicy)
+        return result.data
 
     def _policy_command(self, policy: Policy) -> SetWirePolicy:
         return SetWirePolicy(customer_id=self.owner.customer_id or "", **policy.values())

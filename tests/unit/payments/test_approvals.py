@@ -350,7 +350,7 @@ async def test_an_older_policy_that_is_driven_again_does_not_replace_a_newer_one
 
     again = await bench.drive_policy(older, loose, attempt=2)
 
-    assert again.data.daily_count == 1, "what is in force"
+    assert again.daily_count == 1, "what is in force"
     first, second = await bench.accepted(), await bench.accepted()
     await bench.send(first, attempt=1)
     with pytest.raises(LimitExceeded):
@@ -365,7 +365,7 @@ async def test_an_older_policy_that_waited_does_not_replace_a_newer_one(bench: B
 
     answer = await bench.drive_policy(older, loose)
 
-    assert answer.data.daily_count == 1
+    assert answer.daily_count == 1
 
 
 async def test_who_asked_for_a_wire_stands_in_its_history(bench: Bench) -> None:
