@@ -149,10 +149,17 @@ class WireRecord:
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """A wire whose send has begun. `earlier`: the sends before that may have been made."""
+    """A wire whose send has begun.
+
+    Args:
+        earlier: the sends before that may have been made.
+        deadline: of the calls to the bank, in Unix seconds. Taken before the transaction in which the send began: a
+            driver that stalls after it must not send what an operator has decided meanwhile.
+    """
 
     wire: WireRecord
     earlier: Earlier | None
+    deadline: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

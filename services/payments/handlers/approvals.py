@@ -31,19 +31,19 @@ class ApproveWireHandler:
         self._rules = rules
 
     async def __call__(self, drive: Drive, command: ApproveWire) -> Result:
-        deadline = self._sending.deadline()
         begun = await self._begin(drive, command.transaction_id)
-        return await self._sending.finish(drive, begun, deadline)
+        return await self._sending.finish(drive, begun)
 
     async def _begin(self, drive: Drive, transaction_id: str) -> Begun:
-        async with drive.transaction() as connection:
-            wire = await _locked(connection, drive, transaction_id)
-            if wire.approved_by != drive.command_id:
-                wire = await approve(
-                    connection, self._rules, drive.principal, wire, drive.command_id
-                )
-            begun = await self._sending.begin(connection, wire)
-            crash_point("payments.approving")
+        principal = drive.principal
+        async with self._rules.turn(principal.tenant, principal.customer_id or ""):
+            deadline = self._sending.deadline()
+            async with drive.transaction() as connection:
+                wire = await _locked(connection, drive, transaction_id)
+                if wire.approved_by != drive.command_id:
+                    wire = await approve(connection, self._rules, principal, wire, drive.command_id)
+                begun = await self._sending.begin(connection, wire, deadline)
+                crash_point("payments.approving")
         crash_point("payments.approved")
         return begun
 

@@ -39,16 +39,14 @@ class SendWireHandler:
         self._rules = rules
 
     async def __call__(self, drive: Drive, command: SendWire) -> Result:
-        deadline = self._sending.deadline()
         begun = await self._resume(drive) if drive.attempt > 1 else None
         if begun is None:
             payee = await self._check_ownership(drive, command)
-            deadline = self._sending.deadline()
             begun = await self._intend(drive, command, payee)
         if begun.wire.approval_expires_at is not None:
             # Also when it was approved meanwhile: the command that approved it sends it.
             return Result(data=wire_result(begun.wire), message=WAITING_MESSAGE)
-        return await self._sending.finish(drive, begun, deadline)
+        return await self._sending.finish(drive, begun)
 
     async def _check_ownership(self, drive: Drive, command: SendWire) -> Payee:
         principal = drive.principal
@@ -87,22 +85,22 @@ class SendWireHandler:
 
     async def _intend_at_once(self, drive: Drive, wire: WireRecord) -> Begun | None:
         """By group commit; None when the customer has a policy, and nothing was recorded."""
+        deadline = self._sending.deadline()
         intended = await drive.commit(send_writes.INTENT, wire)
-        return None if intended.has_policy else Begun(wire, intended.earlier)
+        return None if intended.has_policy else Begun(wire, intended.earlier, deadline)
 
     async def _intend_by_policy(self, drive: Drive, wire: WireRecord, payee: Payee) -> Begun:
         """One wire of a customer after the other: however many arrive at once, the limits hold."""
-        async with (
-            self._rules.turn(wire.tenant, wire.customer_id),
-            drive.transaction() as connection,
-        ):
-            await policies.lock_limits(connection, wire.tenant, wire.customer_id)
-            policy = await self._rules.require_within_limits(connection, wire, wire.created_at)
-            if policy.needs_approval(wire.amount, payee.linked_at, wire.created_at):
-                wire = self._waiting(wire)
-            await wires.insert_new(connection, wire)
-            earlier = await send_marks.lost_history(connection, wire.transaction_id)
-        return Begun(wire, earlier)
+        async with self._rules.turn(wire.tenant, wire.customer_id):
+            deadline = self._sending.deadline()
+            async with drive.transaction() as connection:
+                await policies.lock_limits(connection, wire.tenant, wire.customer_id)
+                policy = await self._rules.require_within_limits(connection, wire, wire.created_at)
+                if policy.needs_approval(wire.amount, payee.linked_at, wire.created_at):
+                    wire = self._waiting(wire)
+                await wires.insert_new(connection, wire)
+                earlier = await send_marks.lost_history(connection, wire.transaction_id)
+        return Begun(wire, earlier, deadline)
 
     def _waiting(self, wire: WireRecord) -> WireRecord:
         first = replace(wire.history[0], state=WireState.PENDING_APPROVAL)
@@ -111,12 +109,13 @@ class SendWireHandler:
 
     async def _resume(self, drive: Drive) -> Begun | None:
         """The wire of an earlier drive; None when there is none."""
+        deadline = self._sending.deadline()
         async with drive.transaction() as connection:
             wire = await wires.find(connection, drive.principal, drive.command_id, for_change=True)
             if wire is None:
                 return None
             if wire.approval_expires_at is not None:
-                return Begun(wire, None)
-            begun = await self._sending.begin(connection, wire)
+                return Begun(wire, None, deadline)
+            begun = await self._sending.begin(connection, wire, deadline)
         crash_point("payments.resumed")
         return begun

@@ -47,22 +47,20 @@ class Sending:
         self._log = structlog.get_logger("wires")
 
     def deadline(self) -> float:
-        """Of calls from now on. Taken before the wire is read: a driver that stalls after it must not send what an
-        operator has decided meanwhile.
-        """
+        """Of calls from now on."""
         return time.time() + self._send_seconds
 
-    async def begin(self, connection: AsyncConnection, wire: WireRecord) -> Begun:
+    async def begin(self, connection: AsyncConnection, wire: WireRecord, deadline: float) -> Begun:
         """Begin the send of a recorded wire, or go on with that of an earlier drive. Its row is locked by this
-        transaction.
+        transaction, before which `deadline` was taken.
         """
         lost = await send_marks.lost_history(connection, wire.transaction_id)
         earlier = with_lost_history(wire.earlier_sends, lost)
         if wire.is_pending:
             await send_marks.begin_send(connection, wire.transaction_id)
-        return Begun(wire, earlier)
+        return Begun(wire, earlier, deadline)
 
-    async def finish(self, drive: Drive, begun: Begun, deadline: float) -> Result:
+    async def finish(self, drive: Drive, begun: Begun) -> Result:
         """The answer to the command that sends the wire.
 
         Raises:
@@ -71,17 +69,17 @@ class Sending:
         """
         if not begun.wire.is_pending:
             return verdict_reply(begun.wire)
-        decision = await self._call(drive, begun, deadline)
+        decision = await self._call(drive, begun)
         return verdict_reply(await self._record(drive, begun.wire, decision))
 
-    async def _call(self, drive: Drive, begun: Begun, deadline: float) -> Decision:
+    async def _call(self, drive: Drive, begun: Begun) -> Decision:
         """The bank's decision.
 
         Raises:
             OutcomePending: it is not known yet.
         """
         wire = begun.wire
-        attempt = Attempt(wire.transaction_id, deadline, self._send_seconds, begun.earlier)
+        attempt = Attempt(wire.transaction_id, begun.deadline, self._send_seconds, begun.earlier)
         outcome = await write_once(self._core.send_wire(wire), attempt)
         match outcome:
             case Accepted():

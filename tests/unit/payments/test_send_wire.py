@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from uuid import UUID
+from uuid import UUID, uuid4
 
+import msgspec
 import pytest
 from sqlalchemy import text
 
@@ -16,10 +17,12 @@ from libs.providers.writing import Capabilities
 from services.payments.adapters.sandbox.core import AcceptedWire
 from services.payments.handlers.sending import SEND_SECONDS
 from services.payments.models import WireAtBank, WireRecord
+from services.payments.policies import Policy
 from services.payments.repository import send_marks
+from services.payments.rules import Rules
 from tests.support.fake_core import refusal
 from tests.support.waiting import eventually
-from tests.unit.payments.bench import COMMAND, KEY_SECONDS, TRANSIT_SECONDS, Bench
+from tests.unit.payments.bench import COMMAND, KEY_SECONDS, MINE, TRANSIT_SECONDS, Bench
 
 
 async def test_a_wire_of_which_the_bank_knows_nothing_is_sent_again_while_its_key_lives(
@@ -64,31 +67,34 @@ async def test_a_wire_is_not_sent_again_when_its_key_may_run_out_while_the_bank_
     assert (await bench.found(send)).is_unknown
 
 
+class Noting:
+    """A write that notes how long it may take."""
+
+    operation = "send_wire"
+    capabilities = Capabilities(KEY_SECONDS, TRANSIT_SECONDS)
+    deadline = 0.0
+
+    async def send(self, key: UUID, deadline: float) -> Outcome[AcceptedWire]:
+        self.deadline = deadline
+        return Accepted(AcceptedWire(str(key)))
+
+    async def find(self, key: UUID, deadline: float) -> Finding[AcceptedWire]:
+        raise AssertionError("nothing is asked about")
+
+
+class NotingBank:
+    def __init__(self) -> None:
+        self.write = Noting()
+
+    def send_wire(self, wire: WireRecord) -> Noting:
+        return self.write
+
+    async def look_up(self, transaction_id: UUID, deadline: float) -> WireAtBank | None:
+        raise AssertionError("nothing is asked about")
+
+
 async def test_the_calls_of_a_drive_end_with_its_lease(bench: Bench) -> None:
-    class Noting:
-        """A write that notes how long it may take."""
-
-        operation = "send_wire"
-        capabilities = Capabilities(KEY_SECONDS, TRANSIT_SECONDS)
-        deadline = 0.0
-
-        async def send(self, key: UUID, deadline: float) -> Outcome[AcceptedWire]:
-            self.deadline = deadline
-            return Accepted(AcceptedWire(str(key)))
-
-        async def find(self, key: UUID, deadline: float) -> Finding[AcceptedWire]:
-            raise AssertionError("nothing is asked about")
-
-    class Bank:
-        write = Noting()
-
-        def send_wire(self, wire: WireRecord) -> Noting:
-            return self.write
-
-        async def look_up(self, transaction_id: UUID, deadline: float) -> WireAtBank | None:
-            raise AssertionError("nothing is asked about")
-
-    bank = Bank()
+    bank = NotingBank()
     send = await bench.accepted()
     began = time.time()
 
@@ -97,6 +103,23 @@ async def test_the_calls_of_a_drive_end_with_its_lease(bench: Bench) -> None:
     # Of six turns of renewing, two may have passed since the last one.
     assert bank.write.deadline <= time.time() + 4
     assert bank.write.deadline >= began + 4, "all of it is used"
+
+
+async def test_a_wire_that_waited_for_its_turn_has_the_whole_time_of_a_send(bench: Bench) -> None:
+    bench.owner = msgspec.structs.replace(MINE, customer_id=str(uuid4()))
+    await bench.set_policy(Policy(daily_count=10))
+    bank, rules = NotingBank(), Rules()
+    send = await bench.accepted()
+
+    async with rules.turn(bench.owner.tenant, bench.owner.customer_id or ""):
+        drive = asyncio.create_task(
+            bench.send(send, attempt=1, lease_seconds=6, bank=bank, rules=rules)
+        )
+        await asyncio.sleep(0.2)  # others have their turn
+        had_its_turn = time.time()
+    await drive
+
+    assert bank.write.deadline >= had_its_turn + 4
 
 
 @pytest.mark.parametrize("state", [WireState.CANCELED, WireState.SUBMITTED, WireState.REJECTED])
