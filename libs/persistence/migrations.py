@@ -25,6 +25,11 @@ from libs.tls import BadCertificates, ca_file_setting
 
 LOCK = 0x62616E6B
 """The advisory lock of a run on one service's history, so that two runs cannot interleave."""
+LOCK_TIMEOUT = "2s"
+"""For which a revision waits for a table: services that need the table meanwhile wait behind it."""
+LOCK_ATTEMPTS = 30
+LOCK_PAUSE_SECONDS = 2.0
+"""Between two attempts, in which those who wait come first."""
 
 
 def services_with_migrations() -> list[str]:
@@ -65,6 +70,7 @@ async def migrate(
             # An index of a large table may take its time, and the guard waits for all revisions.
             "server_settings": {
                 **KEEPALIVE,
+                "lock_timeout": LOCK_TIMEOUT,
                 "statement_timeout": "0",
                 "idle_in_transaction_session_timeout": "0",
             },
@@ -75,14 +81,28 @@ async def migrate(
         config.attributes["connection"] = connection
         command.upgrade(config, revision)
 
+    async def attempt() -> None:
+        async with engine.connect() as connection:
+            await connection.run_sync(upgrade)
+            await connection.commit()
+
     try:
-        async with engine.connect() as guard, engine.connect() as connection:
+        async with engine.connect() as guard:
+            # Without a transaction, for whose snapshot an index that is built concurrently would wait.
+            await guard.execution_options(isolation_level="AUTOCOMMIT")
+            await guard.execute(text("SET lock_timeout = 0"))
             await guard.execute(
                 text("SELECT pg_advisory_lock(:lock, hashtext(:service))"),
                 {"lock": LOCK, "service": service},
             )
-            await connection.run_sync(upgrade)
-            await connection.commit()
+            for _ in range(LOCK_ATTEMPTS - 1):
+                try:
+                    return await attempt()
+                except DBAPIError as error:
+                    if not _is_locked_out(error):
+                        raise
+                await asyncio.sleep(LOCK_PAUSE_SECONDS)
+            await attempt()
     finally:
         await engine.dispose()
 
@@ -114,7 +134,18 @@ async def migrate_all() -> int:
     return 0
 
 
+def _is_locked_out(error: Exception) -> bool:
+    return isinstance(error, DBAPIError) and isinstance(
+        error.driver_exception, asyncpg.LockNotAvailableError
+    )
+
+
 def _reason(service: str, error: Exception) -> str:
+    if _is_locked_out(error):
+        return (
+            "A transaction that goes on for minutes holds a lock on a table. Find it in pg_stat_activity, let it end,"
+            " and run this again."
+        )
     if isinstance(error, DBAPIError) and isinstance(
         error.driver_exception, asyncpg.InvalidAuthorizationSpecificationError
     ):

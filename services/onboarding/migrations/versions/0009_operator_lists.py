@@ -1,22 +1,23 @@
 """Indexes for operators: customers page by page and by name, the steps of a customer, commands by request id."""
 
-from alembic import op
+from libs.persistence.online import create_index
 
 revision = "0009"
 down_revision = "0008"
 
 INDEXES = (
-    "CREATE INDEX customers_with_status ON customers (status, created_at, customer_id)",
-    "CREATE INDEX customers_of_tenant ON customers (tenant, status, created_at, customer_id)",
-    """
-    CREATE INDEX customers_named
-        ON customers ((lower(business ->> 'business_name') COLLATE "C"), customer_id, tenant, status)
-    """,
-    "CREATE INDEX saga_steps_customer ON saga_steps (customer_id, intended_at)",
-    "CREATE INDEX inbox_request ON inbox (request_id)",
+    ("customers_with_status", "customers", "(status, created_at, customer_id)"),
+    ("customers_of_tenant", "customers", "(tenant, status, created_at, customer_id)"),
+    (
+        "customers_named",
+        "customers",
+        "((lower(business ->> 'business_name') COLLATE \"C\"), customer_id, tenant, status)",
+    ),
+    ("saga_steps_customer", "saga_steps", "(customer_id, intended_at)"),
+    ("inbox_request", "inbox", "(request_id)"),
 )
 
 
 def upgrade() -> None:
-    for statement in INDEXES:
-        op.execute(statement)
+    for index in INDEXES:
+        create_index(*index)

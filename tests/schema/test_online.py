@@ -1,0 +1,117 @@
+"""Migrations while services run: what they wait for, and what becomes of one that was interrupted."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import asyncpg
+import pytest
+import pytest_asyncio
+from sqlalchemy.exc import DBAPIError
+
+from deploy.local.ports import LOOPBACK
+from deploy.local.postgres import SUPERUSER
+from libs.persistence import migrations
+from services.webhook_dispatcher.tables import metadata
+from tests.schema.test_tables import differences
+from tests.support.own_servers import OwnPostgres
+from tests.support.waiting import eventually
+
+SERVICE = "webhook_dispatcher"
+BEFORE = "0008"
+"""The revision before one that builds indexes of partitioned tables, and alters others."""
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def url(postgres: OwnPostgres) -> AsyncIterator[str]:
+    """Of a database with the dispatcher's tables of an earlier release."""
+    server = postgres.postgres
+    urls = {
+        name: f"postgresql://{SUPERUSER}:{server.password}@{LOOPBACK}:{server.port}/{name}"
+        for name in ("postgres", "upgraded")
+    }
+    administrator = await asyncpg.connect(urls["postgres"])
+    try:
+        await administrator.execute("CREATE DATABASE upgraded")
+        await administrator.execute(f"ALTER DATABASE upgraded SET search_path = {SERVICE}")
+        connection = await asyncpg.connect(urls["upgraded"])
+        await connection.execute(f"CREATE SCHEMA {SERVICE}")
+        await connection.close()
+        await migrations.migrate(SERVICE, urls["upgraded"], BEFORE)
+        yield urls["upgraded"]
+        await administrator.execute("DROP DATABASE upgraded WITH (FORCE)")
+    finally:
+        await administrator.close()
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def connection(url: str) -> AsyncIterator[asyncpg.Connection]:
+    opened = await asyncpg.connect(url)
+    try:
+        yield opened
+    finally:
+        opened.terminate()
+
+
+async def test_a_migration_that_was_interrupted_builds_anew_what_is_not_whole(
+    url: str, connection: asyncpg.Connection
+) -> None:
+    first, second = [
+        f"event_{row['day']:%Y%m%d}"
+        for row in await connection.fetch(
+            "SELECT current_date + n AS day, make_day_partition('event', current_date + n) FROM generate_series(0, 1) n"
+        )
+    ]
+    await connection.execute(
+        "INSERT INTO event SELECT current_date + n % 2, gen_random_uuid(), 1, 't', 'c', 'person.updated', 'r', 1, '',"
+        " now() FROM generate_series(1, 4) n"
+    )
+    await connection.execute("ALTER TABLE subscription ADD COLUMN unavailable_at timestamptz")
+    await connection.execute("CREATE INDEX event_listed ON ONLY event (position)")
+    await connection.execute(f"CREATE INDEX {first}_listed ON {first} (position)")
+    await connection.execute(f"ALTER INDEX event_listed ATTACH PARTITION {first}_listed")
+    with pytest.raises(asyncpg.UniqueViolationError):
+        await connection.execute(
+            f"CREATE UNIQUE INDEX CONCURRENTLY {second}_listed ON {second} (position)"
+        )
+
+    await migrations.migrate(SERVICE, url)
+
+    assert await connection.fetch("SELECT 1 FROM pg_index WHERE NOT indisvalid") == []
+    built = await connection.fetch(
+        "SELECT tablename FROM pg_indexes WHERE tablename = ANY($1) AND indexdef LIKE '%(\"position\")'",
+        [first, second],
+    )
+    assert sorted(row["tablename"] for row in built) == [first, second]
+    await connection.execute(f"DROP TABLE {first}, {second}")
+    assert await differences(url, metadata) == []
+
+
+async def test_a_migration_does_not_make_services_wait_for_a_transaction_that_goes_on(
+    url: str, connection: asyncpg.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(migrations, "LOCK_TIMEOUT", "50ms")
+    monkeypatch.setattr(migrations, "LOCK_PAUSE_SECONDS", 0.01)
+    monkeypatch.setattr(migrations, "LOCK_ATTEMPTS", 2)
+    other = await asyncpg.connect(url)
+
+    async with connection.transaction():
+        await connection.execute("SELECT count(*) FROM endpoint")
+        with pytest.raises(DBAPIError, match="lock timeout"):
+            await migrations.migrate(SERVICE, url)
+        monkeypatch.setattr(migrations, "LOCK_ATTEMPTS", 1000)
+        migrating = asyncio.create_task(migrations.migrate(SERVICE, url))
+
+        async def waits() -> bool:
+            waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+            return bool(await other.fetchval(waiting))
+
+        await eventually("the migration waits", waits, poll_seconds=0.01)
+        await other.execute("SELECT count(*) FROM endpoint")
+    await migrating
+    other.terminate()
+
+    assert await differences(url, metadata) == []
