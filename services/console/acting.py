@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import urlencode
@@ -52,6 +52,7 @@ class Actions:
         typed: Mapping[str, str] | None = None,
         problems: Mapping[str, str] | None = None,
         failure: str | None = None,
+        answer: Any = None,
         status: int = HTTPStatus.OK,
     ) -> web.Response:
         visit = visit_of(request)
@@ -67,6 +68,7 @@ class Actions:
             fixed=[(label(name), cell(name, text)) for name, text in fixed.items()],
             facts=await self._facts(request, action, visit),
             fields=fields,
+            progress=_cells(answer, action.progress) if answer is not None else [],
             typed=typed or {},
             problems=problems or {},
             failure=failure,
@@ -109,9 +111,11 @@ class Actions:
             return await self._page(request, action, typed=typed, failure=said, status=status)
         if action.unfinished and answer.next is not None:
             going_on = typed | {"after": answer.next}
-            return await self._page(request, action, typed=going_on, failure=action.unfinished)
+            return await self._page(
+                request, action, typed=going_on, failure=action.unfinished, answer=answer
+            )
         back = self._back(request, action)
-        if action.shown:
+        if action.shown or action.progress:
             return self._shown(request, action, answer, back)
         response = see_other(back)
         self._cookies.say(response, visit.token, Message(action.done))
@@ -129,7 +133,7 @@ class Actions:
         )
 
     def _shown(self, request: web.Request, action: Action, answer: Any, back: str) -> web.Response:
-        facts = [(label(name), cell(name, read(answer, name))) for name in action.shown]
+        facts = _cells(answer, (*action.shown, *action.progress))
         return self._renderer.page(request, "shown.html", action=action, facts=facts, back=back)
 
     def _back(self, request: web.Request, action: Action) -> str:
@@ -142,6 +146,10 @@ class Actions:
             n: t for n, t in request.query.items() if n in detail.operation.command.model_fields
         }
         return f"{path}?{urlencode(query)}" if query else path
+
+
+def _cells(answer: Any, names: Iterable[str]) -> list[tuple[str, Cell]]:
+    return [(label(name), cell(name, read(answer, name))) for name in names]
 
 
 def _fixed(request: web.Request, action: Action) -> dict[str, str]:

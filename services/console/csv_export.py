@@ -1,20 +1,28 @@
 """A list as CSV (RFC 4180), streamed page by page, at most `MOST_ROWS` rows.
 
-A cell that a spreadsheet would take for a formula begins with an apostrophe, so that it is shown as text.
+A cell that a spreadsheet would take for a formula begins with an apostrophe, so that it is shown as text. Negative
+numbers stay numbers.
 """
 
 from __future__ import annotations
 
 import csv
 import io
+import re
+import unicodedata
 from collections.abc import Iterable
 
 MOST_ROWS = 10_000
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+_FORMULA = frozenset("=+-@")
+_NEGATIVE_NUMBER = re.compile(r"-[0-9]+(\.[0-9]+)?")
+_MOVES_ON = ("\t", "\r", "\n")
+"""What some spreadsheets read as the beginning of another cell."""
 
 
 def escaped(text: str) -> str:
-    return f"'{text}" if text.startswith(_FORMULA) else text
+    if _NEGATIVE_NUMBER.fullmatch(text):
+        return text
+    return f"'{text}" if text.startswith(_MOVES_ON) or _begins_formula(text) else text
 
 
 def rows(cells: Iterable[Iterable[str]]) -> bytes:
@@ -24,3 +32,13 @@ def rows(cells: Iterable[Iterable[str]]) -> bytes:
     for row in cells:
         writer.writerow([escaped(text) for text in row])
     return out.getvalue().encode()
+
+
+def _begins_formula(text: str) -> bool:
+    """The first character that is seen counts, and full-width signs count as the signs."""
+    seen = next((character for character in text if not _is_unseen(character)), "")
+    return unicodedata.normalize("NFKC", seen) in _FORMULA
+
+
+def _is_unseen(character: str) -> bool:
+    return character.isspace() or unicodedata.category(character) in ("Cc", "Cf")

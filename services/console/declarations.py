@@ -56,6 +56,7 @@ class Action:
         hidden: optional fields of the command that the form leaves out.
         unfinished: what is said when the answer has a `next`, with which the form then goes on as `after`; empty for
             what one request does as a whole.
+        progress: the fields of the answer that are shown with it, and at the end.
     """
 
     title: str
@@ -71,6 +72,7 @@ class Action:
     shown: tuple[str, ...] = ()
     hidden: tuple[str, ...] = ()
     unfinished: str = ""
+    progress: tuple[str, ...] = ()
 
     @property
     def id(self) -> str:
@@ -102,7 +104,9 @@ class ListPage:
         one: the path of an item's page, with its fields in braces.
         items: the field of the answer that has them.
         unless_chosen: values of filters that must have one.
-        ordered: it is sorted by time, so that the oldest can be first.
+        sorted_by: the column by which it is sorted, the newest or the oldest first; empty for a list without order.
+        sorted_when: what it is sorted by instead while a filter has this value (`state=parked`), or any (`name`); empty
+            where the order cannot be chosen then.
         make: actions that are of no item; `each`: of one.
         prepare: what is shown of each item, where it is not the item itself.
     """
@@ -115,7 +119,8 @@ class ListPage:
     one: str = ""
     items: str = "items"
     unless_chosen: Mapping[str, str] = field(default_factory=dict)
-    ordered: bool = True
+    sorted_by: str = "created_at"
+    sorted_when: Mapping[str, str] = field(default_factory=dict)
     make: tuple[Action, ...] = ()
     each: tuple[Action, ...] = ()
     prepare: Callable[[Any], Any] = lambda item: item
@@ -123,6 +128,15 @@ class ListPage:
     @property
     def id(self) -> str:
         return self.path.rpartition("/")[2]
+
+    def sorted_with(self, chosen: Mapping[str, str]) -> str:
+        """The column by which it is sorted with these values of filters."""
+        for condition, column in self.sorted_when.items():
+            name, _, value = condition.partition("=")
+            given = chosen.get(name, "").strip()
+            if given and value in ("", given):
+                return column
+        return self.sorted_by
 
 
 @dataclass(frozen=True, slots=True)

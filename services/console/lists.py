@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlencode
 
 from aiohttp import web
 
 from libs.contracts.errors import BanksideError, Invalid, SessionEnded
+from libs.contracts.operating.pages import Order
 from libs.contracts.principal import Role
 from services.console import csv_export
 from services.console.declarations import Action, ListPage, filled, may, places_of
@@ -32,12 +33,22 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
+class Sorted:
+    """The column by which a table is sorted, and the link that sorts it the other way."""
+
+    label: str
+    order: Order
+    link: str
+
+
+@dataclass(frozen=True, slots=True)
 class Table:
     """A page of a list, ready to be shown.
 
     Args:
         failure: why there are no rows.
         unreachable: services whose rows are missing.
+        sorted: None where the order cannot be chosen.
     """
 
     id: str
@@ -46,6 +57,7 @@ class Table:
     next: str | None = None
     failure: str | None = None
     unreachable: Sequence[str] = ()
+    sorted: Sorted | None = None
 
 
 def labels_of(page: ListPage) -> list[str]:
@@ -125,6 +137,9 @@ class Lists:
             table = Table(page.id, labels_of(page), [])
         filters = filters_of(page.operation.command, places_of(page.path))
         chosen = _chosen(page, filters, typed)
+        column = page.sorted_with(typed)
+        if column:
+            table = replace(table, sorted=_sorted(column, path, chosen))
         return self._renderer.page(
             request,
             "list.html",
@@ -132,6 +147,7 @@ class Lists:
             list=page,
             path=path,
             table=table,
+            can_be_sorted=bool(column),
             filters=filters,
             typed=typed,
             is_narrowed=any(typed.get(each.name) for each in filters),
@@ -156,6 +172,8 @@ class Lists:
             try:
                 command = command_of(page.operation.command, _given(typed))
             except WrongValues as wrong:
+                if response is not None:
+                    raise
                 raise web.HTTPUnprocessableEntity(text=str(wrong)) from None
             answer = await visit.operators.ask(page.operation, command)
             if response is None:
@@ -187,6 +205,14 @@ class Lists:
         await response.prepare(request)
         await response.write(csv_export.rows([page.columns]))
         return response
+
+
+def _sorted(column: str, path: str, chosen: Mapping[str, str]) -> Sorted:
+    """The other way, from the first page on: a place belongs to the order in which it was read."""
+    is_oldest = chosen.get("order") == Order.OLDEST
+    other = Order.NEWEST if is_oldest else Order.OLDEST
+    link = f"{path}?{urlencode({**chosen, 'order': other.value})}"
+    return Sorted(label(column), Order.OLDEST if is_oldest else Order.NEWEST, link)
 
 
 def _chosen(page: ListPage, filters: Sequence[Field], typed: Mapping[str, str]) -> dict[str, str]:

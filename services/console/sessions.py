@@ -81,6 +81,8 @@ def logged_in(sessions: Sessions, cookies: Cookies) -> Middleware:
             return see_other(ENROL)
         except SessionEnded:
             sessions.forget(token)
+            if request.writer.output_size:  # a second answer would stand in the middle of the first
+                raise
             return to_log_in(request, cookies)
 
     return check

@@ -20,6 +20,7 @@ class Kind(StrEnum):
     TEXT = "text"
     NOTHING = "nothing"
     ID = "id"
+    ACTOR = "actor"
     BADGE = "badge"
     AMOUNT = "amount"
     NUMBER = "number"
@@ -50,8 +51,11 @@ PAGES = {
     "difference_id": "/differences/{}",
     "subscription_key": "/keys/{}",
     "actor": "/audit?actor={}",
+    "by": "/audit?service=payments&actor={}",
 }
 """The pages of what ids name, by the names of the fields. Other ids are looked up."""
+ACTORS = frozenset({"actor", "by"})
+"""Of the audit, and of a wire's history."""
 NAMES = frozenset({"outline", "entry", "body", "response_body", "event"})
 """Fields whose text is JSON or several lines."""
 AMOUNTS = frozenset(
@@ -110,7 +114,7 @@ def page_of(name: str, identifier: str) -> str | None:
     """Where what an id names is shown; None for a field that is no id."""
     if name in PAGES:
         return PAGES[name].format(quote(identifier, safe=""))
-    return lookup(identifier) if name.endswith("_id") else None
+    return lookup(identifier) if name == "id" or name.endswith("_id") else None
 
 
 def plain(value: Any) -> str:
@@ -132,6 +136,8 @@ def plain(value: Any) -> str:
             return json.dumps(value.model_dump(mode="json"), ensure_ascii=False)
         case Mapping():
             return json.dumps(value, default=plain, ensure_ascii=False)
+        case [Model(), *_]:
+            return json.dumps([each.model_dump(mode="json") for each in value], ensure_ascii=False)
         case list() | tuple():
             return ", ".join(map(plain, value))
         case _:
@@ -154,10 +160,18 @@ def cell(name: str, value: Any) -> Cell:
         return Cell(f"{value:,.2f}", Kind.AMOUNT)
     if isinstance(value, int | Decimal):
         return Cell(text, Kind.NUMBER)
-    if name in NAMES or isinstance(value, Mapping) or "\n" in text:
+    if name in NAMES or "\n" in text or _is_structured(value):
         return Cell(_indented(text), Kind.BLOCK)
     href = page_of(name, text)
-    return Cell(text, Kind.ID, href=href) if href else Cell(text)
+    if href is None:
+        return Cell(text)
+    return Cell(text, Kind.ACTOR if name in ACTORS else Kind.ID, href=href)
+
+
+def _is_structured(value: Any) -> bool:
+    return isinstance(value, Mapping) or (
+        isinstance(value, list) and bool(value) and isinstance(value[0], Model)
+    )
 
 
 def _indented(text: str) -> str:

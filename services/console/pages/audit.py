@@ -36,6 +36,7 @@ LIST = ListPage(
         "request_id",
         "place",
     ),
+    sorted_by="at",
     unless_chosen={"service": "gateway"},
     prepare=_read,
 )

@@ -49,6 +49,8 @@ LIST = ListPage(
         "parked_because",
     ),
     one="/commands/{command_id}?service={service}",
+    sorted_by="accepted_at",
+    sorted_when={"state=parked": "parked_at"},
     each=(RETRY, ABANDON),
 )
 DETAIL = DetailPage(

@@ -24,6 +24,7 @@ LIST = ListPage(
         "updated_at",
     ),
     one=ONE,
+    sorted_when={"name": ""},
 )
 
 
@@ -108,8 +109,11 @@ STEPS = ListPage(
         "refusal_reason",
         "first_sent_at",
         "last_asked_at",
+        "recorded_at",
     ),
     one=ONE,
+    sorted_by="first_sent_at",
+    sorted_when={f"kind={o.StepKind.REFUSED.value}": "recorded_at"},
     unless_chosen={"kind": o.StepKind.UNKNOWN.value},
     each=(RESOLVE_STEP, SETTLE_STEP),
 )

@@ -51,6 +51,7 @@ LIST = ListPage(
         "died_at",
     ),
     one="/dead-letters/{id}?service={service}&queue={queue}",
+    sorted_by="died_at",
     each=(REPLAY, DISCARD),
 )
 DETAIL = DetailPage(

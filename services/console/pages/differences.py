@@ -42,6 +42,7 @@ LIST = ListPage(
         "closed_as",
     ),
     one="/differences/{difference_id}",
+    sorted_by="first_seen",
     each=(EXPLAIN,),
 )
 DETAIL = DetailPage(
@@ -69,6 +70,7 @@ RUNS = ListPage(
         "in_flight",
         "differing",
     ),
+    sorted_by="requested_at",
     make=(RECONCILE,),
 )
 

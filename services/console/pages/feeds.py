@@ -53,7 +53,7 @@ LIST = ListPage(
     ),
     one="/feeds/{feed}?service={service}",
     items="feeds",
-    ordered=False,
+    sorted_by="",
     each=(SKIP, RESTART),
 )
 DETAIL = DetailPage(

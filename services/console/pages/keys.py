@@ -3,6 +3,7 @@
 from typing import Any
 
 from libs.contracts.operating import keys as o
+from libs.contracts.operating import resealing
 from services.console.declarations import Action, DetailPage, ListPage, Subject
 
 SECRET = ("subscription_key", "secret", "tenant", "family")
@@ -55,6 +56,18 @@ REVOKE = Action(
     when=_is_active,
     danger=True,
 )
+RESEAL = Action(
+    title="Reseal",
+    path="/keys/reseal",
+    operation=resealing.RESEAL,
+    effect="Seals what a service has stored with the first keys of its key rings, so that older storage keys can be"
+    " taken out of its settings. Rows that are sealed so already stay as they are.",
+    done="Everything was walked over. `bankside keys reseal` says which keys nothing needs any more; walk again where"
+    " rows were passed over.",
+    hidden=("after",),
+    unfinished="This step is done, and more is left: go on with the next one.",
+    progress=("part", "rows", "passed_over", "unopened", "keys", "rings"),
+)
 
 LIST = ListPage(
     path="/keys",
@@ -72,7 +85,7 @@ LIST = ListPage(
         "revoked_at",
     ),
     one="/keys/{subscription_key}",
-    make=(CREATE,),
+    make=(CREATE, RESEAL),
 )
 DETAIL = DetailPage(
     path="/keys/{subscription_key}",

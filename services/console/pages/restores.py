@@ -29,7 +29,7 @@ LIST = ListPage(
     operation=o.LIST_RESTORES,
     columns=("service", "since", "missing", "missing_records"),
     items="restores",
-    ordered=False,
+    sorted_by="",
     make=(DECLARE,),
     each=(CLOSE,),
 )

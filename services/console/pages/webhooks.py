@@ -106,6 +106,7 @@ EVENTS = ListPage(
         "recorded_at",
     ),
     one="/events/{event_id}",
+    sorted_by="recorded_at",
 )
 EVENT = DetailPage(
     path="/events/{event_id}",

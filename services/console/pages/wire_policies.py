@@ -20,6 +20,7 @@ LIST = ListPage(
         "updated_at",
     ),
     one=f"{CUSTOMERS}/{{customer_id}}",
+    sorted_by="updated_at",
 )
 
 SUBJECT = Subject(LIST)

@@ -6,6 +6,9 @@ from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
+from libs.contracts.customers import CustomerStatus
+from libs.contracts.operating.commands import OpenCommand
+from libs.contracts.operating.customers import OperatorCustomerSummary
 from libs.contracts.operating.wires import OperatorWire, OperatorWireDetail, WireAtProvider
 from libs.contracts.wires import WireState, WireStep
 from tests.unit.console.gateway_double import AT
@@ -29,6 +32,37 @@ def wire_detail(**changes: Any) -> OperatorWireDetail:
         "provider_error": None,
     }
     return OperatorWireDetail(**values | changes)
+
+
+def command() -> OpenCommand:
+    return OpenCommand(
+        service="payments",
+        command_id=WIRE_ID,
+        operation="payments.send_wire",
+        ordering_key=None,
+        tenant="acme",
+        request_id="req_1",
+        accepted_at=AT,
+        attempts=3,
+        faults=0,
+        last_error="unavailable",
+        next_attempt_at=None,
+        is_driven=False,
+        parked_at=AT,
+        parked_because="It failed too often.",
+    )
+
+
+def customer() -> OperatorCustomerSummary:
+    return OperatorCustomerSummary(
+        customer_id=CUSTOMER_ID,
+        tenant="acme",
+        status=CustomerStatus.APPROVED,
+        business_name="Bakery",
+        dba=None,
+        created_at=AT,
+        updated_at=AT,
+    )
 
 
 def _wire_values() -> dict[str, Any]:

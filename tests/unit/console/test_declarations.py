@@ -62,7 +62,12 @@ def test_a_list_is_shown_without_any_choice(page: ListPage) -> None:
     command_of(page.operation.command, {**page.unless_chosen, **decided})
 
     assert {*page.unless_chosen} <= {each.name for each in filters_of(page.operation.command)}
-    assert page.ordered == ("order" in page.operation.command.model_fields)
+    assert bool(page.sorted_by) == ("order" in page.operation.command.model_fields)
+    assert {page.sorted_by, *page.sorted_when.values()} <= {*page.columns, ""}
+    for condition in page.sorted_when:
+        name, _, value = condition.partition("=")
+        [field] = [each for each in filters_of(page.operation.command) if each.name == name]
+        assert not value or value in field.choices
 
 
 @pytest.mark.parametrize("action", ACTIONS, ids=lambda action: action.path)
@@ -73,7 +78,8 @@ def test_an_action_fits_its_operation(action: Action) -> None:
     assert REASON in fields
     assert not action.operation.is_read
     assert {*action.fixed, *action.hidden} <= {*fields}
-    assert [name for name in action.shown if not has(reply, name)] == []
+    assert [name for name in (*action.shown, *action.progress) if not has(reply, name)] == []
+    assert bool(action.unfinished) == has(reply, "next")
     assert {*places_of(action.back)} <= {*places_of(action.path)}
 
 

@@ -4,15 +4,29 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from dataclasses import replace
 from decimal import Decimal
+from typing import Any
 
 import pytest
+from aiohttp import ClientPayloadError
 
-from libs.contracts.errors import InvalidState, NotFound, OutcomePending, ProviderTimeout
+from libs.contracts.errors import (
+    InvalidState,
+    NotFound,
+    OutcomePending,
+    ProviderTimeout,
+    SessionEnded,
+)
+from libs.contracts.operating.commands import LIST_COMMANDS
+from libs.contracts.operating.customers import LIST_CUSTOMERS
+from libs.contracts.operating.feeds import LIST_FEEDS, Feed, GatheredFeeds
 from libs.contracts.operating.operators import CREATE_OPERATOR, CreatedOperator
 from libs.contracts.operating.pages import Listed, Order
+from libs.contracts.operating.resealing import RESEAL, KeyUse, ResealStep
 from libs.contracts.operating.search import SEARCH, FoundId, Kind, SearchResult
+from libs.contracts.operating.services import Gathered
 from libs.contracts.operating.webhooks import (
     GET_SUBSCRIPTION,
     LIST_EVENTS,
@@ -33,7 +47,7 @@ from services.console.declarations import Subject
 from services.console.pages import wires
 from tests.unit.console.browser import console
 from tests.unit.console.gateway_double import TOKEN, GatewayDouble
-from tests.unit.console.samples import CUSTOMER_ID, WIRE_ID, wire, wire_detail
+from tests.unit.console.samples import CUSTOMER_ID, WIRE_ID, command, customer, wire, wire_detail
 
 RESOLVE = f"/wires/{WIRE_ID}/resolve"
 NEXT = "WyIyMDI2LTExLTIzVDAxOjAyOjAzWiIsIjEiXQ"
@@ -68,6 +82,8 @@ async def test_a_list_is_narrowed_sorted_and_paged_by_its_address() -> None:
     assert f'href="/wires/{WIRE_ID}"' in answer.text
     assert f'href="/customers/{CUSTOMER_ID}"' in answer.text
     assert f"state=submitted&amp;unknown=true&amp;order=oldest&amp;after={NEXT}" in answer.text
+    [sorted_by] = re.findall(r'aria-sort="ascending"><a class="sort" href="([^"]+)"', answer.text)
+    assert sorted_by == "/wires?tenant=acme&amp;state=submitted&amp;unknown=true&amp;order=newest"
     assert all(token == TOKEN for _, _, token in double.asked)
 
 
@@ -84,6 +100,30 @@ async def test_a_list_may_belong_to_an_item() -> None:
     assert 'id="field-customer_id"' not in answer.text
     assert "{customer_id}" not in answer.text
     assert export.headers["Content-Disposition"] == 'attachment; filename="wires.csv"'
+
+
+@pytest.mark.parametrize(
+    ("path", "column"),
+    [
+        ("/commands", "Accepted"),
+        ("/commands?state=parked", "Parked"),
+        ("/customers?status=approved", "Created"),
+        ("/customers?name=Bakery", None),
+        ("/feeds", None),
+    ],
+)
+async def test_a_list_says_by_which_column_it_is_sorted(path: str, column: str | None) -> None:
+    double = gateway()
+    feed = Feed(service="payments", feed="wires", position=7, stop=None)
+    double.answer(LIST_COMMANDS, Gathered(items=[command()], unreachable=[]))
+    double.answer(LIST_CUSTOMERS, Listed(items=[customer()]))
+    double.answer(LIST_FEEDS, GatheredFeeds(feeds=[feed], unreachable=[]))
+    async with console(double) as browser:
+        answer = await browser.get(path)
+
+    found = re.findall(r'aria-sort="descending"><a class="sort" [^>]*>(\w+) ', answer.text)
+    assert "</table>" in answer.text
+    assert found == ([column] if column else [])
 
 
 async def test_values_that_no_filter_takes_are_said_beside_it() -> None:
@@ -136,6 +176,16 @@ async def test_csv_is_bounded_and_says_so(monkeypatch: pytest.MonkeyPatch) -> No
     rows = list(csv.reader(io.StringIO(answer.text)))
     assert len(rows) == 1 + 3 + 1
     assert rows[-1] == ["Not complete: these are the first 3 rows."]
+
+
+@pytest.mark.parametrize("ended", [SessionEnded(), ProviderTimeout(), Listed(items=[], next="no")])
+async def test_a_csv_that_cannot_go_on_is_broken_off(ended: Any) -> None:
+    double = gateway()
+    pages = iter([Listed(items=[wire()], next=NEXT), ended, ended])
+    double.answer(LIST_WIRES, lambda _: next(pages))
+    async with console(double) as browser:
+        with pytest.raises(ClientPayloadError):
+            await browser.get("/wires.csv")
 
 
 async def test_both_sides_of_a_wire_stand_beside_each_other() -> None:
@@ -247,6 +297,34 @@ async def test_a_form_goes_on_with_what_one_request_had_no_time_for() -> None:
     assert ">Why.</textarea>" in begun.text
     assert 'name="after" value="{&#34;after&#34;:&#34;here&#34;}"' in begun.text
     assert double.commands(RECOVER)[-1].after == '{"after":"here"}'
+
+
+async def test_resealing_shows_what_each_step_did_and_goes_on() -> None:
+    double = gateway(Role.ADMIN)
+    step = ResealStep(
+        part="subscription_keys.secret",
+        rows=41,
+        unopened=0,
+        passed_over=0,
+        keys=[KeyUse(ring="STORAGE_KEYS", key_id="k1", values=3)],
+        rings={"STORAGE_KEYS": ["k2", "k1"]},
+        next="[1]",
+    )
+    form = {"service": "gateway", "reason": "A new storage key."}
+    async with console(double) as browser:
+        double.answer(RESEAL, step)
+        begun = await browser.post("/keys/reseal", form)
+        double.answer(RESEAL, step.model_copy(update={"rows": 0, "next": None}))
+        done = await browser.post("/keys/reseal", form | {"after": "[1]"})
+        double.role = Role.OPERATOR
+        browser.cookies["__Host-bankside-session"] = "u" * 43
+        refused = await browser.get("/keys/reseal")
+
+    assert all(shown in begun.text for shown in ("subscription_keys.secret", "41", 'value="[1]"'))
+    assert "Everything was walked over." in done.text
+    assert "a secret on it" not in done.text
+    assert [command.after for command in double.commands(RESEAL)] == [None, "[1]"]
+    assert refused.status == 403
 
 
 async def test_a_new_secret_is_shown_by_the_answer_itself() -> None:

@@ -31,11 +31,33 @@ from tests.unit.console.browser import console
 from tests.unit.console.gateway_double import AT, GatewayDouble
 
 
-@pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("=1+1", "+1", "-1+1", "-A1", "@SUM(A1)", "\t=1", "\r=1", "\n1", " =1", "\n\t @A1"),
+        *(
+            "\u00a0-A1",
+            "\u200b=1",
+            "\ufeff=1",
+            "\x00+1",
+            "\uff1d1",
+            "\uff0b1",
+            "\uff0d1",
+            " \uff20A1",
+            "-1.",
+            "--1",
+        ),
+    ],
+)
 def test_a_cell_is_never_a_formula(text: str) -> None:
     [[read, other]] = csv.reader(io.StringIO(csv_export.rows([[text, "1-1"]]).decode(), newline=""))
 
     assert (read, other) == (f"'{text}", "1-1")
+
+
+@pytest.mark.parametrize("text", ["-1", "-1250.00", "0.5", "a=1", " text", "", "2026-11-23"])
+def test_a_number_and_a_text_stay_as_they_are_in_csv(text: str) -> None:
+    assert csv_export.escaped(text) == text
 
 
 def test_a_chart_has_its_highest_value_on_top_and_no_point_where_nothing_was_measured() -> None:
@@ -51,6 +73,8 @@ def test_values_are_shown_by_what_they_are() -> None:
     assert cell("state", "pending_approval").kind is Kind.BADGE
     assert cell("customer_id", "a/b").href == "/customers/a%2Fb"
     assert cell("identity_id", "x y").href == "/search?q=x%20y"
+    assert cell("id", "acc_1").href == "/search?q=acc_1"
+    assert cell("by", "operator:ada").href == "/audit?service=payments&actor=operator%3Aada"
     assert cell("created_at", AT).machine == "2026-11-23T01:02:03Z"
     assert cell("note", None).kind is Kind.NOTHING
     assert [cell(name, True).tone for name in ("outcome_unknown", "primary")] == ["wait", "plain"]
