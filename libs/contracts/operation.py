@@ -47,6 +47,7 @@ class RateClass(StrEnum):
     READ = "read"
     WRITE = "write"
     WIRE = "wire"
+    LOG_IN = "log_in"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

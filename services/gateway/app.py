@@ -87,6 +87,7 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
         keyring,
         lookup,
         passwords,
+        refusals,
         session_seconds=settings.session_seconds,
         idle_seconds=settings.session_idle_seconds,
     )

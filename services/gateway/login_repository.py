@@ -166,6 +166,21 @@ _ATTEMPT = text(
     RETURNING failures
     """
 )
+_EARLIER = (
+    select(login_attempts.c.last_at)
+    .where(login_attempts.c.subject == bindparam("subject"))
+    .with_for_update()
+)
+# No attempt came after it: as before it, when the subject was not locked.
+_TAKE_BACK = text(
+    """
+    UPDATE login_attempts SET failures = failures - 1, last_at = coalesce(:last_at, last_at), locked_until = now()
+    WHERE subject = :subject AND failures = :failures
+    """
+)
+_TAKE_ONE_BACK = text(
+    "UPDATE login_attempts SET failures = greatest(failures - 1, 0) WHERE subject = :subject"
+)
 _FORGET = delete(login_attempts).where(login_attempts.c.subject == bindparam("subject"))
 _FORGET_OLD = delete(login_attempts).where(
     login_attempts.c.last_at < func.now() - text("interval '1 hour'"),
@@ -255,7 +270,17 @@ async def end_sessions(connection: AsyncConnection, name: str) -> None:
     await connection.execute(_END_ALL, {"name": name})
 
 
-async def begin_attempt(connection: AsyncConnection, subject: bytes, free: int) -> timedelta | None:
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """An attempt to log in, counted as failed from its beginning. `last_at`: of the one before."""
+
+    failures: int
+    last_at: datetime | None
+
+
+async def begin_attempt(
+    connection: AsyncConnection, subject: bytes, free: int
+) -> Counted | timedelta:
     """Count an attempt to log in.
 
     Args:
@@ -263,14 +288,25 @@ async def begin_attempt(connection: AsyncConnection, subject: bytes, free: int) 
             minutes at most.
 
     Returns:
-        None; or for how long the subject is locked: the attempt is not counted then.
+        What was counted; or for how long the subject is locked: the attempt is not counted then.
     """
-    counted = await connection.execute(_ATTEMPT, {"subject": subject, "free": free})
-    if counted.first() is not None:
-        return None
+    earlier = (await connection.execute(_EARLIER, {"subject": subject})).scalar()
+    counted = (await connection.execute(_ATTEMPT, {"subject": subject, "free": free})).first()
+    if counted is not None:
+        return Counted(counted.failures, earlier)
     row = (await connection.execute(_LOCKED, {"subject": subject})).first()
     left: timedelta = row[0] if row else timedelta()
     return max(left, timedelta(seconds=1))
+
+
+async def take_back(connection: AsyncConnection, subject: bytes, counted: Counted) -> None:
+    """The attempt succeeded: it alone does not count, while those that failed do."""
+    taken = await connection.execute(
+        _TAKE_BACK,
+        {"subject": subject, "failures": counted.failures, "last_at": counted.last_at},
+    )
+    if taken.rowcount == 0:
+        await connection.execute(_TAKE_ONE_BACK, {"subject": subject})
 
 
 async def forget_attempts(connection: AsyncConnection, subject: bytes) -> None:

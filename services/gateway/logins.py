@@ -2,13 +2,14 @@
 
 | step | |
 |---|---|
-| a one-time password | begins a session of a quarter of an hour that serves for enrolment alone |
+| a one-time password | begins a session of a quarter of an hour that serves for enrolment alone, and ends one before |
 | enrolment | a password of the operator's own, a secret for an authenticator app; in force once a code confirms them |
 | password and code (TOTP, RFC 6238) | begin a session; each code counts once, those before it no more |
 
 From the 5th failure on for a name, and the 20th for an address, each locks it for 30 s, then twice as long each time, a
-quarter of an hour at most; an hour without failures forgets them. An attempt counts from its beginning. Names and
-addresses are stored as keyed digests: a password typed as a name must not be found there.
+quarter of an hour at most; an hour without failures forgets them. An attempt counts from its beginning, until it
+succeeds: then the name's failures are forgotten, and the address's are as before. Names and addresses are stored as
+keyed digests: a password typed as a name must not be found there.
 """
 
 from __future__ import annotations
@@ -41,8 +42,9 @@ from libs.persistence.engine import Database
 from libs.persistence.sealing import Keyring, LookupKeys
 from services.gateway import login_repository as repository
 from services.gateway.failures import counted_as
-from services.gateway.login_repository import Login, OneTimePassword, StoredSession
+from services.gateway.login_repository import Counted, Login, OneTimePassword, StoredSession
 from services.gateway.passwords import Passwords
+from services.gateway.refusals import Refusals
 
 FAILURES_OF_NAME = 5
 FAILURES_OF_ADDRESS = 20
@@ -50,6 +52,7 @@ ENROLMENT_SECONDS = 15 * 60
 ONE_TIME_HOURS = 72
 STEP_SECONDS = 30
 ISSUER = "Bankside"
+LOG_IN_ACTION = "sessions.log_in"
 _TOKEN = re.compile(r"[A-Za-z0-9_-]{43}")
 
 
@@ -85,6 +88,7 @@ class Logins:
         keyring: Keyring,
         lookup: LookupKeys,
         passwords: Passwords,
+        refusals: Refusals,
         *,
         session_seconds: float,
         idle_seconds: float,
@@ -94,6 +98,7 @@ class Logins:
         self._keyring = keyring
         self._lookup = lookup
         self._passwords = passwords
+        self._refusals = refusals
         self._session = timedelta(seconds=session_seconds)
         self._idle = timedelta(seconds=idle_seconds)
         self._clock = clock
@@ -104,10 +109,13 @@ class Logins:
 
     async def session(self, token: str) -> StoredSession | None:
         """The session of a token, unless it has ended."""
+        async with self._database.transaction() as connection:
+            return await self._session_of(connection, token)
+
+    async def _session_of(self, connection: AsyncConnection, token: str) -> StoredSession | None:
         if not _TOKEN.fullmatch(token):
             return None
-        async with self._database.transaction() as connection:
-            return await repository.find_session(connection, session_digest(token), self._idle)
+        return await repository.find_session(connection, session_digest(token), self._idle)
 
     async def log_in(
         self, principal: Principal, name: str, password: str, code: str | None, address: str | None
@@ -123,25 +131,32 @@ class Logins:
         """
         address = _normal(address) or principal.address or ""
         by_name = self._subject("name", name)
+        by_address = self._subject("address", counted_as(address))
         try:
-            await self._begin_attempt(by_name, address)
+            counted = await self._begin_attempt(by_name, by_address)
         except RateLimited as locked:
-            await self._refused(principal, None, locked, address)
+            self._refused(principal, None, locked, address)
             raise
         async with self._database.transaction() as connection:
             login = await repository.find_login(connection, name)
         is_right = await self._passwords.matches(login.password if login else None, password)
         opened = None
         if login is not None and is_right:
-            opened = await self._open(principal, login, code, by_name, address)
+            opened = await self._open(principal, login, code, address)
         if opened is None:
             refusal = LoginRefused()
-            await self._refused(principal, login, refusal, address)
+            self._refused(principal, login, refusal, address)
             raise refusal
+        async with self._database.transaction() as connection:
+            for subject in sorted((by_name, by_address)):  # in the order of `_begin_attempt`
+                if subject == by_name:
+                    await repository.forget_attempts(connection, subject)
+                else:
+                    await repository.take_back(connection, subject, counted)
         return opened
 
     async def _open(
-        self, principal: Principal, found: Login, code: str | None, by_name: bytes, address: str
+        self, principal: Principal, found: Login, code: str | None, address: str
     ) -> Opened | None:
         """None: the code is not right, the one-time password too old, or the login was changed meanwhile."""
         now, name = self._clock(), found.operator
@@ -153,6 +168,7 @@ class Logins:
                 if login.one_time_until <= now:
                     return None
                 expires_at = now + timedelta(seconds=ENROLMENT_SECONDS)
+                await repository.end_sessions(connection, name)
             else:
                 step = self._step(name, login.totp, code)
                 if step is None or not await repository.use_step(connection, name, step):
@@ -166,8 +182,7 @@ class Logins:
                 expires_at=expires_at,
             )
             await self._add(connection, opened)
-            await repository.forget_attempts(connection, by_name)
-            await _record(connection, principal, name, "sessions.log_in", address=address)
+            await _record(connection, principal, name, LOG_IN_ACTION, address=address)
         return opened
 
     async def enrol(self, token: str, password: str) -> tuple[str, str]:
@@ -181,20 +196,19 @@ class Logins:
             InvalidState: the session is not for enrolment.
             Invalid: the password is the one-time password.
         """
-        session = await self._enrolling(token)
+        name = await self._enrolling(token)
         hashed = await self._passwords.hashed(password)
         async with self._database.transaction() as connection:
-            login = await repository.find_login(connection, session.operator)
-        if login is None:
-            raise SessionEnded
+            login = await self._lock_enrolment(connection, name, token)
         if await self._passwords.matches(login.password, password):
             rule = "Value error, not the one-time password again"
             raise Invalid([{"loc": ["body", "password"], "msg": rule, "type": "value_error"}])
         secret = pyotp.random_base32()
-        sealed = self._keyring.seal(secret, totp_context(session.operator))
+        sealed = self._keyring.seal(secret, totp_context(name))
         async with self._database.transaction() as connection:
-            await repository.pend(connection, session.operator, hashed, sealed)
-        return session.operator, secret
+            await self._lock_enrolment(connection, name, token)
+            await repository.pend(connection, name, hashed, sealed)
+        return name, secret
 
     async def confirm(self, principal: Principal, token: str, code: str) -> Opened:
         """Put what is pending in force, and begin a session in place of all that the operator had.
@@ -203,11 +217,10 @@ class Logins:
             SessionEnded, InvalidState: as `enrol`; InvalidState also where nothing is pending.
             LoginRefused: the code is not of the secret that is pending.
         """
-        session = await self._enrolling(token)
-        name = session.operator
+        name = await self._enrolling(token)
         async with self._database.transaction() as connection:
-            login = await repository.lock_login(connection, name)
-            if login is None or login.pending_totp is None:
+            login = await self._lock_enrolment(connection, name, token)
+            if login.pending_totp is None:
                 raise InvalidState("Choose a password first.")
             step = self._step(name, login.pending_totp, code)
             if step is None:
@@ -232,13 +245,21 @@ class Logins:
             if operator is not None:
                 await _record(connection, principal, operator, "sessions.log_out")
 
-    async def _enrolling(self, token: str) -> StoredSession:
+    async def _enrolling(self, token: str) -> str:
+        """The operator's name."""
         session = await self.session(token)
         if session is None:
             raise SessionEnded
         if not session.enrolment:
             raise InvalidState("This session is not for enrolment.")
-        return session
+        return session.operator
+
+    async def _lock_enrolment(self, connection: AsyncConnection, name: str, token: str) -> Login:
+        """The login, locked: a reset of it, which ends the session, comes before or after this transaction."""
+        login = await repository.lock_login(connection, name)
+        if login is None or await self._session_of(connection, token) is None:
+            raise SessionEnded
+        return login
 
     async def _add(self, connection: AsyncConnection, opened: Opened) -> None:
         await repository.add_session(
@@ -250,18 +271,20 @@ class Logins:
             enrolment=opened.enrolment_needed,
         )
 
-    async def _begin_attempt(self, by_name: bytes, address: str) -> None:
-        """Raises RateLimited."""
-        by_address = self._subject("address", counted_as(address))
-        wanted = [(by_name, FAILURES_OF_NAME), (by_address, FAILURES_OF_ADDRESS)]
+    async def _begin_attempt(self, by_name: bytes, by_address: bytes) -> Counted:
+        """What was counted of the address. Raises RateLimited."""
+        free = {by_name: FAILURES_OF_NAME, by_address: FAILURES_OF_ADDRESS}
+        counted = {}
         async with self._database.transaction() as connection:
-            for subject, free in sorted(wanted):  # two attempts do not wait for each other
-                locked = await repository.begin_attempt(connection, subject, free)
-                if locked is not None:
+            for subject in sorted(free):  # two attempts do not wait for each other
+                attempt = await repository.begin_attempt(connection, subject, free[subject])
+                if isinstance(attempt, timedelta):
                     raise RateLimited(
                         "Too many attempts to log in failed.",
-                        headers={"Retry-After": str(math.ceil(locked.total_seconds()))},
+                        headers={"Retry-After": str(math.ceil(attempt.total_seconds()))},
                     )
+                counted[subject] = attempt
+        return counted[by_address]
 
     def _subject(self, kind: str, value: str) -> bytes:
         return self._lookup.digests(f"login/{kind}", value)[0]
@@ -279,20 +302,12 @@ class Logins:
         ]
         return max(steps, default=None)
 
-    async def _refused(
+    def _refused(
         self, principal: Principal, login: Login | None, error: BanksideError, address: str
     ) -> None:
         """A name that no operator has is not kept: it may be a password."""
-        entry = Entry(
-            actor=f"operator:{login.operator}" if login else principal.subscription_key,
-            action="sessions.log_in",
-            outcome=error.code,
-            address=address,
-            request_id=principal.request_id,
-            subject={"console": principal.operator},
-        )
-        async with self._database.transaction() as connection:
-            await audit.append(connection, [entry])
+        actor = f"operator:{login.operator}" if login else principal.subscription_key
+        self._refusals.known(error, counted_as(address), actor, LOG_IN_ACTION)
 
 
 def provisioning_uri(operator: str, secret: str) -> str:

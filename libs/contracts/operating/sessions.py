@@ -14,7 +14,7 @@ from pydantic import Field, StringConstraints
 from libs.contracts import fields as f
 from libs.contracts.errors import InvalidState, LoginRefused, SessionEnded
 from libs.contracts.model import Command, Model
-from libs.contracts.operation import GATEWAY, Operation, declared_in
+from libs.contracts.operation import GATEWAY, Operation, RateClass, declared_in
 from libs.contracts.principal import Role
 from libs.contracts.sensitive import Sensitive
 
@@ -102,6 +102,7 @@ LOG_IN = Operation(
     method=HTTPMethod.POST,
     path="/operator/sessions",
     for_console=True,
+    rate=RateClass.LOG_IN,
     command=LogIn,
     reply=Session,
     errors=(LoginRefused,),
@@ -139,6 +140,7 @@ ENROL = Operation(
     method=HTTPMethod.POST,
     path="/operator/sessions/enrolment",
     for_console=True,
+    rate=RateClass.LOG_IN,
     command=Enrol,
     reply=Enrolment,
     errors=(InvalidState, SessionEnded),
@@ -152,6 +154,7 @@ CONFIRM_ENROLMENT = Operation(
     method=HTTPMethod.POST,
     path="/operator/sessions/enrolment/confirm",
     for_console=True,
+    rate=RateClass.LOG_IN,
     command=ConfirmEnrolment,
     reply=Session,
     errors=(InvalidState, LoginRefused, SessionEnded),
