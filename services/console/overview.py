@@ -107,6 +107,10 @@ def charts_of(traffic: Traffic) -> list[Chart]:
         chart("refused", "Refused (4xx)", [minute.refused for minute in minutes], "a minute"),
         chart("failed", "Failed (5xx)", [minute.failed for minute in minutes], "a minute"),
         chart("latency", "Latency (p95)", slow, "ms"),
+        *(
+            chart(f"queue-{each.service}", f"Queues: {each.service}", each.messages[:-1], "waiting")
+            for each in traffic.queues
+        ),
     ]
 
 

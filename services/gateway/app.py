@@ -31,8 +31,10 @@ from services.gateway.listening import for_operators, public
 from services.gateway.logins import Logins
 from services.gateway.nonce_partitions import maintain, maintain_for_ever
 from services.gateway.operating.answering import Answering
+from services.gateway.operating.asking import Services
 from services.gateway.operating.handlers import Parts, handlers_of
 from services.gateway.passwords import Passwords
+from services.gateway.queue_samples import QueueSamples
 from services.gateway.refusals import Refusals
 from services.gateway.settings import Settings
 from services.gateway.traffic import TrafficCounts
@@ -81,6 +83,7 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
     refusals = Refusals(database)
     last_use = LastUse(database)
     traffic = TrafficCounts(database)
+    queues = QueueSamples(database, Services(caller, {}))
     passwords = Passwords()
     logins = Logins(
         database,
@@ -104,7 +107,9 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
         last_use,
         caller,
         lookup,
-        Answering(handlers_of(Parts(database, keyring, passwords, logins, traffic), caller)),
+        Answering(
+            handlers_of(Parts(database, keyring, passwords, logins, traffic, queues), caller)
+        ),
         logins,
         traffic,
     )
@@ -150,6 +155,7 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
             process.background("audit-head", log_head_for_ever(database)),
             process.background("last-use", last_use.write_for_ever()),
             process.background("traffic", traffic.write_for_ever()),
+            process.background("queue-samples", queues.write_for_ever()),
             process.background("key-expiry", measure_for_ever(database)),
         ):
             await broker.start(wait_seconds=BROKER_WAIT_SECONDS)

@@ -191,6 +191,15 @@ traffic = Table(
     prefixes=["UNLOGGED"],
 )
 
+queue_depths = Table(
+    "queue_depths",
+    metadata,
+    Column("minute", BigInteger, primary_key=True, autoincrement=False),
+    Column("service", Text, primary_key=True),
+    Column("messages", BigInteger, nullable=False),
+    prefixes=["UNLOGGED"],
+)
+
 audit, audit_turn = (shared.to_metadata(metadata) for shared in AUDIT)
 
 LIMITED = {

@@ -11,7 +11,7 @@ from pydantic import Field
 from libs.contracts import fields as f
 from libs.contracts.model import Command, Model
 from libs.contracts.operating.services import for_each_service, of_gateway, of_services
-from libs.contracts.operation import Operation
+from libs.contracts.operation import GATEWAY, Operation
 from libs.contracts.principal import Role
 
 SERVICES = (
@@ -62,6 +62,16 @@ class QueueDepth(Model):
     messages: int
 
 
+class GetQueueDepths(Command):
+    """The messages in the queues of a service now."""
+
+
+class QueueDepths(Model):
+    """`queues`: null while the broker cannot be asked."""
+
+    queues: list[QueueDepth] | None
+
+
 class ServiceOverview(Model):
     """Of one service. Kinds of which nothing waits are left out. `queues`: null while the broker cannot be asked."""
 
@@ -80,7 +90,15 @@ class Overview(Model):
 OVERVIEW_OF = for_each_service(
     SERVICES, "get_overview", command=GetOverview, reply=ServiceOverview, summary="What waits now"
 )
-OPERATIONS = of_services(OVERVIEW_OF)
+DEPTHS_OF = for_each_service(
+    [service for service in SERVICES if service != GATEWAY],
+    "get_queue_depths",
+    command=GetQueueDepths,
+    reply=QueueDepths,
+    summary="How many messages wait in the queues",
+)
+"""Asked by the gateway every minute, which keeps them for a day; the gateway itself has no queue of this kind."""
+OPERATIONS = of_services(OVERVIEW_OF, DEPTHS_OF)
 
 GET_OVERVIEW = Operation(
     name="gateway.get_overview",

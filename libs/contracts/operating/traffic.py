@@ -1,4 +1,4 @@
-"""Requests of partners and customers, minute by minute."""
+"""Requests of partners and customers, and the messages in queues, minute by minute."""
 
 from __future__ import annotations
 
@@ -38,11 +38,19 @@ class MinuteOfTraffic(Model):
     latency: list[int]
 
 
+class QueuedMessages(Model):
+    """`messages`: in the queues of a service, dead letters left out, once a minute; null where it is not known."""
+
+    service: str
+    messages: list[int | None]
+
+
 class Traffic(Model):
     """The oldest minute first, minutes without requests included. The present one is up to 10 s behind."""
 
     bounds_ms: list[int]
     minutes: list[MinuteOfTraffic]
+    queues: list[QueuedMessages] = Field(default_factory=list)
 
 
 GET_TRAFFIC = Operation(
@@ -53,7 +61,7 @@ GET_TRAFFIC = Operation(
     command=GetTraffic,
     reply=Traffic,
     message="Traffic",
-    summary="Get the requests of the last minutes: how many, how they were answered, how long they took",
+    summary="Get the last minutes: the requests, how they were answered, how long they took, and how full queues were",
 )
 
 OPERATIONS = declared_in(globals(), Operation)

@@ -53,7 +53,10 @@ class Overview:
         self._counts = (*_counts_of(service), *counts)
 
     def by_operation(self) -> dict[str, QueryHandler]:
-        return {contract.OVERVIEW_OF[self._service].name: self.get}
+        handlers: dict[str, QueryHandler] = {contract.OVERVIEW_OF[self._service].name: self.get}
+        if self._service in contract.DEPTHS_OF:
+            handlers[contract.DEPTHS_OF[self._service].name] = self.get_depths
+        return handlers
 
     async def get(self, _: Principal, __: contract.GetOverview, ___: float) -> Result:
         async with self._database.transaction() as connection:
@@ -69,14 +72,13 @@ class Overview:
                     for kind, count, oldest_at in counted
                     if count
                 ],
-                queues=None
-                if depths is None
-                else [
-                    contract.QueueDepth(queue=queue, messages=messages)
-                    for queue, messages in depths.items()
-                ],
+                queues=_shown(depths),
             )
         )
+
+    async def get_depths(self, _: Principal, __: contract.GetQueueDepths, ___: float) -> Result:
+        depths = await self._depths.now() if self._depths is not None else {}
+        return Result(data=contract.QueueDepths(queues=_shown(depths)))
 
     async def _dead(self, depths: dict[str, int]) -> list[Counted]:
         """The first letter of a queue is its oldest."""
@@ -92,6 +94,12 @@ class Overview:
             first = []
         oldest = min((one.died_at for one in first if one.died_at is not None), default=None)
         return [(WaitingKind.DEAD_LETTERS, count, oldest)]
+
+
+def _shown(depths: dict[str, int] | None) -> list[contract.QueueDepth] | None:
+    if depths is None:
+        return None
+    return [contract.QueueDepth(queue=queue, messages=count) for queue, count in depths.items()]
 
 
 def _counts_of(service: str) -> Sequence[CountWaiting]:

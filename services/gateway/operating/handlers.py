@@ -20,6 +20,7 @@ from services.gateway.operating.operators import Operators
 from services.gateway.operating.search import Searching
 from services.gateway.operating.sessions import Sessions
 from services.gateway.passwords import Passwords
+from services.gateway.queue_samples import QueueSamples
 from services.gateway.resealing import sealed_store
 from services.gateway.traffic import TrafficCounts
 from services.gateway.waiting import COUNTS
@@ -34,6 +35,7 @@ class Parts:
     passwords: Passwords
     logins: Logins
     traffic: TrafficCounts
+    queues: QueueSamples
 
 
 def handlers_of(parts: Parts, caller: Caller) -> dict[str, QueryHandler]:
@@ -46,7 +48,7 @@ def handlers_of(parts: Parts, caller: Caller) -> dict[str, QueryHandler]:
         Operators(parts.database, parts.keyring, parts.passwords).handlers(),
         Searching(services).handlers(),
         Sessions(parts.logins).handlers(),
-        traffic.handlers(parts.traffic),
+        traffic.handlers(parts.traffic, parts.queues),
         operating_handlers(
             GATEWAY, parts.database, sealed=sealed_store(parts.keyring), counts=COUNTS
         ),

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import time
+from collections import defaultdict
 from datetime import UTC, datetime
 
 from libs.contracts.operating import traffic as t
 from libs.contracts.principal import Principal
 from libs.contracts.result import Result
 from libs.handling.queries import QueryHandler
+from services.gateway.queue_samples import QueueSamples
 from services.gateway.traffic import TrafficCounts
 
 REFUSED, FAILED = 4, 5
 
 
-def handlers(counts: TrafficCounts) -> dict[str, QueryHandler]:
+def handlers(counts: TrafficCounts, samples: QueueSamples) -> dict[str, QueryHandler]:
     async def get_traffic(_: Principal, command: t.GetTraffic, __: float) -> Result:
         last = int(time.time()) // 60
         first = last - command.minutes + 1
@@ -38,6 +40,15 @@ def handlers(counts: TrafficCounts) -> dict[str, QueryHandler]:
             )
             for minute, counted in latency.items()
         ]
-        return Result(t.Traffic(bounds_ms=list(t.LATENCY_BOUNDS_MS), minutes=minutes))
+        depths: dict[str, dict[int, int]] = defaultdict(dict)
+        for row in await samples.since(first):
+            depths[row["service"]][row["minute"]] = row["messages"]
+        queues = [
+            t.QueuedMessages(service=service, messages=[known.get(minute) for minute in latency])
+            for service, known in depths.items()
+        ]
+        return Result(
+            t.Traffic(bounds_ms=list(t.LATENCY_BOUNDS_MS), minutes=minutes, queues=queues)
+        )
 
     return {t.GET_TRAFFIC.name: get_traffic}

@@ -20,7 +20,7 @@ from libs.contracts.operating.overview import (
     Waiting,
     WaitingKind,
 )
-from libs.contracts.operating.traffic import GET_TRAFFIC, MinuteOfTraffic, Traffic
+from libs.contracts.operating.traffic import GET_TRAFFIC, MinuteOfTraffic, QueuedMessages, Traffic
 from libs.contracts.principal import Scope
 from services.console import csv_export
 from services.console.addresses import browser_of, networks
@@ -168,7 +168,8 @@ async def test_the_last_hour_is_drawn_also_when_nothing_else_is_answered() -> No
         MinuteOfTraffic(minute=AT, requests=n, refused=0, failed=1, latency=[n - 1, 1])
         for n in counts
     ]
-    double.answer(GET_TRAFFIC, Traffic(bounds_ms=[5, 100], minutes=minutes))
+    queued = QueuedMessages(service="payments", messages=[40, None, 999])
+    double.answer(GET_TRAFFIC, Traffic(bounds_ms=[5, 100], minutes=minutes, queues=[queued]))
     double.answer(GET_OVERVIEW, Unavailable())
     async with console(double) as browser:
         text = (await browser.get("/")).text
@@ -176,6 +177,7 @@ async def test_the_last_hour_is_drawn_also_when_nothing_else_is_answered() -> No
     assert "The service cannot be reached." in text
     assert "Requests over the last hour: now 30 a minute, at most 30 a minute" in text
     assert "Latency (p95) over the last hour: now 5 ms, at most 100 ms" in text
+    assert "Queues: payments over the last hour: now 40 waiting, at most 40 waiting" in text
 
 
 class Request:
