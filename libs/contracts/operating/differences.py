@@ -47,13 +47,27 @@ class ExplainDifference(Write):
     difference_id: str
 
 
+class RevealDifference(Write):
+    """The account numbers of both sides."""
+
+    difference_id: str
+
+
+class RevealedDifference(Model):
+    """The account number that each side has; null where it has none. It is one of ours, as `Account` has it."""
+
+    ours: str | None
+    theirs: str | None
+
+
 class OperatorDifference(Model):
     """A difference with both sides.
 
     Args:
         subject: the id of the record that differs.
         ids: of the record and of what it belongs to.
-        ours: what we hold, nothing sensitive among it; null when we hold nothing.
+        ours: what we hold, nothing sensitive among it, and of an account number the last four digits; null when we
+            hold nothing.
         theirs: what the provider holds, likewise.
         closed_by: the operator who explained it.
     """
@@ -143,6 +157,17 @@ EXPLAIN_DIFFERENCE = Operation(
     message="Difference explained",
     errors=(e.NotFound, e.InvalidState),
     summary="Close an open difference; while it stays exactly as it is, it is not opened again",
+)
+REVEAL_DIFFERENCE = Operation(
+    name="reconciliation.operator_reveal_difference",
+    method=HTTPMethod.POST,
+    path="/operator/differences/{difference_id}/reveal",
+    role=Role.ADMIN,
+    command=RevealDifference,
+    reply=RevealedDifference,
+    message="Numbers revealed",
+    errors=(e.NotFound,),
+    summary="Show the account numbers of a difference, which is audited",
 )
 START_RECONCILIATION = Operation(
     name="reconciliation.operator_start_run",

@@ -10,6 +10,10 @@ def _is_open(difference: Any) -> bool:
     return difference.closed_at is None
 
 
+def _has_numbers(difference: Any) -> bool:
+    return any("account_number" in (side or {}) for side in (difference.ours, difference.theirs))
+
+
 RECONCILE = Action(
     title="Reconcile now",
     path="/reconciliation/start",
@@ -25,6 +29,16 @@ EXPLAIN = Action(
     " either side changes. No book is changed.",
     done="The difference is explained.",
     when=_is_open,
+)
+
+REVEAL = Action(
+    title="Reveal account numbers",
+    path="/differences/{difference_id}/reveal",
+    operation=o.REVEAL_DIFFERENCE,
+    effect="Shows the account numbers of both sides in full, once. That you have seen them stands in the audit.",
+    done="The numbers were revealed, and that is in the audit.",
+    when=_has_numbers,
+    shown=("ours", "theirs"),
 )
 
 LIST = ListPage(
@@ -53,7 +67,7 @@ DETAIL = DetailPage(
     parent=LIST,
     two_sides=("ours", "theirs"),
     sides=("Here", "At the provider"),
-    actions=(EXPLAIN,),
+    actions=(EXPLAIN, REVEAL),
 )
 RUNS = ListPage(
     path="/reconciliation",

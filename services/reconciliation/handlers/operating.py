@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 from uuid import UUID
 
 from libs.contracts.errors import InvalidState, NotFound
@@ -17,11 +18,13 @@ from libs.handling.queries import QueryHandler
 from libs.persistence import cursor
 from libs.persistence.engine import Database
 from services.reconciliation.handlers import deposit_locations
+from services.reconciliation.models import Side
 from services.reconciliation.repository import differences, postings, recorded, runs
 from services.reconciliation.repository.recorded import RecordedDifference
 from services.reconciliation.repository.runs import Run
 from services.reconciliation.settings import Settings
 
+ACCOUNT_NUMBER = "account_number"
 FIND_ID = search.FIND_ID_OF[Settings.service]
 
 
@@ -36,6 +39,7 @@ class OperatingDifferences:
             contract.LIST_DIFFERENCES.name: self.list_differences,
             contract.GET_DIFFERENCE.name: self.get_difference,
             contract.EXPLAIN_DIFFERENCE.name: self.explain,
+            contract.REVEAL_DIFFERENCE.name: self.reveal,
             contract.START_RECONCILIATION.name: self.start_run,
             contract.LIST_RUNS.name: self.list_runs,
             contract.GET_RUN.name: self.get_run,
@@ -84,6 +88,26 @@ class OperatingDifferences:
                 reason=command.reason,
             )
         return Result(data=_difference(found))
+
+    async def reveal(
+        self, principal: Principal, command: contract.RevealDifference, _: float
+    ) -> Result:
+        difference_id = _id_of(command.difference_id)
+        async with self._database.transaction() as connection:
+            found = await recorded.find(connection, difference_id)
+            if found is None:
+                raise NotFound
+            ours, theirs = ((side or {}).get(ACCOUNT_NUMBER) for side in (found.ours, found.theirs))
+            if ours is None and theirs is None:
+                raise NotFound("Neither side of the difference has an account number.")
+            await record(
+                connection,
+                principal,
+                "differences.reveal",
+                difference_id=str(difference_id),
+                reason=command.reason,
+            )
+        return Result(data=contract.RevealedDifference(ours=ours, theirs=theirs))
 
     async def start_run(
         self, principal: Principal, command: contract.StartReconciliation, _: float
@@ -151,8 +175,8 @@ def _difference(one: RecordedDifference) -> contract.OperatorDifference:
         kind=one.kind,
         subject=one.subject,
         ids=dict(one.ids),
-        ours=None if one.ours is None else dict(one.ours),
-        theirs=None if one.theirs is None else dict(one.theirs),
+        ours=_masked(one.ours),
+        theirs=_masked(one.theirs),
         first_seen=one.first_seen,
         last_seen=one.last_seen,
         closed_at=one.closed_at,
@@ -160,6 +184,14 @@ def _difference(one: RecordedDifference) -> contract.OperatorDifference:
         reason=one.reason,
         closed_by=one.closed_by,
     )
+
+
+def _masked(side: Side) -> dict[str, Any] | None:
+    """Of an account number the last four digits: which of the others differ, `reveal` shows."""
+    if side is None:
+        return None
+    number = side.get(ACCOUNT_NUMBER)
+    return dict(side) if number is None else {**side, ACCOUNT_NUMBER: str(number)[-4:]}
 
 
 def _run(run: Run) -> contract.ReconciliationRun:

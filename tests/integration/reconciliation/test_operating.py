@@ -71,6 +71,43 @@ def ids(found: list[contract.OperatorDifference]) -> list[str]:
     return [one.difference_id for one in found]
 
 
+async def test_account_numbers_are_masked_and_revealed_with_an_audit(filled: Database) -> None:
+    async with filled.transaction() as connection:
+        await connection.execute(
+            text(
+                'UPDATE difference SET ours = \'{"account_number": "7000001", "status": "open"}\','
+                " theirs = '{\"account_number\": \"8880001\"}' WHERE subject = '2'"
+            )
+        )
+    [numbered] = [one for one in await listed(filled) if one.subject == "2"]
+    one = await answer(
+        filled,
+        contract.GET_DIFFERENCE,
+        contract.GetOperatorDifference(difference_id=numbered.difference_id),
+    )
+    other = next(each for each in await listed(filled) if each.subject == "3")
+    asked = contract.RevealDifference(difference_id=one.difference_id, reason="The bank asks.")
+
+    revealed = await answer(filled, contract.REVEAL_DIFFERENCE, asked)
+    with pytest.raises(NotFound):
+        await answer(
+            filled,
+            contract.REVEAL_DIFFERENCE,
+            asked.model_copy(update={"difference_id": other.difference_id}),
+        )
+
+    assert (one.ours, one.theirs) == (
+        {"account_number": "0001", "status": "open"},
+        {"account_number": "0001"},
+    )
+    assert numbered == one
+    assert (revealed.ours, revealed.theirs) == ("7000001", "8880001")
+    [entry] = [each for each in await entries(filled) if each["action"] == "differences.reveal"]
+    assert (entry["actor"], entry["difference_id"]) == ("operator:ada", one.difference_id)
+    assert entry["reason"] == "The bank asks."
+    assert "7000001" not in str(entry)
+
+
 async def test_pages_of_every_filter_have_each_difference_once_and_in_order(
     filled: Database,
 ) -> None:
