@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import UTC, datetime
+from uuid import UUID
 
 from libs.contracts import webhook_views
 from libs.contracts.event_views import DeliveredEvent
@@ -23,6 +24,11 @@ NOT_SHOWN = "(not shown)"
 
 def place_of_subscription(one: SubscribedEndpoint) -> Place:
     return Place(one.subscription.created_at, str(one.subscription.id))
+
+
+def place_of_id(subscription_id: UUID) -> Place:
+    """Of a subscription that is not on the page. Lists of subscriptions go on by the id alone."""
+    return Place(datetime.fromtimestamp(0, UTC), str(subscription_id))
 
 
 def subscription_view(one: SubscribedEndpoint) -> contract.OperatorSubscription:

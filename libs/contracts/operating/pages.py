@@ -112,8 +112,18 @@ def edge_of(place: Place | None, order: Order) -> tuple[datetime, UUID]:
 
 
 def cut(
-    rows: Sequence[T], limit: int, place: Callable[[T], Place]
+    rows: Sequence[T],
+    limit: int,
+    place: Callable[[T], Place],
+    *,
+    looked_until: Place | None = None,
 ) -> tuple[Sequence[T], str | None]:
-    """A page of rows of which one more than `limit` was read, and its `next`."""
+    """A page of rows of which one more than `limit` was read, and its `next`.
+
+    Args:
+        looked_until: where reading stopped before there were so many rows; None when all were looked at.
+    """
     page = rows[:limit]
-    return page, place(page[-1]).encode() if len(rows) > limit else None
+    if len(rows) > limit:
+        return page, place(page[-1]).encode()
+    return page, looked_until.encode() if looked_until is not None else None

@@ -71,7 +71,7 @@ class OperatingWebhooks:
         self, _: Principal, command: contract.ListOperatorSubscriptions, __: float
     ) -> Result:
         async with self._database.snapshot() as connection:
-            ids = await operating.subscriptions(
+            listed = await operating.subscriptions(
                 connection,
                 state=command.state,
                 tenant=command.tenant,
@@ -79,8 +79,14 @@ class OperatingWebhooks:
                 place=command.place,
                 limit=command.limit + 1,
             )
-            found = await health.read(connection, ids)
-        page, following = cut(found, command.limit, views.place_of_subscription)
+            found = await health.read(connection, listed.ids)
+        stopped = listed.looked_until
+        page, following = cut(
+            found,
+            command.limit,
+            views.place_of_subscription,
+            looked_until=None if stopped is None else views.place_of_id(stopped),
+        )
         items = [views.subscription_view(one) for one in page]
         return Result(data=Listed[contract.OperatorSubscription](items=items, next=following))
 

@@ -5,7 +5,7 @@ Positions are in commit order: a reader that asks for those after the last one i
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from typing import Any
@@ -27,44 +27,41 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.contracts.ids import parse_id
 from libs.contracts.principal import Principal
+from services.webhook_dispatcher.repository.event_ranges import in_range
+from services.webhook_dispatcher.repository.index_plans import BY_INDEX
 from services.webhook_dispatcher.tables import event as table
 
 EVENT_PREFIX = "evt_"
 
-_OF_TENANT = table.c.tenant == bindparam("tenant")
-_SEEN_BY_CUSTOMER = and_(_OF_TENANT, table.c.customer_id == bindparam("customer_id"))
+_EVENT = select(table.c.position, table.c.body)
+_OF_PARTNER: dict[ColumnElement[Any], ColumnElement[Any]] = {
+    table.c.tenant: bindparam("tenant", type_=Text)
+}
+_OF_CUSTOMER = {**_OF_PARTNER, table.c.customer_id: bindparam("customer_id", type_=Text)}
+_SEEN_BY_CUSTOMER = and_(*(column == value for column, value in _OF_CUSTOMER.items()))
 # An event about a customer's subscription is that customer's alone: the URL in it may contain a secret. Recording an
 # event goes by the same rule (`repository/recording.py`).
-_SEEN_BY_PARTNER = and_(
-    _OF_TENANT,
-    or_(
-        table.c.customer_id.is_(None),
-        func.split_part(table.c.type, ".", 1) != "webhook_subscription",
-    ),
+_NOT_OF_A_CUSTOMER_ALONE = or_(
+    table.c.customer_id.is_(None),
+    func.split_part(table.c.type, ".", 1) != "webhook_subscription",
 )
+_SEEN_BY_PARTNER = and_(table.c.tenant == bindparam("tenant"), _NOT_OF_A_CUSTOMER_ALONE)
 _WANTED = (
     func.unnest(bindparam("types", type_=ARRAY(Text))).table_valued("type").render_derived("wanted")
 )
 
 
 def _finding(is_seen: ColumnElement[bool]) -> Select[Any]:
-    return select(table.c.position, table.c.body).where(
-        table.c.day == bindparam("day"), table.c.id == bindparam("id"), is_seen
-    )
+    return _EVENT.where(table.c.day == bindparam("day"), table.c.id == bindparam("id"), is_seen)
 
 
-def _following(is_seen: ColumnElement[bool]) -> Select[Any]:
-    return (
-        select(table.c.position, table.c.body)
-        .where(is_seen, table.c.position > bindparam("after"))
-        .order_by(table.c.position)
-        .limit(bindparam("limit"))
-    )
-
-
-def _following_of_types(is_seen: ColumnElement[bool]) -> Select[Any]:
+def _following_of_types(
+    of: Mapping[ColumnElement[Any], ColumnElement[Any]], *conditions: ColumnElement[bool]
+) -> Select[Any]:
     """The next of each type by an index that has them in order: a rare type costs no walk over the others."""
-    of_type = _following(is_seen).where(table.c.type == _WANTED.c.type).lateral("found")
+    of_type = in_range(_EVENT.where(*conditions), {**of, table.c.type: _WANTED.c.type}).lateral(
+        "found"
+    )
     return (
         select(of_type.c.position, of_type.c.body)
         .select_from(_WANTED.join(of_type, true()))
@@ -75,12 +72,10 @@ def _following_of_types(is_seen: ColumnElement[bool]) -> Select[Any]:
 
 _FIND_FOR_PARTNER = _finding(_SEEN_BY_PARTNER)
 _FIND_FOR_CUSTOMER = _finding(_SEEN_BY_CUSTOMER)
-_FOLLOWING_FOR_PARTNER = _following(_SEEN_BY_PARTNER)
-_FOLLOWING_FOR_CUSTOMER = _following(_SEEN_BY_CUSTOMER)
-_FOLLOWING_OF_TYPES_FOR_PARTNER = _following_of_types(_SEEN_BY_PARTNER)
-_FOLLOWING_OF_TYPES_FOR_CUSTOMER = _following_of_types(_SEEN_BY_CUSTOMER)
-# Planning a page anew, over the partitions of all days, costs PostgreSQL as much as reading it.
-_PLAN_ONCE = select(func.set_config("plan_cache_mode", "force_generic_plan", true()))
+_FOLLOWING_FOR_PARTNER = in_range(_EVENT.where(_NOT_OF_A_CUSTOMER_ALONE), _OF_PARTNER)
+_FOLLOWING_FOR_CUSTOMER = in_range(_EVENT, _OF_CUSTOMER)
+_FOLLOWING_OF_TYPES_FOR_PARTNER = _following_of_types(_OF_PARTNER, _NOT_OF_A_CUSTOMER_ALONE)
+_FOLLOWING_OF_TYPES_FOR_CUSTOMER = _following_of_types(_OF_CUSTOMER)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,8 +122,8 @@ async def following(
     Args:
         types: only of these types; None for all.
     """
-    values = {**_viewer(principal), "after": after, "limit": limit}
-    await connection.execute(_PLAN_ONCE)
+    values = {**_viewer(principal), "edge": after, "limit": limit}
+    await connection.execute(BY_INDEX)
     if types is None:
         by_customer, by_partner = _FOLLOWING_FOR_CUSTOMER, _FOLLOWING_FOR_PARTNER
     else:

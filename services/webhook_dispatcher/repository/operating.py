@@ -6,6 +6,7 @@ the order of their creation.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -17,10 +18,9 @@ from sqlalchemy import (
     and_,
     any_,
     bindparam,
-    func,
+    exists,
     literal_column,
     select,
-    true,
     union_all,
 )
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -38,6 +38,7 @@ from services.webhook_dispatcher.repository.deliveries import (
     PARTS,
     record_of,
 )
+from services.webhook_dispatcher.repository.index_plans import BY_INDEX
 from services.webhook_dispatcher.tables import (
     ACTIVE,
     DELETED,
@@ -51,8 +52,9 @@ from services.webhook_dispatcher.tables import (
 )
 
 MOST_DELIVERIES = 100
-MOST_STEPS = 1000
-"""Of failing subscriptions of all tenants, so many are looked at in one statement for those of one tenant."""
+AT_ONCE = 500
+MOST_LOOKED_AT = 4000
+"""So many subscriptions are looked at for one page of those that fail."""
 
 _EDGE = bindparam("edge", type_=UUID_TYPE)
 _OF_TENANT = subscription.c.tenant == bindparam("tenant")
@@ -65,21 +67,6 @@ _ENDPOINTS: dict[SubscriptionCondition, ColumnElement[bool]] = {
     SubscriptionCondition.BREAKER_OPEN: endpoint.c.open_until.is_not(None),
     SubscriptionCondition.SLOW: and_(endpoint.c.is_slow, endpoint.c.open_until.is_(None)),
 }
-
-
-# The statements read a few rows at the ends of indexes, which the planner cannot know of an unknown limit.
-BY_INDEX = select(
-    *(
-        func.set_config(name, value, true())
-        for name, value in (
-            ("plan_cache_mode", "force_generic_plan"),
-            ("enable_seqscan", "off"),
-            ("enable_bitmapscan", "off"),
-            ("enable_hashjoin", "off"),
-            ("enable_mergejoin", "off"),
-        )
-    )
-)
 
 
 def beyond(column: ColumnElement[Any], edge: ColumnElement[Any], order: Order) -> Any:
@@ -157,9 +144,13 @@ def _failing(order: Order) -> Select[Any]:
 
 
 _FAILING = {order: _failing(order) for order in Order}
+_IDS = bindparam("ids", type_=ARRAY(UUID_TYPE))
 _LISTED = select(subscription.c.id).where(
-    subscription.c.id == any_(bindparam("ids", type_=ARRAY(UUID_TYPE))),
-    subscription.c.status != DELETED,
+    subscription.c.id == any_(_IDS), subscription.c.status != DELETED
+)
+_THAT_FAIL = select(subscription.c.id).where(
+    subscription.c.id == any_(_IDS),
+    exists().where(delivery.c.subscription_id == subscription.c.id, IS_FAILING),
 )
 _SUBSCRIPTIONS = {
     (order, state, of_tenant): (
@@ -209,6 +200,18 @@ _DELIVERY_BY_ID = union_all(
 )
 
 
+@dataclass(frozen=True, slots=True)
+class FoundSubscriptions:
+    """The ids of the subscriptions that follow a place.
+
+    Args:
+        looked_until: the last one that was looked at, where there may be more after it.
+    """
+
+    ids: list[UUID]
+    looked_until: UUID | None = None
+
+
 async def subscriptions(
     connection: AsyncConnection,
     *,
@@ -217,8 +220,7 @@ async def subscriptions(
     order: Order,
     place: Place | None,
     limit: int,
-) -> list[UUID]:
-    """The ids of the subscriptions that follow the place."""
+) -> FoundSubscriptions:
     edge = _edge(place, order)
     if state is SubscriptionCondition.FAILING:
         return await _failing_after(connection, edge, tenant, order, limit)
@@ -226,26 +228,31 @@ async def subscriptions(
     if tenant is not None:
         values["tenant"] = tenant
     rows = await connection.execute(_SUBSCRIPTIONS[order, state, tenant is not None], values)
-    return list(rows.scalars())
+    return FoundSubscriptions(list(rows.scalars()))
 
 
 async def _failing_after(
     connection: AsyncConnection, edge: UUID, tenant: str | None, order: Order, limit: int
-) -> list[UUID]:
+) -> FoundSubscriptions:
+    """Those of all tenants are read from the index of failing deliveries. Those of one tenant are read from its
+    subscriptions, of which each is looked up in that index: others may have many more that fail.
+    """
+    if tenant is None:
+        next_ones, wanted, of_tenant = _FAILING[order], _LISTED, {}
+    else:
+        next_ones, wanted = _SUBSCRIPTIONS[order, None, True], _THAT_FAIL
+        of_tenant = {"tenant": tenant}
     found: list[UUID] = []
-    steps = limit if tenant is None else MOST_STEPS
-    listed = _LISTED if tenant is None else _LISTED.where(_OF_TENANT)
-    of_tenant = {} if tenant is None else {"tenant": tenant}
     await connection.execute(BY_INDEX)
-    while len(found) < limit:
-        rows = await connection.execute(_FAILING[order], {"edge": edge, "limit": steps})
-        ids = list(rows.scalars())
-        kept = set((await connection.execute(listed, {"ids": ids, **of_tenant})).scalars())
+    for _ in range(MOST_LOOKED_AT // AT_ONCE):
+        values = {"edge": edge, "limit": AT_ONCE, **of_tenant}
+        ids = list((await connection.execute(next_ones, values)).scalars())
+        kept = set((await connection.execute(wanted, {"ids": ids})).scalars())
         found += [each for each in ids if each in kept]
-        if len(ids) < steps:
-            break
+        if len(found) >= limit or len(ids) < AT_ONCE:
+            return FoundSubscriptions(found[:limit])
         edge = ids[-1]
-    return found[:limit]
+    return FoundSubscriptions(found, edge)
 
 
 async def deliveries(

@@ -10,26 +10,28 @@ from uuid import UUID
 
 from sqlalchemy import (
     ARRAY,
-    BigInteger,
     ColumnElement,
     Select,
     Text,
+    any_,
     bindparam,
     func,
-    literal_column,
     select,
     true,
-    tuple_,
 )
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.contracts.operating.pages import Order, Place
 from services.webhook_dispatcher.models import DeliveryRecord
+from services.webhook_dispatcher.repository.event_ranges import (
+    FIRST_POSITION,
+    LAST_POSITION,
+    in_range,
+)
 from services.webhook_dispatcher.repository.events import parse_event_id
-from services.webhook_dispatcher.repository.operating import BY_INDEX, beyond, sorted_by
+from services.webhook_dispatcher.repository.index_plans import BY_INDEX
+from services.webhook_dispatcher.repository.operating import sorted_by
 from services.webhook_dispatcher.tables import event
-
-LAST_POSITION = 2**63 - 1
 
 _EVENT = select(
     event.c.position,
@@ -45,36 +47,29 @@ _EVENT_BY_ID = _EVENT.add_columns(event.c.body).where(
     event.c.day == bindparam("day"), event.c.id == bindparam("id")
 )
 _BODY = select(event.c.body).where(event.c.day == bindparam("day"), event.c.id == bindparam("id"))
-_WANTED = (
-    func.unnest(bindparam("types", type_=ARRAY(Text))).table_valued("type").render_derived("wanted")
-)
-_EVENT_OF_TENANT = event.c.tenant == bindparam("tenant")
-_EVENT_OF_RESOURCE = event.c.resource_id == bindparam("resource_id")
+_TYPES = bindparam("types", type_=ARRAY(Text))
+_WANTED = func.unnest(_TYPES).table_valued("type").render_derived("wanted")
+_OF_TENANT: dict[ColumnElement[Any], ColumnElement[Any]] = {
+    event.c.tenant: bindparam("tenant", type_=Text)
+}
+_OF_TYPE: dict[ColumnElement[Any], ColumnElement[Any]] = {event.c.type: _WANTED.c.type}
+_OF_RESOURCE: dict[ColumnElement[Any], ColumnElement[Any]] = {
+    event.c.resource_id: bindparam("resource_id", type_=Text)
+}
 
 
-def _events(order: Order, *conditions: ColumnElement[bool]) -> Select[Any]:
-    return (
-        _EVENT.where(beyond(event.c.position, bindparam("edge"), order), *conditions)
-        .order_by(sorted_by(event.c.position, order))
-        .limit(bindparam("limit"))
-    )
-
-
-def _events_of_types(order: Order, *conditions: ColumnElement[bool]) -> Select[Any]:
-    """The next of each type by an index that has them in order: a rare type costs no walk over the others."""
-    if conditions:
-        found = _events(order, *conditions, event.c.type == _WANTED.c.type).lateral("found")
-    else:
-        # Between two rows of the index by type: with an equation, PostgreSQL may walk the index of all types instead.
-        key, newest = tuple_(event.c.type, event.c.position), order is Order.NEWEST
-        edge = tuple_(_WANTED.c.type, bindparam("edge", type_=BigInteger))
-        end = tuple_(_WANTED.c.type, literal_column("-1" if newest else str(LAST_POSITION)))
-        found = (
-            _EVENT.where(key < edge if newest else key > edge, key > end if newest else key < end)
-            .order_by(sorted_by(event.c.type, order), sorted_by(event.c.position, order))
-            .limit(bindparam("limit"))
-            .lateral("found")
-        )
+def _events(order: Order, *, of_types: bool, of_tenant: bool, of_resource: bool) -> Select[Any]:
+    newest = order is Order.NEWEST
+    if of_resource:  # which has few of them
+        rows = _EVENT.where(event.c.type == any_(_TYPES)) if of_types else _EVENT
+        if of_tenant:
+            rows = rows.where(*(column == value for column, value in _OF_TENANT.items()))
+        return in_range(rows, _OF_RESOURCE, newest=newest)
+    of = _OF_TENANT if of_tenant else {}
+    if not of_types:
+        return in_range(_EVENT, of, newest=newest)
+    # The next of each type by an index that has them in order: a rare type costs no walk over the others.
+    found = in_range(_EVENT, {**of, **_OF_TYPE}, newest=newest).lateral("found")
     return (
         select(found)
         .select_from(_WANTED.join(found, true()))
@@ -84,16 +79,13 @@ def _events_of_types(order: Order, *conditions: ColumnElement[bool]) -> Select[A
 
 
 _EVENTS = {
-    (order, of_types, of_tenant, of_resource): (
-        _events_of_types(order, *conditions) if of_types else _events(order, *conditions)
+    (order, of_types, of_tenant, of_resource): _events(
+        order, of_types=of_types, of_tenant=of_tenant, of_resource=of_resource
     )
     for order in Order
     for of_types in (False, True)
     for of_tenant in (False, True)
     for of_resource in (False, True)
-    for conditions in [
-        ([_EVENT_OF_TENANT] if of_tenant else []) + ([_EVENT_OF_RESOURCE] if of_resource else [])
-    ]
 }
 
 
@@ -121,7 +113,7 @@ async def events(
     limit: int,
 ) -> list[EventRecord]:
     newest = order is Order.NEWEST
-    edge = LAST_POSITION if newest else 0
+    edge = LAST_POSITION if newest else FIRST_POSITION
     if place is not None and place.id.isdecimal() and len(place.id) < len(str(LAST_POSITION)):
         edge = int(place.id)
     values: dict[str, Any] = {"edge": edge, "limit": limit}

@@ -14,9 +14,12 @@ from libs.contracts import webhook_operations as table
 from libs.contracts.errors import Invalid, InvalidState, NotFound
 from libs.contracts.operating import search
 from libs.contracts.operating import webhooks as contract
+from libs.contracts.operating.pages import Listed
 from libs.contracts.operation import Operation
 from services.webhook_dispatcher.handlers import recovery
+from services.webhook_dispatcher.handlers.operating import OperatingWebhooks
 from services.webhook_dispatcher.handlers.operating_recovery import OperatorRecoveries
+from services.webhook_dispatcher.repository import operating
 from tests.integration.webhooks.api.desk import NOWHERE, OPERATOR, Desk
 from tests.support.waiting import eventually
 
@@ -93,6 +96,36 @@ async def test_subscriptions_of_every_state_are_listed_page_by_page(desk: Desk) 
     assert [each for each in everybody if each in made] == made[::-1]
     assert deleted not in everybody
     assert failing in ids(await pages(desk, contract.LIST_SUBSCRIPTIONS, state="failing"))
+
+
+async def test_a_page_of_failing_subscriptions_ends_after_so_many_were_looked_at(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(operating, "AT_ONCE", 1)
+    monkeypatch.setattr(operating, "MOST_LOOKED_AT", 2)
+    failing, *_ = [await desk.subscribe() for _ in range(5)]
+    await desk.record()
+    await desk.database.execute(
+        "UPDATE delivery SET attempts_made = (subscription_id = $2)::int, due_at = due_at + interval '1 hour'"
+        " WHERE tenant = $1",
+        *(desk.tenant, uuid.UUID(failing)),
+    )
+    lists = OperatingWebhooks(desk.recorder, timedelta(days=30), lambda: None)
+
+    async def page(after: str | None) -> Listed[contract.OperatorSubscription]:
+        asked = {"tenant": desk.tenant, "state": "failing", "after": after}
+        command = contract.ListOperatorSubscriptions.model_validate(asked)
+        found = (await lists.list_subscriptions(OPERATOR, command, 0)).data
+        assert isinstance(found, Listed)
+        return found
+
+    first = await page(None)
+    second = await page(first.next)
+    third = await page(second.next)
+
+    assert [len(each.items) for each in (first, second, third)] == [0, 0, 1]
+    assert third.items[0].subscription_id == failing
+    assert third.next is None
 
 
 async def test_a_subscription_is_shown_with_its_health_and_circuit_breaker(desk: Desk) -> None:
