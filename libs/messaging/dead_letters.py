@@ -1,46 +1,49 @@
 """Dead letters: commands and events that were refused, kept by the broker until an operator decides.
 
-Looking takes letters from the front of a queue and requeues all of them at once, which leaves a quorum queue in its
-order; those that one reader has taken are not seen by another for that moment. A letter is removed by an ack, once what
-has to come before it is recorded: a crash in between leaves both. So a letter that is replayed may be accepted again
-(`libs.handling.replaying`), and every message has one effect however often it is accepted.
+Looking takes letters from the front of a queue, some at a time, and requeues all of them at once, which leaves a quorum
+queue in its order; those that one reader has taken are not seen by another until then. A letter is removed by an ack,
+once what has to come before it is recorded: a crash in between leaves both. So a letter that is replayed may be
+accepted again (`libs.handling.replaying`), and every message has one effect however often it is accepted.
 """
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import AsyncIterator, Awaitable, Callable
+import re
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
 import aio_pika
-from aio_pika.abc import AbstractChannel, AbstractConnection, AbstractIncomingMessage
+from aio_pika.abc import AbstractChannel, AbstractConnection, AbstractIncomingMessage, AbstractQueue
 from aio_pika.exceptions import ChannelNotFoundEntity
 
 from libs.messaging.broker_errors import session_loss_as_error
 from libs.messaging.connection import encryption_of
 from libs.messaging.envelope import Envelope, NotAnEnvelope, decode_command
 from libs.messaging.publishing import Properties
-from libs.messaging.refusing import BECAUSE, DIED_AT, REASON, WRONG_SENDER, as_refused
-from libs.messaging.senders import NO_SENDER, senders_of_commands
+from libs.messaging.refusing import BECAUSE, DIED_AT, REASON, as_refused
 
 CONNECT_SECONDS = 10.0
 WORK_SECONDS = 60.0
 MAX_LOOKED_AT = 1000
-"""Letters of one queue, from its front, that are in memory at once."""
+"""Letters of one queue, from its front."""
 MAX_BYTES = 64 * 1024 * 1024
 """Of their bodies; the first letter beyond is the last one that is looked at."""
+TOGETHER = 50
+"""Letters that are in memory at once, and that are removed within one `WORK_SECONDS`."""
 READY_POLLS = 50
 READY_POLL_SECONDS = 0.02
 """A quorum queue has requeued letters back after a moment."""
-REMOVED_TOGETHER = 50
-"""Letters that are removed within one `WORK_SECONDS`."""
 
-Take = Callable[[int], Awaitable[list[AbstractIncomingMessage]]]
+_NAME = re.compile(r"[!-~]{1,100}")
+"""A message id that an operator can be shown, and can type."""
+
+Pages = AsyncGenerator[list[AbstractIncomingMessage], None]
 
 
 class NotReplayable(Exception):
@@ -49,18 +52,21 @@ class NotReplayable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """One letter. `body` is as delivered, its sensitive fields sealed.
+    """One letter.
 
     Args:
+        id: unlike that of every letter with another sender or another content, whatever message id it has: one service
+            may have copied the message id of another's letter.
         envelope: of a command; None of an event, and of a command that cannot be read.
         event_type: of an event, as it says itself.
         reason: for which it was refused, as in `bankside_messages_refused_total`, or the broker's: `rejected`.
         because: the sentence of the consumer that refused it (`libs.messaging.refusing`).
         properties: as its sender set them; of these the broker has checked `user_id`, the sender.
+        body: as delivered, its sensitive fields sealed; cut off where only a part was asked for.
     """
 
     queue: str
-    message_id: str
+    id: str
     envelope: Envelope | None
     event_type: str | None
     reason: str | None
@@ -75,8 +81,8 @@ class DeadLetter:
         return self.properties.user_id
 
     def has_id(self, wanted: str) -> bool:
-        """By message id or command id; several letters can be of one command."""
-        return wanted == self.message_id or (
+        """By its own id, message id or command id; several letters can have one of the latter two."""
+        return wanted in (self.id, self.properties.message_id) or (
             self.envelope is not None and wanted == self.envelope.id
         )
 
@@ -108,10 +114,30 @@ class DeadLetters:
             except ChannelNotFoundEntity:
                 return 0
 
-    async def look(self, queue: str, limit: int = MAX_LOOKED_AT) -> list[DeadLetter]:
-        """The letters at the front of a queue, oldest first; they stay there, in their order."""
-        async with asyncio.timeout(WORK_SECONDS), self._front(queue) as take:
-            return [letter_of(queue, message) for message in await take(limit)]
+    async def look(
+        self,
+        queue: str,
+        wanted: Callable[[DeadLetter], bool] = lambda _: True,
+        *,
+        limit: int = MAX_LOOKED_AT,
+        body_bytes: int = 0,
+    ) -> list[DeadLetter]:
+        """Letters among the first of a queue, oldest first; they stay there, in their order.
+
+        Args:
+            limit: return at most so many.
+            body_bytes: of each body that is returned.
+        """
+        found: list[DeadLetter] = []
+        together = min(limit, TOGETHER)
+        async with asyncio.timeout(WORK_SECONDS), self._front(queue, together) as pages:
+            async for page in pages:
+                for letter in (letter_of(queue, message) for message in page):
+                    if len(found) < limit and wanted(letter):
+                        found.append(replace(letter, body=letter.body[:body_bytes]))
+                if len(found) == limit:
+                    break
+        return found
 
     async def remove(
         self,
@@ -126,26 +152,21 @@ class DeadLetters:
                 cannot be. Another error of its own ends it: the letters that were removed until then are gone.
         """
         done = Removed([], [])
-        looked_at = 0
-        async with self._front(queue) as take:
-            while looked_at < MAX_LOOKED_AT:
+        async with self._front(queue, TOGETHER) as pages:
+            async for page in pages:
                 async with asyncio.timeout(WORK_SECONDS):
-                    page = await take(min(REMOVED_TOGETHER, MAX_LOOKED_AT - looked_at))
                     for message in page:
                         letter = letter_of(queue, message)
                         if wanted(letter):
                             await _remove_one(letter, message, before, done)
-                if not page:
-                    break
-                looked_at += len(page)
         return done
 
     @asynccontextmanager
-    async def _front(self, queue: str) -> AsyncIterator[Take]:
-        """What takes so many messages from the front; those not acked in the body are requeued together. When this ends
-        they are there for the next one, unless another reader has taken them.
+    async def _front(self, queue: str, together: int) -> AsyncIterator[Pages]:
+        """Pages of messages from the front; those not acked in the body are requeued together. When this ends they are
+        there for the next one, unless another reader has taken them.
         """
-        taken: list[AbstractIncomingMessage] = []
+        left = _Left()
         async with AsyncExitStack() as opened:
             async with asyncio.timeout(WORK_SECONDS):
                 channel = self._connection.channel(publisher_confirms=False)
@@ -155,27 +176,48 @@ class DeadLetters:
                     source = await channel.get_queue(queue, ensure=True)
                 except ChannelNotFoundEntity:  # its service was never started
                     source = None
-
-            in_bytes = 0
-
-            async def take(limit: int) -> list[AbstractIncomingMessage]:
-                nonlocal in_bytes
-                begin = len(taken)
-                while source is not None and len(taken) - begin < limit and in_bytes <= MAX_BYTES:
-                    if (message := await source.get(fail=False)) is None:
-                        break
-                    taken.append(message)
-                    in_bytes += len(message.body)
-                return taken[begin:]
-
+            pages = _pages(source, left, together)
             try:
-                yield take
+                yield pages
             finally:
-                left = [message for message in taken if not message.processed]
-                if left:
+                await pages.aclose()
+                left.end_page()
+                if left.last is not None:
                     async with asyncio.timeout(WORK_SECONDS):
-                        await left[-1].nack(multiple=True, requeue=True)
-                        await _until_ready(channel, queue, len(left))
+                        await left.last.nack(multiple=True, requeue=True)
+                        await _until_ready(channel, queue, left.count)
+
+
+class _Left:
+    """Messages that were taken and not acked: their number, the last of them, and the page that is looked at."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.last: AbstractIncomingMessage | None = None
+        self.page: list[AbstractIncomingMessage] = []
+
+    def end_page(self) -> None:
+        for message in self.page:
+            if not message.processed:
+                self.count += 1
+                self.last = message
+        self.page = []
+
+
+async def _pages(source: AbstractQueue | None, left: _Left, together: int) -> Pages:
+    looked_at = in_bytes = 0
+    while source is not None and looked_at < MAX_LOOKED_AT and in_bytes <= MAX_BYTES:
+        left.end_page()
+        async with asyncio.timeout(WORK_SECONDS):
+            while len(left.page) < min(together, MAX_LOOKED_AT - looked_at):
+                if in_bytes > MAX_BYTES or (message := await source.get(fail=False)) is None:
+                    break
+                left.page.append(message)
+                in_bytes += len(message.body)
+        if not left.page:
+            return
+        looked_at += len(left.page)
+        yield left.page
 
 
 async def _remove_one(
@@ -228,16 +270,12 @@ def letter_of(queue: str, message: AbstractIncomingMessage) -> DeadLetter:
         envelope = None
     properties, refusal = as_refused(queue.partition(".")[0], message.properties)
     death = _latest_death(message.headers)
-    forged = refusal.get(REASON) == WRONG_SENDER
-    if envelope is not None:
-        senders = senders_of_commands(queue.partition(".")[0]).get(envelope.operation, NO_SENDER)
-        forged = forged or properties.user_id not in senders
     died_at = refusal.get(DIED_AT) or death.get("time")
     reason = refusal.get(REASON) or death.get("reason")
     because = refusal.get(BECAUSE)
     return DeadLetter(
         queue,
-        _id_of(message, properties, forged=forged),
+        _id_of(message, properties),
         envelope,
         event_type=message.type if envelope is None else None,
         reason=str(reason) if reason is not None else None,
@@ -249,15 +287,10 @@ def letter_of(queue: str, message: AbstractIncomingMessage) -> DeadLetter:
     )
 
 
-def _id_of(message: AbstractIncomingMessage, properties: Properties, *, forged: bool) -> str:
-    """The id that its sender gave it. One who may not send such a message may have copied that of a letter that has
-    to be replayed: then the id has a digest besides, and neither is taken for the other.
-    """
-    if message.message_id and not forged:
-        return message.message_id
+def _id_of(message: AbstractIncomingMessage, properties: Properties) -> str:
     content = f"{properties.user_id or ''}\n".encode() + message.body
-    digest = hashlib.sha256(content if forged else message.body).hexdigest()[:16]
-    return f"{message.message_id or 'sha256'}-{digest}"
+    named = message.message_id if _NAME.fullmatch(message.message_id or "") else "unnamed"
+    return f"{named}-{hashlib.sha256(content).hexdigest()[:16]}"
 
 
 def _latest_death(headers: dict[str, Any]) -> dict[str, Any]:

@@ -113,19 +113,19 @@ async def test_a_message_that_was_refused_waits_with_its_reason_until_an_operato
     live: Live,
 ) -> None:
     viewer, acting = await operator(live, Role.VIEWER), await operator(live, Role.OPERATOR)
-    letter_id = f"refused-{uuid.uuid4()}"
+    message_id = f"refused-{uuid.uuid4()}"
     connection = await aio_pika.connect(live.stack.environment.amqp_url)
     async with connection, connection.channel() as channel:
-        message = Message(b"{}", message_id=letter_id, user_id="gateway")
+        message = Message(b"{}", message_id=message_id, user_id="gateway")
         await channel.default_exchange.publish(message, "payments.commands")
 
     async def letters() -> list[dict[str, Any]]:
         data = (await viewer.get("/operator/dead-letters?service=payments")).data
-        return [one for one in data["items"] if one["id"] == letter_id]
+        return [one for one in data["items"] if one["id"].startswith(message_id)]
 
     [letter] = await eventually("it is dead", letters)
     overview = (await viewer.get("/operator/overview")).data
-    target = f"/operator/dead-letters/{letter_id}"
+    target = f"/operator/dead-letters/{letter['id']}"
     shown = (await viewer.get(target)).data
     body = {"service": "payments", "reason": "a test"}
     unreadable = await acting.post(f"{target}/replay", body)
@@ -144,6 +144,6 @@ async def test_a_message_that_was_refused_waits_with_its_reason_until_an_operato
     assert depths["payments.commands.dead"] >= 1
     assert "payments.queries" in depths
     assert (unreadable.status, unreadable.code) == (409, "invalid_state")
-    assert [one["id"] for one in discarded.data["removed"]] == [letter_id]
+    assert [one["id"] for one in discarded.data["removed"]] == [letter["id"]]
     assert await letters() == []
     assert (await viewer.get(target)).status == 404

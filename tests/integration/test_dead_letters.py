@@ -178,6 +178,21 @@ async def site(fresh_environment: Environment) -> Site:
     return made
 
 
+def message_id_of(letter: Mapping[str, Any]) -> str:
+    """The id of a letter has a digest besides."""
+    return str(letter["id"]).rpartition("-")[0]
+
+
+async def test_a_letter_whose_message_id_was_copied_is_not_taken_for_the_other(site: Site) -> None:
+    await die(site, QUEUE, Message(b"\xfe", message_id="unreadable", user_id="gateway"))
+    *_, first, copied = await site.letters()
+
+    await site.dead("discard", copied["id"], "--yes", "--reason", "A copy.")
+
+    shown = json.loads(await site.seen("show", "unreadable", "--json"))
+    assert [item["id"] for item in shown["letters"]] == [first["id"]]
+
+
 async def test_letters_are_listed_and_shown(site: Site) -> None:
     command, forged, unreadable = await site.letters()
     table = await site.seen("list")
@@ -220,7 +235,7 @@ async def test_replaying_takes_a_yes_and_what_was_named(site: Site) -> None:
     assert "--yes" in question
     assert "command-2" in mistake
     assert [item["command_id"] for item in json.loads(out)["replayed"]] == [COMMAND_ID]
-    assert [item["id"] for item in await site.letters()][1:] == ["unreadable"]
+    assert [message_id_of(item) for item in await site.letters()][1:] == ["unreadable"]
     inbox = await site.recorded("onboarding", "SELECT command_id FROM inbox")
     assert [str(command_id) for command_id in inbox] == [COMMAND_ID]
     (entry,) = await site.recorded("onboarding", "SELECT entry FROM audit")
@@ -231,21 +246,22 @@ async def test_replaying_takes_a_yes_and_what_was_named(site: Site) -> None:
 
 async def test_a_letter_that_is_discarded_is_gone_and_in_the_audit(site: Site) -> None:
     why = ("--reason", "Nonsense.")
+    unreadable = (await site.letters())[-1]["id"]
     unsaid, _, _ = await site.dead("discard", "--yes", *why)
-    unasked, _, question = await site.dead("discard", "unreadable", *why)
-    status, out, _ = await site.dead("discard", "unreadable", "--yes", "--json", *why)
-    again, _, mistake = await site.dead("discard", "unreadable", "--yes", *why)
+    unasked, _, question = await site.dead("discard", unreadable, *why)
+    status, out, _ = await site.dead("discard", unreadable, "--yes", "--json", *why)
+    again, _, mistake = await site.dead("discard", unreadable, "--yes", *why)
 
     assert (unsaid, unasked, status, again) == (2, 2, 0, 2)
     assert "--yes" in question
-    assert "unreadable" in mistake
-    assert [item["id"] for item in json.loads(out)["discarded"]] == ["unreadable"]
+    assert unreadable in mistake
+    assert [item["id"] for item in json.loads(out)["discarded"]] == [unreadable]
     assert [item["command_id"] for item in await site.letters()] == [COMMAND_ID, FORGED_ID]
     assert await site.recorded("onboarding", "SELECT command_id FROM inbox") == []
     (entry,) = await site.recorded("onboarding", "SELECT entry FROM audit")
     audited = json.loads(entry)
     assert (audited["actor"], audited["action"]) == ("operator:grace", "dead.discard")
-    assert (audited["message_id"], audited["reason"]) == ("unreadable", "Nonsense.")
+    assert (audited["letter_id"], audited["reason"]) == (unreadable, "Nonsense.")
 
 
 async def test_letters_are_listed_in_pages_and_one_is_replayed_by_its_id(site: Site) -> None:
@@ -257,7 +273,7 @@ async def test_letters_are_listed_in_pages_and_one_is_replayed_by_its_id(site: S
         )
         pages.append([letter.id for letter in page.items])
         after = page.next
-    [first, *_] = seen
+    [first, *_, last] = seen
     replay = RemoveDeadLetterOf(letter_id=first, service="onboarding", reason="x")
     replayed = await site.ask(REPLAY_DEAD_LETTER, replay)
 
@@ -266,7 +282,7 @@ async def test_letters_are_listed_in_pages_and_one_is_replayed_by_its_id(site: S
     assert [letter.command_id for letter in replayed.removed] == [COMMAND_ID]
     with pytest.raises(NotFound):
         await site.ask(REPLAY_DEAD_LETTER, replay)
-    unreadable = replay.model_copy(update={"letter_id": "unreadable"})
+    unreadable = replay.model_copy(update={"letter_id": last})
     with pytest.raises(InvalidState):
         await site.ask(REPLAY_DEAD_LETTER, unreadable)
     await site.ask(DISCARD_DEAD_LETTER, unreadable)
@@ -275,7 +291,7 @@ async def test_letters_are_listed_in_pages_and_one_is_replayed_by_its_id(site: S
 async def test_what_no_allowed_sender_sent_and_what_cannot_be_read_stays(site: Site) -> None:
     status, out, _ = await site.dead("replay", "--all", "--yes", "--json", "--reason", "x")
 
-    left = {item["id"]: item["because"] for item in json.loads(out)["left"]}
+    left = {message_id_of(item): item["because"] for item in json.loads(out)["left"]}
     assert status == 1
     assert "this release cannot read it" in left["unreadable"]
     assert any("ledger_read may not send" in because for because in left.values())
@@ -323,7 +339,7 @@ async def test_an_event_is_listed_by_its_type_and_the_time_within_its_id_and_rec
     status, out, _ = await site.dead("replay", *everything)
 
     letter, _ = json.loads(document)["queues"][0]["letters"]
-    assert (letter["id"], letter["event_type"]) == (good.message_id, "person.updated")
+    assert (message_id_of(letter), letter["event_type"]) == (good.message_id, "person.updated")
     assert letter["operation"] is None
     sent_at = datetime.fromisoformat(letter["sent_at"])
     assert timedelta() <= datetime.now(UTC) - sent_at < timedelta(minutes=1)
@@ -331,7 +347,7 @@ async def test_an_event_is_listed_by_its_type_and_the_time_within_its_id_and_rec
     assert "cannot be read" not in table
     replayed = json.loads(out)
     assert status == 1
-    assert [item["id"] for item in replayed["replayed"]] == [good.message_id]
-    assert [item["id"] for item in replayed["left"]] == [forged.message_id]
+    assert [message_id_of(item) for item in replayed["replayed"]] == [good.message_id]
+    assert [message_id_of(item) for item in replayed["left"]] == [forged.message_id]
     recorded = await site.recorded("webhook_dispatcher", "SELECT id FROM event")
     assert [f"evt_{event_id}" for event_id in recorded] == [good.message_id]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 import time
 import uuid
 from collections import Counter
@@ -93,7 +92,7 @@ async def test_a_letter_says_of_itself_neither_who_sent_it_nor_why_it_died(
             Message(b"{}", user_id="payments", message_id="forged", headers=headers),
             dead_queue(queue),
         )
-        [letter] = [one for one in await dead_of(site, queue) if one.message_id == "forged"]
+        [letter] = [one for one in await dead_of(site, queue) if one.id.startswith("forged-")]
 
     assert (letter.sender, letter.reason, letter.because) == ("payments", None, None)
 
@@ -156,7 +155,6 @@ async def test_a_command_is_taken_from_its_senders_alone_and_dead_lettered_from_
         ("sender", "Its sender may not send it, or directed its reply to another service.")
     }
     assert {one.sender for one in dead} == {*EVERYBODY, None}
-    assert all(re.fullmatch(".+-[0-9a-f]{16}", one.message_id) for one in dead)
 
 
 async def test_only_the_envelopes_of_a_batch_that_its_sender_may_send_are_answered(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -51,6 +52,7 @@ class OwnLetters:
     amqp_url: str = field(repr=False)
     ca_file: str | None
     accept: Mapping[str, AcceptAnew]
+    _reading: asyncio.Lock = field(default_factory=asyncio.Lock, repr=False, compare=False)
 
     @property
     def queues(self) -> tuple[str, ...]:
@@ -58,13 +60,18 @@ class OwnLetters:
 
     @asynccontextmanager
     async def opened(self) -> AsyncIterator[DeadLetters]:
-        """On a connection of their own, so that what goes wrong there does not end the service's session.
+        """On a connection of their own, so that what goes wrong there does not end the service's session. One reader of
+        this process at a time, since it does not see what another has taken; that of another replica may still hide
+        letters for a moment.
 
         Raises:
             Unavailable: the broker is not reached, or lost; a letter that was not removed stays.
         """
         try:
-            async with open_dead_letters(self.amqp_url, self.ca_file) as letters:
+            async with (
+                self._reading,
+                open_dead_letters(self.amqp_url, self.ca_file) as letters,
+            ):
                 yield letters
         except BROKER_ERRORS as error:
             structlog.get_logger("dead-letters").warning(
@@ -92,7 +99,7 @@ class Letters:
     async def list(self, _: Principal, command: contract.ListDeadLetters, __: float) -> Result:
         place, newest = command.place, command.order is Order.NEWEST
         found = sorted(
-            (self._shown(letter) for letter in await self._look(command.queue)),
+            (self._shown(letter) for letter in await self._look(command.queue, lambda _: True)),
             key=_key,
             reverse=newest,
         )
@@ -103,13 +110,18 @@ class Letters:
         return Result(data=Listed[contract.DeadLetter](items=[*items], next=following))
 
     async def find(self, _: Principal, command: contract.FindDeadLetters, __: float) -> Result:
-        found = [one for one in await self._look(command.queue) if one.has_id(command.letter_id)]
+        found = await self._look(
+            command.queue,
+            lambda one: one.has_id(command.letter_id),
+            limit=MOST_SHOWN,
+            body_bytes=LONGEST_BODY,
+        )
         return Result(
             data=contract.DeadLettersWithBody(
                 letters=[
                     contract.DeadLetterWithBody(
                         **dict(self._shown(letter)),
-                        body=letter.body[:LONGEST_BODY].decode("utf-8", "replace"),
+                        body=letter.body.decode("utf-8", "replace"),
                     )
                     for letter in found[:MOST_SHOWN]
                 ]
@@ -135,12 +147,20 @@ class Letters:
 
         return await self._remove(command, before)
 
-    async def _look(self, queue: str | None) -> Sequence[DeadLetter]:
+    async def _look(
+        self,
+        queue: str | None,
+        wanted: Callable[[DeadLetter], bool],
+        *,
+        limit: int = MAX_LOOKED_AT,
+        body_bytes: int = 0,
+    ) -> Sequence[DeadLetter]:
+        """Of each queue at most `limit`."""
         async with self._letters.opened() as letters:
             return [
                 letter
                 for name in self._queues(queue)
-                for letter in await letters.look(name, MAX_LOOKED_AT)
+                for letter in await letters.look(name, wanted, limit=limit, body_bytes=body_bytes)
             ]
 
     async def _remove(
@@ -151,7 +171,7 @@ class Letters:
         wanted = {*command.letter_ids}
         async with self._letters.opened() as letters:
             done = [
-                await letters.remove(name, lambda one: one.message_id in wanted, before)
+                await letters.remove(name, lambda one: one.id in wanted, before)
                 for name in self._queues(command.queue)
             ]
         return Result(
@@ -179,7 +199,7 @@ class Letters:
                 action,
                 reason=command.reason,
                 queue=letter.queue,
-                message_id=letter.message_id,
+                letter_id=letter.id,
                 command_id=letter.envelope.id if letter.envelope else None,
             )
 
@@ -192,7 +212,7 @@ class Letters:
         return contract.DeadLetter(
             service=self._service,
             queue=letter.queue,
-            id=letter.message_id,
+            id=letter.id,
             command_id=envelope.id if envelope else None,
             operation=envelope.operation if envelope else None,
             event_type=letter.event_type,

@@ -89,7 +89,9 @@ class Overview:
         count = min(sum(depths[queue] for queue in filled), MOST_COUNTED)
         try:
             async with self._letters.opened() as letters:
-                first = [letter for queue in filled for letter in await letters.look(queue, 1)]
+                first = [
+                    letter for queue in filled for letter in await letters.look(queue, limit=1)
+                ]
         except Unavailable:
             first = []
         oldest = min((one.died_at for one in first if one.died_at is not None), default=None)

@@ -167,8 +167,9 @@ class OfServices:
             ),
             deadline,
         )
-        if done.left and not done.removed:
-            raise e.InvalidState(f"The letter stays: {done.left[0].why}.")
+        if done.left:
+            others = f" {len(done.removed)} others of this id are gone." if done.removed else ""
+            raise e.InvalidState(f"The letter stays: {done.left[0].why}.{others}")
         if not done.removed:
             raise _no_letter(command.letter_id)
         return Result(data=done)

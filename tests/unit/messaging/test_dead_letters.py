@@ -86,7 +86,7 @@ async def until_count(letters: DeadLetters, queue: str, count: int) -> None:
 
 
 async def ids(letters: DeadLetters, queue: str, limit: int = 100) -> list[str | None]:
-    found = await letters.look(dead_queue(queue), limit)
+    found = await letters.look(dead_queue(queue), limit=limit)
     return [letter.envelope.id if letter.envelope else None for letter in found]
 
 
@@ -118,7 +118,7 @@ async def test_a_letter_tells_when_it_was_sent_and_why_it_died(
     assert unreadable.envelope is None
     assert unreadable.sent_at is None
     again = await letters.look(dead_queue(queue))
-    assert again[-1].message_id == unreadable.message_id
+    assert again[-1].id == unreadable.id
 
 
 async def test_a_letter_that_is_accepted_is_gone_and_the_others_stay_in_order(
@@ -149,7 +149,7 @@ async def test_many_letters_take_longer_than_the_deadline_of_one_page(
     letters: DeadLetters, queue: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seconds = 0.4 * pace()
-    monkeypatch.setattr(dead_letters, "REMOVED_TOGETHER", 1)
+    monkeypatch.setattr(dead_letters, "TOGETHER", 1)
     monkeypatch.setattr(dead_letters, "WORK_SECONDS", seconds)
 
     async def accept(letter: DeadLetter) -> None:
