@@ -6,6 +6,7 @@ the order of their creation.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
@@ -54,7 +55,7 @@ from services.webhook_dispatcher.tables import (
 MOST_DELIVERIES = 100
 AT_ONCE = 500
 MOST_LOOKED_AT = 4000
-"""So many subscriptions are looked at for one page of those that fail."""
+"""So many subscriptions are looked at for one page by what is not theirs: their deliveries, or their endpoint."""
 
 _EDGE = bindparam("edge", type_=UUID_TYPE)
 _OF_TENANT = subscription.c.tenant == bindparam("tenant")
@@ -63,7 +64,7 @@ _STATUSES = {
     SubscriptionCondition.DISABLED: DISABLED,
     SubscriptionCondition.UNAVAILABLE: UNAVAILABLE,
 }
-_ENDPOINTS: dict[SubscriptionCondition, ColumnElement[bool]] = {
+_OF_ENDPOINT: dict[SubscriptionCondition, ColumnElement[bool]] = {
     SubscriptionCondition.BREAKER_OPEN: endpoint.c.open_until.is_not(None),
     SubscriptionCondition.SLOW: and_(endpoint.c.is_slow, endpoint.c.open_until.is_(None)),
 }
@@ -94,20 +95,11 @@ def _with_any_status(order: Order, *more: ColumnElement[bool]) -> Select[Any]:
     return select(found.c.id).order_by(sorted_by(found.c.id, order)).limit(bindparam("limit"))
 
 
-def _with_endpoint(
-    condition: ColumnElement[bool], order: Order, *more: ColumnElement[bool]
-) -> Select[Any]:
-    """Of an unavailable one, that is what its endpoint is."""
+def _with_endpoint(condition: ColumnElement[bool], order: Order) -> Select[Any]:
+    """Also those that are unavailable or deleted."""
     return (
-        select(subscription.c.id)
-        .join(endpoint, endpoint.c.subscription_id == subscription.c.id)
-        .where(
-            condition,
-            beyond(endpoint.c.subscription_id, _EDGE, order),
-            subscription.c.status != UNAVAILABLE,
-            subscription.c.status != DELETED,
-            *more,
-        )
+        select(endpoint.c.subscription_id)
+        .where(condition, beyond(endpoint.c.subscription_id, _EDGE, order))
         .order_by(sorted_by(endpoint.c.subscription_id, order))
         .limit(bindparam("limit"))
     )
@@ -143,27 +135,41 @@ def _failing(order: Order) -> Select[Any]:
     )
 
 
-_FAILING = {order: _failing(order) for order in Order}
-_IDS = bindparam("ids", type_=ARRAY(UUID_TYPE))
-_LISTED = select(subscription.c.id).where(
-    subscription.c.id == any_(_IDS), subscription.c.status != DELETED
-)
-_THAT_FAIL = select(subscription.c.id).where(
-    subscription.c.id == any_(_IDS),
-    exists().where(delivery.c.subscription_id == subscription.c.id, IS_FAILING),
-)
 _SUBSCRIPTIONS = {
     (order, state, of_tenant): (
         _with_any_status(order, *more)
         if state is None
         else _with_status(_STATUSES[state], order, *more)
-        if state in _STATUSES
-        else _with_endpoint(_ENDPOINTS[state], order, *more)
     )
     for order in Order
-    for state in (None, *_STATUSES, *_ENDPOINTS)
+    for state in (None, *_STATUSES)
     for of_tenant in (False, True)
     for more in [[_OF_TENANT] if of_tenant else []]
+}
+_CANDIDATES = {(order, SubscriptionCondition.FAILING): _failing(order) for order in Order} | {
+    (order, state): _with_endpoint(condition, order)
+    for order in Order
+    for state, condition in _OF_ENDPOINT.items()
+}
+_GIVEN = subscription.c.id == any_(bindparam("ids", type_=ARRAY(UUID_TYPE)))
+# Of an unavailable one, that is what its endpoint is.
+_LISTED: dict[SubscriptionCondition, ColumnElement[bool]] = {
+    SubscriptionCondition.FAILING: subscription.c.status != DELETED
+} | dict.fromkeys(_OF_ENDPOINT, subscription.c.status.not_in((UNAVAILABLE, DELETED)))
+_HAS: Mapping[SubscriptionCondition, ColumnElement[bool]] = {
+    SubscriptionCondition.FAILING: exists().where(
+        delivery.c.subscription_id == subscription.c.id, IS_FAILING
+    )
+} | {
+    state: exists().where(endpoint.c.subscription_id == subscription.c.id, condition)
+    for state, condition in _OF_ENDPOINT.items()
+}
+_MEANT = {
+    (state, of_tenant): select(subscription.c.id).where(
+        _GIVEN, _LISTED[state], *([_HAS[state]] if of_tenant else [])
+    )
+    for state in _HAS
+    for of_tenant in (False, True)
 }
 
 
@@ -222,8 +228,8 @@ async def subscriptions(
     limit: int,
 ) -> FoundSubscriptions:
     edge = _edge(place, order)
-    if state is SubscriptionCondition.FAILING:
-        return await _failing_after(connection, edge, tenant, order, limit)
+    if state is not None and state in _HAS:
+        return await _looked_at(connection, state, edge, tenant, order, limit)
     values: dict[str, Any] = {"edge": edge, "limit": limit}
     if tenant is not None:
         values["tenant"] = tenant
@@ -231,23 +237,26 @@ async def subscriptions(
     return FoundSubscriptions(list(rows.scalars()))
 
 
-async def _failing_after(
-    connection: AsyncConnection, edge: UUID, tenant: str | None, order: Order, limit: int
+async def _looked_at(
+    connection: AsyncConnection,
+    state: SubscriptionCondition,
+    edge: UUID,
+    tenant: str | None,
+    order: Order,
+    limit: int,
 ) -> FoundSubscriptions:
-    """Those of all tenants are read from the index of failing deliveries. Those of one tenant are read from its
-    subscriptions, of which each is looked up in that index: others may have many more that fail.
+    """Those of all tenants are read from the index of failing deliveries, or of such endpoints. Those of one tenant are
+    read from its subscriptions, of which each is looked up there: others may have many more.
     """
-    if tenant is None:
-        next_ones, wanted, of_tenant = _FAILING[order], _LISTED, {}
-    else:
-        next_ones, wanted = _SUBSCRIPTIONS[order, None, True], _THAT_FAIL
-        of_tenant = {"tenant": tenant}
+    of_tenant = {} if tenant is None else {"tenant": tenant}
+    candidates = _CANDIDATES[order, state] if tenant is None else _SUBSCRIPTIONS[order, None, True]
+    meant = _MEANT[state, tenant is not None]
     found: list[UUID] = []
     await connection.execute(BY_INDEX)
     for _ in range(MOST_LOOKED_AT // AT_ONCE):
         values = {"edge": edge, "limit": AT_ONCE, **of_tenant}
-        ids = list((await connection.execute(next_ones, values)).scalars())
-        kept = set((await connection.execute(wanted, {"ids": ids})).scalars())
+        ids = list((await connection.execute(candidates, values)).scalars())
+        kept = set((await connection.execute(meant, {"ids": ids})).scalars())
         found += [each for each in ids if each in kept]
         if len(found) >= limit or len(ids) < AT_ONCE:
             return FoundSubscriptions(found[:limit])

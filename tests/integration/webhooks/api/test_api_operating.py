@@ -98,22 +98,33 @@ async def test_subscriptions_of_every_state_are_listed_page_by_page(desk: Desk) 
     assert failing in ids(await pages(desk, contract.LIST_SUBSCRIPTIONS, state="failing"))
 
 
-async def test_a_page_of_failing_subscriptions_ends_after_so_many_were_looked_at(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("state", "change"),
+    [
+        ("failing", "UPDATE delivery SET attempts_made = 1 WHERE subscription_id = $1"),
+        ("slow", "UPDATE endpoint SET is_slow = true WHERE subscription_id = $1"),
+        (
+            "breaker_open",
+            "UPDATE endpoint SET open_until = now() + interval '1 hour' WHERE subscription_id = $1",
+        ),
+    ],
+)
+async def test_a_page_of_subscriptions_ends_after_so_many_were_looked_at(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, state: str, change: str
 ) -> None:
     monkeypatch.setattr(operating, "AT_ONCE", 1)
     monkeypatch.setattr(operating, "MOST_LOOKED_AT", 2)
-    failing, *_ = [await desk.subscribe() for _ in range(5)]
+    meant, *_ = [await desk.subscribe() for _ in range(5)]
     await desk.record()
     await desk.database.execute(
-        "UPDATE delivery SET attempts_made = (subscription_id = $2)::int, due_at = due_at + interval '1 hour'"
-        " WHERE tenant = $1",
-        *(desk.tenant, uuid.UUID(failing)),
+        "DELETE FROM delivery WHERE tenant = $1 AND subscription_id <> $2",
+        *(desk.tenant, uuid.UUID(meant)),
     )
+    await desk.database.execute(change, uuid.UUID(meant))
     lists = OperatingWebhooks(desk.recorder, timedelta(days=30), lambda: None)
 
     async def page(after: str | None) -> Listed[contract.OperatorSubscription]:
-        asked = {"tenant": desk.tenant, "state": "failing", "after": after}
+        asked = {"tenant": desk.tenant, "state": state, "after": after}
         command = contract.ListOperatorSubscriptions.model_validate(asked)
         found = (await lists.list_subscriptions(OPERATOR, command, 0)).data
         assert isinstance(found, Listed)
@@ -124,7 +135,7 @@ async def test_a_page_of_failing_subscriptions_ends_after_so_many_were_looked_at
     third = await page(second.next)
 
     assert [len(each.items) for each in (first, second, third)] == [0, 0, 1]
-    assert third.items[0].subscription_id == failing
+    assert third.items[0].subscription_id == meant
     assert third.next is None
 
 
