@@ -16,6 +16,7 @@ from services.console.details import answer_of, facts_of, typed_of
 from services.console.failures import sentence, wrong_values
 from services.console.forms import REASON, WrongValues, command_of, fields_of
 from services.console.rendering import Renderer
+from services.console.security import form_of
 from services.console.sessions import see_other
 from services.console.values import Cell, cell, label, read
 from services.console.visits import Visit, visit_of
@@ -92,8 +93,7 @@ class Actions:
 
     async def _do(self, request: web.Request, action: Action) -> web.StreamResponse:
         visit = visit_of(request)
-        form = await request.post()
-        typed = {name: text for name, text in form.items() if isinstance(text, str)}
+        typed = await form_of(request)
         fixed = _fixed(request, action)
         try:
             command = command_of(action.operation.command, typed | fixed)

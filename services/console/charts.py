@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 WIDTH, HEIGHT = 240, 48
 _MARGIN = 2.0
+_DOT = 2.0
+"""Half the width of a line that has one point only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +41,9 @@ def chart(identifier: str, title: str, values: Sequence[float | None], unit: str
         for index, value in enumerate(values)
         if value is not None
     ]
+    if len(points) == 1:
+        [(x, y)] = points
+        points = [(max(0.0, x - _DOT), y), (min(float(WIDTH), x + _DOT), y)]
     line = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
     area = f"{points[0][0]:.1f},{HEIGHT} {line} {points[-1][0]:.1f},{HEIGHT}" if points else ""
     return Chart(

@@ -84,7 +84,9 @@ class Cookies:
     def said(self, request: web.Request, token: str) -> Message | None:
         """The message for this page; None when there is none that this session was given."""
         packed, _, signature = request.cookies.get(self.message, "").partition(".")
-        if not (signature.isascii() and hmac.compare_digest(signature, _signature(token, packed))):
+        if not (packed.isascii() and signature.isascii()):
+            return None
+        if not hmac.compare_digest(signature, _signature(token, packed)):
             return None
         return msgspec.json.decode(base64.urlsafe_b64decode(packed), type=Message)
 

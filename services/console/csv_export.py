@@ -13,6 +13,9 @@ import unicodedata
 from collections.abc import Iterable
 
 MOST_ROWS = 10_000
+MOST_PAGES = 200
+"""A page of what a filter leaves may have few rows, or none."""
+MOST_SECONDS = 300.0
 _FORMULA = frozenset("=+-@")
 _NEGATIVE_NUMBER = re.compile(r"-[0-9]+(\.[0-9]+)?")
 _MOVES_ON = ("\t", "\r", "\n")

@@ -171,6 +171,7 @@ class DetailPage:
         parts: fields that are sections of their own, in their order; all others of one value stand in the first.
         timeline: those of them that are a history.
         columns: of parts that are tables; without, all fields.
+        called: what fields of parts are called here, where the contract has a wider name.
         without: fields that are not shown.
         each: actions of one row of a part.
         beside: values to compare.
@@ -187,6 +188,7 @@ class DetailPage:
     parts: tuple[str, ...] = ()
     timeline: tuple[str, ...] = ()
     columns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    called: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     beside: tuple[Beside, ...] = ()
     two_sides: tuple[str, str] | None = None
     sides: tuple[str, str] = ("ours", "theirs")

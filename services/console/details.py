@@ -147,19 +147,16 @@ def _section(page: DetailPage, name: str, value: Any, role: Role) -> Section:
         field for field, sample in _fields(value[0]) if not _is_part(sample)
     )
     actions = page.each.get(name, ())
+    called = page.called.get(name, {})
+    names = {field: called.get(field, field.rpartition(".")[2]) for field in columns}
     rows = [
         Row(
-            [
-                (label(field.rpartition(".")[2]), cell(field.rpartition(".")[2], read(each, field)))
-                for field in columns
-            ],
+            [(label(shown), cell(shown, read(each, field))) for field, shown in names.items()],
             _links(actions, each, role),
         )
         for each in value
     ]
-    return Section(
-        name, title, table=Table(name, [label(c.rpartition(".")[2]) for c in columns], rows)
-    )
+    return Section(name, title, table=Table(name, [*map(label, names.values())], rows))
 
 
 def _moment(each: Any) -> Moment:

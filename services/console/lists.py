@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -161,14 +163,20 @@ class Lists:
         )
 
     async def _csv(self, request: web.Request, page: ListPage) -> web.StreamResponse:
-        """Raises BanksideError when the first page is not answered; later ones break the download off."""
+        """Raises BanksideError when the first page is not answered; later ones break the download off, as does a
+        browser that takes too long to read.
+        """
+        async with asyncio.timeout(csv_export.MOST_SECONDS):
+            return await self._exported(request, page)
+
+    async def _exported(self, request: web.Request, page: ListPage) -> web.StreamResponse:
         visit = visit_of(request)
         typed = {**page.unless_chosen, **request.query, **request.match_info}
         if "limit" in page.operation.command.model_fields:
             typed["limit"] = CSV_PAGE
         response: web.StreamResponse | None = None
         written = 0
-        while True:
+        for number in itertools.count(1):
             try:
                 command = command_of(page.operation.command, _given(typed))
             except WrongValues as wrong:
@@ -190,10 +198,15 @@ class Lists:
             if typed["after"] and written >= csv_export.MOST_ROWS:
                 lines.append([f"Not complete: these are the first {csv_export.MOST_ROWS} rows."])
                 typed["after"] = ""
+            elif typed["after"] and number >= csv_export.MOST_PAGES:
+                lines.append(["Not complete: there is more. Narrow the list by a time."])
+                typed["after"] = ""
             await response.write(csv_export.rows(lines))
             if not typed["after"]:
-                await response.write_eof()
-                return response
+                break
+        assert response is not None, "there is a first page"
+        await response.write_eof()
+        return response
 
     async def _begin(self, request: web.Request, page: ListPage) -> web.StreamResponse:
         response = web.StreamResponse(

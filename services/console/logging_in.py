@@ -21,12 +21,13 @@ from services.console.failures import sentence
 from services.console.forms import WrongValues, command_of
 from services.console.gateway import Gateway
 from services.console.rendering import Renderer
-from services.console.security import CSRF_FIELD, csrf_token, is_csrf_token
+from services.console.security import CSRF_FIELD, csrf_token, form_of, is_csrf_token
 from services.console.sessions import ENROL, LOG_IN, Sessions, own_path, see_other
 from services.console.visits import visit_of
 
 CONFIRM = "/login/confirm"
 _URI = "otpauth://totp/"
+_ENDS_BY_ITSELF = "The gateway ends the session by itself when its idle time is over."
 _OF_ANOTHER_PAGE = "The form is not of this page any more: try again."
 
 
@@ -84,7 +85,7 @@ class LoggingIn:
         return response
 
     async def _log_in(self, request: web.Request) -> web.Response:
-        form = await _typed(request)
+        form = await form_of(request)
         name, next_path = form.get("name", ""), own_path(form.get("next", "/"))
         if not is_csrf_token(form.get(CSRF_FIELD), self._cookies.visitor_of(request)):
             return self._door(
@@ -141,7 +142,7 @@ class LoggingIn:
         )
 
     async def _enrol(self, request: web.Request) -> web.Response:
-        form = await _typed(request)
+        form = await form_of(request)
         token = self._cookies.token(request)
         if token is None or not is_csrf_token(form.get(CSRF_FIELD), token):
             return self._enrolment(request, failure=_OF_ANOTHER_PAGE, status=403)
@@ -162,7 +163,7 @@ class LoggingIn:
         return self._enrolment(request, uri=answer.otpauth_uri)
 
     async def _confirm(self, request: web.Request) -> web.Response:
-        form = await _typed(request)
+        form = await form_of(request)
         token, uri = self._cookies.token(request), form.get("uri", "")
         is_ours = is_csrf_token(form.get(CSRF_FIELD), token) and uri.startswith(_URI)
         if token is None or not is_ours:
@@ -187,18 +188,22 @@ class LoggingIn:
     async def _log_out(self, request: web.Request) -> web.Response:
         visit = visit_of(request)
         self._sessions.forget(visit.token)
-        await visit.operators.ask(s.LOG_OUT, s.LogOut(session=visit.token))
+        try:
+            await visit.operators.ask(s.LOG_OUT, s.LogOut(session=visit.token))
+        except SessionEnded:
+            return self._ended()
+        except BanksideError as error:
+            # The browser forgets its token all the same.
+            failure = f"You are logged out in this browser. {sentence(error)} {_ENDS_BY_ITSELF}"
+            response = self._door(request, next_path="/", failure=failure, status=error.status)
+            self._cookies.end(response)
+            return response
         return self._ended()
 
     def _ended(self) -> web.Response:
         response = see_other(LOG_IN)
         self._cookies.end(response)
         return response
-
-
-async def _typed(request: web.Request) -> dict[str, str]:
-    form = await request.post()
-    return {name: text for name, text in form.items() if isinstance(text, str)}
 
 
 def _locked(error: RateLimited) -> str:

@@ -74,6 +74,7 @@ class OverviewPage:
         context: dict[str, Any] = {
             "failure": waiting.failure,
             "charts": charts_of(traffic) if traffic else [],
+            "queue_charts": queue_charts_of(traffic) if traffic else [],
             "no_traffic": hour.failure,
             "waiting": waiting_in(overview) if overview else [],
             "queues": queues_in(overview) if overview else [],
@@ -107,10 +108,13 @@ def charts_of(traffic: Traffic) -> list[Chart]:
         chart("refused", "Refused (4xx)", [minute.refused for minute in minutes], "a minute"),
         chart("failed", "Failed (5xx)", [minute.failed for minute in minutes], "a minute"),
         chart("latency", "Latency (p95)", slow, "ms"),
-        *(
-            chart(f"queue-{each.service}", f"Queues: {each.service}", each.messages[:-1], "waiting")
-            for each in traffic.queues
-        ),
+    ]
+
+
+def queue_charts_of(traffic: Traffic) -> list[Chart]:
+    """Messages that wait, of each service."""
+    return [
+        chart(f"queue-{each.service}", each.service, each.messages[:-1]) for each in traffic.queues
     ]
 
 

@@ -18,6 +18,7 @@ from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
 CSRF_FIELD = "csrf"
+_FORM = "application/x-www-form-urlencoded"
 _CSRF_PURPOSE = b"bankside console form"
 
 CONTENT_SECURITY_POLICY = (
@@ -73,6 +74,17 @@ def same_origin_only(
         return await handler(request)
 
     return check
+
+
+async def form_of(request: web.Request) -> dict[str, str]:
+    """What a form sends, as forms of this console send it. Raises HTTPException for everything else."""
+    if request.content_type != _FORM:
+        raise web.HTTPUnsupportedMediaType(text="This is not sent by a form of the console.")
+    try:
+        form = await request.post()
+    except (ValueError, LookupError):  # bytes or a charset that cannot be read
+        raise web.HTTPBadRequest(text="The form cannot be read.") from None
+    return {name: text for name, text in form.items() if isinstance(text, str)}
 
 
 def csrf_token(cookie: str) -> str:

@@ -17,7 +17,7 @@ from libs.contracts.errors import SessionEnded
 from libs.contracts.operating.sessions import GET_SESSION, GetSession, SessionView
 from services.console.cookies import Cookies
 from services.console.gateway import Gateway
-from services.console.security import CSRF_FIELD, SAFE_METHODS, is_csrf_token
+from services.console.security import CSRF_FIELD, SAFE_METHODS, form_of, is_csrf_token
 from services.console.visits import VISIT, Visit
 
 LOG_IN = "/login"
@@ -71,7 +71,7 @@ def logged_in(sessions: Sessions, cookies: Cookies) -> Middleware:
         try:
             request[VISIT] = await sessions.visit(token)
             if request.method not in SAFE_METHODS:
-                form = await request.post()
+                form = await form_of(request)
                 if not is_csrf_token(form.get(CSRF_FIELD), token):
                     raise web.HTTPForbidden(
                         text="The form is not of this session: load the page again."

@@ -11,6 +11,8 @@ from enum import Enum, StrEnum
 from typing import Any
 from urllib.parse import quote
 
+import msgspec
+
 from libs.contracts.model import Model
 
 
@@ -175,9 +177,10 @@ def _is_structured(value: Any) -> bool:
 
 
 def _indented(text: str) -> str:
+    """JSON on several lines, its numbers and escapes as they are. Text that others write may be nested without end."""
     try:
-        return json.dumps(json.loads(text), indent=2, ensure_ascii=False)
-    except ValueError:
+        return msgspec.json.format(text, indent=2)
+    except (msgspec.MsgspecError, RecursionError, ValueError):
         return text
 
 

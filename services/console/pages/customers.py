@@ -87,6 +87,7 @@ DETAIL = DetailPage(
             "recorded_at",
         ),
     },
+    called={"persons": {"customer_id": "person_id"}, "accounts": {"id": "account_id"}},
     each={"steps": (RESOLVE_STEP, SETTLE_STEP)},
     actions=(REVEAL,),
     panels=(

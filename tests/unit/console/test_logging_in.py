@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from libs.contracts.errors import LoginRefused, RateLimited
+from libs.contracts.errors import LoginRefused, RateLimited, Unavailable
 from libs.contracts.operating import sessions as s
 from libs.contracts.principal import Role
 from services.console.sessions import own_path
@@ -118,6 +118,17 @@ async def test_logging_out_ends_the_session_at_the_gateway() -> None:
     assert answer.location == "/login"
     assert browser.cookies == {}
     assert [command.session for command in double.commands(s.LOG_OUT)] == [TOKEN]
+
+
+async def test_logging_out_forgets_the_token_also_when_the_gateway_is_away() -> None:
+    double = GatewayDouble()
+    double.answer(s.LOG_OUT, Unavailable())
+    async with console(double) as browser:
+        answer = await browser.post("/logout", {})
+
+    assert answer.status == 503
+    assert "__Host-bankside-session" not in browser.cookies
+    assert "ends the session by itself" in answer.text
 
 
 async def test_on_this_machine_without_tls_cookies_have_names_of_their_own() -> None:

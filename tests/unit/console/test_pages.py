@@ -178,6 +178,18 @@ async def test_csv_is_bounded_and_says_so(monkeypatch: pytest.MonkeyPatch) -> No
     assert rows[-1] == ["Not complete: these are the first 3 rows."]
 
 
+async def test_csv_of_a_filter_that_finds_little_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("services.console.csv_export.MOST_PAGES", 3)
+    double = gateway()
+    double.answer(LIST_WIRES, Listed(items=[], next=NEXT))
+    async with console(double) as browser:
+        answer = await browser.get("/wires.csv")
+
+    _, *rows = csv.reader(io.StringIO(answer.text))
+    assert rows == [["Not complete: there is more. Narrow the list by a time."]]
+    assert len(double.commands(LIST_WIRES)) == 3
+
+
 @pytest.mark.parametrize("ended", [SessionEnded(), ProviderTimeout(), Listed(items=[], next="no")])
 async def test_a_csv_that_cannot_go_on_is_broken_off(ended: Any) -> None:
     double = gateway()

@@ -9,8 +9,9 @@ from decimal import Decimal
 
 import pytest
 
+from libs.contracts.customers import CustomerStatus
 from libs.contracts.errors import ProviderTimeout, Unavailable
-from libs.contracts.operating.customers import ResolveStep, StepResolution
+from libs.contracts.operating.customers import OperatorPerson, ResolveStep, StepResolution
 from libs.contracts.operating.keys import CreateKey, RotateKey
 from libs.contracts.operating.overview import (
     GET_OVERVIEW,
@@ -21,11 +22,13 @@ from libs.contracts.operating.overview import (
     WaitingKind,
 )
 from libs.contracts.operating.traffic import GET_TRAFFIC, MinuteOfTraffic, QueuedMessages, Traffic
-from libs.contracts.principal import Scope
+from libs.contracts.principal import Role, Scope
 from services.console import csv_export
 from services.console.addresses import browser_of, networks
 from services.console.charts import chart
+from services.console.details import sections_of
 from services.console.forms import Widget, WrongValues, command_of, fields_of
+from services.console.pages import customers
 from services.console.values import Kind, age, cell
 from tests.unit.console.browser import console
 from tests.unit.console.gateway_double import AT, GatewayDouble
@@ -66,6 +69,7 @@ def test_a_chart_has_its_highest_value_on_top_and_no_point_where_nothing_was_mea
     assert drawn.line == "0.0,46.0 160.0,2.0 240.0,24.0"
     assert (drawn.latest, drawn.highest) == ("5 a minute", "10 a minute")
     assert chart("none", "None", [None, None]).is_empty
+    assert chart("one", "One", [None, 4, None]).line == "118.0,2.0 122.0,2.0"
 
 
 def test_values_are_shown_by_what_they_are() -> None:
@@ -79,6 +83,35 @@ def test_values_are_shown_by_what_they_are() -> None:
     assert cell("note", None).kind is Kind.NOTHING
     assert [cell(name, True).tone for name in ("outcome_unknown", "primary")] == ["wait", "plain"]
     assert age(AT, AT + timedelta(minutes=3, seconds=5)) == "3 min"
+
+
+def test_a_persons_id_leads_to_its_person_and_not_to_a_customer() -> None:
+    person = OperatorPerson(
+        customer_id="p-1",
+        first_name="Ada",
+        last_name="Marsh",
+        status=CustomerStatus.APPROVED,
+        controller=True,
+        ownership_percentage=Decimal(60),
+        identity_id=None,
+        core_id=None,
+    )
+    section = sections_of(customers.DETAIL, {"persons": [person]}, Role.VIEWER)[0]
+
+    assert section.table is not None
+    label, cell_of_id = section.table.rows[0].cells[0]
+    assert (label, cell_of_id.href) == ("Person", "/search?q=p-1")
+
+
+def test_json_that_others_wrote_is_shown_as_it_is() -> None:
+    body = '{"amount":1234567890123456.780,"amount":"\\u202e"}'
+    deep = "[" * 100_000
+
+    assert cell("body", body).text == (
+        '{\n  "amount": 1234567890123456.780,\n  "amount": "\\u202e"\n}'
+    )
+    assert cell("response_body", deep).text == deep
+    assert cell("body", "no {json").text == "no {json"
 
 
 def test_a_form_follows_from_the_command() -> None:
@@ -177,7 +210,7 @@ async def test_the_last_hour_is_drawn_also_when_nothing_else_is_answered() -> No
     assert "The service cannot be reached." in text
     assert "Requests over the last hour: now 30 a minute, at most 30 a minute" in text
     assert "Latency (p95) over the last hour: now 5 ms, at most 100 ms" in text
-    assert "Queues: payments over the last hour: now 40 waiting, at most 40 waiting" in text
+    assert "payments over the last hour: now 40, at most 40" in text
 
 
 class Request:

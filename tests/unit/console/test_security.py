@@ -12,7 +12,7 @@ from libs.contracts.operating.sessions import GET_SESSION
 from libs.contracts.operating.wires import LIST_WIRES, RESOLVE_WIRE
 from services.console.assets import Assets
 from services.console.security import csrf_token
-from tests.unit.console.browser import console
+from tests.unit.console.browser import ORIGIN, console
 from tests.unit.console.gateway_double import GatewayDouble
 from tests.unit.console.samples import WIRE_ID, wire
 
@@ -113,6 +113,37 @@ async def test_a_form_of_another_page_changes_nothing(
         answer = await browser.post(f"/wires/{WIRE_ID}/resolve", RESOLVING | form, headers)
 
     assert answer.status == 403
+    assert double.commands(RESOLVE_WIRE) == []
+
+
+@pytest.mark.parametrize("path", ["/login", "/login/enrol", f"/wires/{WIRE_ID}/resolve"])
+@pytest.mark.parametrize(
+    ("kind", "body", "status"),
+    [
+        ("application/x-www-form-urlencoded", b"csrf=\xff", 400),
+        ("application/x-www-form-urlencoded; charset=nonsense", b"csrf=a", 400),
+        ("multipart/form-data; boundary=x", b"csrf=a", 415),
+        ("text/plain", b"csrf=a", 415),
+    ],
+)
+async def test_a_form_that_cannot_be_read_is_a_mistake_of_its_sender(
+    path: str, kind: str, body: bytes, status: int
+) -> None:
+    double = gateway()
+    async with console(double) as browser:
+        cookies = "; ".join(f"{name}={value}" for name, value in browser.cookies.items())
+        answer = await browser.client.post(
+            path,
+            data=body,
+            headers={
+                "Host": "console.test",
+                "Origin": ORIGIN,
+                "Cookie": cookies,
+                "Content-Type": kind,
+            },
+        )
+
+    assert answer.status == status
     assert double.commands(RESOLVE_WIRE) == []
 
 
