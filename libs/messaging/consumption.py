@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 from collections.abc import Awaitable, Callable
 
 import structlog
@@ -12,8 +13,14 @@ from aio_pika.abc import AbstractChannel
 from libs.messaging.broker_errors import BROKER_ERRORS
 from libs.messaging.deadlines import within
 from libs.messaging.delivery import Delivery, OnDelivery, consume
-from libs.messaging.metrics import CONSUMER_PAUSED, DEAD_LETTERS
+from libs.messaging.metrics import (
+    CONSUMER_PAUSED,
+    DEAD_LETTERS,
+    QUEUE_MESSAGES,
+    QUEUE_OLDEST_SECONDS,
+)
 from libs.messaging.publishing import underlying
+from libs.messaging.queue_age import QueueAge
 from libs.messaging.session import Session
 from libs.messaging.topology import dead_queue
 
@@ -62,6 +69,8 @@ class Consumption:
         self._stopped = False
         self._progressed = False
         self._still_since: float | None = None
+        self._age = QueueAge()
+        CONSUMER_PAUSED.labels(queue).set(0)
         self._log = structlog.get_logger("consumption")
 
     @property
@@ -82,6 +91,7 @@ class Consumption:
 
     async def _deliver(self, message: Delivery) -> None:
         self._progressed = True
+        self._age.delivered(message.properties.message_id)
         await self._on_delivery(message)
 
     def progressed(self) -> None:
@@ -137,6 +147,8 @@ class Consumption:
             letters = await _ready(channel, dead_queue(self.queue))
             DEAD_LETTERS.labels(dead_queue(self.queue)).set(letters)
         ready = await _ready(channel, self.queue)
+        QUEUE_MESSAGES.labels(self.queue).set(ready)
+        QUEUE_OLDEST_SECONDS.labels(self.queue).set(self._age.seconds(ready, time.time()))
         progressed, self._progressed = self._progressed, False
         expected = self._waits() or (ready > 0 and not self._works())
         now = asyncio.get_running_loop().time()

@@ -14,9 +14,8 @@ import re
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
-from uuid import UUID
 
 import aio_pika
 from aio_pika.abc import AbstractChannel, AbstractConnection, AbstractIncomingMessage, AbstractQueue
@@ -25,6 +24,7 @@ from aio_pika.exceptions import ChannelNotFoundEntity
 from libs.messaging.broker_errors import session_loss_as_error
 from libs.messaging.connection import encryption_of
 from libs.messaging.envelope import Envelope, NotAnEnvelope, decode_command
+from libs.messaging.message_ids import time_within
 from libs.messaging.publishing import Properties
 from libs.messaging.refusing import BECAUSE, DIED_AT, REASON, as_refused
 
@@ -280,7 +280,7 @@ def letter_of(queue: str, message: AbstractIncomingMessage) -> DeadLetter:
         event_type=message.type if envelope is None else None,
         reason=str(reason) if reason is not None else None,
         because=because if isinstance(because, str) else None,
-        sent_at=message.timestamp or _time_within(message.message_id),
+        sent_at=message.timestamp or time_within(message.message_id),
         died_at=died_at if isinstance(died_at, datetime) else None,
         properties=properties,
         body=message.body,
@@ -297,12 +297,3 @@ def _latest_death(headers: dict[str, Any]) -> dict[str, Any]:
     deaths = headers.get("x-death")
     first = deaths[0] if isinstance(deaths, list) and deaths else None
     return first if isinstance(first, dict) else {}
-
-
-def _time_within(message_id: str | None) -> datetime | None:
-    """The millisecond in which a UUIDv7 was made; of an event it follows `evt_`."""
-    try:
-        made = UUID((message_id or "").removeprefix("evt_"))
-    except ValueError:
-        return None
-    return datetime.fromtimestamp((made.int >> 80) / 1000, UTC) if made.version == 7 else None

@@ -14,6 +14,16 @@ CONSUMER_PAUSED = Gauge(
     "1 while the consumer of this queue takes nothing because it cannot record what it takes.",
     ["queue"],
 )
+QUEUE_MESSAGES = Gauge(
+    "bankside_queue_messages",
+    "Messages in a queue that are not delivered to a consumer, as the service that owns the queue saw last.",
+    ["queue"],
+)
+QUEUE_OLDEST_SECONDS = Gauge(
+    "bankside_queue_oldest_message_seconds",
+    "Age of the oldest message in a queue, judged by the one that was delivered last; 0 while the queue is empty.",
+    ["queue"],
+)
 DEAD_LETTERS = Gauge(
     "bankside_dead_letters",
     "Letters in a dead queue, as the service that owns the queue saw last.",

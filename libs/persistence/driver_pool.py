@@ -50,6 +50,7 @@ class DriverPool:
         self._doubt = doubt
         self._connect_seconds = connect_seconds
         self._places = asyncio.Semaphore(size)
+        self._in_use = 0
         self._idle: list[_Pooled] = []
         self._closed = False
 
@@ -93,6 +94,11 @@ class DriverPool:
                 raise
             await connection.execute("COMMIT")
 
+    @property
+    def in_use(self) -> int:
+        """Connections that are handed out."""
+        return self._in_use
+
     def close(self) -> None:
         """Close the idle connections, and each other one when it is released; open no more."""
         self._closed = True
@@ -103,10 +109,12 @@ class DriverPool:
         async with asyncio.timeout(self._connect_seconds):
             await self._places.acquire()
             try:
-                return self._usable() or await self._connect()
+                pooled = self._usable() or await self._connect()
             except BaseException:
                 self._places.release()
                 raise
+            self._in_use += 1
+            return pooled
 
     def _usable(self) -> _Pooled | None:
         """The idle connection used last, without those that are not to be used any more."""
@@ -126,6 +134,7 @@ class DriverPool:
 
     def _release(self, pooled: _Pooled) -> None:
         self._places.release()
+        self._in_use -= 1
         if pooled.driver.is_closed():
             return
         if self._closed or pooled.driver.is_in_transaction():

@@ -24,11 +24,12 @@ from sqlalchemy import event, text
 from sqlalchemy.engine import ExceptionContext
 from sqlalchemy.exc import DisconnectionError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
-from sqlalchemy.pool import ConnectionPoolEntry
+from sqlalchemy.pool import ConnectionPoolEntry, QueuePool
 
 from libs.persistence.addressing import connect_arguments
 from libs.persistence.driver_pool import DriverPool
 from libs.persistence.keepalive import KEEPALIVE
+from libs.persistence.pool_metrics import observe_pool
 from libs.persistence.vanished_server import ConnectionDoubt
 
 CONNECT_SECONDS = 5
@@ -121,7 +122,12 @@ class Database:
 
 
 def open_database(
-    url: str, service: str, *, ca_file: str | None = None, pool_size: int = 10
+    url: str,
+    service: str,
+    *,
+    ca_file: str | None = None,
+    pool_size: int = 10,
+    name: str = "service",
 ) -> Database:
     """A database that is connected to at first use.
 
@@ -131,6 +137,7 @@ def open_database(
         ca_file: the CA of the server's certificate, instead of those that the system trusts.
         pool_size: connections of each of the two pools at most; a wait for one ends after `CONNECT_SECONDS` with an
             error.
+        name: of both pools in metrics, where a process opens several databases.
     """
     server_settings = {
         "application_name": f"bankside-{service}",
@@ -164,7 +171,14 @@ def open_database(
         pool_recycle=RECYCLE_SECONDS,
         connect_args=arguments,
     )
+    observe_pool(name, "asyncpg", lambda: drivers.in_use, pool_size)
+    observe_pool(name, "sqlalchemy", partial(_checked_out, engine), pool_size)
     return Database(engine, drivers, doubt)
+
+
+def _checked_out(engine: AsyncEngine) -> int:
+    pool = engine.pool
+    return pool.checkedout() if isinstance(pool, QueuePool) else 0
 
 
 def _mark_opened(_: object, record: ConnectionPoolEntry) -> None:

@@ -10,12 +10,18 @@ import time
 from collections.abc import Awaitable, Callable
 
 from aiohttp import web
-from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+from prometheus_client import CONTENT_TYPE_LATEST, Gauge, generate_latest
 
 Check = Callable[[], Awaitable[None]]
 """Returns when the part is usable; raises otherwise."""
 
 CHECK_SECONDS = 2.0
+
+READY = Gauge(
+    "bankside_ready",
+    "1 when a check of readiness passes; `process` is 0 until the service has started, and once it stops.",
+    ["check"],
+)
 
 
 class Readiness:
@@ -37,6 +43,12 @@ class Readiness:
             return ["process"]
         results = await asyncio.gather(*(self._passes(check) for check in self._checks.values()))
         return [name for name, passed in zip(self._checks, results, strict=True) if not passed]
+
+    async def measure(self) -> None:
+        """Set the metric of each check."""
+        failures = await self.failures()
+        for name in ("process", *self._checks):
+            READY.labels(name).set(name not in failures)
 
     @staticmethod
     async def _passes(check: Check) -> bool:
@@ -91,6 +103,7 @@ def admin_application(service: str, readiness: Readiness) -> web.Application:
         return web.json_response(body, status=503 if failures else 200)
 
     async def metrics(_: web.Request) -> web.Response:
+        await readiness.measure()
         return web.Response(body=generate_latest(), headers={"Content-Type": CONTENT_TYPE_LATEST})
 
     application = web.Application()

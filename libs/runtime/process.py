@@ -20,8 +20,9 @@ from typing import Any, TypeVar
 
 import structlog
 import uvloop
+from prometheus_client import disable_created_metrics
 
-from libs.runtime import crash
+from libs.runtime import crash, event_loop
 from libs.runtime.health import Readiness, serve_admin
 from libs.runtime.logging import configure_logging
 from libs.runtime.settings import EXIT_MISCONFIGURED, ProcessSettings
@@ -93,6 +94,7 @@ async def _run(settings: SettingsT, serve: Serve[SettingsT]) -> int:
         asyncio.create_task(stop.wait(), name="stop"),
         asyncio.create_task(process.until_failure(), name="failure"),
     }
+    measuring = asyncio.create_task(event_loop.measure_for_ever(), name="event-loop-lag")
     try:
         starting = asyncio.create_task(_serve_until(serve(settings, process), process, waits))
         await asyncio.wait({starting, *waits}, return_when=asyncio.FIRST_COMPLETED)
@@ -104,9 +106,9 @@ async def _run(settings: SettingsT, serve: Serve[SettingsT]) -> int:
             await asyncio.wait({starting}, timeout=2)
         return starting.result() if starting.done() and not starting.cancelled() else EXIT_CRASHED
     finally:
-        for task in waits:
+        for task in (*waits, measuring):
             task.cancel()
-        await asyncio.gather(*waits, return_exceptions=True)
+        await asyncio.gather(*waits, measuring, return_exceptions=True)
         await admin.cleanup()
 
 
@@ -138,6 +140,7 @@ def run(settings_type: type[SettingsT], serve: Serve[SettingsT]) -> None:
     """The whole of a service's `__main__`."""
     settings = settings_type.load()
     configure_logging(settings.service, settings.log_level)
+    disable_created_metrics()  # type: ignore[no-untyped-call] # a sample more of each, which nothing reads
     crash.arm(settings.crash_at)
     try:
         code = uvloop.run(_run(settings, serve))

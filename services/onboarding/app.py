@@ -11,6 +11,7 @@ from libs.handling.continuity import RequestedReconciliation
 from libs.handling.feeds import run_feed
 from libs.handling.operating.letters import OwnLetters
 from libs.handling.operating.serving import operating_handlers
+from libs.handling.operating.waiting import measure_for_ever
 from libs.handling.outbox_relay import run_relay
 from libs.handling.queries import QueryHandler, run_queries
 from libs.messaging.broker import Broker
@@ -128,6 +129,9 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
                     went_back=RequestedReconciliation(caller, process.service),
                 ).watch(),
             )
+        )
+        await opened.enter_async_context(
+            process.background("waiting", measure_for_ever(database, COUNTS))
         )
         broker.add(depths)
         await broker.start(wait_seconds=BROKER_WAIT_SECONDS)

@@ -22,7 +22,9 @@ OLDEST_UNKNOWN_SECONDS = Gauge(
 )
 SENDS = Counter("bankside_wire_sends", "Drives of sends, by outcome", ["outcome"])
 FEED_REFUSED = Counter(
-    "bankside_wire_news_refused", "Feed entries that changed nothing, by reason", ["reason"]
+    "bankside_wire_feed_entries_refused",
+    "Feed entries that changed nothing, by reason",
+    ["reason"],
 )
 
 

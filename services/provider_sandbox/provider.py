@@ -44,8 +44,10 @@ from services.provider_sandbox.web import (
 )
 from services.provider_sandbox.write_batcher import WriteBatcher
 
-REQUESTS = Counter("sandbox_requests", "Requests to the providers", ["api", "operation", "status"])
-SECONDS = Histogram("sandbox_request_seconds", "Time to answer them", ["api", "operation"])
+REQUESTS = Counter(
+    "bankside_sandbox_requests", "Requests to the providers", ["api", "operation", "status"]
+)
+SECONDS = Histogram("bankside_sandbox_request_seconds", "Time to answer them", ["api", "operation"])
 
 IDEMPOTENCY_KEY = re.compile("[\x20-\x7e]{1,255}")
 NO_QUERY = NoQuery()

@@ -18,6 +18,7 @@ from libs.handling.acceptance import Arriving
 from libs.handling.commands import CommandHandler, run_commands
 from libs.handling.operating.letters import OwnLetters
 from libs.handling.operating.serving import operating_handlers
+from libs.handling.operating.waiting import measure_for_ever
 from libs.handling.queries import QueryHandler, run_queries
 from libs.messaging.broker import Broker
 from libs.messaging.queue_depths import QueueDepths
@@ -73,7 +74,7 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
         process.service,
         ca_file=settings.database_ca_file,
     )
-    engine_database = connect(pool_size=CONNECTIONS)
+    engine_database = connect(pool_size=CONNECTIONS, name="deliveries")
     database = connect(pool_size=settings.database_connections - CONNECTIONS)
     process.readiness.add("database", database.ping)
     retention = timedelta(days=settings.retention_days)
@@ -136,6 +137,9 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
                 in_order_of_recovery,
                 lease_seconds=settings.lease_seconds,
             )
+        )
+        await opened.enter_async_context(
+            process.background("waiting", measure_for_ever(database, COUNTS))
         )
         broker.add(depths)
         await broker.start(wait_seconds=BROKER_WAIT_SECONDS)

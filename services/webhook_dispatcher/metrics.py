@@ -35,6 +35,11 @@ FIRST_ATTEMPT_SECONDS = Histogram(
     "From the recording of a delivery to the beginning of its first attempt.",
     buckets=(0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 15, 60, 300, 3600),
 )
+ATTEMPT_SECONDS = Histogram(
+    "bankside_webhook_attempt_seconds",
+    "Time of one attempt, from the connection to the end of the answer.",
+    buckets=(0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15, 30),
+)
 INGEST_BATCH = Histogram(
     "bankside_webhook_ingest_batch",
     "Events recorded in one transaction.",

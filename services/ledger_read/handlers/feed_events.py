@@ -20,7 +20,9 @@ from services.ledger_read.repository import last_state, next_sequences, note_sta
 TENANT_SECONDS = 10.0
 
 SKIPPED = Counter(
-    "bankside_feed_skipped", "Feed entries that became no event, by reason", ("reason",)
+    "bankside_feed_entries_without_event",
+    "Feed entries that became no event, by reason",
+    ("reason",),
 )
 
 

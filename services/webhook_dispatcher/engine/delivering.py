@@ -17,7 +17,7 @@ from libs.signing.webhook import WebhookSecretError
 from services.webhook_dispatcher.engine.claiming import LeasedDelivery
 from services.webhook_dispatcher.engine.database_retries import until_available
 from services.webhook_dispatcher.engine.signing import Signer
-from services.webhook_dispatcher.metrics import FIRST_ATTEMPT_SECONDS
+from services.webhook_dispatcher.metrics import ATTEMPT_SECONDS, FIRST_ATTEMPT_SECONDS
 from services.webhook_dispatcher.ports import Attempt, Poster, Verdict
 from services.webhook_dispatcher.repository import claims
 
@@ -113,6 +113,7 @@ class Sender:
             status=attempt.response_status,
             seconds=attempt.duration_ms / 1000,
         )
+        ATTEMPT_SECONDS.observe(attempt.duration_ms / 1000)
         if delivery.attempts_made == 0:
             waited = attempt.attempted_at - delivery.created_at
             FIRST_ATTEMPT_SECONDS.observe(max(0.0, waited.total_seconds()))
