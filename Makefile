@@ -31,12 +31,13 @@ logs: environment ## Follow the logs; of one part with SERVICE=gateway
 demo: environment ## Play a business's story on the running stack
 	@$(RUN) -m libs.demo.story
 
-check: environment ## Lint, format, types, import rules, tables against migrations, advisories
+check: environment ## Lint, format, types, import rules, tables against migrations, alerts, advisories
 	.venv/bin/ruff check
 	.venv/bin/ruff check --preview --select PLC2701
 	.venv/bin/ruff format --check
 	.venv/bin/mypy
 	.venv/bin/lint-imports
+	@$(RUN) -m deploy.local requirements --promtool
 	.venv/bin/pytest -q tests/schema
 	@$(RUN) -m deploy.local.audit
 

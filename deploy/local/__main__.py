@@ -9,8 +9,8 @@ import os
 import sys
 from pathlib import Path
 
+from deploy.local import chromium, promtool
 from deploy.local.banks import BANKS
-from deploy.local.chromium import PACKAGE, ensure_chromium
 from deploy.local.down import clean, down
 from deploy.local.mistakes import Mistake
 from deploy.local.stack import migrate, supervise
@@ -45,6 +45,9 @@ def main() -> int:
             )
         if name == "requirements":
             command.add_argument("--browser", action="store_true", help="Chromium, too")
+            command.add_argument(
+                "--promtool", action="store_true", help="promtool alone, for `make check`"
+            )
     arguments = parser.parse_args()
     try:
         return run(
@@ -53,6 +56,7 @@ def main() -> int:
             part=getattr(arguments, "part", None),
             bank=getattr(arguments, "bank", None),
             browser=getattr(arguments, "browser", False),
+            only_promtool=getattr(arguments, "promtool", False),
         )
     except Mistake as mistake:
         print(mistake, file=sys.stderr)
@@ -72,6 +76,7 @@ def run(
     part: str | None = None,
     bank: str | None = None,
     browser: bool = False,
+    only_promtool: bool = False,
 ) -> int:
     match command:
         case "up":
@@ -92,16 +97,25 @@ def run(
             asyncio.run(migrate(state, state.read_environment()))
         case "requirements":
             state.create()
+            if only_promtool:
+                _say_missing("promtool", promtool.PACKAGE, promtool.ensure_promtool(state))
+                return 0
             ensure_rabbitmq(state)
-            if browser and (reason := ensure_chromium(state)) is not None:
-                print(
-                    f"Chromium is not installed and could not be: {reason}. What needs it is left out; install it"
-                    f" (`apt-get install {PACKAGE}`) to have that, too.",
-                    file=sys.stderr,
-                )
+            if browser:
+                _say_missing("Chromium", chromium.PACKAGE, chromium.ensure_chromium(state))
         case "supervise":
             asyncio.run(supervise(state))
     return 0
+
+
+def _say_missing(program: str, package: str, reason: str | None) -> None:
+    """Nothing without a reason."""
+    if reason is not None:
+        print(
+            f"{program} is not installed and could not be: {reason}. What needs it is left out; install it"
+            f" (`apt-get install {package}`) to have that, too.",
+            file=sys.stderr,
+        )
 
 
 def follow(state: LocalState, part: str | None) -> None:

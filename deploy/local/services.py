@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 import secrets
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from itertools import chain
 from typing import Any, Self
@@ -248,6 +248,22 @@ def stack_settings(
             settings[f"BANKSIDE_{name}"] = token
             settings[f"BANKSIDE_SANDBOX_{name}"] = token
     return settings
+
+
+def prometheus_targets(
+    settings: Mapping[str, str], services: Iterable[Service]
+) -> list[dict[str, Any]]:
+    """The admin ports of a stack, as Prometheus reads them from a file. Each process of the gateway has one."""
+    host = settings["BANKSIDE_ADMIN_HOST"]
+    found: list[dict[str, Any]] = []
+    for service in services:
+        port = settings[f"BANKSIDE_{service.prefix}_ADMIN_PORT"]
+        processes = settings.get(f"BANKSIDE_{service.prefix}_PROCESSES", "1")
+        targets = [f"{host}:{port}"]
+        if port.isdigit() and processes.isdigit():  # the service refuses others
+            targets = [f"{host}:{int(port) + number}" for number in range(int(processes))]
+        found.append({"targets": targets, "labels": {"service": service.name}})
+    return found
 
 
 def settings_of(service: Service, settings: Mapping[str, str]) -> dict[str, str]:

@@ -92,6 +92,11 @@ class LocalState:
         return self.folder / "broker-definitions.json"
 
     @property
+    def prometheus_targets(self) -> Path:
+        """The admin ports of the services, for deploy/observability/prometheus/local.yml."""
+        return self.folder / "prometheus-targets.json"
+
+    @property
     def increase_fake(self) -> Path:
         """What the fake of Increase remembers."""
         return self.folder / "increase-fake"

@@ -30,6 +30,7 @@ from deploy.local.services import (
     OPERATOR_PORT,
     OPERATOR_PORT_SETTING,
     SERVICES,
+    prometheus_targets,
     stack_settings,
     tokens_at_sandbox,
 )
@@ -76,6 +77,8 @@ def _start(state: LocalState, bank: str) -> None:
     _check_ports(settings)
     state.remember(remembered)
     state.write_environment(settings)
+    targets = prometheus_targets(settings, banks.services_beside(settings))
+    state.write_private(state.prometheus_targets, json.dumps(targets))
     log = state.log("supervisor")
     with log.open("ab") as output:
         begin = output.tell()

@@ -19,7 +19,12 @@ from libs.secret_sources import read_secret
 ROOT = Path(__file__).resolve().parents[3]
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
 CONTAINERS: dict[str, dict[str, Any]] = COMPOSE["services"]
-OURS = {name: row for name, row in CONTAINERS.items() if name not in {"postgres", "rabbitmq"}}
+OBSERVERS = {name: row for name, row in CONTAINERS.items() if "profiles" in row}
+OURS = {
+    name: row
+    for name, row in CONTAINERS.items()
+    if name not in {"postgres", "rabbitmq", *OBSERVERS}
+}
 TOKEN = "BANKSIDE_PAYMENTS_CORE_TOKEN"
 PASSWORD = "BANKSIDE_PAYMENTS_DATABASE_PASSWORD"
 GIVEN_BY_COMPANIES = {f"BANKSIDE_{ROLES[service]}_INCREASE_KEY" for service in PROVIDER_APIS}
@@ -60,7 +65,7 @@ def test_a_container_is_given_the_secrets_that_it_names_and_no_others(checkout: 
     make_env(checkout)
 
     given = {path.name for path in (checkout / ".secrets").iterdir()} - {"values"}
-    assert given == CONTAINERS.keys()
+    assert given == CONTAINERS.keys() - OBSERVERS.keys()
     for name in OURS:
         assert f"./.secrets/{name}:/run/secrets:ro" in CONTAINERS[name]["volumes"]
         assert secrets(checkout, name).keys() == named_files(name) - GIVEN_BY_COMPANIES, name
@@ -205,10 +210,11 @@ def test_containers_share_networks_with_what_they_must_reach_only() -> None:
         "callbacks": {"webhook_dispatcher"},
         "providers": {*PROVIDER_APIS, "provider_sandbox"},
         "database": {*services, "provider_sandbox", "migrate", "postgres"},
-        "broker": {*services, "broker", "rabbitmq"},
-        "admin": {*services, "provider_sandbox", "console"},
+        "broker": {*services, "broker", "rabbitmq", "prometheus"},
+        "admin": {*services, "provider_sandbox", "console", "prometheus", "jaeger"},
         "operators": {"gateway", "console"},
         "browsers": {"console"},
+        "observers": {"prometheus", "grafana", "jaeger"},
     }
     internal = {name for name, row in COMPOSE["networks"].items() if (row or {}).get("internal")}
     assert internal == {"database", "broker", "admin", "operators"}

@@ -1,0 +1,109 @@
+"""The metrics of a running stack: those that rules and dashboards name are there, with the labels that these select by,
+and no label has a value for each caller.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from prometheus_client import Metric
+from prometheus_client.parser import text_string_to_metric_families
+
+from deploy.local.ports import LOOPBACK
+from tests.support.alerting import OF_TARGETS, expressions, metrics_in, selected_labels
+from tests.support.live import Live
+
+CLOSED = {
+    "bound",
+    "check",
+    "driver",
+    "feed",
+    "how",
+    "kind",
+    "of",
+    "operation",
+    "outcome",
+    "pool",
+    "provider",
+    "queue",
+    "reason",
+    "state",
+    "step",
+    "verdict",
+    "current",
+    "following",
+    "le",
+    "api",
+    "status",
+}
+"""Labels whose values are listed in code: names of operations, queues, states, outcomes."""
+SHORT_NAME = re.compile(r"[a-zA-Z0-9_.:+-]{1,64}")
+HEX = re.compile(r"[0-9a-f]{8}")
+SUFFIXES = {
+    "counter": ("_total",),
+    "histogram": ("_bucket", "_count", "_sum"),
+}
+MOST_SAMPLES = 5_000
+"""Of one process: what Prometheus keeps for it."""
+
+
+async def test_what_rules_and_dashboards_name_is_there_with_its_labels(live: Live) -> None:
+    families = [family for found in (await _scraped(live)).values() for family in found]
+
+    known = {name for family in families for name in _sample_names(family)}
+    labels: dict[str, set[str]] = {}
+    for sample in (sample for family in families for sample in family.samples):
+        labels.setdefault(sample.name, set()).update(sample.labels)
+    named = {name for expression in expressions() for name in metrics_in(expression)}
+    assert sorted(named - known) == []
+    for expression in expressions():
+        for name, selected in selected_labels(expression).items():
+            assert name not in labels or selected <= labels[name], expression
+        names = metrics_in(expression)
+        grouped = _grouped_by(expression) - OF_TARGETS
+        if all(name in labels for name in names) and ":" not in expression:
+            assert grouped <= set().union(*(labels[name] for name in names), {"le"}), expression
+
+
+async def test_labels_have_few_values_and_none_for_a_caller(live: Live) -> None:
+    for service, families in (await _scraped(live)).items():
+        ours = [family for family in families if family.name.startswith("bankside_")]
+        samples = [sample for family in ours for sample in family.samples]
+
+        assert 0 < len(samples) < MOST_SAMPLES, service
+        for sample in samples:
+            assert sample.labels.keys() <= CLOSED, sample
+            for value in sample.labels.values():
+                assert SHORT_NAME.fullmatch(value), sample
+                assert not HEX.search(value), sample
+
+
+async def test_names_of_metrics_end_with_their_units(live: Live) -> None:
+    for families in (await _scraped(live)).values():
+        for family in families:
+            if family.type == "histogram" and family.name != "bankside_webhook_ingest_batch":
+                assert family.name.endswith("_seconds"), family.name
+            assert "seconds" not in family.name or family.name.endswith("seconds"), family.name
+
+
+async def _scraped(live: Live) -> dict[str, list[Metric]]:
+    """What each service says, by its name; the fake of a company has no metrics."""
+    found: dict[str, list[Metric]] = {}
+    for name, process in live.deployment.stack.services.items():
+        if process.module.startswith("services."):
+            url = f"http://{LOOPBACK}:{process.admin_port}/metrics"
+            async with live.session.get(url) as response:
+                assert response.status == 200
+                text = await response.text()
+            found[name] = list(text_string_to_metric_families(text))
+    return found
+
+
+def _sample_names(family: Metric) -> Iterable[str]:
+    return [family.name + suffix for suffix in SUFFIXES.get(family.type, ("",))]
+
+
+def _grouped_by(expression: str) -> set[str]:
+    groups = re.findall(r"\bby \(([^)]*)\)", expression)
+    return {label.strip() for group in groups for label in group.split(",")}
