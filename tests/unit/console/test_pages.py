@@ -293,6 +293,18 @@ async def test_what_was_refused_keeps_what_was_typed(
     assert ">A reason.</textarea>" in answer.text
 
 
+async def test_an_empty_page_that_others_follow_says_so() -> None:
+    double = gateway()
+    double.answer(LIST_WIRES, Listed(items=[], next=NEXT))
+    async with console(double) as browser:
+        followed = await browser.get("/wires")
+        double.answer(LIST_WIRES, Listed(items=[], next=None))
+        last = await browser.get("/wires")
+
+    assert "goes on with the next page" in followed.text
+    assert "goes on with the next page" not in last.text
+
+
 async def test_a_form_goes_on_with_what_one_request_had_no_time_for() -> None:
     double = gateway()
     double.answer(GET_SUBSCRIPTION, NotFound())
