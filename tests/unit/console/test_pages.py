@@ -43,6 +43,7 @@ from libs.contracts.operating.wires import (
 )
 from libs.contracts.principal import Role
 from libs.contracts.wires import WireState
+from services.console.application import SUBJECTS
 from services.console.declarations import Subject
 from services.console.pages import wires
 from tests.unit.console.browser import console
@@ -349,6 +350,21 @@ async def test_resealing_shows_what_each_step_did_and_goes_on() -> None:
     assert "a secret on it" not in done.text
     assert [command.after for command in double.commands(RESEAL)] == [None, "[1]"]
     assert refused.status == 403
+
+
+async def test_the_page_of_every_action_is_shown_before_anything_is_typed() -> None:
+    double = gateway(Role.ADMIN)
+    subjects = [subject for _, group in SUBJECTS for subject in group]
+    for detail in (detail for subject in subjects for detail in subject.details):
+        double.answer(detail.operation, NotFound())
+    actions = dict.fromkeys(action for subject in subjects for action in subject.actions())
+    async with console(double) as browser:
+        statuses = {
+            action.path: (await browser.get(re.sub(r"{\w+}", "an-id", action.path))).status
+            for action in actions
+        }
+
+    assert {path: status for path, status in statuses.items() if status != 200} == {}
 
 
 async def test_a_new_secret_is_shown_by_the_answer_itself() -> None:
