@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 from deploy.local.banks import bank_addresses
 from deploy.local.mistakes import Mistake
@@ -39,6 +40,11 @@ def ensure_keys(state: LocalState) -> None:
             state.write_private(state.credentials, json.dumps(known | wanted, indent=2) + "\n")
     if known != wanted:
         state.write_private(state.credentials, json.dumps(wanted, indent=2) + "\n")
+    kept = _without_used_password(state, known["operator"]) if "operator" in known else None
+    if kept not in (None, known.get("operator")):
+        state.write_private(
+            state.credentials, json.dumps(wanted | {"operator": kept}, indent=2) + "\n"
+        )
 
 
 def _create_operator(state: LocalState) -> dict[str, str]:
@@ -51,6 +57,17 @@ def _create_operator(state: LocalState) -> dict[str, str]:
     )
 
 
+def _without_used_password(state: LocalState, operator: dict[str, str]) -> dict[str, str]:
+    """What is kept of the first operator: its one-time password only while it can be used."""
+    if "one_time_password" not in operator:
+        return operator
+    found = _answered(state, "operators cannot be listed", "operators", "list")
+    logins = {one["name"]: one["login"] for one in found}
+    if logins.get(OPERATOR) == "one_time_password":
+        return operator
+    return {name: value for name, value in operator.items() if name != "one_time_password"}
+
+
 def _create_partner(state: LocalState) -> dict[str, str]:
     return _created(
         state, "demo partner", "keys", "create", "--family", "partner", "--tenant", TENANT
@@ -59,6 +76,12 @@ def _create_partner(state: LocalState) -> dict[str, str]:
 
 def _created(state: LocalState, what: str, *arguments: str) -> dict[str, str]:
     print(f"Creating the {what} and its key ...", flush=True)
+    created = _answered(state, f"{what} could not be created", *arguments)
+    return {name: created[name] for name in KEPT if created.get(name)}
+
+
+def _answered(state: LocalState, failure: str, *arguments: str) -> Any:
+    """What `bankside` prints as JSON. Raises Mistake."""
     try:
         done = subprocess.run(
             [str(Path(sys.executable).with_name("bankside")), *arguments, "--json"],
@@ -70,9 +93,8 @@ def _created(state: LocalState, what: str, *arguments: str) -> dict[str, str]:
             check=False,
         )
     except subprocess.TimeoutExpired:
-        raise Mistake(f"The {what} could not be created in time.") from None
+        raise Mistake(f"The {failure} in time.") from None
     if done.returncode != 0:
         reason = (done.stderr.strip() or done.stdout.strip()).splitlines()
-        raise Mistake(f"The {what} could not be created: {reason[-1] if reason else '?'}")
-    created = json.loads(done.stdout)
-    return {name: created[name] for name in KEPT if created.get(name)}
+        raise Mistake(f"The {failure}: {reason[-1] if reason else '?'}")
+    return json.loads(done.stdout)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sqlalchemy import Text, bindparam, func, select, true, tuple_, update
+from sqlalchemy import Text, bindparam, case, func, select, true, tuple_, update
 from sqlalchemy.dialects.postgresql import aggregate_order_by, array, insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.contracts.operating.operators import OperatorView
 from libs.contracts.operating.pages import Order, Place
 from libs.contracts.principal import Family, Role
-from services.gateway.tables import INSTANT, credentials, operators
+from services.gateway.tables import INSTANT, credentials, operator_logins, operators
 
 READS_PER_MINUTE = 6000
 WRITES_PER_MINUTE = 600
@@ -40,8 +40,17 @@ _KEYS = (
     .where(credentials.c.operator == operators.c.name)
     .lateral("keys")
 )
-_OPERATORS = select(operators, _KEYS.c.subscription_keys, _KEYS.c.last_used_at).join(
-    _KEYS, onclause=true()
+_LOGIN = case(
+    (operator_logins.c.operator.is_(None), None),
+    (operator_logins.c.one_time_until.is_(None), "enrolled"),
+    (operator_logins.c.one_time_until > func.now(), "one_time_password"),
+    else_="expired",
+).label("login")
+_OPERATORS = (
+    select(operators, _KEYS.c.subscription_keys, _KEYS.c.last_used_at, _LOGIN)
+    .select_from(operators)
+    .join(_KEYS, onclause=true())
+    .outerjoin(operator_logins, operator_logins.c.operator == operators.c.name)
 )
 _AFTER = tuple_(operators.c.created_at, operators.c.name)
 _PLACE = tuple_(bindparam("at", type_=INSTANT), bindparam("id", type_=Text))

@@ -13,9 +13,11 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
+import asyncpg
 import pytest
 
 from deploy.local.ports import LOOPBACK
+from deploy.local.state import LocalState
 from libs.runtime.processes import ProcessIdentity, end_processes
 from libs.runtime.supervision_state import ChildState, SupervisorStatus
 from tests.support.own_servers import until_settled
@@ -133,6 +135,14 @@ def local_stack(tmp_path: Path) -> Iterator[LocalStack]:
         end_processes(running)
 
 
+async def use_one_time_password(state: LocalState) -> None:
+    """As if the first operator had enrolled at the console."""
+    url = state.read_environment()["BANKSIDE_GATEWAY_DATABASE_URL"]
+    connection = await asyncpg.connect(url.replace("+asyncpg", ""))
+    await connection.execute("UPDATE gateway.operator_logins SET one_time_until = NULL")
+    await connection.close()
+
+
 def test_up_is_idempotent_heals_what_is_killed_and_down_leaves_nothing(
     local_stack: LocalStack,
 ) -> None:
@@ -157,6 +167,13 @@ def test_up_is_idempotent_heals_what_is_killed_and_down_leaves_nothing(
     assert completed["partner"] == made["partner"]
     assert completed["operator"] != made["operator"]
     assert "operator  admin  active" in local_stack.bankside("operators", "list")
+
+    assert "first log-in" in second.stdout
+    asyncio.run(use_one_time_password(LocalState(local_stack.folder / ".local")))
+    third = local_stack.run("up")
+    assert third.returncode == 0
+    assert "first log-in" not in third.stdout, "it has been used"
+    assert "one_time_password" not in json.loads(credentials.read_text())["operator"]
 
     asyncio.run(until_settled(local_stack.folder / ".local"))
     before = local_stack.processes()

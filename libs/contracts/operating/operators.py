@@ -22,6 +22,10 @@ OperatorRole = Literal["viewer", "operator", "admin", "console"]
 """`console`: not a person, but a console, whose requests act for the operator who has logged in there."""
 
 
+LoginState = Literal["one_time_password", "expired", "enrolled"]
+"""A one-time password that can be used, one whose time is over, or a password of its own with an authenticator app."""
+
+
 class ListOperators(ListPage):
     """The operators, revoked ones included."""
 
@@ -35,6 +39,8 @@ class OperatorView(Model):
     revoked_at: f.UtcDateTime | None
     last_used_at: f.UtcDateTime | None
     """The minute of the latest request with one of its keys."""
+    login: LoginState | None
+    """How it logs in at a console; null of one that does not."""
 
 
 class CreateOperator(Write):
