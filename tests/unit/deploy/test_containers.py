@@ -31,12 +31,30 @@ GIVEN_BY_COMPANIES = {f"BANKSIDE_{ROLES[service]}_INCREASE_KEY" for service in P
 """Keys that are there once an operator has put them there."""
 
 
-@pytest.fixture
-def checkout(tmp_path: Path) -> Path:
-    script = tmp_path / "deploy" / "docker" / "make-env"
+def new_checkout(folder: Path) -> Path:
+    script = folder / "deploy" / "docker" / "make-env"
     script.parent.mkdir(parents=True)
     shutil.copy(ROOT / "deploy" / "docker" / "make-env", script)
-    return tmp_path
+    return folder
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    return new_checkout(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """With the secrets of one run, a second of processor time; tests read them only."""
+    folder = new_checkout(tmp_path_factory.mktemp("made"))
+    make_env(folder)
+    return folder
+
+
+@pytest.fixture
+def copied(made: Path, tmp_path: Path) -> Path:
+    """The same, for a test that changes them."""
+    return shutil.copytree(made, tmp_path / "copied")
 
 
 def make_env(checkout: Path) -> str:
@@ -61,34 +79,30 @@ def named_files(container: str) -> set[str]:
     }
 
 
-def test_a_container_is_given_the_secrets_that_it_names_and_no_others(checkout: Path) -> None:
-    make_env(checkout)
-
-    given = {path.name for path in (checkout / ".secrets").iterdir()} - {"values"}
+def test_a_container_is_given_the_secrets_that_it_names_and_no_others(made: Path) -> None:
+    given = {path.name for path in (made / ".secrets").iterdir()} - {"values"}
     assert given == CONTAINERS.keys() - OBSERVERS.keys()
     for name in OURS:
         assert f"./.secrets/{name}:/run/secrets:ro" in CONTAINERS[name]["volumes"]
-        assert secrets(checkout, name).keys() == named_files(name) - GIVEN_BY_COMPANIES, name
+        assert secrets(made, name).keys() == named_files(name) - GIVEN_BY_COMPANIES, name
         assert not re.search(
             r"\$\{[A-Z_]*(PASSWORD|TOKEN|KEY)", str(CONTAINERS[name]["environment"])
         )
     schemas = (ROOT / "deploy" / "postgres" / "schemas.sql").read_text()
-    assert secrets(checkout, "postgres").keys() == {
+    assert secrets(made, "postgres").keys() == {
         "POSTGRES_PASSWORD",
         *re.findall(r"\\getenv \w+ (\w+)", schemas),
     }
     definitions = (ROOT / "deploy" / "rabbitmq" / "definitions.json").read_text()
-    assert secrets(checkout, "rabbitmq").keys() == set(re.findall(r"\$\{(\w+)\}", definitions))
+    assert secrets(made, "rabbitmq").keys() == set(re.findall(r"\$\{(\w+)\}", definitions))
 
 
-def test_a_service_is_given_its_own_login_and_tokens(checkout: Path) -> None:
-    make_env(checkout)
-
-    values = secrets(checkout)
+def test_a_service_is_given_its_own_login_and_tokens(made: Path) -> None:
+    values = secrets(made)
     assert len(set(values.values())) == len(values)
     assert min(map(len, values.values())) >= 32
     for role, prefix in {**ROLES, **OWNERS}.items():
-        url = secrets(checkout, "migrate" if role in OWNERS else role)[
+        url = secrets(made, "migrate" if role in OWNERS else role)[
             f"BANKSIDE_{prefix}_DATABASE_URL"
         ]
         password = values[f"BANKSIDE_{prefix}_DATABASE_PASSWORD"]
@@ -96,14 +110,12 @@ def test_a_service_is_given_its_own_login_and_tokens(checkout: Path) -> None:
     for service, apis in PROVIDER_APIS.items():
         for api in apis:
             name = f"BANKSIDE_{ROLES[service]}_{api.upper()}_TOKEN"
-            assert secrets(checkout, service)[name] == values[name]
-            assert secrets(checkout, "provider_sandbox")[name] == values[name]
+            assert secrets(made, service)[name] == values[name]
+            assert secrets(made, "provider_sandbox")[name] == values[name]
 
 
-def test_the_console_has_the_key_that_the_gateway_registers(checkout: Path) -> None:
-    make_env(checkout)
-
-    console, gateway = secrets(checkout, "console"), secrets(checkout, "gateway")
+def test_the_console_has_the_key_that_the_gateway_registers(made: Path) -> None:
+    console, gateway = secrets(made, "console"), secrets(made, "gateway")
     assert len(console) == 2
     for what in ("KEY", "SECRET"):
         name = f"BANKSIDE_CONSOLE_OPERATOR_{what}"
@@ -111,50 +123,46 @@ def test_the_console_has_the_key_that_the_gateway_registers(checkout: Path) -> N
     assert re.fullmatch(r"sub_[A-Za-z0-9]{22,}", console["BANKSIDE_CONSOLE_OPERATOR_KEY"])
 
 
-def test_a_key_that_a_company_gave_reaches_its_service_and_no_other(checkout: Path) -> None:
-    make_env(checkout)
+def test_a_key_that_a_company_gave_reaches_its_service_and_no_other(copied: Path) -> None:
     for name in GIVEN_BY_COMPANIES:
-        (checkout / ".secrets" / "values" / name).write_text(f"given as {name}\n")
+        (copied / ".secrets" / "values" / name).write_text(f"given as {name}\n")
 
-    said = make_env(checkout)
+    said = make_env(copied)
 
     assert "complete already" in said
     for service in OURS:
         name = f"BANKSIDE_{service}_INCREASE_KEY".upper()
         expected = {name: f"given as {name}"} if service in PROVIDER_APIS else {}
-        given = {n: v for n, v in secrets(checkout, service).items() if n in GIVEN_BY_COMPANIES}
+        given = {n: v for n, v in secrets(copied, service).items() if n in GIVEN_BY_COMPANIES}
         assert given == expected, service
         assert given.keys() <= named_files(service)
 
 
-def test_the_secrets_are_private_and_what_they_name_can_be_read(checkout: Path) -> None:
-    make_env(checkout)
-
-    folder = checkout / ".secrets"
+def test_the_secrets_are_private_and_what_they_name_can_be_read(made: Path) -> None:
+    folder = made / ".secrets"
     assert folder.stat().st_mode & 0o777 == 0o700
-    [user] = re.findall(r"(?m)^BANKSIDE_USER=(\d+):\d+$", (checkout / ".env").read_text())
+    [user] = re.findall(r"(?m)^BANKSIDE_USER=(\d+):\d+$", (made / ".env").read_text())
     for name in OURS:
         for path in (folder / name).iterdir():
             assert path.stat().st_mode & 0o777 == 0o400
             assert path.stat().st_uid == int(user)
     token = folder / "payments" / TOKEN
-    assert read_secret(TOKEN, {f"{TOKEN}_FILE": str(token)}) == secrets(checkout)[TOKEN]
+    assert read_secret(TOKEN, {f"{TOKEN}_FILE": str(token)}) == secrets(made)[TOKEN]
 
 
-def test_another_run_changes_nothing_but_what_is_missing(checkout: Path) -> None:
-    make_env(checkout)
-    before = secrets(checkout)
-    (checkout / ".secrets" / "values" / TOKEN).unlink()
-    settings = (checkout / ".env").read_text()
+def test_another_run_changes_nothing_but_what_is_missing(copied: Path) -> None:
+    before = secrets(copied)
+    (copied / ".secrets" / "values" / TOKEN).unlink()
+    settings = (copied / ".env").read_text()
 
-    said = make_env(checkout)
+    said = make_env(copied)
 
-    after = secrets(checkout)
+    after = secrets(copied)
     assert f"Made in .secrets: {TOKEN}." in said
     assert {name for name in before if before[name] != after[name]} == {TOKEN}
-    assert secrets(checkout, "payments")[TOKEN] == after[TOKEN]
-    assert (checkout / ".env").read_text() == settings
-    assert "complete already" in make_env(checkout)
+    assert secrets(copied, "payments")[TOKEN] == after[TOKEN]
+    assert (copied / ".env").read_text() == settings
+    assert "complete already" in make_env(copied)
 
 
 def test_secrets_of_an_earlier_release_are_taken_from_its_settings(checkout: Path) -> None:
