@@ -21,6 +21,8 @@ from tests.support.waiting import eventually
 CALLERS = 8
 NOT_FOUND = 404
 REPLACED_SECONDS = 60.0
+PAUSE_SECONDS = 0.03
+"""Between two requests of a caller: the processes that start have to be met by requests, not kept from starting."""
 
 
 async def test_processes_are_replaced_without_a_request_that_fails(gateway: Stack) -> None:
@@ -35,6 +37,7 @@ async def test_processes_are_replaced_without_a_request_that_fails(gateway: Stac
             # The client does not send a POST a second time when its connection was closed.
             async with session.post(target) as response:
                 statuses.add(response.status)
+            await asyncio.sleep(PAUSE_SECONDS)
 
     async def is_replaced() -> bool:
         return process.log.count("children_replaced") > replaced
