@@ -377,7 +377,8 @@ async def test_many_rows_are_sealed_in_steps_that_go_on_where_the_last_one_ended
     await database.close()
     assert (code, done["sealed_anew"]["credentials.secret"]) == (0, 5)
     assert done["old_keys"]["BANKSIDE_GATEWAY_STORAGE_KEYS"] == {keyring.key_ids[0]: 0}
-    assert entries == [("operator:grace", "keys.reseal", "a key goes")]
+    assert set(entries) == {("operator:grace", "keys.reseal", "a key goes")}
+    assert len(entries) >= 3, "each step is audited"
 
 
 async def test_a_place_that_no_step_gave_is_refused(fresh_environment: Environment) -> None:

@@ -41,11 +41,12 @@ class Resealing:
         return {contract.RESEAL_OF[self._service].name: self.step}
 
     async def step(self, principal: Principal, command: contract.Reseal, _: float) -> Result:
-        """The first step of a walk is audited."""
+        """Every step is audited before it begins: a walk may be begun anywhere."""
         at = _decoded(command.after)
-        if command.after is None:
-            async with self._database.transaction() as connection:
-                await record(connection, principal, "keys.reseal", reason=command.reason)
+        async with self._database.transaction() as connection:
+            await record(
+                connection, principal, "keys.reseal", reason=command.reason, begins_at=command.after
+            )
         until = asyncio.get_running_loop().time() + STEP_SECONDS
         try:
             if at.part < len(self._store.columns):
