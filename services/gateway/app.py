@@ -22,6 +22,7 @@ from services.gateway.application import operator_application, public_applicatio
 from services.gateway.authentication import Authentication
 from services.gateway.certificates import follow_for_ever
 from services.gateway.credentials import Credentials
+from services.gateway.documents import Documents
 from services.gateway.endpoint import Endpoints
 from services.gateway.expiry import measure_for_ever
 from services.gateway.failures import Failures
@@ -65,7 +66,7 @@ def possible_connections(wanted: int) -> int:
 
 
 @asynccontextmanager
-async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
+async def serve(settings: Settings, process: Process, documents: Documents) -> AsyncIterator[None]:
     """Listen and answer until left; then let requests under way finish."""
     keyring, lookup = settings.ring("storage_keys"), settings.lookup()
     encryption = settings.encryption()
@@ -119,7 +120,7 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
         Listener(
             settings,
             public(settings),
-            public_application,
+            partial(public_application, documents),
             endpoints,
             encryption,
             in_all=possible - for_operators_only,
@@ -127,7 +128,7 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
         Listener(
             settings,
             for_operators(settings),
-            operator_application,
+            partial(operator_application, documents),
             endpoints,
             encryption,
             in_all=for_operators_only,
@@ -159,6 +160,7 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
             process.background("key-expiry", measure_for_ever(database)),
         ):
             await broker.start(wait_seconds=BROKER_WAIT_SECONDS)
+            await documents.finish()
             try:
                 async with AsyncExitStack() as opened:
                     for listener in listeners:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 from aiohttp import web
 from aiohttp.typedefs import Handler
@@ -20,7 +20,7 @@ from libs.contracts.operation import Operation
 from libs.contracts.table import OPERATOR_OPERATIONS, PUBLIC_OPERATIONS
 from libs.runtime.request_log import request_log
 from services.gateway.connections import Connections
-from services.gateway.documents import add_documents, add_operator_document
+from services.gateway.documents import Documents, add_documents, add_operator_document
 from services.gateway.endpoint import Endpoints
 from services.gateway.requests import MAX_BODY_BYTES, request_id_of
 from services.gateway.responses import failure
@@ -28,21 +28,28 @@ from services.gateway.responses import failure
 SERVER = "bankside"
 
 
-def public_application(endpoints: Endpoints, connections: Connections) -> web.Application:
+def public_application(
+    documents: Documents, endpoints: Endpoints, connections: Connections
+) -> web.Application:
     """What partners and customers reach."""
-    return _application(endpoints, connections, PUBLIC_OPERATIONS, add_documents)
+    for operation in PUBLIC_OPERATIONS:
+        operation.command.model_rebuild()  # or the first caller of each would wait for its validator
+    application = _application(endpoints, connections, PUBLIC_OPERATIONS)
+    add_documents(application, documents)
+    return application
 
 
-def operator_application(endpoints: Endpoints, connections: Connections) -> web.Application:
+def operator_application(
+    documents: Documents, endpoints: Endpoints, connections: Connections
+) -> web.Application:
     """What operators reach, on a listener of its own."""
-    return _application(endpoints, connections, OPERATOR_OPERATIONS, add_operator_document)
+    application = _application(endpoints, connections, OPERATOR_OPERATIONS)
+    add_operator_document(application, documents)
+    return application
 
 
 def _application(
-    endpoints: Endpoints,
-    connections: Connections,
-    rows: Iterable[Operation],
-    add: Callable[[web.Application], None],
+    endpoints: Endpoints, connections: Connections, rows: Iterable[Operation]
 ) -> web.Application:
     @web.middleware
     async def on_connection(request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -63,7 +70,6 @@ def _application(
                 endpoints.handler(operation),
                 expect_handler=meet_expectation,
             )
-    add(application)
     application.on_response_prepare.append(_name_server)
     return application
 
