@@ -9,11 +9,11 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from sqlalchemy.exc import ProgrammingError
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.client.errors import OperatorError
 from libs.persistence import audit
 from libs.persistence.addressing import BadDatabaseUrl
+from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.audit import Entry
 from libs.persistence.availability import is_away
 from libs.persistence.engine import Database, open_database

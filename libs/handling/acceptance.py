@@ -12,7 +12,6 @@ import asyncpg
 import msgspec
 import structlog
 from sqlalchemy.exc import DataError, DBAPIError, IntegrityError
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.contracts.errors import IdempotencyInProgress, IdempotencyKeyReused
 from libs.contracts.exact_json import decode, encode
@@ -24,6 +23,7 @@ from libs.handling.metrics import COMMANDS_ACCEPTED
 from libs.messaging.batching import TooManyWaiting
 from libs.messaging.envelope import Envelope, decode_reply
 from libs.persistence import inbox, inbox_acceptance
+from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.availability import is_away
 from libs.persistence.engine import Database
 from libs.persistence.inbox_acceptance import KnownCommand, NewCommand

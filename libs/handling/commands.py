@@ -13,8 +13,6 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 from uuid import UUID
 
-from sqlalchemy.ext.asyncio import AsyncConnection
-
 from libs.contracts.principal import Principal
 from libs.contracts.result import Result
 from libs.contracts.sensitive import Sealer
@@ -31,6 +29,7 @@ from libs.messaging.broker import Broker
 from libs.messaging.command_consumer import CommandConsumer
 from libs.messaging.replier import Replier
 from libs.persistence import inbox
+from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.engine import Database
 from libs.persistence.leased_writes import LeasedValue
 from libs.runtime.process import Process

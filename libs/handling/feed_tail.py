@@ -14,11 +14,11 @@ from itertools import pairwise
 from typing import Any, Generic, NoReturn
 
 from prometheus_client import Counter, Gauge
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.backoff import Backoff
 from libs.contracts.errors import BanksideError
 from libs.persistence import cursor, feed_events, feed_stops
+from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.availability import is_away
 from libs.persistence.engine import Database
 from libs.persistence.leadership import LeadershipLost, Term, fence

@@ -17,10 +17,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 from sqlalchemy import Date, cast, func, insert, select
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.contracts.exact_json import encode
 from libs.contracts.operating.audit_chain import BEGINNING, Head, chained
+from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.engine import Database
 from libs.persistence.tables import audit as table
 from libs.persistence.tables import audit_turn

@@ -24,10 +24,10 @@ from sqlalchemy import (
     select,
     tuple_,
 )
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.contracts.exact_json import encode
 from libs.contracts.operating.audit_chain import Row
+from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.tables import audit as table
 
 LOOKED_AT = 20_000

@@ -14,8 +14,8 @@ from uuid import UUID
 
 from sqlalchemy import any_, bindparam, not_, select, update
 from sqlalchemy.dialects.postgresql import ARRAY
-from sqlalchemy.ext.asyncio import AsyncConnection
 
+from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.tables import UUID_TYPE, inbox
 
 BATCH = 500

@@ -35,9 +35,9 @@ from sqlalchemy import (
     update,
 )
 from sqlalchemy.dialects.postgresql import ARRAY, array, insert
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.contracts.errors import BanksideError
+from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.availability import is_away
 from libs.persistence.engine import Database
 from libs.persistence.tables import database_life as table

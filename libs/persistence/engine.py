@@ -23,10 +23,10 @@ import asyncpg
 from sqlalchemy import event, text
 from sqlalchemy.engine import ExceptionContext
 from sqlalchemy.exc import DisconnectionError
-from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 from sqlalchemy.pool import ConnectionPoolEntry, QueuePool
 
 from libs.persistence.addressing import connect_arguments
+from libs.persistence.async_engine import AsyncConnection, AsyncEngine, create_async_engine
 from libs.persistence.driver_pool import DriverPool
 from libs.persistence.keepalive import KEEPALIVE
 from libs.persistence.pool_metrics import observe_pool

@@ -10,8 +10,8 @@ from collections.abc import Collection, Mapping
 
 from sqlalchemy import BigInteger, Text, bindparam, delete, func, select, update
 from sqlalchemy.dialects.postgresql import ARRAY, insert
-from sqlalchemy.ext.asyncio import AsyncConnection
 
+from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.tables import feed_event as table
 
 DDL = (

@@ -12,9 +12,9 @@ from datetime import datetime
 
 from sqlalchemy import Text, bindparam, case, delete, extract, func, select, update
 from sqlalchemy.dialects.postgresql import insert
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.persistence import feed_events
+from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.tables import feed_cursor, feed_skip, feed_stop
 
 DDL = (

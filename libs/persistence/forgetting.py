@@ -11,8 +11,8 @@ have the effect twice. It is not forgotten either: its caller may get a 504 inst
 from __future__ import annotations
 
 from sqlalchemy import bindparam, func, null, update
-from sqlalchemy.ext.asyncio import AsyncConnection
 
+from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.inbox import Leased
 from libs.persistence.tables import inbox as table
 

@@ -23,8 +23,8 @@ from uuid import UUID
 
 import asyncpg
 from sqlalchemy import Interval, and_, bindparam, func, null, select, update
-from sqlalchemy.ext.asyncio import AsyncConnection
 
+from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.engine import Database
 from libs.persistence.tables import inbox as table
 

@@ -13,10 +13,10 @@ from uuid import UUID, uuid4
 
 import asyncpg
 from sqlalchemy import Text, any_, bindparam, func, select
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.contracts.exact_json import encode
 from libs.contracts.principal import Principal
+from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.inbox import LEASE_SECONDS, Leased
 from libs.persistence.tables import inbox as table
 

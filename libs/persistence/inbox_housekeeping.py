@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from sqlalchemy import Interval, bindparam, delete, extract, func, not_, or_, select
-from sqlalchemy.ext.asyncio import AsyncConnection
 
+from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.tables import inbox as table
 
 RETENTION_HOURS = 24

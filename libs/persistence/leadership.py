@@ -28,8 +28,8 @@ from uuid import UUID, uuid4
 import asyncpg
 import structlog
 from sqlalchemy import Text, bindparam, func, select, true
-from sqlalchemy.ext.asyncio import AsyncConnection
 
+from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.availability import is_away
 from libs.persistence.engine import Database
 from libs.persistence.tables import leader_lease as table

@@ -16,9 +16,9 @@ from alembic import command
 from alembic.config import Config
 from sqlalchemy import Connection, pool, text
 from sqlalchemy.exc import DBAPIError
-from sqlalchemy.ext.asyncio import create_async_engine
 
 from libs.persistence.addressing import BadDatabaseUrl, connect_arguments
+from libs.persistence.async_engine import create_async_engine
 from libs.persistence.keepalive import KEEPALIVE
 from libs.secret_sources import BadSecret, is_set, read_secret
 from libs.tls import BadCertificates, ca_file_setting

@@ -22,9 +22,9 @@ from collections.abc import Awaitable, Callable, Collection, Sequence
 import asyncpg
 from sqlalchemy import BigInteger, Text, bindparam, extract, func, insert, select
 from sqlalchemy.dialects.postgresql import ARRAY, BYTEA
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.contracts.events import Event
+from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.engine import EVENTS_RECORDED, Database
 from libs.persistence.leadership import LeadershipLost, Term, leadership
 from libs.persistence.tables import outbox as table

@@ -38,9 +38,9 @@ from sqlalchemy import (
     update,
 )
 from sqlalchemy.dialects.postgresql import BYTEA
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.contracts.exact_json import encode
+from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.inbox import Leased
 from libs.persistence.inbox_acceptance import lock_order
 from libs.persistence.tables import INSTANT, UUID_TYPE

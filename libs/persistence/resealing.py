@@ -15,10 +15,10 @@ from typing import Any
 
 from sqlalchemy import Column, Row, Table, Text, bindparam, cast, select, tuple_, update
 from sqlalchemy.dialects.postgresql import JSONB
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.contracts.exact_json import decode
 from libs.contracts.sensitive import SensitiveShape
+from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.engine import Database
 from libs.persistence.sealing import CannotOpen, Keyring
 

@@ -8,9 +8,9 @@ from typing import Any
 
 from sqlalchemy import Interval, LargeBinary, Row, bindparam, delete, func, select, text, update
 from sqlalchemy.dialects.postgresql import insert
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.contracts.principal import Role
+from libs.persistence.async_engine import AsyncConnection
 from services.gateway.credentials import CONSOLE
 from services.gateway.tables import login_attempts, operator_logins, operator_sessions, operators
 

@@ -25,7 +25,6 @@ from datetime import UTC, datetime, timedelta
 from hmac import compare_digest
 
 import pyotp
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.contracts.errors import (
     BanksideError,
@@ -37,6 +36,7 @@ from libs.contracts.errors import (
 )
 from libs.contracts.principal import Principal, Role
 from libs.persistence import audit
+from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.audit import Entry
 from libs.persistence.engine import Database
 from libs.persistence.sealing import Keyring, LookupKeys

@@ -5,8 +5,7 @@ from __future__ import annotations
 import secrets
 import string
 
-from sqlalchemy.ext.asyncio import AsyncConnection
-
+from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.sealing import Keyring
 from services.gateway import operator_repository as repository
 from services.gateway.credentials import secret_context

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 from sqlalchemy import Text, bindparam, case, func, select, true, tuple_, update
 from sqlalchemy.dialects.postgresql import aggregate_order_by, array, insert
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.contracts.operating.operators import OperatorView
 from libs.contracts.operating.pages import Order, Place
 from libs.contracts.principal import Family, Role
+from libs.persistence.async_engine import AsyncConnection
 from services.gateway.tables import INSTANT, credentials, operator_logins, operators
 
 READS_PER_MINUTE = 6000

@@ -9,11 +9,11 @@ from uuid import UUID
 
 from sqlalchemy import Integer, Interval, Text, bindparam, func, select, tuple_, update
 from sqlalchemy.dialects.postgresql import insert
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.contracts.operating.keys import KeyView
 from libs.contracts.operating.pages import Order, Place
 from libs.contracts.principal import Family, Scope
+from libs.persistence.async_engine import AsyncConnection
 from services.gateway.tables import INSTANT, credentials, tenants
 
 

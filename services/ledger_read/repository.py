@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from sqlalchemy import BigInteger, Text, bindparam, func, select
 from sqlalchemy.dialects.postgresql import ARRAY, insert
-from sqlalchemy.ext.asyncio import AsyncConnection
 
+from libs.persistence.async_engine import AsyncConnection
 from services.ledger_read.tables import reported_state
 from services.ledger_read.tables import resource_sequences as table
 

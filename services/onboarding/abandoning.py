@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from sqlalchemy.ext.asyncio import AsyncConnection
-
 from libs.contracts.onboarding_operations import ONBOARD_CUSTOMER
+from libs.persistence.async_engine import AsyncConnection
 from services.onboarding.repository import open_commands
 
 

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from sqlalchemy.ext.asyncio import AsyncConnection
-
 from libs.contracts.events import EVENT_TYPES, Event, new_event
 from libs.contracts.model import Model
 from libs.persistence import outbox
+from libs.persistence.async_engine import AsyncConnection
 from services.onboarding import views
 from services.onboarding.models import (
     CustomerFile,

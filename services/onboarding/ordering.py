@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from sqlalchemy.ext.asyncio import AsyncConnection
-
 from libs.contracts.ids import parse_id
 from libs.contracts.onboarding_operations import ONBOARD_CUSTOMER
 from libs.handling.acceptance import Arriving
+from libs.persistence.async_engine import AsyncConnection
 from services.onboarding.repository.store import Store
 
 UNORDERED = frozenset({ONBOARD_CUSTOMER.name})

@@ -17,13 +17,13 @@ from uuid import UUID
 
 from sqlalchemy import ARRAY, Row, Text, any_, bindparam, cast, delete, select, update
 from sqlalchemy.dialects.postgresql import BYTEA, insert
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.contracts.customers import Business, ExternalBankAccount
 from libs.contracts.onboarding_operations import UPDATE_BUSINESS
 from libs.contracts.sensitive import Sealer
 from libs.handling.queries import open_command
 from libs.handling.resealing import Renewed
+from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.engine import Database
 from libs.persistence.resealing import BATCH
 from libs.persistence.sealing import CannotOpen, LookupKeys

@@ -6,12 +6,11 @@ from collections.abc import Iterable
 from typing import TypeVar, assert_never
 from uuid import UUID
 
-from sqlalchemy.ext.asyncio import AsyncConnection
-
 from libs.contracts.errors import NotFound
 from libs.contracts.operating.customers import Reveal, SensitiveField
 from libs.contracts.principal import Principal
 from libs.handling.operating.auditing import record
+from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.engine import Database
 from services.onboarding.models import CustomerFile
 from services.onboarding.repository.store import Store

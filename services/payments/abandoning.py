@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from sqlalchemy.ext.asyncio import AsyncConnection
-
 from libs.contracts.payments_operations import APPROVE_WIRE, SEND_WIRE
+from libs.persistence.async_engine import AsyncConnection
 from services.payments.repository import wires
 
 

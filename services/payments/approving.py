@@ -10,7 +10,6 @@ from typing import NoReturn
 from uuid import UUID, uuid5
 
 from sqlalchemy import bindparam, func, literal, select
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.contracts.errors import ApproverIsInitiator, InvalidState, NotFound
 from libs.contracts.payments_operations import APPROVE_WIRE
@@ -18,6 +17,7 @@ from libs.contracts.principal import Principal
 from libs.contracts.wires import WireState
 from libs.handling.operating.auditing import record
 from libs.handling.periodic import repeat
+from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.engine import Database
 from libs.persistence.inbox_acceptance import InternalCommand, enqueue
 from services.payments import states

@@ -8,13 +8,12 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from uuid import UUID
 
-from sqlalchemy.ext.asyncio import AsyncConnection
-
 from libs.contracts.errors import InvalidState, NotFound
 from libs.contracts.principal import Principal
 from libs.contracts.wires import WireState
 from libs.handling.operating.auditing import record
 from libs.persistence import parking
+from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.engine import Database
 from libs.persistence.parking import OpenCommand
 from services.payments import states

@@ -8,8 +8,7 @@ from contextlib import asynccontextmanager
 from datetime import datetime
 from weakref import WeakValueDictionary
 
-from sqlalchemy.ext.asyncio import AsyncConnection
-
+from libs.persistence.async_engine import AsyncConnection
 from services.payments.models import WireRecord
 from services.payments.policies import NO_POLICY, NOTHING_USED, Policy
 from services.payments.repository import policies

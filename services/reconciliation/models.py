@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final, Literal
 
-from sqlalchemy.ext.asyncio import AsyncConnection
-
 from libs.contracts.exact_json import encode
+from libs.persistence.async_engine import AsyncConnection
 
 Side = Mapping[str, Any] | None
 """What one side holds, as JSON without anything sensitive; None: it holds nothing."""

@@ -8,8 +8,6 @@ from datetime import timedelta
 from functools import partial
 from typing import Any
 
-from sqlalchemy.ext.asyncio import AsyncConnection
-
 from libs.contracts import webhook_operations as table
 from libs.contracts.ids import parse_id
 from libs.contracts.sensitive import Sealer
@@ -22,6 +20,7 @@ from libs.handling.operating.waiting import measure_for_ever
 from libs.handling.queries import QueryHandler, run_queries
 from libs.messaging.broker import Broker
 from libs.messaging.queue_depths import QueueDepths
+from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.engine import Database, open_database
 from libs.runtime.process import Misconfigured, Process
 from services.webhook_dispatcher.adapters.allowance import Allowance, BadAllowance

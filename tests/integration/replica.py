@@ -13,7 +13,6 @@ from contextlib import asynccontextmanager
 
 from pydantic import SecretStr
 from sqlalchemy import text
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.contracts.customers import UpdatePerson
 from libs.contracts.errors import Unavailable
@@ -23,6 +22,7 @@ from libs.contracts.table import operations_of
 from libs.handling.acceptance import Arriving
 from libs.handling.commands import Drive, NeedsOperator, run_commands
 from libs.messaging.broker import Broker
+from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.engine import open_database
 from libs.runtime.process import Process, run
 from libs.runtime.service_settings import MessagingSettings

@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 from sqlalchemy import text
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.contracts.errors import ProviderTimeout
 from libs.contracts.operating.audit import ListAudit
@@ -24,6 +23,7 @@ from libs.contracts.operating.overview import (
 from libs.handling.operating.audit_rows import AuditRows
 from libs.handling.operating.serving import operating_handlers
 from libs.persistence import continuity
+from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.continuity import Compared, Continuity, NewestRecords
 from libs.persistence.engine import Database, open_database
 from libs.providers.newest_records import NewestPage

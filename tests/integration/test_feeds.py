@@ -14,7 +14,6 @@ import msgspec
 import pytest
 import pytest_asyncio
 from sqlalchemy import text
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.contracts.operating.feeds import SERVICES
 from libs.handling import feeds
@@ -22,6 +21,7 @@ from libs.handling.feed_tail import STOPPED_SECONDS, Record
 from libs.handling.feeds import run_feed
 from libs.handling.operating.serving import operating_handlers
 from libs.persistence import cursor, feed_events, feed_stops
+from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.engine import Database
 from libs.persistence.feed_stops import FeedState
 from libs.providers.feed_entries import FeedCursor, Place, decode_entries

@@ -10,8 +10,8 @@ from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 from sqlalchemy import Connection, MetaData, Table
 from sqlalchemy.engine import make_url
-from sqlalchemy.ext.asyncio import create_async_engine
 
+from libs.persistence.async_engine import create_async_engine
 from libs.persistence.migrations import services_with_migrations
 from tests.support.own_servers import OwnPostgres
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from sqlalchemy.ext.asyncio import AsyncConnection
-
 from libs.contracts.principal import Principal
 from libs.persistence import audit
+from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.audit import Entry
 
 

@@ -6,7 +6,6 @@ from collections.abc import Awaitable, Callable
 from uuid import UUID
 
 import msgspec
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.contracts import errors as e
 from libs.contracts.exact_json import encode
@@ -20,6 +19,7 @@ from libs.handling.operating.places import uuid_of
 from libs.handling.queries import QueryHandler
 from libs.messaging.envelope import Reply, WireError
 from libs.persistence import parking
+from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.engine import Database
 
 WhyNotAbandoned = Callable[[AsyncConnection, str, UUID], Awaitable[str | None]]

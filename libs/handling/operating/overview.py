@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sqlalchemy.ext.asyncio import AsyncConnection
-
 from libs.contracts.errors import Unavailable
 from libs.contracts.operating import commands, feeds, restores
 from libs.contracts.operating import overview as contract
@@ -17,6 +15,7 @@ from libs.handling.operating.waiting import Counted, CountWaiting, counting
 from libs.handling.queries import QueryHandler
 from libs.messaging.queue_depths import QueueDepths
 from libs.persistence import continuity, feed_stops
+from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.engine import Database
 from libs.persistence.tables import inbox
 

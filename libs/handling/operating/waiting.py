@@ -8,10 +8,10 @@ from typing import Any, NoReturn
 
 from prometheus_client import Gauge
 from sqlalchemy import ColumnElement, func, select
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.contracts.operating.overview import MOST_COUNTED, WaitingKind
 from libs.handling.periodic import repeat
+from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.engine import Database
 
 Counted = tuple[WaitingKind, int, datetime | None]

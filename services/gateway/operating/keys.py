@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy.ext.asyncio import AsyncConnection
-
 from libs.contracts.errors import InvalidState, NotFound
 from libs.contracts.onboarding_operations import FIND_CUSTOMER
 from libs.contracts.operating import keys as k
@@ -18,6 +16,7 @@ from libs.contracts.table import FAMILY_SCOPES
 from libs.handling.operating.auditing import record
 from libs.handling.queries import QueryHandler
 from libs.handling.query_client import QueryClient
+from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.engine import Database
 from libs.persistence.sealing import Keyring
 from services.gateway import key_limits, operator_keys, repository

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 
 import structlog
 from prometheus_client import Counter
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.contracts.errors import NotFound
 from libs.contracts.events import new_event
 from libs.handling.feed_tail import Record
 from libs.persistence import outbox
+from libs.persistence.async_engine import AsyncConnection
 from services.ledger_read.models import FeedEntry, ReportedEvent
 from services.ledger_read.ports import Ownership
 from services.ledger_read.repository import last_state, next_sequences, note_state

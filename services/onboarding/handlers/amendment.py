@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 from uuid import UUID
 
-from sqlalchemy.ext.asyncio import AsyncConnection
-
 from libs.contracts.customers import CustomerStatus
 from libs.contracts.errors import InvalidState
 from libs.contracts.model import Model
 from libs.handling.commands import NeedsOperator
+from libs.persistence.async_engine import AsyncConnection
 from libs.providers.writing import ProviderWrite
 from services.onboarding import amending, states
 from services.onboarding.models import CustomerFile, CustomerRecord, Verification

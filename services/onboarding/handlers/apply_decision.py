@@ -9,12 +9,12 @@ from uuid import UUID
 import msgspec
 import structlog
 from prometheus_client import Counter
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.contracts.customers import CustomerStatus
 from libs.contracts.errors import BanksideError, OutcomePending
 from libs.contracts.result import Result
 from libs.handling.commands import Drive
+from libs.persistence.async_engine import AsyncConnection
 from libs.runtime.crash import crash_point
 from services.onboarding import states
 from services.onboarding.handlers.opening import Opening, OpeningRefused, saga_of

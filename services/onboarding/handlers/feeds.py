@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from uuid import UUID, uuid5
 
 import msgspec
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.contracts.ids import parse_id
 from libs.contracts.principal import Family, Principal
 from libs.handling.feed_tail import Record
 from libs.persistence import inbox_acceptance
+from libs.persistence.async_engine import AsyncConnection
 from services.onboarding.handlers.apply_decision import OPERATION
 from services.onboarding.models import (
     RESERVE,

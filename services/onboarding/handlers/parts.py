@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from uuid import UUID
 
-from sqlalchemy.ext.asyncio import AsyncConnection
-
 from libs.contracts.customers import CustomerStatus
+from libs.persistence.async_engine import AsyncConnection
 from services.onboarding import states
 from services.onboarding.events import Events
 from services.onboarding.models import CustomerFile

@@ -8,11 +8,11 @@ from uuid import UUID
 
 from sqlalchemy import Text, any_, bindparam, select
 from sqlalchemy.dialects.postgresql import ARRAY, insert
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.contracts.ids import parse_id
 from libs.contracts.ownership import AccountHolder
 from libs.contracts.principal import Principal
+from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.tables import UUID_TYPE
 from services.onboarding.models import AccountRecord
 from services.onboarding.tables import accounts, customers

@@ -8,11 +8,11 @@ from uuid import UUID
 
 from sqlalchemy import Row, Text, any_, bindparam, cast, delete, func, select
 from sqlalchemy.dialects.postgresql import ARRAY
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.contracts.customer_views import BusinessView
 from libs.contracts.customers import Business, CustomerStatus
 from libs.contracts.exact_json import decode
+from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.tables import UUID_TYPE
 from services.onboarding.models import CustomerRecord, Verification, last_four
 from services.onboarding.repository import verifications

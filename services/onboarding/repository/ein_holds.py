@@ -11,8 +11,8 @@ from uuid import UUID
 
 from sqlalchemy import all_, any_, bindparam, delete, select
 from sqlalchemy.dialects.postgresql import ARRAY, BYTEA, insert
-from sqlalchemy.ext.asyncio import AsyncConnection
 
+from libs.persistence.async_engine import AsyncConnection
 from services.onboarding.tables import ein_holds
 
 _DIGESTS = bindparam("digests", type_=ARRAY(BYTEA))

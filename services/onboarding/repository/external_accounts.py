@@ -8,12 +8,12 @@ from uuid import UUID
 
 from sqlalchemy import Row, Select, Text, any_, bindparam, cast, false, insert, select, true, update
 from sqlalchemy.dialects.postgresql import ARRAY, BYTEA
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.contracts.accounts import LinkedExternalAccount
 from libs.contracts.customers import Address, ExternalBankAccount
 from libs.contracts.exact_json import decode
 from libs.contracts.ownership import ExternalAccountOwner
+from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.tables import UUID_TYPE
 from services.onboarding.models import ExternalAccountRecord, last_four
 from services.onboarding.repository.stored import read_stored

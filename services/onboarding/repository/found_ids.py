@@ -17,10 +17,10 @@ from sqlalchemy import (
     union,
     union_all,
 )
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.contracts.ids import parse_id
 from libs.contracts.operating.search import FoundId, Kind
+from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.tables import UUID_TYPE
 from services.onboarding.tables import (
     accounts,

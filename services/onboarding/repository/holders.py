@@ -17,9 +17,9 @@ from sqlalchemy import (
     select,
     union,
 )
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.contracts.reconciliation import Holder
+from libs.persistence.async_engine import AsyncConnection
 from services.onboarding.tables import accounts, customers, external_accounts, persons
 
 _IDS = any_(bindparam("ids", type_=ARRAY(Text)))

@@ -10,8 +10,8 @@ from __future__ import annotations
 import structlog
 from sqlalchemy import LargeBinary, bindparam, exists, func, or_, select
 from sqlalchemy.dialects.postgresql import insert
-from sqlalchemy.ext.asyncio import AsyncConnection
 
+from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.availability import is_away
 from libs.persistence.engine import Database
 from libs.persistence.sealing import DIGEST_BYTES, LookupKeys

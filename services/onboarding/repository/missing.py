@@ -19,10 +19,10 @@ from sqlalchemy import (
     true,
 )
 from sqlalchemy.dialects.postgresql import ARRAY
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.contracts.customers import CustomerStatus
 from libs.contracts.ids import parse_id
+from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.continuity import Compared
 from libs.persistence.tables import UUID_TYPE
 from services.onboarding.tables import customers, persons, saga_steps

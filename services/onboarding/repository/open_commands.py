@@ -6,9 +6,9 @@ from uuid import UUID
 
 from sqlalchemy import any_, bindparam, exists, func, select, update
 from sqlalchemy.dialects.postgresql import ARRAY
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.contracts.customers import CustomerStatus
+from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.tables import UUID_TYPE
 from services.onboarding.repository.sagas import saga_ids_of
 from services.onboarding.tables import customers, inbox

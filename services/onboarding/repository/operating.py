@@ -27,7 +27,6 @@ from sqlalchemy import (
     union_all,
 )
 from sqlalchemy.dialects.postgresql import ARRAY
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.contracts.customers import CustomerStatus
 from libs.contracts.errors import Invalid
@@ -35,6 +34,7 @@ from libs.contracts.ids import parse_id
 from libs.contracts.onboarding_operations import ONBOARD_CUSTOMER
 from libs.contracts.operating.customers import ListOperatorCustomers, OperatorCustomerSummary
 from libs.contracts.operating.pages import Order, Place
+from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.tables import INSTANT, UUID_TYPE
 from services.onboarding.ids import derived
 from services.onboarding.repository.sagas import saga_ids_of

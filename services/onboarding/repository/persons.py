@@ -8,8 +8,8 @@ from uuid import UUID
 
 from sqlalchemy import Boolean, Numeric, Row, Text, any_, bindparam, cast, select
 from sqlalchemy.dialects.postgresql import ARRAY
-from sqlalchemy.ext.asyncio import AsyncConnection
 
+from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.tables import UUID_TYPE
 from services.onboarding.models import PersonDetails, PersonRecord, Verification
 from services.onboarding.repository import verifications

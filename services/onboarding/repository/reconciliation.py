@@ -8,7 +8,6 @@ from typing import Any
 from uuid import UUID
 
 from sqlalchemy import ARRAY, Row, Select, Text, any_, bindparam, cast, select
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.contracts.customers import Business, CustomerStatus, ExternalBankAccount
 from libs.contracts.exact_json import decode
@@ -22,6 +21,7 @@ from libs.contracts.reconciliation import (
     ToldAnswer,
 )
 from libs.messaging.envelope import decode_reply
+from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.tables import UUID_TYPE
 from services.onboarding.ids import derived
 from services.onboarding.models import PersonDetails

@@ -8,9 +8,9 @@ from typing import Any, Literal
 from uuid import UUID
 
 from sqlalchemy import Boolean, and_, bindparam, case, func, literal, or_, select, update
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.contracts.exact_json import encode
+from libs.persistence.async_engine import AsyncConnection
 from libs.providers.outcomes import Reason
 from services.onboarding.repository.tenant_rows import json_of
 from services.onboarding.tables import saga_steps

@@ -30,10 +30,10 @@ from sqlalchemy import (
     tuple_,
     update,
 )
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.contracts.customers import CustomerStatus
 from libs.contracts.exact_json import decode
+from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.tables import INSTANT, UUID_TYPE, seconds_since
 from libs.providers.outcomes import Reason
 from libs.providers.writing import Earlier, with_lost_history

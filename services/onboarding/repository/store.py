@@ -7,8 +7,7 @@ from collections.abc import Iterable
 from typing import TypeVar
 from uuid import UUID
 
-from sqlalchemy.ext.asyncio import AsyncConnection
-
+from libs.persistence.async_engine import AsyncConnection
 from services.onboarding.models import (
     AccountRecord,
     CustomerDetails,

@@ -7,7 +7,8 @@ from uuid import UUID
 
 from sqlalchemy import Cast, Column, Select, Table, Text, bindparam, cast, func, select, update
 from sqlalchemy.dialects.postgresql import JSONB
-from sqlalchemy.ext.asyncio import AsyncConnection
+
+from libs.persistence.async_engine import AsyncConnection
 
 TENANT, KEY = "row_tenant", "row_key"
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import msgspec
 from sqlalchemy import Integer, Select, Table, Text, any_, bindparam, cast, select, union_all
 from sqlalchemy.dialects.postgresql import ARRAY
-from sqlalchemy.ext.asyncio import AsyncConnection
 
+from libs.persistence.async_engine import AsyncConnection
 from services.onboarding.models import Verification
 from services.onboarding.tables import customers, persons
 

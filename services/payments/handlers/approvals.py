@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from sqlalchemy.ext.asyncio import AsyncConnection
-
 from libs.contracts.errors import NotFound
 from libs.contracts.ids import parse_id
 from libs.contracts.result import Result
 from libs.contracts.wires import ApproveWire, DeclineWire
 from libs.handling.commands import Drive
+from libs.persistence.async_engine import AsyncConnection
 from libs.runtime.crash import crash_point
 from services.payments.approving import approve, decline
 from services.payments.handlers.sending import Sending

@@ -8,11 +8,11 @@ from typing import Literal
 from uuid import UUID
 
 import structlog
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.contracts.ids import parse_id
 from libs.contracts.wires import WireState
 from libs.handling.feed_tail import Record
+from libs.persistence.async_engine import AsyncConnection
 from services.payments import states
 from services.payments.metrics import FEED_REFUSED
 from services.payments.models import FeedEntry, WireRecord, WireReport

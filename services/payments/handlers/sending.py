@@ -9,13 +9,13 @@ import time
 from datetime import UTC, datetime
 
 import structlog
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.contracts.errors import InvalidState, OutcomePending
 from libs.contracts.result import Result
 from libs.contracts.wires import WireState
 from libs.handling.commands import Drive
 from libs.handling.driving import RENEWALS
+from libs.persistence.async_engine import AsyncConnection
 from libs.providers.outcomes import Accepted, NotSent, Refused, Unknown
 from libs.providers.writing import Attempt, with_lost_history, write_once
 from libs.runtime.crash import crash_point

@@ -8,8 +8,8 @@ from dataclasses import asdict, dataclass
 from typing import Literal
 
 from sqlalchemy import insert
-from sqlalchemy.ext.asyncio import AsyncConnection
 
+from libs.persistence.async_engine import AsyncConnection
 from services.payments.tables import contradiction
 
 _ADD = insert(contradiction)

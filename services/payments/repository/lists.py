@@ -6,11 +6,11 @@ from datetime import UTC, date, datetime, time, timedelta
 from typing import Any
 
 from sqlalchemy import bindparam, extract, func, literal, select
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.contracts.fields import BANK_ZONE
 from libs.contracts.principal import Principal
 from libs.contracts.wires import ListWires, WireState
+from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.tables import INSTANT
 from services.payments.models import WireRecord
 from services.payments.repository.wires import SELECT, wire_of

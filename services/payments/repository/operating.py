@@ -27,13 +27,13 @@ from sqlalchemy import (
     union_all,
 )
 from sqlalchemy.dialects.postgresql import ARRAY
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.contracts.ids import parse_id
 from libs.contracts.operating.pages import Order
 from libs.contracts.operating.wires import ListOperatorWires
 from libs.contracts.principal import Principal
 from libs.contracts.wires import WireState
+from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.tables import INSTANT, UUID_TYPE
 from services.payments.models import WireRecord
 from services.payments.repository.lists import BEGINNING_OF_TIME, period_of

@@ -22,12 +22,12 @@ from sqlalchemy import (
     union_all,
 )
 from sqlalchemy.dialects.postgresql import ARRAY, insert
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.contracts.fields import BANK_ZONE
 from libs.contracts.operating.pages import Order, edge_of
 from libs.contracts.operating.wire_policies import ListOperatorWirePolicies
 from libs.contracts.wires import WireState
+from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.tables import INSTANT, UUID_TYPE
 from services.payments.policies import Policy, Usage
 from services.payments.repository.lists import midnight

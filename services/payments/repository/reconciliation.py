@@ -8,13 +8,13 @@ from uuid import UUID
 
 from sqlalchemy import Row, and_, any_, bindparam, case, exists, func, null, select
 from sqlalchemy.dialects.postgresql import ARRAY
-from sqlalchemy.ext.asyncio import AsyncConnection
 from sqlalchemy.types import BigInteger
 
 from libs.contracts.payments_operations import APPROVE_WIRE, SEND_WIRE
 from libs.contracts.reconciliation import Contradiction, HeldWire, Told
 from libs.contracts.wires import WireState
 from libs.messaging.envelope import decode_reply
+from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.tables import UUID_TYPE
 from services.payments.tables import contradiction, inbox, wire_history, wires
 

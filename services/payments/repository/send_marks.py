@@ -6,9 +6,9 @@ from datetime import datetime
 from uuid import UUID
 
 from sqlalchemy import Double, bindparam, func, null, select, update
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.contracts.wires import WireState
+from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.tables import seconds_since
 from libs.providers.writing import Earlier
 from services.payments.tables import inbox

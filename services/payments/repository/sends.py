@@ -6,10 +6,10 @@ from uuid import UUID
 
 import msgspec
 from sqlalchemy import bindparam, func, not_, null, select, update
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.contracts.payments_operations import SEND_WIRE
 from libs.contracts.principal import Principal
+from libs.persistence.async_engine import AsyncConnection
 from services.payments.tables import inbox
 
 _principals = msgspec.json.Decoder(Principal)

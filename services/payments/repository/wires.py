@@ -30,12 +30,12 @@ from sqlalchemy import (
     update,
 )
 from sqlalchemy.dialects.postgresql import ARRAY, aggregate_order_by
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.contracts.ids import parse_id
 from libs.contracts.principal import Principal
 from libs.contracts.wires import WireState
 from libs.persistence import outbox
+from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.continuity import Compared
 from libs.persistence.tables import INSTANT, UUID_TYPE, seconds_since
 from services.payments.models import Creditor, Step, WireRecord

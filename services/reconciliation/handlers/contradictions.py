@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 
-from sqlalchemy.ext.asyncio import AsyncConnection
-
 from libs.contracts.reconciliation import Contradiction
 from libs.persistence import cursor
+from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.engine import Database
 from services.reconciliation.handlers.comparison import Scan
 from services.reconciliation.handlers.wires import WireComparison, WireSides, judge

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from sqlalchemy.ext.asyncio import AsyncConnection
-
 from libs.persistence import cursor
+from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.engine import Database
 from services.reconciliation.handlers.comparison import Scan
 from services.reconciliation.models import Difference, Finding, Scanned

@@ -13,8 +13,8 @@ from contextlib import asynccontextmanager
 from typing import NoReturn
 
 import structlog
-from sqlalchemy.ext.asyncio import AsyncConnection
 
+from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.engine import Database
 from libs.persistence.leadership import ELECTION_SECONDS, LeadershipLost, Term, fence, leadership
 from libs.runtime.crash import crash_point

@@ -29,9 +29,9 @@ from sqlalchemy import (
     update,
 )
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB, insert
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.contracts.exact_json import decode, encode
+from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.tables import UUID_TYPE
 from services.reconciliation.models import Difference, Side
 from services.reconciliation.tables import difference as table

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from sqlalchemy import Double, and_, case, cast, func
 from sqlalchemy.dialects.postgresql import insert
-from sqlalchemy.ext.asyncio import AsyncConnection
 
+from libs.persistence.async_engine import AsyncConnection
 from services.reconciliation.tables import feed_watch as table
 
 _INSERT = insert(table)

@@ -8,9 +8,9 @@ from decimal import Decimal
 
 from sqlalchemy import BigInteger, Numeric, Text, any_, bindparam, delete, func, select
 from sqlalchemy.dialects.postgresql import ARRAY, insert
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.persistence import cursor
+from libs.persistence.async_engine import AsyncConnection
 from services.reconciliation.ports import Posting
 from services.reconciliation.tables import posted as posted_table
 from services.reconciliation.tables import wire_debit

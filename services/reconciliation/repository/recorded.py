@@ -25,11 +25,11 @@ from sqlalchemy import (
     union_all,
 )
 from sqlalchemy.dialects.postgresql import ARRAY
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.contracts.exact_json import decode
 from libs.contracts.operating.differences import DifferenceState, ListOperatorDifferences
 from libs.contracts.operating.pages import Order, edge_of
+from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.tables import INSTANT, UUID_TYPE
 from services.reconciliation.models import Side
 from services.reconciliation.repository.differences import read_side

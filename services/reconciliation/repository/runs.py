@@ -25,9 +25,9 @@ from sqlalchemy import (
     update,
 )
 from sqlalchemy.dialects.postgresql import insert
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.contracts.operating.pages import ListPage, Order, edge_of
+from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.tables import INSTANT, UUID_TYPE
 from services.reconciliation.repository import suspects
 from services.reconciliation.tables import difference, scan

@@ -8,8 +8,8 @@ from datetime import timedelta
 
 from sqlalchemy import Double, Interval, Text, any_, bindparam, cast, delete, func, select, update
 from sqlalchemy.dialects.postgresql import ARRAY, insert
-from sqlalchemy.ext.asyncio import AsyncConnection
 
+from libs.persistence.async_engine import AsyncConnection
 from services.reconciliation.repository.differences import STANDING_KEYS
 from services.reconciliation.tables import suspect as table
 

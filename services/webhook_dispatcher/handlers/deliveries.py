@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Protocol
 from uuid import UUID
 
-from sqlalchemy.ext.asyncio import AsyncConnection
 from uuid_utils import uuid7
 
 from libs.contracts.errors import NotFound
@@ -24,6 +23,7 @@ from libs.contracts.webhooks import (
     TestSubscription,
 )
 from libs.handling.commands import Drive
+from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.engine import Database
 from services.webhook_dispatcher.handlers.outcomes import Outcomes
 from services.webhook_dispatcher.handlers.subscriptions import owned, owned_and_active

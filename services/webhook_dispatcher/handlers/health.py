@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from sqlalchemy.ext.asyncio import AsyncConnection
-
 from libs.contracts.principal import Principal
 from libs.contracts.result import Result
 from libs.contracts.webhook_views import HealthState, LastError, SubscriptionHealth
 from libs.contracts.webhooks import GetHealth
+from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.engine import Database
 from services.webhook_dispatcher.handlers.subscriptions import owned
 from services.webhook_dispatcher.repository import deliveries, health

@@ -11,13 +11,13 @@ from uuid import UUID
 
 from sqlalchemy import bindparam, select
 from sqlalchemy.dialects.postgresql import insert
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.contracts.exact_json import decode, encode
 from libs.contracts.model import Model
 from libs.contracts.sensitive import Sealer, SensitiveShape, open_payload, seal_payload
 from libs.contracts.webhook_views import SubscriptionSecret
 from libs.handling.commands import Drive
+from libs.persistence.async_engine import AsyncConnection
 from libs.runtime.crash import crash_point
 from services.webhook_dispatcher.tables import outcome as table
 

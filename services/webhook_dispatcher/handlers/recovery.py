@@ -16,7 +16,6 @@ from typing import Annotated, Literal
 from uuid import UUID
 
 from pydantic import Field
-from sqlalchemy.ext.asyncio import AsyncConnection
 from uuid_utils import uuid7
 
 from libs.contracts.errors import Invalid
@@ -26,6 +25,7 @@ from libs.contracts.result import Result
 from libs.contracts.webhook_views import Recovery, SubscriptionStatus
 from libs.contracts.webhooks import RecoverSubscription
 from libs.handling.commands import Drive
+from libs.persistence.async_engine import AsyncConnection
 from services.webhook_dispatcher.handlers.outcomes import Outcomes
 from services.webhook_dispatcher.handlers.subscriptions import owned, owned_and_active
 from services.webhook_dispatcher.models import SubscriptionRecord

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from sqlalchemy.ext.asyncio import AsyncConnection
-
 from libs.contracts.principal import Principal
 from libs.contracts.result import Result
 from libs.contracts.sensitive import Sealer
 from libs.contracts.webhook_views import SubscriptionSecret
 from libs.contracts.webhooks import GetSecret, RotateSecret
 from libs.handling.commands import Drive
+from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.engine import Database
 from services.webhook_dispatcher.handlers.outcomes import Outcomes
 from services.webhook_dispatcher.handlers.subscriptions import owned

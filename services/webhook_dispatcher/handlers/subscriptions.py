@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy.ext.asyncio import AsyncConnection
 from uuid_utils import uuid7
 
 from libs.contracts.errors import InvalidState, NotFound
@@ -26,6 +25,7 @@ from libs.contracts.webhooks import (
     UpdateSubscription,
 )
 from libs.handling.commands import Drive
+from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.engine import Database
 from services.webhook_dispatcher.handlers.outcomes import Outcomes
 from services.webhook_dispatcher.models import SubscriptionRecord

@@ -30,9 +30,9 @@ from sqlalchemy import (
     update,
 )
 from sqlalchemy.dialects.postgresql import insert
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.contracts.webhook_views import BreakerRole, DeliveryFilter, DeliveryStatus
+from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.tables import INSTANT
 from services.webhook_dispatcher.models import AttemptRecord, DeliveryRecord
 from services.webhook_dispatcher.tables import (

@@ -9,9 +9,9 @@ from uuid import UUID
 
 import asyncpg
 from sqlalchemy import bindparam, exists, func, select, update
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.contracts.webhook_views import BreakerRole, HealthState
+from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.tables import INSTANT
 from services.webhook_dispatcher.tables import PENDING, delivery, endpoint, subscription
 

@@ -23,10 +23,10 @@ from sqlalchemy import (
     select,
     true,
 )
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.contracts.ids import parse_id
 from libs.contracts.principal import Principal
+from libs.persistence.async_engine import AsyncConnection
 from services.webhook_dispatcher.repository.event_ranges import in_range
 from services.webhook_dispatcher.repository.index_plans import BY_INDEX
 from services.webhook_dispatcher.tables import event as table

@@ -10,9 +10,9 @@ from uuid import UUID
 
 from sqlalchemy import Row, any_, bindparam, select
 from sqlalchemy.dialects.postgresql import ARRAY
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.contracts.webhook_views import HealthState, SubscriptionStatus
+from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.tables import UUID_TYPE
 from services.webhook_dispatcher.models import SubscriptionRecord
 from services.webhook_dispatcher.repository.endpoints import Health

@@ -24,12 +24,12 @@ from sqlalchemy import (
     select,
     union_all,
 )
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.contracts.ids import parse_id
 from libs.contracts.operating.pages import FIRST_ID, LAST_ID, Order, Place
 from libs.contracts.operating.webhooks import SubscriptionCondition
 from libs.contracts.webhook_views import DeliveryFilter
+from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.tables import UUID_TYPE
 from services.webhook_dispatcher.models import DeliveryRecord
 from services.webhook_dispatcher.repository.deliveries import (

@@ -19,9 +19,9 @@ from sqlalchemy import (
     select,
     true,
 )
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.contracts.operating.pages import Order, Place
+from libs.persistence.async_engine import AsyncConnection
 from services.webhook_dispatcher.models import DeliveryRecord
 from services.webhook_dispatcher.repository.event_ranges import (
     FIRST_POSITION,

@@ -11,8 +11,8 @@ from datetime import date
 from typing import Literal
 
 from sqlalchemy import ARRAY, Date, Text, bindparam, cast, func, select, text
-from sqlalchemy.ext.asyncio import AsyncConnection
 
+from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.engine import Database
 
 Partitioned = Literal["event", "attempt"]

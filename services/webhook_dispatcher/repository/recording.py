@@ -13,9 +13,9 @@ from datetime import UTC, date, datetime
 from uuid import UUID
 
 from sqlalchemy import select, text
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.contracts.events import Event
+from libs.persistence.async_engine import AsyncConnection
 from services.webhook_dispatcher.repository.events import parse_event_id
 from services.webhook_dispatcher.tables import event_position
 

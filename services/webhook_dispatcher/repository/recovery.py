@@ -12,8 +12,8 @@ from datetime import UTC, date, datetime, timedelta
 from uuid import UUID
 
 from sqlalchemy import bindparam, func, select, text
-from sqlalchemy.ext.asyncio import AsyncConnection
 
+from libs.persistence.async_engine import AsyncConnection
 from services.webhook_dispatcher.tables import FAILED, attempt
 
 BEGINNING = UUID(int=0)

@@ -7,8 +7,8 @@ from datetime import date, timedelta
 from uuid import UUID
 
 from sqlalchemy import Interval, bindparam, delete, func, select, text, tuple_
-from sqlalchemy.ext.asyncio import AsyncConnection
 
+from libs.persistence.async_engine import AsyncConnection
 from services.webhook_dispatcher.tables import redelivery
 
 # A set-based statement: read as SQL, it is one thought.

@@ -30,8 +30,8 @@ from sqlalchemy import (
     union_all,
     update,
 )
-from sqlalchemy.ext.asyncio import AsyncConnection
 
+from libs.persistence.async_engine import AsyncConnection
 from services.webhook_dispatcher.tables import (
     DELETED,
     DISABLED,

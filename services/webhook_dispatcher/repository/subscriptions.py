@@ -20,10 +20,10 @@ from sqlalchemy import (
     select,
     update,
 )
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.contracts.principal import Principal
 from libs.contracts.webhook_views import SubscriptionStatus
+from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.tables import INSTANT
 from services.webhook_dispatcher.models import SubscriptionRecord
 from services.webhook_dispatcher.tables import ACTIVE, DELETED, endpoint

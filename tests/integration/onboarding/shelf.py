@@ -10,9 +10,9 @@ from typing import Any
 from uuid import UUID, uuid4
 
 from sqlalchemy import insert, update
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.contracts.customers import CustomerStatus
+from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.engine import Database, open_database
 from libs.persistence.sealing import Keyring, LookupKeys
 from services.onboarding import tables

@@ -16,7 +16,6 @@ from typing import Any
 from uuid import UUID
 
 from sqlalchemy import text
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from deploy.local.ports import LOOPBACK
 from libs.contracts.exact_json import encode
@@ -34,6 +33,7 @@ from libs.contracts.wires import ApproveWire, CancelWire, DeclineWire, SendWire,
 from libs.handling.commands import Drive
 from libs.handling.group_commit import GroupCommit
 from libs.persistence import inbox, inbox_acceptance
+from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.engine import Database, open_database
 from libs.persistence.inbox_acceptance import NewCommand
 from libs.persistence.leased_writes import LeasedValue

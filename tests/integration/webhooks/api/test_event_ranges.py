@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 import pytest_asyncio
 from sqlalchemy import text
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from libs.contracts.operating.pages import Order
+from libs.persistence.async_engine import AsyncConnection
 from services.webhook_dispatcher.repository import events, operating_events
 from tests.integration.webhooks.api.desk import Desk
 

@@ -8,8 +8,8 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from sqlalchemy.ext.asyncio import AsyncConnection
 
+from libs.persistence.async_engine import AsyncConnection
 from services.webhook_dispatcher.engine.health import FAILED_EVENTS, NO_SUCCESS, is_dead
 from services.webhook_dispatcher.engine.rules import Rules
 from services.webhook_dispatcher.repository import endpoints, strays, subscriptions
