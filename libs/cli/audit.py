@@ -6,7 +6,6 @@ The chain of hashes is computed here, from the rows that the services show.
 from __future__ import annotations
 
 import asyncio
-import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Any, TypeVar
@@ -15,7 +14,7 @@ import msgspec
 from cyclopts import App
 
 from libs.cli.decisions import Flag
-from libs.cli.output import console, print_json
+from libs.cli.output import console, print_json, write_json
 from libs.cli.pages import LARGEST_PAGE
 from libs.client.client import Client
 from libs.client.errors import OperatorError
@@ -94,7 +93,7 @@ def export(service: Service, /, *, since: date | None = None, json: Flag = False
             if json:
                 found.append(document)
             else:
-                sys.stdout.write(encode(document).decode() + "\n")
+                write_json(encode(document))
 
     _run(work)
     if json:

@@ -7,6 +7,7 @@ as entry points: see `entries`.
 from __future__ import annotations
 
 import logging
+import os
 import sys
 from importlib.metadata import entry_points, version
 from itertools import takewhile
@@ -123,7 +124,10 @@ def _options_last(arguments: list[str]) -> list[str]:
 
 
 def main() -> None:
-    """Run the command; exit status 0 done, 1 refused by the service, 2 an error that the operator can mend."""
+    """Run the command; exit status 0 done, 1 refused by the service, 2 an error that the operator can mend.
+
+    130 after Ctrl-C, as shells have it.
+    """
     try:
         load_stack_environment()
         arguments = _options_last(sys.argv[1:])
@@ -132,10 +136,41 @@ def main() -> None:
         )
         _silence_libraries()
         result = command(*bound.args, **bound.kwargs)
+        sys.stdout.flush()
     except (OperatorError, CycloptsError) as mistake:
-        print(f"bankside: {' '.join(str(mistake).split())}", file=sys.stderr)
+        _say(" ".join(str(mistake).split()))
+        sys.exit(2)
+    except ValueError as error:
+        mended = _of_arguments(error)
+        if mended is None:
+            raise
+        _say(mended)
         sys.exit(2)
     except BanksideError as refusal:
-        print(f"bankside: {refusal.detail} ({refusal.code})", file=sys.stderr)
+        _say(f"{refusal.detail} ({refusal.code})")
+        sys.exit(1)
+    except KeyboardInterrupt:
+        _say("Interrupted; what was begun may go on.")
+        sys.exit(130)
+    except BrokenPipeError:  # `| head` has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
     sys.exit(result if isinstance(result, int) else 0)
+
+
+def _say(sentence: str) -> None:
+    from libs.cli.output import one_line  # noqa: PLC0415 - only where something is wrong: the command starts quickly
+
+    print(f"bankside: {one_line(sentence)}", file=sys.stderr)
+
+
+def _of_arguments(error: ValueError) -> str | None:
+    """The sentence of a command of the contracts that takes other values; None for any other error.
+
+    Answers that are not of the contracts have an error of their own.
+    """
+    from pydantic import ValidationError  # noqa: PLC0415 - as above
+
+    from libs.client.operator_client import wrong_values  # noqa: PLC0415
+
+    return wrong_values(error) if isinstance(error, ValidationError) else None

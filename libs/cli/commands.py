@@ -6,7 +6,6 @@ from datetime import UTC, datetime
 from uuid import UUID
 
 from cyclopts import App
-from rich.markup import escape
 
 from libs.cli.decisions import (
     Flag,
@@ -15,7 +14,7 @@ from libs.cli.decisions import (
     refuse_to_ask_in_json,
     require_terminal,
 )
-from libs.cli.output import age, console, print_json
+from libs.cli.output import age, console, escape, print_json
 from libs.cli.pages import gathered_of, tell_unreachable
 from libs.client.operator_client import ask
 from libs.contracts.operating import commands as contract

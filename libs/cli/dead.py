@@ -8,7 +8,6 @@ from typing import Annotated, Any
 
 import msgspec
 from cyclopts import App, Parameter
-from rich.markup import escape
 
 from libs.cli.decisions import (
     Flag,
@@ -17,7 +16,7 @@ from libs.cli.decisions import (
     refuse_to_ask_in_json,
     require_terminal,
 )
-from libs.cli.output import age, console, pretty, print_json
+from libs.cli.output import age, console, escape, one_line, pretty, print_json
 from libs.cli.pages import MAX_SHOWN, gathered_of, tell_unreachable
 from libs.client.errors import OperatorError
 from libs.client.operator_client import ask
@@ -99,7 +98,7 @@ def show(identifier: str, /, *, queue: str | None = None, json: Flag = False) ->
     out, now = console(), datetime.now(UTC)
     for letter in found.letters:
         out.print(
-            f"[bold]{escape(letter.id)}[/] in {letter.queue}, died because of {letter.reason or '?'}, "
+            f"[bold]{escape(letter.id)}[/] in {letter.queue}, died because of {escape(letter.reason or '?')}, "
             f"dead for {age(letter.died_at, now)}, sent {age(letter.sent_at, now)} ago"
         )
         if letter.because is not None:
@@ -164,7 +163,7 @@ def replay(
             else "There is no dead letter."
         )
         for letter in done.left.values():
-            console().print(f"{letter['id']} stays: {escape(letter['because'])}.")
+            console().print(f"{escape(letter['id'])} stays: {escape(letter['because'])}.")
     return 1 if tell_unreachable(unreachable) or done.left else 0
 
 
@@ -312,6 +311,7 @@ def _operation(letter: DeadLetter) -> str:
 
 def _print_aligned(rows: Sequence[Sequence[str]]) -> None:
     """In columns, the first row dim. Nothing is cut off: ids are there to be copied."""
+    rows = [[one_line(cell) for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     out = console()
     for number, row in enumerate(rows):

@@ -38,5 +38,8 @@ def require_terminal() -> None:
 
 
 def agrees(question: str) -> bool:
-    """Ask at the terminal; anything but yes is no."""
-    return console().input(f"{question} \\[y/N] ").strip().lower() in {"y", "yes"}
+    """Ask at the terminal; anything but yes is no, and so is the end of input (Ctrl-D)."""
+    try:
+        return console().input(f"{question} \\[y/N] ").strip().lower() in {"y", "yes"}
+    except EOFError:
+        return False

@@ -16,7 +16,7 @@ from cyclopts import Parameter
 from pydantic import ValidationError
 from rich.text import Text
 
-from libs.cli.output import console
+from libs.cli.output import console, write_json
 from libs.client import settings
 from libs.client.client import Client
 from libs.client.credentials import look_up
@@ -184,5 +184,5 @@ def _print_json(delivery: Delivery) -> None:
         "status": delivery.status,
         "note": delivery.note,
     }
-    sys.stdout.write(encode(document).decode() + "\n")
+    write_json(encode(document))
     sys.stdout.flush()

@@ -7,10 +7,9 @@ from dataclasses import asdict
 from typing import Any
 
 from cyclopts import App
-from rich.markup import escape
 
 from libs.cli.decisions import Flag
-from libs.cli.output import console, print_json
+from libs.cli.output import console, escape, print_json
 from libs.cli.services import settings_of_services
 from libs.client.errors import OperatorError
 from libs.providers.capabilities import Lists, RoleCapabilities, capabilities_of

@@ -7,10 +7,9 @@ from typing import Annotated, Any
 from uuid import UUID
 
 from cyclopts import App, Parameter
-from rich.markup import escape
 
 from libs.cli.decisions import Flag, reason_of
-from libs.cli.output import age, console, print_json
+from libs.cli.output import age, console, escape, print_json
 from libs.cli.pages import gathered_of, list_of, tell_unreachable
 from libs.client.errors import OperatorError
 from libs.client.operator_client import ask

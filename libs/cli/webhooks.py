@@ -6,10 +6,9 @@ from datetime import UTC, datetime
 from uuid import UUID
 
 from cyclopts import App
-from rich.markup import escape
 
 from libs.cli.decisions import Flag, reason_of
-from libs.cli.output import age, console, print_json
+from libs.cli.output import age, console, escape, print_json
 from libs.cli.pages import list_of
 from libs.client.errors import OperatorError
 from libs.client.operator_client import ask

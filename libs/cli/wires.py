@@ -7,7 +7,6 @@ from typing import Annotated, Literal, TypeVar
 from uuid import UUID
 
 from cyclopts import App, Parameter
-from rich.markup import escape
 
 from libs.cli.decisions import (
     Flag,
@@ -16,7 +15,7 @@ from libs.cli.decisions import (
     refuse_to_ask_in_json,
     require_terminal,
 )
-from libs.cli.output import age, console, print_json
+from libs.cli.output import age, console, escape, print_json
 from libs.cli.pages import list_of
 from libs.client.errors import OperatorError
 from libs.client.operator_client import ask

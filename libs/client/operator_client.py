@@ -78,8 +78,16 @@ def checked(kind: type[C], values: Mapping[str, Any]) -> C:
     try:
         return kind.model_validate(dict(values))
     except ValidationError as error:
-        wrong = (f"{'.'.join(map(str, item['loc']))}: {item['msg']}" for item in error.errors())
-        raise OperatorError(f"These values are not allowed: {'; '.join(wrong)}.") from None
+        raise OperatorError(wrong_values(error)) from None
+
+
+def wrong_values(error: ValidationError) -> str:
+    """The sentence of a command that takes other values."""
+    wrong = (
+        f"{'.'.join(map(str, item['loc']))}: {item['msg'].removeprefix('Value error, ')}"
+        for item in error.errors()
+    )
+    return f"These values are not allowed: {'; '.join(wrong)}."
 
 
 def _sentence(invalid: Invalid) -> str:

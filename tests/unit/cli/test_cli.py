@@ -14,6 +14,8 @@ from libs.cli import cli
 from tests.support.command_line import Finished, run_bankside
 from tests.unit.client.answering import KEY, gateway, problem, success
 
+WIRE = "019aacf2-1b3e-7000-8000-000000000001"
+
 
 async def bankside(
     *arguments: str, base_url: str = "http://127.0.0.1:1", stdin: bytes = b"", **environment: str
@@ -124,6 +126,9 @@ async def test_the_body_can_come_from_a_file_or_from_standard_input(
         (("commands", "list", "--limit", "0"), "--limit"),
         (("feeds", "show", "identity"), "onboarding"),
         (("audit", "verify", "--head", "1"), "--service"),
+        (("wires", "list", "--tenant", ""), "tenant"),
+        (("wires", "list", "--customer", "\x1b[2J"), "customer"),
+        (("wires", "cancel", WIRE, "--yes", "--reason", "a\x1bb"), "control characters"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
