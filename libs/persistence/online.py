@@ -1,6 +1,7 @@
-"""Indexes of tables that are large and in use, for revisions: services go on reading and writing while they are built.
+"""Indexes and constraints of tables that are large and in use, for revisions: services go on reading and writing while
+they are built or checked.
 
-They are built outside of a transaction. A run that is interrupted repeats the revision from its beginning: every
+That is done outside of a transaction. A run that is interrupted repeats the revision from its beginning: every
 statement of such a revision can be repeated.
 """
 
@@ -59,6 +60,14 @@ def drop_index(name: str) -> None:
         op.execute(f"DROP INDEX CONCURRENTLY IF EXISTS {name}")
 
 
+def validate_constraint(table: str, name: str) -> None:
+    """Have the rows that are there checked against a constraint that was added as `NOT VALID`."""
+    with _outside_of_transactions():
+        op.execute(
+            f"-- squawk-ignore prefer-robust-stmts\nALTER TABLE {table} VALIDATE CONSTRAINT {name}"
+        )
+
+
 def _create(name: str, table: str, definition: str, kind: str = "INDEX") -> None:
     if not op.get_context().as_sql and op.get_bind().scalar(_IS_INVALID, {"name": name}):
         op.execute(f"DROP INDEX CONCURRENTLY IF EXISTS {name}")  # an interrupted run left it
@@ -73,7 +82,7 @@ def _partitions_without(name: str, table: str) -> list[str]:
 
 @contextmanager
 def _outside_of_transactions() -> Iterator[None]:
-    """Without a limit for waiting: concurrent builds wait for older transactions, and hold up nothing meanwhile."""
+    """Without a limit for waiting: builds and checks wait for older transactions, and hold up nothing meanwhile."""
     with op.get_context().autocommit_block():
         op.execute("SET lock_timeout = 0")
         try:

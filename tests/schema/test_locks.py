@@ -15,7 +15,12 @@ from alembic.operations import Operations
 from alembic.script import Script, ScriptDirectory
 
 from libs.persistence.migrations import services_with_migrations
-from libs.persistence.online import create_index, create_partitioned_index, drop_index
+from libs.persistence.online import (
+    create_index,
+    create_partitioned_index,
+    drop_index,
+    validate_constraint,
+)
 
 SQUAWK = Path(sys.executable).with_name("squawk")
 VERSIONS = Path(__file__).parents[2] / "services"
@@ -24,7 +29,7 @@ EARLIER = {
     "gateway": "0011",
     "ledger_read": "0007",
     "onboarding": "0008",
-    "payments": "0011",
+    "payments": "0008",
     "provider_sandbox": "0006",
     "reconciliation": "0005",
     "webhook_dispatcher": "0008",
@@ -108,6 +113,10 @@ def test_a_revision_locks_no_large_table(script: Script) -> None:
             "ALTER TABLE wires ADD COLUMN seen_at timestamptz DEFAULT clock_timestamp()",
             "adding-field-with-default",
         ),
+        (
+            "ALTER TABLE wires ADD CONSTRAINT w CHECK (amount > 0) NOT VALID;ALTER TABLE wires VALIDATE CONSTRAINT w",
+            "constraint-missing-not-valid",
+        ),
         ("ALTER TABLE wires ADD CHECK (amount > 0) NOT VALID", None),
         ("ALTER TABLE wires ADD COLUMN seen_at timestamptz DEFAULT now()", None),
         ("CREATE TABLE payees (id uuid PRIMARY KEY); CREATE INDEX payees_by ON payees (id)", None),
@@ -124,5 +133,6 @@ def test_what_services_need_not_wait_for_is_not_found() -> None:
         create_index("wires_by", "wires", "(approved_by) WHERE approved_by IS NOT NULL")
         create_partitioned_index("event_of", "event", "(resource_id, position)")
         drop_index("wires_newest")
+        validate_constraint("wires", "wires_state_check")
 
     assert findings(sql_of(upgrade)) == ""

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from itertools import count
 
 import asyncpg
 import pytest
 import pytest_asyncio
+from alembic import op
 from sqlalchemy.exc import DBAPIError
 
 from deploy.local.ports import LOOPBACK
 from deploy.local.postgres import SUPERUSER
 from libs.persistence import migrations
+from services.payments import tables as payments
 from services.webhook_dispatcher.tables import metadata
 from tests.schema.test_tables import differences
 from tests.support.own_servers import OwnPostgres
@@ -22,12 +26,17 @@ SERVICE = "webhook_dispatcher"
 BEFORE = "0008"
 """The revision before one that builds indexes of partitioned tables, and alters others."""
 
+
+class Interruption(Exception):
+    """Of a run of migrations."""
+
+
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
-@pytest_asyncio.fixture(loop_scope="session")
-async def url(postgres: OwnPostgres) -> AsyncIterator[str]:
-    """Of a database with the dispatcher's tables of an earlier release."""
+@asynccontextmanager
+async def upgraded(postgres: OwnPostgres, service: str, before: str) -> AsyncIterator[str]:
+    """The URL of a database with the service's tables of an earlier release."""
     server = postgres.postgres
     urls = {
         name: f"postgresql://{SUPERUSER}:{server.password}@{LOOPBACK}:{server.port}/{name}"
@@ -36,15 +45,21 @@ async def url(postgres: OwnPostgres) -> AsyncIterator[str]:
     administrator = await asyncpg.connect(urls["postgres"])
     try:
         await administrator.execute("CREATE DATABASE upgraded")
-        await administrator.execute(f"ALTER DATABASE upgraded SET search_path = {SERVICE}")
+        await administrator.execute(f"ALTER DATABASE upgraded SET search_path = {service}")
         connection = await asyncpg.connect(urls["upgraded"])
-        await connection.execute(f"CREATE SCHEMA {SERVICE}")
+        await connection.execute(f"CREATE SCHEMA {service}")
         await connection.close()
-        await migrations.migrate(SERVICE, urls["upgraded"], BEFORE)
+        await migrations.migrate(service, urls["upgraded"], before)
         yield urls["upgraded"]
         await administrator.execute("DROP DATABASE upgraded WITH (FORCE)")
     finally:
         await administrator.close()
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def url(postgres: OwnPostgres) -> AsyncIterator[str]:
+    async with upgraded(postgres, SERVICE, BEFORE) as of_dispatcher:
+        yield of_dispatcher
 
 
 @pytest_asyncio.fixture(loop_scope="session")
@@ -115,3 +130,42 @@ async def test_a_migration_does_not_make_services_wait_for_a_transaction_that_go
     other.terminate()
 
     assert await differences(url, metadata) == []
+
+
+async def test_revisions_of_wires_that_were_interrupted_before_any_statement_are_repeated(
+    postgres: OwnPostgres, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    execute = op.execute
+    left = 0
+
+    def interrupted(statement: str) -> None:
+        nonlocal left
+        if not statement.startswith(("SET ", "RESET ")):
+            left -= 1
+            if left < 0:
+                raise Interruption
+        execute(statement)
+
+    async with upgraded(postgres, "payments", "0008") as url:
+        monkeypatch.setattr(op, "execute", interrupted)
+        for revision in ("0009", "0010"):
+            for done in count(1):
+                left = done
+                try:
+                    await migrations.migrate("payments", url, revision)
+                    break
+                except Interruption:
+                    continue
+        left = 1000
+        await migrations.migrate("payments", url)
+
+        assert await differences(url, payments.metadata) == []
+        connection = await asyncpg.connect(url)
+        found = (
+            "SELECT conname FROM pg_constraint WHERE conname LIKE '%_state_check' AND convalidated"
+        )
+        assert sorted(row["conname"] for row in await connection.fetch(found)) == [
+            "wire_history_state_check",
+            "wires_state_check",
+        ]
+        await connection.close()
