@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import aiohttp
 from aiohttp import web
 
+from libs.runtime.connections import Connections
 from libs.runtime.process import Process
 from services.console.application import build_application
 from services.console.gateway import SignedGateway
@@ -16,6 +18,11 @@ from services.console.settings import Settings
 KEEPALIVE_SECONDS = 75.0
 MAX_HEADERS = 64
 CONNECTIONS_TO_GATEWAY = 64
+CONNECTIONS = 512
+CONNECTIONS_PER_ADDRESS = 256
+"""Of browsers. A proxy in front of it is one address."""
+STALLED_SECONDS = 10.0
+"""For headers, for an answer of which nothing is taken, and for the handshake of TLS."""
 
 
 @asynccontextmanager
@@ -32,8 +39,14 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
         gateway = SignedGateway(
             settings.operator_url, settings.credentials(), session, settings.answer_seconds
         )
+        connections = Connections(
+            lambda peer: peer,
+            per_address=CONNECTIONS_PER_ADDRESS,
+            in_all=CONNECTIONS,
+            stalled_seconds=STALLED_SECONDS,
+        )
         runner = web.AppRunner(
-            build_application(settings, gateway),
+            build_application(settings, gateway, connections),
             access_log=None,
             handler_cancellation=False,
             keepalive_timeout=KEEPALIVE_SECONDS,
@@ -41,10 +54,22 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
             max_headers=MAX_HEADERS,
         )
         await runner.setup()
+        handler = runner.server
+        assert handler is not None
+        slow_ones = connections.close_slow_ones_for_ever()
         try:
-            site = web.TCPSite(runner, settings.host, settings.port, ssl_context=encryption)
-            await site.start()
-            process.log.info("listening", origin=settings.origin)
-            yield
+            async with process.background("connections", slow_ones):
+                server = await asyncio.get_running_loop().create_server(
+                    connections.protocols(handler),
+                    settings.host,
+                    settings.port,
+                    ssl=encryption,
+                    ssl_handshake_timeout=STALLED_SECONDS if encryption else None,
+                )
+                process.log.info("listening", origin=settings.origin)
+                try:
+                    yield
+                finally:
+                    server.close()
         finally:
             await runner.cleanup()

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from aiohttp import web
 
 from libs.contracts.operating.search import SEARCH
+from libs.runtime.connections import Connections
 from services.console.acting import Actions
 from services.console.addresses import networks
 from services.console.assets import Assets
@@ -62,6 +63,7 @@ SUBJECTS: tuple[tuple[str, tuple[Subject, ...]], ...] = (
 def build_application(
     settings: Settings,
     gateway: Gateway,
+    connections: Connections,
     subjects: Sequence[tuple[str, Sequence[Subject]]] = SUBJECTS,
 ) -> web.Application:
     cookies = Cookies(encrypted=settings.is_encrypted)
@@ -70,6 +72,7 @@ def build_application(
     renderer = Renderer(subjects, cookies, assets, SEARCH)
     application = web.Application(
         middlewares=[
+            connections.middleware,
             as_pages(renderer),
             same_origin_only(settings.origins),
             logged_in(sessions, cookies),

@@ -15,6 +15,7 @@ from cachetools import TTLCache
 
 from libs.contracts.errors import SessionEnded
 from libs.contracts.operating.sessions import GET_SESSION, GetSession, SessionView
+from libs.runtime.connections import CONNECTION
 from services.console.cookies import Cookies
 from services.console.gateway import Gateway
 from services.console.security import CSRF_FIELD, SAFE_METHODS, form_of, is_csrf_token
@@ -70,6 +71,8 @@ def logged_in(sessions: Sessions, cookies: Cookies) -> Middleware:
             return to_log_in(request, cookies)
         try:
             request[VISIT] = await sessions.visit(token)
+            if (connection := request.get(CONNECTION)) is not None:
+                connection.authenticated()
             if request.method not in SAFE_METHODS:
                 form = await form_of(request)
                 if not is_csrf_token(form.get(CSRF_FIELD), token):

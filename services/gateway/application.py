@@ -18,8 +18,8 @@ from libs.contracts.errors import (
 )
 from libs.contracts.operation import Operation
 from libs.contracts.table import OPERATOR_OPERATIONS, PUBLIC_OPERATIONS
+from libs.runtime.connections import Connections
 from libs.runtime.request_log import request_log
-from services.gateway.connections import Connections
 from services.gateway.documents import Documents, add_documents, add_operator_document
 from services.gateway.endpoint import Endpoints
 from services.gateway.requests import MAX_BODY_BYTES, request_id_of
@@ -51,16 +51,8 @@ def operator_application(
 def _application(
     endpoints: Endpoints, connections: Connections, rows: Iterable[Operation]
 ) -> web.Application:
-    @web.middleware
-    async def on_connection(request: web.Request, handler: Handler) -> web.StreamResponse:
-        with connections.serving(request):
-            response = await handler(request)
-            if connections.is_draining:
-                response.force_close()
-            return response
-
     application = web.Application(
-        middlewares=[on_connection, routing_problems], client_max_size=MAX_BODY_BYTES + 1
+        middlewares=[connections.middleware, routing_problems], client_max_size=MAX_BODY_BYTES + 1
     )
     for operation in rows:
         if operation.method is not None and operation.path is not None:

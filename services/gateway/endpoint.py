@@ -42,11 +42,11 @@ from libs.messaging.caller import Caller
 from libs.messaging.envelope import Envelope, Reply
 from libs.persistence.availability import is_away
 from libs.persistence.sealing import LookupKeys
+from libs.runtime.connections import CONNECTION
 from libs.runtime.process import Misconfigured
 from services.gateway.admission import Admission
 from services.gateway.authentication import Authentication, claimed_key
 from services.gateway.bodies import Bodies
-from services.gateway.connections import CONNECTION
 from services.gateway.credentials import CONSOLE, Credential
 from services.gateway.failures import Failures, counted_as
 from services.gateway.last_use import LastUse

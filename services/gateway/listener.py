@@ -12,8 +12,8 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 from aiohttp import web
 
+from libs.runtime.connections import Connections
 from libs.runtime.process import Process
-from services.gateway.connections import Connections
 from services.gateway.endpoint import Endpoints
 from services.gateway.handshakes import Handshakes
 from services.gateway.listening import ListenAt, listening_sockets

@@ -70,12 +70,16 @@ async def test_a_wire_of_unknown_outcome_is_resolved(admin: Seat, live: Live) ->
     await live.bank.fault("core", "send_wire", "error")
     transaction_id = (await sender.send("7.00", new_key())).body["transaction_id"]
 
-    await admin.opened("/wires?unknown=true")
-    await admin.page.locator(f"#table-wires a[title='{transaction_id}']").click()
-    await admin.acts("Resolve", "The bank has no such wire.", decision="rejected")
+    async def resolved() -> bool:
+        """It is refused while the provider is being asked about the wire."""
+        await admin.opened("/wires?unknown=true")
+        await admin.page.locator(f"#table-wires a[title='{transaction_id}']").click()
+        await admin.acts("Resolve", "The bank has no such wire.", decision="rejected")
+        return await admin.message() == "The wire is resolved."
+
+    await eventually("the wire is resolved", resolved)
     await live.bank.heal()
 
-    assert await admin.message() == "The wire is resolved."
     assert await admin.fact("State") == "rejected"
     entry = await audited(live, "payments", "wires.resolve", admin.name)
     assert entry["reason"] == "The bank has no such wire."

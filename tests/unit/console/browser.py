@@ -11,6 +11,7 @@ from typing import Any
 from aiohttp import ClientResponse
 from aiohttp.test_utils import TestClient, TestServer
 
+from libs.runtime.connections import Connections
 from services.console.application import SUBJECTS, build_application
 from services.console.declarations import Subject
 from services.console.security import csrf_token
@@ -91,7 +92,8 @@ async def console(
     **changes: Any,
 ) -> AsyncIterator[Browser]:
     """A browser with a session at a console whose gateway is the double."""
-    application = build_application(settings(**changes), gateway, subjects)
+    connections = Connections(lambda peer: peer, per_address=64, in_all=64, stalled_seconds=10.0)
+    application = build_application(settings(**changes), gateway, connections, subjects)
     async with TestClient(TestServer(application)) as client:
         yield Browser(client)
 

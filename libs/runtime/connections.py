@@ -17,6 +17,7 @@ from contextlib import contextmanager, suppress
 from typing import Final, cast
 
 from aiohttp import web
+from aiohttp.typedefs import Handler, Middleware
 from prometheus_client import Counter, Gauge
 
 SWEEP_SECONDS = 1.0
@@ -25,9 +26,9 @@ MOST_AHEAD_BYTES = 1024 * 1024
 COLLECTED_BYTES = 16 * 1024 * 1024
 """The garbage collector is called whenever so much has arrived on all connections."""
 
-OPEN = Gauge("bankside_gateway_connections", "Connections of callers.")
+OPEN = Gauge("bankside_http_connections", "Connections of callers.")
 CLOSED = Counter(
-    "bankside_gateway_connections_closed_total",
+    "bankside_http_connections_closed_total",
     "Connections of callers that were closed for a bound.",
     ["bound"],
 )
@@ -176,8 +177,22 @@ class Connections:
         """What makes the protocol of each new connection, around aiohttp's."""
         return lambda: _Connection(self, handler())
 
+    @property
+    def middleware(self) -> Middleware:
+        """The outermost of an application: it tells of each request when it begins and ends."""
+
+        @web.middleware
+        async def on_connection(request: web.Request, handler: Handler) -> web.StreamResponse:
+            with self._serving(request):
+                response = await handler(request)
+                if self.is_draining:
+                    response.force_close()
+                return response
+
+        return on_connection
+
     @contextmanager
-    def serving(self, request: web.Request) -> Iterator[None]:
+    def _serving(self, request: web.Request) -> Iterator[None]:
         """While a request is under way, from the end of its headers to its answer."""
         connection = self._open.get(request.transport) if request.transport is not None else None
         if connection is None:  # lost in the meantime
