@@ -32,3 +32,13 @@ async def dead_letter(live: Live) -> str:
         )
         await channel.default_exchange.publish(letter, dead_queue(events_queue(DISPATCHER)))
     return event.event_id
+
+
+async def refused_text(live: Live, text: str) -> None:
+    """A message that no service of ours sent, of this text, lies in the dispatcher's dead letters."""
+    connection = await aio_pika.connect(live.stack.environment.amqp_url)
+    async with connection, connection.channel() as channel:
+        letter = aio_pika.Message(
+            text.encode(), message_id=text, type=text, app_id=text, headers={"reason": text}
+        )
+        await channel.default_exchange.publish(letter, dead_queue(events_queue(DISPATCHER)))

@@ -7,6 +7,7 @@ from urllib.parse import quote
 import pytest
 
 from tests.e2e.console.hands import Seat
+from tests.e2e.console.happenings import DISPATCHER, refused_text
 from tests.e2e.wires.hands import new_sender
 from tests.support.live import CUSTOMERS, ONBOARDED, Live
 from tests.support.people import application, new_key, person
@@ -81,3 +82,22 @@ async def test_what_receivers_answer_and_operators_type_is_shown_as_text(
         await is_text(admin, path)
     await is_text(admin, f"/wires/{quote(HOSTILE, safe='')}")
     await is_text(admin, f"/wires?after={quote(HOSTILE)}&order={quote(HOSTILE)}")
+
+
+async def test_a_message_of_the_broker_is_shown_as_text(admin: Seat, live: Live) -> None:
+    await refused_text(live, HOSTILE)
+    path = f"/dead-letters?service={DISPATCHER}"
+    await is_text(admin, path)
+    letter = admin.page.locator("#table-dead-letters tbody tr", has_text=AS_TEXT[0]).first
+    href = await letter.locator("td a").first.get_attribute("href")
+    assert href is not None
+    await is_text(admin, href, AS_TEXT[0])
+
+    await admin.page.set_viewport_size({"width": 780, "height": 800})
+    await admin.opened(path)
+    width = await admin.page.evaluate("document.documentElement.scrollWidth")
+    discard = await letter.get_by_role("link", name="Discard").bounding_box()
+    await admin.page.set_viewport_size({"width": 1280, "height": 800})
+    assert width == 780
+    assert discard is not None
+    assert discard["x"] + discard["width"] < 780
