@@ -65,7 +65,7 @@ AMOUNTS = frozenset(
 )
 ALARMS = frozenset({"outcome_unknown", "refused_by_provider", "stuck"})
 """Flags that call for a person when they are set."""
-STATES = frozenset({"state", "status", "outcome", "role", "health"})
+STATES = frozenset({"state", "status", "outcome", "role", "health", "health_state"})
 TONES = {
     "good": "active approved completed delivered done healthy ok open submitted succeeded explained settled applied",
     "bad": "denied failed rejected refused unavailable parked breaker_open revoked abandoned dead stopped",
