@@ -44,7 +44,6 @@ LIST = ListPage(
         "attempts",
         "last_error",
         "accepted_at",
-        "next_attempt_at",
         "parked_at",
         "parked_because",
     ),
