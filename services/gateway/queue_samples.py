@@ -9,6 +9,9 @@ import time
 from collections.abc import Mapping
 from typing import Any, NoReturn
 
+import structlog
+
+from libs.contracts.errors import BanksideError
 from libs.contracts.operating.overview import DEPTHS_OF, GetQueueDepths, QueueDepths
 from libs.contracts.operating.traffic import MOST_MINUTES
 from libs.contracts.principal import SERVICE
@@ -28,6 +31,8 @@ _ADD = """
     """
 _FORGET = "DELETE FROM queue_depths WHERE minute < $1"
 _SINCE = "SELECT minute, service, messages FROM queue_depths WHERE minute >= $1 ORDER BY service"
+
+_log = structlog.get_logger("queue_samples")
 
 
 class QueueSamples:
@@ -57,9 +62,15 @@ class QueueSamples:
 
     async def _ask(self) -> dict[str, int]:
         """Messages that wait, by service; dead letters wait for a person, and are counted elsewhere."""
-        answers = await self._services.ask_each(
-            DEPTHS_OF, SERVICE, GetQueueDepths(), time.time() + ASK_SECONDS
-        )
+        try:
+            answers = await self._services.ask_each(
+                DEPTHS_OF, SERVICE, GetQueueDepths(), time.time() + ASK_SECONDS
+            )
+        except (
+            BanksideError
+        ) as refusal:  # of a service of another release; a chart does not end the gateway
+            _log.warning("queues_not_sampled", code=refusal.code)
+            return {}
         depths: Mapping[str, QueueDepths] = answers.by_service
         return {
             service: sum(each.messages for each in known.queues if each.queue not in self._dead)
