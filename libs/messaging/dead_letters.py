@@ -89,7 +89,9 @@ class DeadLetter:
 
 @dataclass(frozen=True, slots=True)
 class Removed:
-    """Letters that are gone from the queue, and those that cannot be removed in this way, with the reasons."""
+    """Letters that are gone from the queue, and those that cannot be removed in this way, with the reasons; all without
+    their bodies.
+    """
 
     removed: list[DeadLetter]
     left: list[tuple[DeadLetter, str]]
@@ -229,10 +231,10 @@ async def _remove_one(
     try:
         await before(letter)
     except NotReplayable as error:
-        done.left.append((letter, str(error)))
+        done.left.append((replace(letter, body=b""), str(error)))
         return
     await message.ack()
-    done.removed.append(letter)
+    done.removed.append(replace(letter, body=b""))
 
 
 async def _until_ready(channel: AbstractChannel, queue: str, count: int) -> None:

@@ -10,6 +10,6 @@ def time_within(message_id: str | None) -> datetime | None:
     """The millisecond in which the id was made; None of another kind of id."""
     try:
         made = UUID((message_id or "").removeprefix("evt_"))
-    except ValueError:
+        return datetime.fromtimestamp((made.int >> 80) / 1000, UTC) if made.version == 7 else None
+    except ValueError:  # another kind of id, or a year after 9999
         return None
-    return datetime.fromtimestamp((made.int >> 80) / 1000, UTC) if made.version == 7 else None

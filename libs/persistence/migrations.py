@@ -32,6 +32,9 @@ LOCK_PAUSE_SECONDS = 2.0
 """Between two attempts, in which those who wait come first."""
 
 
+_TAKE = text("SELECT pg_try_advisory_lock(:lock, hashtext(:service))")
+
+
 def services_with_migrations() -> list[str]:
     root = Path(str(files("services")))
     return sorted(path.parent.parent.name for path in root.glob("*/migrations/versions"))
@@ -91,10 +94,12 @@ async def migrate(
             # Without a transaction, for whose snapshot an index that is built concurrently would wait.
             await guard.execution_options(isolation_level="AUTOCOMMIT")
             await guard.execute(text("SET lock_timeout = 0"))
-            await guard.execute(
-                text("SELECT pg_advisory_lock(:lock, hashtext(:service))"),
-                {"lock": LOCK, "service": service},
-            )
+            # Nor with a statement that waits: it has a snapshot, and the index and it would wait for each other.
+            while True:
+                taken = await guard.execute(_TAKE, {"lock": LOCK, "service": service})
+                if taken.scalar_one():
+                    break
+                await asyncio.sleep(LOCK_PAUSE_SECONDS)
             for _ in range(LOCK_ATTEMPTS - 1):
                 try:
                     return await attempt()

@@ -48,7 +48,8 @@ def create_partitioned_index(name: str, table: str, definition: str) -> None:
             "-- squawk-ignore require-concurrent-index-creation\n"
             f"CREATE INDEX IF NOT EXISTS {name} ON ONLY {table} {definition}"
         )
-        for partition in _partitions_without(name, table):
+        while missing := _partitions_without(name, table):  # one may be dropped meanwhile
+            partition = missing[0]
             of_partition = f"{partition}_{name.removeprefix(f'{table}_')}"
             _create(of_partition, partition, definition)
             _with_short_lock(f"ALTER INDEX {name} ATTACH PARTITION {of_partition}")

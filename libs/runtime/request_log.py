@@ -12,10 +12,12 @@ from datetime import UTC, datetime
 from typing import BinaryIO, Literal, TypedDict, Unpack
 
 import msgspec
+from prometheus_client import Counter
 from structlog.typing import EventDict, WrappedLogger
 
 from libs.contracts.asked import asked
 
+LINES_LOST = Counter("bankside_log_lines_lost_total", "Lines that could not be written.")
 TOGETHER_SECONDS = 0.1
 TOGETHER_BYTES = 4096
 """What a pipe takes in one piece, so that lines of two processes on one pipe do not mix."""
@@ -48,6 +50,10 @@ class _Line(msgspec.Struct, omit_defaults=True):
     attempts: int | None = None
 
 
+def _now() -> str:
+    return f"{datetime.now(UTC).replace(tzinfo=None).isoformat()}Z"
+
+
 class Details(TypedDict, total=False):
     """`status`: of the HTTP response. `command`: the id of one that was driven, so many times by `attempts`."""
 
@@ -72,12 +78,18 @@ class Lines:
         self._size += len(line)
 
     def flush(self) -> None:
+        """Lines that cannot be written, to a full disk or a pipe without a reader, are counted: what they tell of has
+        happened, and its caller is answered.
+        """
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
         lines, self._waiting, self._size = self._waiting, [], 0
-        self._file.write(b"".join(lines))
-        self._file.flush()
+        try:
+            self._file.write(b"".join(lines))
+            self._file.flush()
+        except OSError:
+            LINES_LOST.inc(len(lines))
 
     def write_soon(self, line: bytes) -> None:
         """Write it together with the lines that follow within a tenth of a second."""
@@ -116,7 +128,7 @@ class RequestLog:
         line = _Line(
             event=event,
             service=self._service,
-            timestamp=f"{datetime.now(UTC).replace(tzinfo=None).isoformat()}Z",
+            timestamp=_now(),
             request_id=request_id,
             key=key,
             operation=operation,
@@ -126,6 +138,13 @@ class RequestLog:
             **details,
         )
         self._lines.write_soon(_encode(line) + b"\n")
+
+    def line(self, event: str, **fields: str | float | None) -> None:
+        """Log something that is no request, of which there are as many: ids and figures, nothing sensitive."""
+        if self._lines is None:
+            return
+        line = {"event": event, "service": self._service, "timestamp": _now(), "level": "info"}
+        self._lines.write_soon(_encode(line | fields) + b"\n")
 
 
 request_log = RequestLog()

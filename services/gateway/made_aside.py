@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import traceback
 from collections.abc import Callable
 
@@ -27,8 +28,14 @@ class MadeAside:
 
     async def made(self) -> bytes:
         """To be awaited once. Raises RuntimeError when they could not be made, and TimeoutError."""
-        async with asyncio.timeout(DEADLINE_SECONDS):
-            output, status = await asyncio.to_thread(self._read)
+        try:
+            async with asyncio.timeout(DEADLINE_SECONDS):
+                output, status = await asyncio.to_thread(self._read)
+        except BaseException:
+            os.kill(
+                self._pid, signal.SIGKILL
+            )  # which ends the read, for whose thread the process would wait
+            raise
         if status != 0:
             raise RuntimeError(f"{self._what} could not be made")
         return output

@@ -20,6 +20,7 @@ from services.payments import tables as payments
 from services.webhook_dispatcher.tables import metadata
 from tests.schema.test_tables import differences
 from tests.support.own_servers import OwnPostgres
+from tests.support.pace import pace
 from tests.support.waiting import eventually
 
 SERVICE = "webhook_dispatcher"
@@ -169,3 +170,9 @@ async def test_revisions_of_wires_that_were_interrupted_before_any_statement_are
             "wires_state_check",
         ]
         await connection.close()
+
+
+async def test_two_runs_at_once_do_not_stop_each_other(url: str) -> None:
+    """One waits for the other, and the indexes that this one builds do not wait for it."""
+    async with asyncio.timeout(120 * pace()):
+        await asyncio.gather(*(migrations.migrate(SERVICE, url) for _ in range(2)))

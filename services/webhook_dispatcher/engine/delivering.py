@@ -13,6 +13,7 @@ import structlog
 from libs.persistence.engine import Database
 from libs.persistence.sealing import CannotOpen
 from libs.runtime.crash import crash_point
+from libs.runtime.request_log import request_log
 from libs.signing.webhook import WebhookSecretError
 from services.webhook_dispatcher.engine.claiming import LeasedDelivery
 from services.webhook_dispatcher.engine.database_retries import until_available
@@ -104,10 +105,10 @@ class Sender:
             return
         attempt = await self._attempt(leased)
         crash_point("webhook_dispatcher.posted")
-        self._log.info(
+        request_log.line(
             "delivery_attempted",
             delivery=str(delivery.id),
-            event_id=delivery.event_id,
+            event_id=f"evt_{delivery.event_id}",
             subscription=str(leased.to.subscription_id),
             outcome=attempt.verdict.value,
             status=attempt.response_status,

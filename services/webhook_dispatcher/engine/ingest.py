@@ -14,6 +14,7 @@ from libs.contracts.events import Event
 from libs.persistence.availability import is_away
 from libs.persistence.engine import Database
 from libs.runtime.crash import crash_point
+from libs.runtime.request_log import request_log
 from services.webhook_dispatcher.engine.database_retries import RETRY_SECONDS
 from services.webhook_dispatcher.metrics import DELIVERIES_ADDED, EVENTS_RECORDED, INGEST_BATCH
 from services.webhook_dispatcher.repository import recording
@@ -118,7 +119,7 @@ class Ingest:
         DELIVERIES_ADDED.inc(recorded.deliveries)
         for arrival in arrivals:
             event = arrival.event
-            self._log.info(
+            request_log.line(
                 "event_recorded",
                 event_id=event.event_id,
                 type=event.type,

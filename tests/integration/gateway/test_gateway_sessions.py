@@ -12,9 +12,16 @@ from typing import Any
 import pyotp
 import pytest
 
+from libs.contracts.errors import SessionEnded
 from libs.contracts.principal import Role
+from libs.persistence.engine import open_database
+from libs.persistence.sealing import LookupKeys
+from services.gateway.logins import Logins
+from services.gateway.passwords import Passwords
+from services.gateway.refusals import Refusals
 from tests.integration.gateway.desk import Desk, verdict
 from tests.support.api import Answer, Api
+from tests.support.keys import storage_of
 from tests.support.waiting import eventually
 
 SESSIONS = "/operator/sessions"
@@ -218,25 +225,47 @@ async def test_log_ins_that_succeed_do_not_count_as_failures_of_their_address(
 
 
 async def test_of_two_enrolments_by_one_password_only_the_newer_goes_on(person: Person) -> None:
+    chosen = {"password": PASSWORD}
     first = (await person.log_in(person.one_time_password)).data["token"]
-    await person.ask("POST", f"{SESSIONS}/enrolment", first, {"password": PASSWORD})
+    begun = await person.ask("POST", f"{SESSIONS}/enrolment", first, chosen)
+    second = (await person.log_in(person.one_time_password)).data["token"]
 
-    await person.enrolled()
+    again = await person.ask("POST", f"{SESSIONS}/enrolment", first, chosen)
+    newer = await person.ask("POST", f"{SESSIONS}/enrolment", second, chosen)
 
-    confirming = await person.ask(
-        "POST", f"{SESSIONS}/enrolment/confirm", first, {"code": person.next_code()}
-    )
-    assert verdict(confirming) == SESSION_ENDED
+    assert (begun.status, newer.status) == (200, 200)
+    assert verdict(again) == SESSION_ENDED
 
 
-async def test_an_enrolment_that_was_begun_before_a_reset_ends_with_it(person: Person) -> None:
+async def test_an_enrolment_is_not_written_after_a_reset_that_came_in_between(
+    desk: Desk, person: Person
+) -> None:
+    class ResetMeanwhile(Passwords):
+        async def hashed(self, password: str) -> str:
+            await person.admin.post(f"{OPERATORS}/{person.name}/reset-login", {"reason": "x"})
+            return await super().hashed(password)
+
     token = (await person.log_in(person.one_time_password)).data["token"]
-    reset = {"reason": "a test"}
-    await person.admin.post(f"{OPERATORS}/{person.name}/reset-login", reset)
+    environment = desk.stack.environment
+    database = open_database(environment.database_urls["gateway"], "tests")
+    logins = Logins(
+        database,
+        storage_of(environment.secrets, "gateway"),
+        LookupKeys(environment.secrets.lookup_keys["gateway"]),
+        ResetMeanwhile(),
+        Refusals(database),
+        session_seconds=3600,
+        idle_seconds=1800,
+    )
 
-    pending = await person.ask("POST", f"{SESSIONS}/enrolment", token, {"password": PASSWORD})
+    with pytest.raises(SessionEnded):
+        await logins.enrol(token, PASSWORD)
 
-    assert verdict(pending) == SESSION_ENDED
+    rows = await desk.execute(
+        "SELECT pending_password FROM operator_logins WHERE operator = :name", name=person.name
+    )
+    await database.close()
+    assert [row.pending_password for row in rows] == [None]
 
 
 @pytest.mark.parametrize(

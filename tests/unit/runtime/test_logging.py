@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import errno
+import io
 import json
 import subprocess
 import sys
 from typing import Any
 
 import pytest
+from prometheus_client import REGISTRY
 
 from libs.runtime.logging import redact_sensitive
+from libs.runtime.request_log import Lines
 
 CANARY = "canary-123456789"
+LOST = "bankside_log_lines_lost_total"
 
 
 def lines_of(program: str, level: str = "DEBUG") -> list[dict[str, Any]]:
@@ -134,3 +139,18 @@ def test_lines_below_the_level_are_not_written() -> None:
     lines = lines_of("log.info('quiet'); log.warning('loud')", level="WARNING")
 
     assert [line["event"] for line in lines] == ["loud"]
+
+
+async def test_a_disk_that_is_full_ends_nothing_and_its_lost_lines_are_counted() -> None:
+    class Full(io.BytesIO):
+        def flush(self) -> None:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    lost = REGISTRY.get_sample_value(LOST) or 0
+    lines = Lines(Full())
+
+    for _ in range(40):
+        lines.write_soon(b"x" * 1000 + b"\n")
+    lines.flush()
+
+    assert (REGISTRY.get_sample_value(LOST) or 0) - lost == 40

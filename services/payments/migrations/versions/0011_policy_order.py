@@ -1,4 +1,7 @@
-"""Of two commands that set a customer's wire policy, the one that was accepted later stays."""
+"""Of two commands that set a customer's wire policy, the one that was accepted later stays.
+
+An earlier release leaves the column as it is: no payments of one runs beside (`deploy/README.md`, "Upgrading").
+"""
 
 from alembic import op
 
