@@ -15,6 +15,7 @@ from libs.persistence.sealing import CannotOpen
 from libs.runtime.crash import crash_point
 from libs.runtime.request_log import request_log
 from libs.signing.webhook import WebhookSecretError
+from services.webhook_dispatcher.delivery_headers import message_id_of
 from services.webhook_dispatcher.engine.claiming import LeasedDelivery
 from services.webhook_dispatcher.engine.database_retries import until_available
 from services.webhook_dispatcher.engine.signing import Signer
@@ -108,7 +109,7 @@ class Sender:
         request_log.line(
             "delivery_attempted",
             delivery=str(delivery.id),
-            event_id=f"evt_{delivery.event_id}",
+            event_id=message_id_of(delivery.event_id),
             subscription=str(leased.to.subscription_id),
             outcome=attempt.verdict.value,
             status=attempt.response_status,
