@@ -9,9 +9,19 @@ from typing import Any
 from libs.contracts.customers import CustomerStatus
 from libs.contracts.operating.commands import OpenCommand
 from libs.contracts.operating.customers import OperatorCustomerSummary
-from libs.contracts.operating.wires import OperatorWire, OperatorWireDetail, WireAtProvider
+from libs.contracts.operating.pages import Listed
+from libs.contracts.operating.webhooks import LIST_EVENTS
+from libs.contracts.operating.wires import (
+    GET_WIRE,
+    LIST_WIRES,
+    RESOLVE_WIRE,
+    OperatorWire,
+    OperatorWireDetail,
+    WireAtProvider,
+)
+from libs.contracts.principal import Role
 from libs.contracts.wires import WireState, WireStep
-from tests.unit.console.gateway_double import AT
+from tests.unit.console.gateway_double import AT, GatewayDouble
 
 WIRE_ID = "019aacf2-1b3e-7000-8000-000000000001"
 CUSTOMER_ID = "019aacf2-1b3e-7000-8000-000000000002"
@@ -83,3 +93,17 @@ def _wire_values() -> dict[str, Any]:
         "customer_id": CUSTOMER_ID,
         "outcome_unknown": True,
     }
+
+
+NEXT = "WyIyMDI2LTExLTIzVDAxOjAyOjAzWiIsIjEiXQ"
+"""Where a list goes on."""
+
+
+def gateway(role: Role = Role.OPERATOR) -> GatewayDouble:
+    """One with a page of wires, of which there are more."""
+    found = GatewayDouble(role)
+    found.answer(LIST_WIRES, Listed(items=[wire()], next=NEXT))
+    found.answer(LIST_EVENTS, Listed(items=[]))
+    found.answer(GET_WIRE, wire_detail())
+    found.answer(RESOLVE_WIRE, wire())
+    return found

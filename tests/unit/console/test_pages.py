@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 from dataclasses import replace
 from decimal import Decimal
-from typing import Any
 
 import pytest
-from aiohttp import ClientPayloadError
 
 from libs.contracts.errors import (
     InvalidState,
     NotFound,
     OutcomePending,
     ProviderTimeout,
-    SessionEnded,
 )
 from libs.contracts.operating.commands import LIST_COMMANDS
 from libs.contracts.operating.customers import LIST_CUSTOMERS
@@ -29,7 +24,6 @@ from libs.contracts.operating.search import SEARCH, FoundId, Kind, SearchResult
 from libs.contracts.operating.services import Gathered
 from libs.contracts.operating.webhooks import (
     GET_SUBSCRIPTION,
-    LIST_EVENTS,
     RECOVER,
     OperatorRecovery,
 )
@@ -47,20 +41,19 @@ from services.console.application import SUBJECTS
 from services.console.declarations import Subject
 from services.console.pages import wires
 from tests.unit.console.browser import console
-from tests.unit.console.gateway_double import TOKEN, GatewayDouble
-from tests.unit.console.samples import CUSTOMER_ID, WIRE_ID, command, customer, wire, wire_detail
+from tests.unit.console.gateway_double import TOKEN
+from tests.unit.console.samples import (
+    CUSTOMER_ID,
+    NEXT,
+    WIRE_ID,
+    command,
+    customer,
+    gateway,
+    wire,
+    wire_detail,
+)
 
 RESOLVE = f"/wires/{WIRE_ID}/resolve"
-NEXT = "WyIyMDI2LTExLTIzVDAxOjAyOjAzWiIsIjEiXQ"
-
-
-def gateway(role: Role = Role.OPERATOR) -> GatewayDouble:
-    found = GatewayDouble(role)
-    found.answer(LIST_WIRES, Listed(items=[wire()], next=NEXT))
-    found.answer(LIST_EVENTS, Listed(items=[]))
-    found.answer(GET_WIRE, wire_detail())
-    found.answer(RESOLVE_WIRE, wire())
-    return found
 
 
 async def test_a_list_is_narrowed_sorted_and_paged_by_its_address() -> None:
@@ -146,59 +139,6 @@ async def test_a_service_that_does_not_answer_is_said_and_the_page_stays() -> No
     assert answer.status == 200
     assert "The service did not answer in time." in answer.text
     assert 'id="filters"' in answer.text
-
-
-async def test_csv_has_all_pages_and_no_formulas() -> None:
-    double = gateway()
-    pages = iter(
-        [Listed(items=[wire(note="=1+1")] * 2, next=NEXT), Listed(items=[wire(note="Rent")])]
-    )
-    double.answer(LIST_WIRES, lambda _: next(pages))
-    async with console(double) as browser:
-        answer = await browser.get("/wires.csv?tenant=acme")
-
-    header, *rows = csv.reader(io.StringIO(answer.text))
-    assert answer.headers["Content-Disposition"] == 'attachment; filename="wires.csv"'
-    assert header[:2] == ["transaction_id", "state"]
-    assert [row[header.index("note")] for row in rows] == ["'=1+1", "'=1+1", "Rent"]
-    assert [(c.tenant, c.limit, c.after) for c in double.commands(LIST_WIRES)] == [
-        ("acme", 200, None),
-        ("acme", 200, NEXT),
-    ]
-
-
-async def test_csv_is_bounded_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("services.console.csv_export.MOST_ROWS", 3)
-    double = gateway()
-    double.answer(LIST_WIRES, Listed(items=[wire()] * 2, next=NEXT))
-    async with console(double) as browser:
-        answer = await browser.get("/wires.csv")
-
-    rows = list(csv.reader(io.StringIO(answer.text)))
-    assert len(rows) == 1 + 3 + 1
-    assert rows[-1] == ["Not complete: these are the first 3 rows."]
-
-
-async def test_csv_of_a_filter_that_finds_little_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("services.console.csv_export.MOST_PAGES", 3)
-    double = gateway()
-    double.answer(LIST_WIRES, Listed(items=[], next=NEXT))
-    async with console(double) as browser:
-        answer = await browser.get("/wires.csv")
-
-    _, *rows = csv.reader(io.StringIO(answer.text))
-    assert rows == [["Not complete: there is more. Narrow the list by a time."]]
-    assert len(double.commands(LIST_WIRES)) == 3
-
-
-@pytest.mark.parametrize("ended", [SessionEnded(), ProviderTimeout(), Listed(items=[], next="no")])
-async def test_a_csv_that_cannot_go_on_is_broken_off(ended: Any) -> None:
-    double = gateway()
-    pages = iter([Listed(items=[wire()], next=NEXT), ended, ended])
-    double.answer(LIST_WIRES, lambda _: next(pages))
-    async with console(double) as browser:
-        with pytest.raises(ClientPayloadError):
-            await browser.get("/wires.csv")
 
 
 async def test_both_sides_of_a_wire_stand_beside_each_other() -> None:
