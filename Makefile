@@ -46,7 +46,7 @@ format: environment ## Put the code into its format
 	.venv/bin/ruff format
 
 test: environment ## Run all tests, on servers of their own; choose with ARGS="-k nonce"
-	@$(RUN) -m deploy.local requirements --browser
+	@$(RUN) -m deploy.local requirements --browser --node
 	.venv/bin/pytest -n 5 --no-loadscope-reorder -m "not recovery" --ignore tests/schema $(ARGS)
 
 faults: environment ## Run the fault tests of recovery in time, on a machine that does nothing else

@@ -9,7 +9,7 @@ import os
 import sys
 from pathlib import Path
 
-from deploy.local import chromium, promtool
+from deploy.local import chromium, node, promtool
 from deploy.local.banks import BANKS
 from deploy.local.down import clean, down
 from deploy.local.mistakes import Mistake
@@ -45,6 +45,7 @@ def main() -> int:
             )
         if name == "requirements":
             command.add_argument("--browser", action="store_true", help="Chromium, too")
+            command.add_argument("--node", action="store_true", help="Node with packages, too")
             command.add_argument(
                 "--promtool", action="store_true", help="promtool alone, for `make check`"
             )
@@ -56,6 +57,7 @@ def main() -> int:
             part=getattr(arguments, "part", None),
             bank=getattr(arguments, "bank", None),
             browser=getattr(arguments, "browser", False),
+            with_node=getattr(arguments, "node", False),
             only_promtool=getattr(arguments, "promtool", False),
         )
     except Mistake as mistake:
@@ -76,6 +78,7 @@ def run(
     part: str | None = None,
     bank: str | None = None,
     browser: bool = False,
+    with_node: bool = False,
     only_promtool: bool = False,
 ) -> int:
     match command:
@@ -103,6 +106,8 @@ def run(
             ensure_rabbitmq(state)
             if browser:
                 _say_missing("Chromium", chromium.PACKAGE, chromium.ensure_chromium(state))
+            if with_node:
+                _say_missing("Node", node.PACKAGE, node.ensure_typescript(state))
         case "supervise":
             asyncio.run(supervise(state))
     return 0

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Annotated, Literal
 
 from pydantic import StringConstraints
+from typing_extensions import TypeAliasType
 
 from libs.contracts import fields as f
 from libs.contracts.model import Command, Model
 
-AchStatus = Literal["pending", "submitted", "settled", "returned"]
+AchStatus = TypeAliasType("AchStatus", Literal["pending", "submitted", "settled", "returned"])
 DecimalText = Annotated[str, StringConstraints(pattern=r"^[0-9]+\.[0-9]{2}$")]
 
 

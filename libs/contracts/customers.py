@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationInfo, field_validator
+from typing_extensions import TypeAliasType
 
 from libs.contracts import fields as f
 from libs.contracts.model import BrokenRule, Command, Model, sparse
@@ -22,6 +23,9 @@ class CustomerStatus(StrEnum):
     APPROVED = "approved"
     DENIED = "denied"
     CANCELED = "canceled"
+
+
+EmploymentStatus = TypeAliasType("EmploymentStatus", Literal["employed", "retired", "unemployed"])
 
 
 class Address(Model):
@@ -92,7 +96,7 @@ class Person(PersonFields):
 
 
 class PersonUpdateFields(PersonFields):
-    employment_status: Literal["employed", "retired", "unemployed"] | None = None
+    employment_status: EmploymentStatus | None = None
 
 
 class ExternalBankAccount(Model):

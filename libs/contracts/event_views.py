@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, WithJsonSchema
 from pydantic_core import PydanticKnownError
+from typing_extensions import TypeAliasType
 
 from libs.contracts import fields as f
 from libs.contracts.events import EVENT_TYPES
@@ -27,6 +28,11 @@ TYPES_BY_FILTER = _types_by_filter()
 """What each filter means: a type itself, a kind all types of that kind, `*` every type."""
 
 
+def _variable_name(value: str) -> str:
+    """What code made of the document calls it: `WIRE_COMPLETED`; `*` has no name of its own."""
+    return "EVERYTHING" if value == EVERYTHING else value.replace(".", "_").upper()
+
+
 def _known(value: str) -> str:
     if value not in TYPES_BY_FILTER:
         *most, last = (f"'{text}'" for text in sorted(TYPES_BY_FILTER))
@@ -35,17 +41,21 @@ def _known(value: str) -> str:
     return value
 
 
-EventFilter = Annotated[
-    str,
-    AfterValidator(_known),
-    WithJsonSchema(
-        {
-            "type": "string",
-            "enum": sorted(TYPES_BY_FILTER),
-            "description": "A type, a kind (`transaction` is every `transaction.*`), or `*`",
-        }
-    ),
-]
+EventFilter = TypeAliasType(
+    "EventFilter",
+    Annotated[
+        str,
+        AfterValidator(_known),
+        WithJsonSchema(
+            {
+                "type": "string",
+                "enum": sorted(TYPES_BY_FILTER),
+                "description": "A type, a kind (`transaction` is every `transaction.*`), or `*`",
+                "x-enum-varnames": [_variable_name(text) for text in sorted(TYPES_BY_FILTER)],
+            }
+        ),
+    ],
+)
 
 
 class ListEvents(Command):

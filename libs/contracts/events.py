@@ -27,19 +27,26 @@ API_VERSION = "0.1.0"
 
 @dataclass(frozen=True, slots=True)
 class EventType:
-    """One type of event. `emitter` is the only service that may record it."""
+    """One type of event. `emitter` is the only service that may record it; `description` says when it does."""
 
     name: str
     emitter: str
     data: type[Model]
+    description: str
 
     @property
     def kind(self) -> str:
         return self.name.partition(".")[0]
 
 
-def _kind(kind: str, emitter: str, data: type[Model], *names: str) -> tuple[EventType, ...]:
-    return tuple(EventType(f"{kind}.{name}", emitter, data) for name in names)
+def _kind(
+    kind: str, emitter: str, data: type[Model], names: Mapping[str, str]
+) -> tuple[EventType, ...]:
+    """`names`: what happened, with the sentence that says when."""
+    return tuple(
+        EventType(f"{kind}.{name}", emitter, data, description)
+        for name, description in names.items()
+    )
 
 
 EVENT_TYPES: dict[str, EventType] = {
@@ -49,47 +56,96 @@ EVENT_TYPES: dict[str, EventType] = {
             "customer",
             "onboarding",
             customer_views.CustomerEventData,
-            *("created", "updated", "approved", "denied", "pending_review", "documents_required"),
+            {
+                "created": "A partner has onboarded a business; its verification may go on.",
+                "updated": "A business, one of its persons or its external bank accounts was changed.",
+                "approved": "Verification has approved the business: its account is being opened.",
+                "denied": "Verification has denied the business; it gets no account.",
+                "pending_review": "A person at the identity provider is looking at the business.",
+                "documents_required": "Verification needs documents or corrections: `issues` says which.",
+            },
         ),
-        *_kind("person", "onboarding", customer_views.PersonEventData, "created", "updated"),
+        *_kind(
+            "person",
+            "onboarding",
+            customer_views.PersonEventData,
+            {
+                "created": "A person of a business was recorded.",
+                "updated": "A person's data or status was changed.",
+            },
+        ),
         *_kind(
             "external_account",
             "onboarding",
             customer_views.ExternalAccountEventData,
-            *("created", "primary_changed"),
+            {
+                "created": "An external bank account was linked.",
+                "primary_changed": "Another external bank account has become the primary one, or was the primary one.",
+            },
         ),
         *_kind(
             "account",
             "ledger_read",
             accounts.AccountEventData,
-            *("opened", "restricted", "unrestricted", "closed"),
+            {
+                "opened": "An account was opened: it can be paid into and from.",
+                "restricted": "The bank has restricted an account: no wire can be sent from it.",
+                "unrestricted": "The bank has lifted the restriction of an account.",
+                "closed": "An account was closed.",
+            },
         ),
-        *_kind("transaction", "ledger_read", transactions.TransactionEventData, "created"),
+        *_kind(
+            "transaction",
+            "ledger_read",
+            transactions.TransactionEventData,
+            {"created": "A transaction was posted to an account."},
+        ),
         *_kind(
             "ach",
             "ledger_read",
             ach.AchEventData,
-            *("created", "submitted", "settled", "returned"),
+            {
+                "created": "An ACH request was made at the bank.",
+                "submitted": "An ACH request was submitted to the ACH network.",
+                "settled": "An ACH request has settled.",
+                "returned": "An ACH request was returned: `return_code` says why.",
+            },
         ),
-        *_kind("statement", "ledger_read", statements.StatementEventData, "available"),
+        *_kind(
+            "statement",
+            "ledger_read",
+            statements.StatementEventData,
+            {"available": "A statement was made; the list of statements has its download URL."},
+        ),
         *_kind(
             "deposit_locations",
             "ledger_read",
             deposit_locations.DepositLocationsEventData,
-            "updated",
+            {"updated": "A new load says which program banks hold an account's swept deposits."},
         ),
         *_kind(
             "wire",
             "payments",
             wires.WireEventData,
-            *("created", "approval_requested", "approved"),
-            *("submitted", "completed", "rejected", "returned", "canceled"),
+            {
+                "created": "A wire was asked for and recorded.",
+                "approval_requested": "A wire waits for the approval of another key.",
+                "approved": "Another key has approved a wire: it is being sent.",
+                "submitted": "The bank has accepted a wire; its amount is held.",
+                "completed": "A wire has reached the receiving bank; its amount is debited.",
+                "rejected": "A wire was refused: no money has moved, and what was held is released.",
+                "returned": "A completed wire was sent back; a transaction credits its amount.",
+                "canceled": "A wire was canceled, declined or not approved in time; nothing was sent.",
+            },
         ),
         *_kind(
             "webhook_subscription",
             "webhook_dispatcher",
             webhook_views.SubscriptionEventData,
-            *("test", "unavailable"),
+            {
+                "test": "A test was asked for; it is delivered to that subscription alone.",
+                "unavailable": "The endpoint of a subscription was given up: events are held until it is active again.",
+            },
         ),
     )
 }

@@ -12,7 +12,7 @@ from libs.contracts import (
 )
 from libs.contracts import reconciliation as r
 from libs.contracts.errors import NotFound, ProviderError, ProviderTimeout
-from libs.contracts.operation import OffsetInfo, Operation, PageInfo, declared_in
+from libs.contracts.operation import OffsetInfo, Operation, PageInfo, Resource, declared_in
 from libs.contracts.principal import Scope
 
 PROVIDER = (ProviderError, ProviderTimeout)
@@ -21,6 +21,7 @@ LIST_PARTNER_ACCOUNTS = Operation(
     name="ledger_read.list_partner_accounts",
     method=HTTPMethod.GET,
     path="/partner/reseller/accounts",
+    resource=Resource.ACCOUNTS,
     scope=Scope.ACCOUNTS_READ,
     command=accounts.ListPartnerAccounts,
     reply=accounts.PartnerAccountList,
@@ -32,6 +33,7 @@ GET_ACCOUNT = Operation(
     name="ledger_read.get_account",
     method=HTTPMethod.GET,
     path="/partner/reseller/accounts/{account_id}",
+    resource=Resource.ACCOUNTS,
     scope=Scope.ACCOUNTS_READ,
     command=accounts.GetAccount,
     reply=accounts.Account,
@@ -43,6 +45,7 @@ GET_BALANCE = Operation(
     name="ledger_read.get_balance",
     method=HTTPMethod.GET,
     path="/partner/reseller/accounts/balance/{account_id}",
+    resource=Resource.ACCOUNTS,
     scope=Scope.ACCOUNTS_READ,
     command=accounts.GetBalance,
     reply=accounts.Balance,
@@ -54,6 +57,7 @@ GET_EXTERNAL_ACCOUNT = Operation(
     name="ledger_read.get_external_account",
     method=HTTPMethod.GET,
     path="/partner/reseller/accounts/external/{account_id}",
+    resource=Resource.ACCOUNTS,
     scope=Scope.ACCOUNTS_READ,
     command=accounts.GetExternalAccount,
     reply=accounts.ExternalAccount,
@@ -65,6 +69,7 @@ LIST_CUSTOMER_ACCOUNTS = Operation(
     name="ledger_read.list_customer_accounts",
     method=HTTPMethod.GET,
     path="/customer/accounts",
+    resource=Resource.ACCOUNTS,
     scope=Scope.ACCOUNTS_READ,
     command=accounts.ListCustomerAccounts,
     reply=accounts.AccountList,
@@ -76,6 +81,7 @@ LIST_EXTERNAL_ACCOUNTS = Operation(
     name="ledger_read.list_external_accounts",
     method=HTTPMethod.GET,
     path="/customer/external-accounts",
+    resource=Resource.ACCOUNTS,
     scope=Scope.ACCOUNTS_READ,
     command=accounts.ListExternalAccounts,
     reply=list[accounts.LinkedExternalAccount],
@@ -89,6 +95,7 @@ LIST_STATEMENTS = Operation(
     name="ledger_read.list_statements",
     method=HTTPMethod.GET,
     path="/partner/reseller/accounts/statements/{account_id}",
+    resource=Resource.LEDGER,
     scope=Scope.ACCOUNTS_READ,
     command=statements.ListStatements,
     reply=list[statements.Statement],
@@ -100,6 +107,7 @@ LIST_ACH_REQUESTS = Operation(
     name="ledger_read.list_ach_requests",
     method=HTTPMethod.GET,
     path="/partner/reseller/ach/{account_id}",
+    resource=Resource.LEDGER,
     scope=Scope.ACCOUNTS_READ,
     command=ach.ListAchRequests,
     reply=list[ach.AchRequest],
@@ -111,6 +119,7 @@ LIST_TRANSACTIONS = Operation(
     name="ledger_read.list_transactions",
     method=HTTPMethod.GET,
     path="/customer/accounts/transactions/{account_id}",
+    resource=Resource.LEDGER,
     scope=Scope.ACCOUNTS_READ,
     command=transactions.ListTransactions,
     reply=list[transactions.Transaction],
@@ -123,6 +132,7 @@ LIST_DEPOSIT_LOCATIONS = Operation(
     name="ledger_read.list_deposit_locations",
     method=HTTPMethod.GET,
     path="/customer/accounts/deposit-locations/{account_id}",
+    resource=Resource.LEDGER,
     scope=Scope.ACCOUNTS_READ,
     command=deposit_locations.ListDepositLocations,
     reply=list[deposit_locations.DepositLocation],
@@ -138,6 +148,7 @@ LIST_SETTLEMENT_CALCULATIONS: Operation[
     name="ledger_read.list_settlement_calculations",
     method=HTTPMethod.GET,
     path="/customer/accounts/settlement-calculations/{account_id}",
+    resource=Resource.LEDGER,
     scope=Scope.ACCOUNTS_READ,
     command=settlement.ListSettlementCalculations,
     reply=list[settlement.SettlementCalculation] | None,

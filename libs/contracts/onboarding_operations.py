@@ -6,13 +6,14 @@ from libs.contracts import customer_views as views
 from libs.contracts import customers, ownership
 from libs.contracts import reconciliation as r
 from libs.contracts.errors import AlreadyExists, InvalidState, NotFound, ProviderRefused
-from libs.contracts.operation import Operation, PageInfo, declared_in
+from libs.contracts.operation import Operation, PageInfo, Resource, declared_in
 from libs.contracts.principal import Scope
 
 ONBOARD_CUSTOMER = Operation(
     name="onboarding.onboard_customer",
     method=HTTPMethod.POST,
     path="/partner/reseller/customers",
+    resource=Resource.CUSTOMERS,
     scope=Scope.CUSTOMERS_WRITE,
     command=customers.OnboardCustomer,
     reply=views.OnboardingResult,
@@ -24,6 +25,7 @@ UPDATE_BUSINESS: Operation[customers.UpdateBusiness, None] = Operation(
     name="onboarding.update_business",
     method=HTTPMethod.PATCH,
     path="/partner/reseller/customers/business/{customer_id}",
+    resource=Resource.CUSTOMERS,
     scope=Scope.CUSTOMERS_WRITE,
     command=customers.UpdateBusiness,
     reply=None,
@@ -35,6 +37,7 @@ UPDATE_PERSON: Operation[customers.UpdatePerson, None] = Operation(
     name="onboarding.update_person",
     method=HTTPMethod.PATCH,
     path="/partner/reseller/customers/person/{person_id}",
+    resource=Resource.CUSTOMERS,
     scope=Scope.CUSTOMERS_WRITE,
     command=customers.UpdatePerson,
     reply=None,
@@ -46,6 +49,7 @@ ADD_EXTERNAL_BANK_ACCOUNT = Operation(
     name="onboarding.add_external_bank_account",
     method=HTTPMethod.POST,
     path="/partner/reseller/customers/external_bank_account/{external_bank_account_id}",
+    resource=Resource.CUSTOMERS,
     scope=Scope.CUSTOMERS_WRITE,
     command=customers.AddExternalBankAccount,
     reply=views.ExternalBankAccountAdded,
@@ -57,6 +61,7 @@ LIST_CUSTOMERS = Operation(
     name="onboarding.list_customers",
     method=HTTPMethod.GET,
     path="/partner/reseller/customers",
+    resource=Resource.CUSTOMERS,
     scope=Scope.CUSTOMERS_READ,
     command=customers.ListCustomers,
     reply=list[views.Customer],
@@ -69,6 +74,7 @@ GET_CUSTOMER = Operation(
     name="onboarding.get_customer",
     method=HTTPMethod.GET,
     path="/partner/reseller/customers/{customer_id}",
+    resource=Resource.CUSTOMERS,
     scope=Scope.CUSTOMERS_READ,
     command=customers.GetCustomer,
     reply=views.Customer,

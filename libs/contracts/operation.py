@@ -41,6 +41,18 @@ class OffsetInfo(Model):
     offset: int
 
 
+class Resource(StrEnum):
+    """What a route of partners or customers is about: how the document and the code made of it group operations."""
+
+    CUSTOMERS = "customers"
+    ACCOUNTS = "accounts"
+    LEDGER = "ledger"
+    WIRES = "wires"
+    POLICIES = "policies"
+    WEBHOOKS = "webhooks"
+    EVENTS = "events"
+
+
 class RateClass(StrEnum):
     """What a request counts against; each has a limit of its own per key."""
 
@@ -57,7 +69,9 @@ class Operation(Generic[C, R]):
     mypy infers both from `command` and `reply`, except where `reply` is None or a union: such a row is annotated.
 
     Args:
-        name: `service.verb_noun`: operationId, routing key and metric label.
+        name: `service.verb_noun`: routing key and metric label.
+        operation_id: its name in the OpenAPI document, as `sendWire`; by default made of `name` without the service.
+        resource: of a row of partners or customers, what it is about.
         command: the request; fields named in `path` come from there, the others from the query (GET) or the body.
         reply: the type of `data` in the envelope; None when data is null.
         message: the envelope's message on success.
@@ -78,6 +92,8 @@ class Operation(Generic[C, R]):
     reply: type[R] | UnionType | None
     message: str = ""
     summary: str = ""
+    operation_id: str = ""
+    resource: Resource | None = None
     method: HTTPMethod | None = None
     path: str | None = None
     scope: Scope | None = None
@@ -92,6 +108,10 @@ class Operation(Generic[C, R]):
     rate: RateClass | None = None
     extension: bool = False
     pending_id: str | None = None
+
+    def __post_init__(self) -> None:
+        if not self.operation_id:
+            object.__setattr__(self, "operation_id", operation_id_of(self.name))
 
     @property
     def service(self) -> str:
@@ -145,6 +165,13 @@ class Operation(Generic[C, R]):
     @property
     def reply_shape(self) -> SensitiveShape:
         return SensitiveShape.of(self.reply)
+
+
+def operation_id_of(name: str) -> str:
+    """`payments.operator_cancel_wire` is `cancelWire`: operators have a document of their own."""
+    verb_noun = name.rpartition(".")[2].removeprefix("operator_")
+    first, *others = verb_noun.split("_")
+    return first + "".join(word.capitalize() for word in others)
 
 
 def declared_in(module: Mapping[str, Any], kind: type[T]) -> tuple[T, ...]:

@@ -5,13 +5,14 @@ from http import HTTPMethod
 from libs.contracts import errors as e
 from libs.contracts import reconciliation as r
 from libs.contracts import wire_policies, wires
-from libs.contracts.operation import Operation, PageInfo, RateClass, declared_in
+from libs.contracts.operation import Operation, PageInfo, RateClass, Resource, declared_in
 from libs.contracts.principal import Scope
 
 SEND_WIRE = Operation(
     name="payments.send_wire",
     method=HTTPMethod.POST,
     path="/customer/wire",
+    resource=Resource.WIRES,
     scope=Scope.WIRES_WRITE,
     command=wires.SendWire,
     reply=wires.WireResult,
@@ -34,6 +35,7 @@ LIST_WIRES = Operation(
     name="payments.list_wires",
     method=HTTPMethod.GET,
     path="/customer/wires",
+    resource=Resource.WIRES,
     scope=Scope.WIRES_READ,
     command=wires.ListWires,
     reply=list[wires.Wire],
@@ -46,6 +48,7 @@ GET_WIRE = Operation(
     name="payments.get_wire",
     method=HTTPMethod.GET,
     path="/customer/wires/{transaction_id}",
+    resource=Resource.WIRES,
     scope=Scope.WIRES_READ,
     command=wires.GetWire,
     reply=wires.Wire,
@@ -58,6 +61,7 @@ CANCEL_WIRE = Operation(
     name="payments.cancel_wire",
     method=HTTPMethod.POST,
     path="/customer/wires/{transaction_id}/cancel",
+    resource=Resource.WIRES,
     scope=Scope.WIRES_WRITE,
     command=wires.CancelWire,
     reply=wires.Wire,
@@ -70,6 +74,7 @@ APPROVE_WIRE = Operation(
     name="payments.approve_wire",
     method=HTTPMethod.POST,
     path="/customer/wires/{transaction_id}/approve",
+    resource=Resource.WIRES,
     scope=Scope.WIRES_APPROVE,
     command=wires.ApproveWire,
     reply=wires.WireResult,
@@ -93,6 +98,7 @@ DECLINE_WIRE = Operation(
     name="payments.decline_wire",
     method=HTTPMethod.POST,
     path="/customer/wires/{transaction_id}/decline",
+    resource=Resource.WIRES,
     scope=Scope.WIRES_APPROVE,
     command=wires.DeclineWire,
     reply=wires.Wire,
@@ -105,6 +111,7 @@ GET_WIRE_POLICY = Operation(
     name="payments.get_wire_policy",
     method=HTTPMethod.GET,
     path="/partner/reseller/customers/{customer_id}/wire-policy",
+    resource=Resource.POLICIES,
     scope=Scope.CUSTOMERS_READ,
     command=wire_policies.GetWirePolicy,
     reply=wire_policies.WirePolicy,
@@ -117,6 +124,7 @@ SET_WIRE_POLICY = Operation(
     name="payments.set_wire_policy",
     method=HTTPMethod.PUT,
     path="/partner/reseller/customers/{customer_id}/wire-policy",
+    resource=Resource.POLICIES,
     scope=Scope.POLICIES_WRITE,
     command=wire_policies.SetWirePolicy,
     reply=wire_policies.WirePolicy,
@@ -129,6 +137,7 @@ GET_OWN_WIRE_POLICY = Operation(
     name="payments.get_own_wire_policy",
     method=HTTPMethod.GET,
     path="/customer/wire-policy",
+    resource=Resource.POLICIES,
     scope=Scope.WIRES_READ,
     command=wire_policies.GetOwnWirePolicy,
     reply=wire_policies.WirePolicy,

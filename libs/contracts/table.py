@@ -103,3 +103,8 @@ if any(
     for row in BY_NAME.values()
 ):
     raise RuntimeError("rows of operators have a role or are a console's, and only they")
+if any((row.resource is None) != (row not in PUBLIC_OPERATIONS) for row in BY_NAME.values()):
+    raise RuntimeError("rows of partners and customers have a resource, and only they")
+for rows in (PUBLIC_OPERATIONS, OPERATOR_OPERATIONS):
+    if len({row.operation_id for row in rows}) != len(rows):
+        raise RuntimeError("two operations of one document have the same id")

@@ -7,12 +7,16 @@ from decimal import Decimal
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
+from typing_extensions import TypeAliasType
 
 from libs.contracts import fields as f
 from libs.contracts.model import BrokenRule, Command, Model
 from libs.contracts.periods import broken_period
 
-TransactionType = Literal["deposit", "withdrawal", "wire", "ach", "fee", "interest", "return"]
+TransactionType = TypeAliasType(
+    "TransactionType",
+    Literal["deposit", "withdrawal", "wire", "ach", "fee", "interest", "return"],
+)
 
 
 class ListTransactions(Command):

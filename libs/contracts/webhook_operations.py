@@ -13,7 +13,15 @@ from typing import Any, Generic
 
 from libs.contracts import errors as e
 from libs.contracts import event_views, webhook_views, webhooks
-from libs.contracts.operation import C, Operation, PageInfo, R, declared_in
+from libs.contracts.operation import (
+    C,
+    Operation,
+    PageInfo,
+    R,
+    Resource,
+    declared_in,
+    operation_id_of,
+)
 from libs.contracts.principal import Family, Scope
 
 PREFIXES = {Family.CUSTOMER: "/customer", Family.PARTNER: "/partner/reseller"}
@@ -42,6 +50,7 @@ def _for_both_families(
     command: type[C],
     reply: type[R] | None,
     numbered: bool = False,
+    shown_as: str = "",
     **row: Any,
 ) -> FamilyPair[C, R]:
     """`<verb>_customer_<noun>` and `<verb>_partner_<noun>`.
@@ -49,10 +58,13 @@ def _for_both_families(
     Args:
         path: below the prefix of the family.
         numbered: the customer's is one of the interface's numbered endpoints.
+        shown_as: the noun of the operation's id in the document, where it is another one.
     """
     rows = (
         Operation(
             name=f"webhook_dispatcher.{verb}_{family}_{noun}",
+            operation_id=operation_id_of(f"{verb}_{family}_{shown_as or noun}"),
+            resource=Resource.EVENTS if path.startswith(_EVENTS) else Resource.WEBHOOKS,
             method=method,
             path=PREFIXES[family] + path,
             command=command,
@@ -65,6 +77,7 @@ def _for_both_families(
     return FamilyPair(*rows)
 
 
+_EVENTS = "/events"
 _SUBSCRIPTIONS = "/webhooks/subscriptions"
 _SUBSCRIPTION = f"{_SUBSCRIPTIONS}/{{subscription_id}}"
 _DELIVERIES = f"{_SUBSCRIPTION}/deliveries"
@@ -111,6 +124,7 @@ GET_HEALTH = _for_both_families(
     "health",
     HTTPMethod.GET,
     f"{_SUBSCRIPTION}/health",
+    shown_as="subscription_health",
     scope=Scope.WEBHOOKS_READ,
     command=webhooks.GetHealth,
     reply=webhook_views.SubscriptionHealth,
@@ -147,6 +161,7 @@ GET_SECRET = _for_both_families(
     "secret",
     HTTPMethod.GET,
     f"{_SUBSCRIPTION}/secret",
+    shown_as="subscription_secret",
     scope=Scope.WEBHOOKS_WRITE,
     command=webhooks.GetSecret,
     reply=webhook_views.SubscriptionSecret,
@@ -159,6 +174,7 @@ ROTATE_SECRET = _for_both_families(
     "secret",
     HTTPMethod.POST,
     f"{_SUBSCRIPTION}/secret/rotate",
+    shown_as="subscription_secret",
     scope=Scope.WEBHOOKS_WRITE,
     command=webhooks.RotateSecret,
     reply=webhook_views.SubscriptionSecret,
@@ -231,7 +247,7 @@ LIST_EVENTS = _for_both_families(
     "list",
     "events",
     HTTPMethod.GET,
-    "/events",
+    _EVENTS,
     scope=Scope.EVENTS_READ,
     command=event_views.ListEvents,
     reply=list[event_views.DeliveredEvent],
@@ -243,7 +259,7 @@ GET_EVENT = _for_both_families(
     "get",
     "event",
     HTTPMethod.GET,
-    "/events/{event_id}",
+    f"{_EVENTS}/{{event_id}}",
     scope=Scope.EVENTS_READ,
     command=event_views.GetEvent,
     reply=event_views.DeliveredEvent,

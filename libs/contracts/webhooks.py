@@ -6,11 +6,15 @@ from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, TypeAdapter, ValidationError
+from typing_extensions import TypeAliasType
 
 from libs.contracts import fields as f
 from libs.contracts.event_views import EventFilter
 from libs.contracts.model import BrokenRule, Command, Model, sparse
 from libs.contracts.webhook_views import DeliveryFilter
+
+WantedStatus = TypeAliasType("WantedStatus", Literal["active", "disabled"])
+"""What an owner can set; `unavailable` is ours to set."""
 
 _INSTANT: TypeAdapter[Any] = TypeAdapter(f.UtcDateTime)
 
@@ -22,7 +26,7 @@ class SubscriptionFields(Model):
 
 
 class ChangeableFields(SubscriptionFields):
-    status: Literal["active", "disabled"]
+    status: WantedStatus
 
 
 SubscriptionUpdate = sparse("SubscriptionUpdate", ChangeableFields)

@@ -2,23 +2,48 @@
 
 from __future__ import annotations
 
+import re
+
 from libs.contracts.events import API_VERSION, EventType
 from libs.specs.schemas import Schema
+
+
+def event_name(event: EventType) -> str:
+    """The name of its schema: `WireCompletedEvent` of `wire.completed`."""
+    return "".join(word.capitalize() for word in re.split(r"[._]", event.name)) + "Event"
 
 
 def event_schema(event: EventType, data: Schema) -> Schema:
     """The body of events of this type; `data` is the schema of theirs."""
     text = {"type": "string"}
     members: dict[str, Schema] = {
-        "id": {**text, "pattern": "^evt_"},
-        "type": {"const": event.name},
-        "timestamp": {**text, "format": "date-time"},
-        "api_version": {"const": API_VERSION},
+        "id": {
+            **text,
+            "pattern": "^evt_",
+            "description": "The event's id, the same at every attempt and in every subscription: one that a receiver"
+            " has seen before can be dropped.",
+        },
+        "type": {"const": event.name, "description": "What happened: `<kind>.<what>`."},
+        "timestamp": {
+            **text,
+            "format": "date-time",
+            "description": "When it was recorded, in UTC with microseconds.",
+        },
+        "api_version": {
+            "const": API_VERSION,
+            "description": "The version of the interface by which `data` is written.",
+        },
         "sequence": {
             "type": "integer",
             "minimum": 1,
-            "description": "Grows per resource: what comes with a lower one than was seen is older",
+            "description": "Grows per resource: what comes with a lower one than was seen is older.",
         },
-        "data": data,
+        "data": {"description": "The resource as it was then.", **data},
     }
-    return {"type": "object", "required": list(members), "properties": members}
+    return {
+        "title": event_name(event),
+        "type": "object",
+        "description": event.description,
+        "required": list(members),
+        "properties": members,
+    }

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import inspect
 from collections import defaultdict
+from collections.abc import Iterable
 from http import HTTPStatus
-from typing import Any
 
 from libs.contracts import errors as e
 from libs.contracts.operation import Operation
-
-Schema = dict[str, Any]
+from libs.contracts.wire_policies import WireLimit
+from libs.specs.schemas import Schema, ref
 
 UNAUTHENTICATED = (
     e.MissingCredentials,
@@ -36,6 +37,17 @@ _TEXT = {"type": "string"}
 
 _NAMED_HEADERS = {"type": "array", "items": _TEXT, "description": "The headers in question"}
 
+_INVALID = {
+    "detail": [
+        {
+            "loc": ["body", "amount"],
+            "msg": "Input should be a JSON number such as 12.50, not a string",
+            "type": "decimal_type",
+            "input": "12.50",
+        }
+    ]
+}
+
 _PENDING_ID = {**_TEXT, "description": "The id of what is pending, by which it can be asked for"}
 
 EXTRA_MEMBERS: dict[str, dict[str, Schema]] = {
@@ -54,23 +66,24 @@ EXTRA_MEMBERS: dict[str, dict[str, Schema]] = {
             "description": "What the server would have signed; not in production",
         }
     },
+    e.InsufficientScope.code: {"scope": {**_TEXT, "description": "The scope that it needs"}},
+    e.LimitExceeded.code: {
+        "limit": {
+            **ref("WireLimit"),
+            "description": "Which limit",
+        },
+        "allowed": {"type": "number", "description": "The limit: US dollars, or a number of wires"},
+        "used": {"type": "number", "description": "What other wires have used of it"},
+    },
 }
 """Members of a problem beyond those that every problem has, by code."""
 
-COMPONENTS: dict[str, Schema] = {
-    "Problem": {
-        "title": "Problem",
-        "description": "Every error but a failed validation (RFC 9457).",
-        "type": "object",
-        "required": ["type", "title", "status", "detail", "code", "request_id"],
-        "properties": {
-            "type": {**_TEXT, "format": "uri-reference"},
-            "title": {**_TEXT, "description": "The status in words"},
-            "status": {"type": "integer", "description": "The HTTP status again"},
-            "detail": {**_TEXT, "description": "A sentence for a person"},
-            "code": {**_TEXT, "description": "What programs decide by"},
-            "request_id": {**_TEXT, "description": "The X-Request-Id of this response"},
-        },
+_REFERRED_TO: dict[str, Schema] = {
+    "WireLimit": {
+        "title": "WireLimit",
+        "description": inspect.cleandoc(WireLimit.__doc__ or ""),
+        "type": "string",
+        "enum": [*WireLimit],
     },
     "ValidationFailure": {
         "title": "ValidationFailure",
@@ -81,27 +94,43 @@ COMPONENTS: dict[str, Schema] = {
             "detail": {
                 "type": "array",
                 "minItems": 1,
-                "items": {"$ref": "#/components/schemas/ValidationError"},
+                "description": "At most 100 errors; one more of type `too_many_errors` says in `ctx.omitted` how many"
+                " there are besides.",
+                "items": ref("ValidationError"),
             }
         },
     },
     "ValidationError": {
         "title": "ValidationError",
+        "description": "One value that is not allowed.",
         "type": "object",
         "required": ["loc", "msg", "type"],
         "properties": {
             "loc": {
                 "type": "array",
                 "items": {"anyOf": [_TEXT, {"type": "integer"}]},
-                "description": "Where: begins with body, query, path or header",
+                "description": "Where: begins with body, query, path or header.",
             },
-            "msg": _TEXT,
-            "type": {**_TEXT, "description": "Pydantic's name of what is wrong"},
-            "input": {"description": "The value, where it is a scalar and not sensitive"},
-            "ctx": {"type": "object", "description": "The limits that were not kept"},
+            "msg": {**_TEXT, "description": "What is wrong, as a sentence for a person."},
+            "type": {
+                **_TEXT,
+                "description": "Pydantic's name of what is wrong: what programs decide by.",
+            },
+            "input": {"description": "The value, where it is a scalar and not sensitive."},
+            "ctx": {"type": "object", "description": "The limits that were not kept."},
         },
     },
 }
+
+
+def components_of(rows: Iterable[Operation]) -> dict[str, Schema]:
+    """The schemas of all errors of these operations: one for each code."""
+    errors = {error for row in rows for error in errors_of(row)}
+    pending = {row.pending_id for row in rows if row.pending_id}
+    named = {_name(error): _problem_schema(error) for error in errors}
+    for name in pending:
+        named[_name(e.OutcomePending)]["properties"][name] = _PENDING_ID
+    return named | _REFERRED_TO
 
 
 def errors_of(operation: Operation) -> list[type[e.BanksideError]]:
@@ -128,17 +157,32 @@ def responses_of(operation: Operation) -> dict[str, Schema]:
     responses = {
         str(status): _problem(operation, status, errors) for status, errors in by_status.items()
     }
-    if operation.pending_id is not None:
-        members = responses[str(e.OutcomePending.status)]["content"]["application/problem+json"]
-        members["schema"]["properties"][operation.pending_id] = _PENDING_ID
     responses["422"] = {
         "description": "Values that are not allowed, all at once.",
         "headers": {"X-Request-Id": {"$ref": "#/components/headers/X-Request-Id"}},
-        "content": {
-            "application/json": {"schema": {"$ref": "#/components/schemas/ValidationFailure"}}
-        },
+        "content": {"application/json": {"schema": ref("ValidationFailure"), "example": _INVALID}},
     }
     return dict(sorted(responses.items()))
+
+
+def share_responses(operations: list[Schema]) -> dict[str, Schema]:
+    """The commonest response of each status that is no success, by name; the operations now refer to it."""
+    by_status: dict[str, list[Schema]] = defaultdict(list)
+    for operation in operations:
+        for status, response in operation["responses"].items():
+            if status != "200":
+                by_status[status].append(response)
+    shared: dict[str, Schema] = {}
+    for status, responses in sorted(by_status.items()):
+        commonest = max(responses, key=responses.count)
+        if responses.count(commonest) == 1:
+            continue
+        name = HTTPStatus(int(status)).phrase.title().replace(" ", "")
+        shared[name] = commonest
+        for operation in operations:
+            if operation["responses"].get(status) == commonest:
+                operation["responses"][status] = {"$ref": f"#/components/responses/{name}"}
+    return shared
 
 
 def _detail(operation: Operation, error: type[e.BanksideError]) -> str:
@@ -150,9 +194,14 @@ def _problem(operation: Operation, status: int, errors: list[type[e.BanksideErro
     headers = ["X-Request-Id"]
     if status in RETRIED_LATER or e.IdempotencyInProgress in errors:
         headers.append("Retry-After")
-    members: dict[str, Schema] = {"code": {"enum": [error.code for error in errors]}}
-    for error in errors:
-        members |= EXTRA_MEMBERS.get(error.code, {})
+    first, *others = errors
+    schema = ref(_name(first))
+    if others:
+        mapping = {error.code: ref(_name(error))["$ref"] for error in errors}
+        schema = {
+            "oneOf": [ref(_name(error)) for error in errors],
+            "discriminator": {"propertyName": "code", "mapping": mapping},
+        }
     return {
         "description": "\n".join(
             f"- `{error.code}`: {_detail(operation, error)}" for error in errors
@@ -160,18 +209,45 @@ def _problem(operation: Operation, status: int, errors: list[type[e.BanksideErro
         "headers": {name: {"$ref": f"#/components/headers/{name}"} for name in headers},
         "content": {
             "application/problem+json": {
-                "schema": {
-                    "allOf": [{"$ref": "#/components/schemas/Problem"}],
-                    "properties": members,
-                },
+                "schema": schema,
                 "example": {
-                    "type": f"urn:bankside:error:{errors[0].code}",
+                    "type": f"urn:bankside:error:{first.code}",
                     "title": HTTPStatus(status).phrase,
                     "status": status,
-                    "detail": _detail(operation, errors[0]),
-                    "code": errors[0].code,
+                    "detail": _detail(operation, first),
+                    "code": first.code,
                     "request_id": "0197a1c2-5a3e-7c11-9d54-3f2b1c0e8a77",
                 },
             }
         },
+    }
+
+
+def _name(error: type[e.BanksideError]) -> str:
+    return f"{error.__name__}Problem"
+
+
+def _problem_schema(error: type[e.BanksideError]) -> Schema:
+    """A problem document (RFC 9457) of this code."""
+    properties: dict[str, Schema] = {
+        "type": {
+            **_TEXT,
+            "const": f"urn:bankside:error:{error.code}",
+            "description": "Names the code; it is no address of a page.",
+        },
+        "title": {**_TEXT, "description": "The status in words."},
+        "status": {"type": "integer", "const": error.status, "description": "The HTTP status."},
+        "detail": {**_TEXT, "description": "What is wrong, as a sentence for a person."},
+        "code": {**_TEXT, "const": error.code, "description": "What programs decide by."},
+        "request_id": {
+            **_TEXT,
+            "description": "The `X-Request-Id` of this answer: name it when you ask for help.",
+        },
+    }
+    return {
+        "title": _name(error),
+        "description": error().detail,
+        "type": "object",
+        "required": list(properties),
+        "properties": properties | EXTRA_MEMBERS.get(error.code, {}),
     }

@@ -1,14 +1,21 @@
-"""JSON Schemas of the table's models, as the documents show them: requests as taken, replies as given."""
+"""JSON Schemas of the table's models, as the documents show them: requests as taken, replies as given.
+
+Each component has a name of its own, which is its title too: generators make classes of both.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from decimal import Decimal
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
-from pydantic import TypeAdapter
+from pydantic import BaseModel, TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
+
+from libs.specs.docstrings import field_docstrings
+from libs.specs.wording import BY_NAME
 
 Schema = dict[str, Any]
 Mode = Literal["validation", "serialization"]
@@ -29,7 +36,7 @@ class WireSchema(GenerateJsonSchema):
     def decimal_schema(self, schema: core_schema.DecimalSchema) -> JsonSchemaValue:
         """Money and percentages are JSON numbers, never strings."""
         bounds = {name: schema[name] for name in BOUNDS if name in schema}  # type: ignore[literal-required]
-        return {"type": "number", **bounds}
+        return {"type": "number", "format": "decimal", **bounds}
 
     def encode_default(self, dft: Any) -> Any:
         return _plain_number(dft) if isinstance(dft, Decimal) else super().encode_default(dft)
@@ -50,6 +57,11 @@ class WireSchema(GenerateJsonSchema):
         described = super().model_schema(schema)
         if self.mode == "serialization":
             described.pop("additionalProperties", None)
+        own = field_docstrings(cast("type[BaseModel]", schema["cls"]))
+        for name, item in described.get("properties", {}).items():
+            text = own.get(name) or item.get("description") or BY_NAME.get(name)
+            if text:
+                item["description"] = text
         return described
 
     def field_title_should_be_set(self, schema: Any) -> bool:
@@ -74,28 +86,50 @@ def schemas_of(
         ref_template=REF,
         schema_generator=WireSchema,
     )
-    named = {key: _with_bounds(schemas[key, MODES[key[1]]]) for key in unique}
-    return named, _with_bounds(definitions.get("$defs", {}))
+    named = {key: _as_shown(schemas[key, MODES[key[1]]]) for key in unique}
+    components: dict[str, Schema] = {}
+    for name, schema in definitions.get("$defs", {}).items():
+        shown = component_name(name)
+        if shown in components:
+            raise RuntimeError(f"two schemas are named {shown}")
+        components[shown] = {**_as_shown(schema), "title": shown}
+    return named, components
 
 
-def _with_bounds(value: Any) -> Any:
-    """JSON Schema's names for constraints that come out under Pydantic's, as those behind a validator of ours do."""
+def component_name(name: str) -> str:
+    """Of Pydantic's name: `Address-Input` is what is sent, `Address-Output` what is read, `Listed_Wire_` a generic."""
+    name = name.removesuffix("-Output").replace("-Input", "Input")
+    return re.sub(r"^(\w+?)[_\[](\w+?)[_\]]$", r"\1\2", name)
+
+
+def _as_shown(value: Any) -> Any:
+    """With our names of components, and JSON Schema's names for constraints that come out under Pydantic's, as those
+    behind a validator of ours do.
+    """
     if isinstance(value, list):
-        return [_with_bounds(item) for item in value]
+        return [_as_shown(item) for item in value]
     if not isinstance(value, dict):
         return value
+    if isinstance(ref := value.get("$ref"), str):
+        prefix = REF.format(model="")
+        return {**value, "$ref": prefix + component_name(ref.removeprefix(prefix))}
     if value.get("type") in ("number", "integer"):
         return {
             BOUNDS.get(name, name): _plain_number(item) if name in BOUNDS else item
             for name, item in value.items()
         }
-    return {name: _with_bounds(item) for name, item in value.items()}
+    return {name: _as_shown(item) for name, item in value.items()}
 
 
 def _plain_number(value: Any) -> int | float:
     """Bounds that are Decimals may come as text."""
     value = Decimal(value)
     return int(value) if value == int(value) else float(value)
+
+
+def ref(name: str) -> Schema:
+    """The reference to a component."""
+    return {"$ref": REF.format(model=name)}
 
 
 def key_of(item: Any) -> str:

@@ -15,7 +15,7 @@ from libs.contracts.events import EVENT_TYPES
 from libs.contracts.exact_json import encode
 from libs.contracts.operation import Operation
 from libs.contracts.table import OPERATIONS, OPERATOR_OPERATIONS, PUBLIC_OPERATIONS
-from libs.specs.openapi import AUTHENTICATION, openapi_document, operator_document
+from libs.specs.openapi import openapi_document, operator_document
 from libs.specs.problems import errors_of
 
 ROWS = PUBLIC_OPERATIONS
@@ -41,6 +41,26 @@ def parameters(row: Operation) -> dict[str, dict[str, Any]]:
     return {item["name"]: item for item in resolved}
 
 
+def responses(row: Operation) -> dict[str, Any]:
+    shared = document()["components"]["responses"]
+    return {
+        status: shared[item["$ref"].rpartition("/")[2]] if "$ref" in item else item
+        for status, item in described(row)["responses"].items()
+    }
+
+
+def resolved(schema: dict[str, Any]) -> dict[str, Any]:
+    """The component that a schema refers to."""
+    found: dict[str, Any] = document()["components"]["schemas"][schema["$ref"].rpartition("/")[2]]
+    return found
+
+
+def codes_of(response: dict[str, Any]) -> set[str]:
+    schema = response["content"]["application/problem+json"]["schema"]
+    problems = [resolved(item) for item in schema.get("oneOf", [schema])]
+    return {problem["properties"]["code"]["const"] for problem in problems}
+
+
 def validator(schema: dict[str, Any]) -> Any:
     return OAS31Validator({**schema, "components": document()["components"]})
 
@@ -56,7 +76,25 @@ def test_the_document_has_each_row_of_the_table_and_nothing_else() -> None:
         for operation in path.values()
     }
 
-    assert documented == {row.name for row in ROWS}
+    assert documented == {row.operation_id for row in ROWS}
+
+
+@each_row
+def test_an_operations_id_is_a_verb_and_a_noun(row: Operation) -> None:
+    assert re.fullmatch(r"[a-z]+([A-Z][a-z]+)+", row.operation_id)
+    assert not row.operation_id.lower().startswith(row.service.replace("_", ""))
+
+
+def test_every_schema_has_a_title_of_its_own() -> None:
+    for name, schema in document()["components"]["schemas"].items():
+        assert schema["title"] == name
+        assert re.fullmatch(r"[A-Z][A-Za-z]+", name)
+
+
+@each_row
+def test_an_operation_is_under_the_tag_of_its_resource(row: Operation) -> None:
+    assert described(row)["tags"] == [row.resource]
+    assert row.resource in {tag["name"] for tag in document()["tags"]}
 
 
 def test_the_document_has_what_is_posted_for_each_type_of_event() -> None:
@@ -65,7 +103,7 @@ def test_the_document_has_what_is_posted_for_each_type_of_event() -> None:
     assert set(webhooks) == set(EVENT_TYPES)
     for name, webhook in webhooks.items():
         schema = webhook["post"]["requestBody"]["content"]["application/json"]["schema"]
-        assert schema["properties"]["type"] == {"const": name}
+        assert resolved(schema)["properties"]["type"]["const"] == name
 
 
 def test_webhooks_and_events_are_the_same_in_both_families() -> None:
@@ -85,11 +123,20 @@ def test_internal_queries_are_nobody_elses_business() -> None:
     assert not set(internal) & set(document()["components"]["schemas"])
 
 
-@each_row
-def test_every_operation_wants_the_four_headers(row: Operation) -> None:
-    for name in AUTHENTICATION:
-        assert parameters(row)[name]["in"] == "header"
-        assert parameters(row)[name]["required"] is True
+def test_every_operation_wants_the_four_headers_together() -> None:
+    schemes = document()["components"]["securitySchemes"]
+    (alternative,) = document()["security"]
+
+    assert {(item["type"], item["in"], item["name"]) for item in schemes.values()} == {
+        ("apiKey", "header", "X-API-SUBSCRIPTION-KEY"),
+        ("apiKey", "header", "X-API-TIMESTAMP"),
+        ("apiKey", "header", "X-API-NONCE"),
+        ("apiKey", "header", "X-API-SIGNATURE"),
+    }
+    assert alternative == {name: [] for name in schemes}
+    for row in ROWS:
+        assert "security" not in described(row)
+        assert not [name for name in parameters(row) if name.startswith("X-API-")]
 
 
 @each_row
@@ -125,17 +172,28 @@ def test_each_field_of_a_read_is_a_parameter_and_of_a_write_in_the_body(row: Ope
 
 @each_row
 def test_every_error_of_an_operation_is_under_its_status(row: Operation) -> None:
-    responses = described(row)["responses"]
+    found = responses(row)
 
     for error in {*errors_of(row), *row.errors}:
-        schema = responses[str(error.status)]["content"]["application/problem+json"]["schema"]
-        assert error.code in schema["properties"]["code"]["enum"]
-    assert "application/json" in responses["422"]["content"]
+        assert error.code in codes_of(found[str(error.status)])
+    assert "application/json" in found["422"]["content"]
+
+
+@each_row
+def test_an_operation_has_no_error_that_is_not_its_own(row: Operation) -> None:
+    documented = {
+        code
+        for status, response in responses(row).items()
+        if status not in {"200", "422"}
+        for code in codes_of(response)
+    }
+
+    assert documented == {error.code for error in errors_of(row)}
 
 
 @each_row
 def test_every_example_of_a_problem_is_a_problem(row: Operation) -> None:
-    for response in described(row)["responses"].values():
+    for response in responses(row).values():
         content = response["content"].get("application/problem+json")
         if content:
             validator(content["schema"]).validate(content["example"])
@@ -143,7 +201,7 @@ def test_every_example_of_a_problem_is_a_problem(row: Operation) -> None:
 
 @each_row
 def test_success_is_the_envelope(row: Operation) -> None:
-    schema = described(row)["responses"]["200"]["content"]["application/json"]["schema"]
+    schema = resolved(described(row)["responses"]["200"]["content"]["application/json"]["schema"])
     expected = {"message", "data"}
     if row.pagination:
         expected |= {"pagination"}
@@ -152,7 +210,7 @@ def test_success_is_the_envelope(row: Operation) -> None:
 
     assert set(schema["properties"]) == set(schema["required"]) == expected
     if row.reply is None:
-        assert schema["properties"]["data"] == {"type": "null"}
+        assert schema["properties"]["data"]["type"] == "null"
     if row.pagination:
         reference = schema["properties"]["pagination"]["$ref"]
         assert reference == f"#/components/schemas/{row.pagination.__name__}"
@@ -176,11 +234,10 @@ def test_a_request_with_an_unknown_field_is_invalid_by_the_schema(row: Operation
 def test_money_is_a_number_and_an_instant_is_a_date_time() -> None:
     schemas = document()["components"]["schemas"]
 
-    assert schemas["Money"]["properties"]["amount"] == {"type": "number"}
-    assert schemas["Balance"]["properties"]["system_timestamp"] == {
-        "type": "string",
-        "format": "date-time",
-    }
+    amount = schemas["Money"]["properties"]["amount"]
+    at = schemas["Balance"]["properties"]["system_timestamp"]
+    assert (amount["type"], amount["format"]) == ("number", "decimal")
+    assert (at["type"], at["format"]) == ("string", "date-time")
 
 
 def test_every_field_of_a_reply_is_required() -> None:
@@ -199,13 +256,15 @@ def test_the_document_of_operators_has_their_rows_and_nothing_else() -> None:
     }
 
     validate(described)
-    assert set(documented) == {row.name for row in OPERATOR_OPERATIONS}
+    assert set(documented) == {row.operation_id for row in OPERATOR_OPERATIONS}
     for row in OPERATOR_OPERATIONS:
-        operation = documented[row.name]
+        operation = documented[row.operation_id]
         assert operation["x-role"] == ("console" if row.for_console else row.role)
         assert "Idempotency-Key" not in str(operation)
         assert operation["summary"]
-        codes = operation["responses"]["403"]["content"]["application/problem+json"]["schema"]
-        assert "insufficient_role" in codes["properties"]["code"]["enum"]
+        forbidden = operation["responses"]["403"]
+        if "$ref" in forbidden:
+            forbidden = described["components"]["responses"]["Forbidden"]
+        assert "`insufficient_role`" in forbidden["description"]
         without_reason = row.is_read or row.for_console
         assert ("reason" in row.command.model_fields) is not without_reason

@@ -292,6 +292,7 @@ GET_CUSTOMER = Operation(
 )
 REVEAL = Operation(
     name="onboarding.operator_reveal",
+    operation_id="revealField",
     method=HTTPMethod.POST,
     path="/operator/customers/{customer_id}/reveal",
     role=Role.ADMIN,

@@ -253,6 +253,7 @@ GET_DELIVERY = Operation(
 )
 RESEND = Operation(
     name="webhook_dispatcher.operator_resend",
+    operation_id="resendDelivery",
     method=HTTPMethod.POST,
     path=f"{_DELIVERY}/resend",
     role=Role.OPERATOR,
@@ -264,6 +265,7 @@ RESEND = Operation(
 )
 RECOVER = Operation(
     name="webhook_dispatcher.operator_recover",
+    operation_id="recoverSubscription",
     method=HTTPMethod.POST,
     path=f"{_SUBSCRIPTION}/recover",
     role=Role.OPERATOR,
@@ -275,6 +277,7 @@ RECOVER = Operation(
 )
 DISABLE = Operation(
     name="webhook_dispatcher.operator_disable",
+    operation_id="disableSubscription",
     method=HTTPMethod.POST,
     path=f"{_SUBSCRIPTION}/disable",
     role=Role.OPERATOR,

@@ -1,0 +1,115 @@
+"""Clients that generators make of the document are whole, have types, and are named as a caller would name them."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from deploy.local.node import PACKAGE, find_typescript
+from libs.contracts.events import EVENT_TYPES
+from libs.contracts.exact_json import encode
+from libs.contracts.table import OPERATOR_OPERATIONS, PUBLIC_OPERATIONS
+from libs.specs.openapi import openapi_document, operator_document
+
+PACKAGE_NAME = "generated_client"
+WAIT_SECONDS = 120
+
+
+def run(*command: str, cwd: Path) -> str:
+    done = subprocess.run(
+        command, cwd=cwd, capture_output=True, text=True, check=False, timeout=WAIT_SECONDS
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+def generate_python(document: dict[str, Any], folder: Path) -> Path:
+    """The package of openapi-python-client; a schema or operation that it leaves out fails the test."""
+    source, settings = folder / "openapi.json", folder / "settings.json"
+    source.write_bytes(encode(document))
+    settings.write_text(json.dumps({"post_hooks": [], "package_name_override": PACKAGE_NAME}))
+    made = folder / PACKAGE_NAME
+    run(
+        *(sys.executable, "-m", "openapi_python_client", "generate", "--fail-on-warning"),
+        *("--path", str(source), "--config", str(settings)),
+        *("--meta", "none", "--output-path", str(made)),
+        cwd=folder,
+    )
+    return made
+
+
+@pytest.mark.parametrize(
+    ("make", "rows"),
+    [(openapi_document, PUBLIC_OPERATIONS), (operator_document, OPERATOR_OPERATIONS)],
+    ids=["public", "operators"],
+)
+def test_a_python_client_has_every_operation(tmp_path: Path, make: Any, rows: Any) -> None:
+    made = generate_python(make(), tmp_path)
+
+    snake = {re.sub(r"(?<!^)([A-Z])", r"_\1", row.operation_id).lower() for row in rows}
+    assert {file.stem for file in made.glob("api/*/*.py")} - {"__init__"} == snake
+    inside = tuple(row.name.replace(".", "_") for row in rows)
+    assert not [file for file in made.rglob("*.py") if file.stem.startswith(inside)]
+
+
+def test_names_in_a_python_client_say_what_things_are(tmp_path: Path) -> None:
+    made = generate_python(openapi_document(), tmp_path)
+
+    models = {file.stem: file.read_text() for file in made.glob("models/*.py")}
+    assert not [name for name in models if re.search(r"response_\d|_type_\d|_item$", name)]
+    assert "VALUE_" not in "".join(models.values())
+    assert {"wire_envelope", "wire_list_envelope", "event_filter", "address"} <= models.keys()
+
+
+def test_the_types_of_a_python_client_are_right(tmp_path: Path) -> None:
+    generate_python(openapi_document(), tmp_path)
+
+    run(
+        *(sys.executable, "-m", "mypy", "--config-file", "", "--follow-imports", "silent"),
+        *("--cache-dir", str(tmp_path / "cache")),
+        *("-p", f"{PACKAGE_NAME}.api", "-p", f"{PACKAGE_NAME}.models"),
+        cwd=tmp_path,
+    )
+
+
+def test_typescript_types_are_made_and_compile(tmp_path: Path) -> None:
+    programs = find_typescript()
+    if programs is None:
+        pytest.skip(
+            f"no Node with its packages: `make test` installs them, `apt-get install {PACKAGE}` Node"
+        )
+    (tmp_path / "openapi.json").write_bytes(encode(openapi_document()))
+    (tmp_path / "use.ts").write_text(USE)
+
+    run(str(programs / "openapi-typescript"), "openapi.json", "-o", "api.d.ts", cwd=tmp_path)
+    run(str(programs / "tsc"), "--noEmit", "--strict", "use.ts", "api.d.ts", cwd=tmp_path)
+
+    types = (tmp_path / "api.d.ts").read_text()
+    for row in PUBLIC_OPERATIONS:
+        assert f" {row.operation_id}: {{" in types
+    for name in EVENT_TYPES:
+        assert f'"{name}"' in types
+
+
+USE = """
+import type { components, operations } from "./api";
+
+type Envelope = operations["sendWire"]["responses"][200]["content"]["application/json"];
+type Conflict = operations["sendWire"]["responses"][409]["content"]["application/problem+json"];
+
+export const body: components["schemas"]["SendWire"] = {
+  sending_account_id: "acc_1", external_account_id: "ext_1", amount: 12.5, purpose: "Invoice",
+};
+export const sent = (envelope: Envelope): string => envelope.data.transaction_id;
+export function why(problem: Conflict): string {
+  return problem.code === "limit_exceeded" ? String(problem.limit) : problem.detail;
+}
+// @ts-expect-error: the state of a wire is one of a list
+export const state: components["schemas"]["WireState"] = "lost";
+"""
