@@ -75,6 +75,7 @@ inbox = Table(
     Column("abandoned_because", Text),
     Column("forgetting", Boolean, nullable=False, server_default=false()),
     Column("audited", Boolean, nullable=False, server_default=false()),
+    Column("trace_context", Text),
     Index(
         "inbox_order",
         "ordering_key",
@@ -106,6 +107,8 @@ outbox = Table(
     Column("sequence", BigInteger, nullable=False),
     Column("body", BYTEA, nullable=False),
     Column("recorded_at", INSTANT, nullable=False, server_default=func.now()),
+    Column("request_id", Text),
+    Column("trace_context", Text),
 )
 
 outbox_unroutable = Table(
@@ -121,6 +124,8 @@ outbox_unroutable = Table(
     Column("body", BYTEA, nullable=False),
     Column("recorded_at", INSTANT, nullable=False),
     Column("set_aside_at", INSTANT, nullable=False, server_default=_NOW),
+    Column("request_id", Text),
+    Column("trace_context", Text),
     Index("outbox_unroutable_aggregate", "tenant", "resource_id", "id"),
 )
 

@@ -123,6 +123,8 @@ event = Table(
     Column("sequence", BigInteger, nullable=False),
     Column("body", BYTEA, nullable=False),
     Column("recorded_at", INSTANT, nullable=False),
+    Column("request_id", Text),
+    Column("trace_context", Text),
     Index("event_of_tenant", "tenant", "position"),
     Index("event_of_customer", "tenant", "customer_id", "position"),
     Index("event_of_tenant_by_type", "tenant", "type", "position"),

@@ -1,0 +1,18 @@
+"""Events with the request that caused them and the trace that they belong to."""
+
+from alembic import op
+
+revision = "0008"
+down_revision = "0007"
+
+STATEMENTS = (
+    "ALTER TABLE outbox ADD COLUMN request_id text",
+    "ALTER TABLE outbox ADD COLUMN trace_context text",
+    "ALTER TABLE outbox_unroutable ADD COLUMN request_id text",
+    "ALTER TABLE outbox_unroutable ADD COLUMN trace_context text",
+)
+
+
+def upgrade() -> None:
+    for statement in STATEMENTS:
+        op.execute(statement)
