@@ -7,11 +7,11 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, WithJsonSchema
 from pydantic_core import PydanticKnownError
-from typing_extensions import TypeAliasType
 
 from libs.contracts import fields as f
-from libs.contracts.events import EVENT_TYPES
+from libs.contracts.events import API_VERSION, EVENT_TYPES
 from libs.contracts.model import Command, Model
+from libs.contracts.named import Named
 
 EVERYTHING = "*"
 
@@ -41,41 +41,51 @@ def _known(value: str) -> str:
     return value
 
 
-EventFilter = TypeAliasType(
-    "EventFilter",
-    Annotated[
-        str,
-        AfterValidator(_known),
-        WithJsonSchema(
-            {
-                "type": "string",
-                "enum": sorted(TYPES_BY_FILTER),
-                "description": "A type, a kind (`transaction` is every `transaction.*`), or `*`",
-                "x-enum-varnames": [_variable_name(text) for text in sorted(TYPES_BY_FILTER)],
-            }
-        ),
-    ],
-)
+EventFilter = Annotated[
+    str,
+    AfterValidator(_known),
+    WithJsonSchema(
+        {
+            "type": "string",
+            "enum": sorted(TYPES_BY_FILTER),
+            "x-enum-varnames": [_variable_name(text) for text in sorted(TYPES_BY_FILTER)],
+        }
+    ),
+    Named("EventFilter", "A type, a kind (`transaction` is every `transaction.*`), or `*`."),
+]
 
 
 class ListEvents(Command):
-    """The oldest first; `after` is the id of the last event seen."""
+    """List the events that are kept (30 days), oldest first. To miss none, ask again with `after`, the id of the last
+    event seen, until the list is empty.
+    """
 
     after: f.FilterId | None = None
+    """The id of the last event seen (`evt_…`): only events after it. One that is not known or no longer kept is 404."""
     event_type: EventFilter | None = None
+    """Only these events, as one string: a type, a kind, or `*`."""
     limit: f.Limit = 50
 
 
 class GetEvent(Command):
+    """Get an event, exactly as it was delivered."""
+
     event_id: str
+    """The event's id, `evt_` and a UUID: the `webhook-id` of its delivery."""
 
 
 class DeliveredEvent(Model):
-    """An event, exactly as it is delivered. `sequence` grows per resource."""
+    """An event, exactly as it is delivered."""
 
     id: str
+    """The event's id, the same at every attempt and in every subscription."""
     type: str
+    """What happened: `<kind>.<what>`."""
     timestamp: f.UtcDateTime
-    api_version: str
+    """When it was recorded."""
+    api_version: Annotated[str, WithJsonSchema({"type": "string", "const": API_VERSION})]
+    """The version of the interface by which `data` is written."""
     sequence: int
+    """Grows per resource: what comes with a lower one than was seen is older."""
     data: dict[str, Any]
+    """The resource as it was then; its shape is that of the webhook of the same type."""

@@ -58,8 +58,8 @@ EVENT_TYPES: dict[str, EventType] = {
             customer_views.CustomerEventData,
             {
                 "created": "A partner has onboarded a business; its verification may go on.",
-                "updated": "A business, one of its persons or its external bank accounts was changed.",
-                "approved": "Verification has approved the business: its account is being opened.",
+                "updated": "A business was changed, or its application was canceled.",
+                "approved": "The business is approved: its account is opened and its external bank account linked.",
                 "denied": "Verification has denied the business; it gets no account.",
                 "pending_review": "A person at the identity provider is looking at the business.",
                 "documents_required": "Verification needs documents or corrections: `issues` says which.",
@@ -80,7 +80,7 @@ EVENT_TYPES: dict[str, EventType] = {
             customer_views.ExternalAccountEventData,
             {
                 "created": "An external bank account was linked.",
-                "primary_changed": "Another external bank account has become the primary one, or was the primary one.",
+                "primary_changed": "The external bank account has become the primary one of its business.",
             },
         ),
         *_kind(

@@ -24,6 +24,8 @@ from pydantic import (
 )
 from pydantic_core import PydanticKnownError
 
+from libs.contracts import patterns
+from libs.contracts.named import Named
 from libs.contracts.places import COUNTRIES, USPS_CODES
 from libs.contracts.sensitive import Sensitive
 
@@ -39,26 +41,32 @@ def no_control_characters(value: str) -> str:
     return value
 
 
-Text = Annotated[
+_IN_DOCUMENTS = Field(json_schema_extra={"pattern": patterns.VISIBLE_TEXT})
+
+_Line = Annotated[
     str,
     StringConstraints(strip_whitespace=True, min_length=1, max_length=255),
     AfterValidator(no_control_characters),
 ]
+Text = Annotated[_Line, _IN_DOCUMENTS]
 LongText = Annotated[
     str,
     StringConstraints(strip_whitespace=True, min_length=1, max_length=1024),
     AfterValidator(no_control_characters),
+    _IN_DOCUMENTS,
 ]
 Description = Annotated[
     str,
     StringConstraints(strip_whitespace=True, max_length=255),
     AfterValidator(no_control_characters),
+    Field(json_schema_extra={"pattern": patterns.PLAIN_TEXT}),
 ]
 """Text that may be empty."""
 Purpose = Annotated[
     str,
     StringConstraints(strip_whitespace=True, min_length=1, max_length=140),
     AfterValidator(no_control_characters),
+    _IN_DOCUMENTS,
 ]
 
 
@@ -254,7 +262,7 @@ CalendarDate = Annotated[date, BeforeValidator(_calendar_date)]
 PastDate = Annotated[CalendarDate, AfterValidator(_not_in_the_future)]
 BirthDate = Annotated[CalendarDate, AfterValidator(_adult), Sensitive()]
 Number = Annotated[Decimal, BeforeValidator(_exact), Field(allow_inf_nan=False)]
-Percentage = Annotated[Number, Field(ge=0, le=100)]
+Percentage = Annotated[Number, Field(ge=0, le=100, examples=[60])]
 WireAmount = Annotated[
     Number,
     Field(gt=0, le=Decimal("9999999999.99"), decimal_places=2),
@@ -264,22 +272,23 @@ WireAmount = Annotated[
 Trimmed = Annotated[str, StringConstraints(strip_whitespace=True)]
 
 
-def _shown(pattern: str | None, description: str) -> WithJsonSchema:
+def _shown(pattern: str, description: str, **more: Any) -> WithJsonSchema:
     """How a rule that only a validator knows looks in the documents."""
-    shape = {"pattern": pattern} if pattern else {}
-    return WithJsonSchema({"type": "string", "description": description, **shape})
+    return WithJsonSchema(
+        {"type": "string", "description": description, "pattern": pattern, **more}
+    )
 
 
 Ein = Annotated[
     Trimmed,
     AfterValidator(_ein),
-    _shown("^[0-9]{2}-?[0-9]{7}$", "An EIN with a prefix that the IRS assigns"),
+    _shown(patterns.EIN, "An EIN with a prefix that the IRS assigns"),
     Sensitive(),
 ]
 Tin = Annotated[
     Trimmed,
     AfterValidator(_tin),
-    _shown("^[0-9]{3}-?[0-9]{2}-?[0-9]{4}$", "An SSN or ITIN"),
+    _shown(patterns.TIN, "An SSN or ITIN"),
     Sensitive(),
 ]
 RoutingNumber = Annotated[
@@ -296,16 +305,22 @@ ExternalAccountNumber = Annotated[
 NaicsCode = Annotated[
     Trimmed, AfterValidator(_naics_code), _shown("^[0-9]{2,6}$", "A NAICS industry code")
 ]
-FormationState = Annotated[
-    Text,
+UspsCode = Annotated[
+    _Line,
     AfterValidator(usps_state),
-    _shown("^[A-Za-z]{2}$", "The USPS code of a state, DC or a territory"),
+    WithJsonSchema({"type": "string", "enum": sorted(USPS_CODES)}),
+    Named("UspsCode", "A state, DC or a territory."),
 ]
-Country = Annotated[
-    Text, AfterValidator(_country), _shown("^[A-Za-z]{2}$", "An ISO 3166 alpha-2 code")
+CountryCode = Annotated[
+    _Line,
+    AfterValidator(_country),
+    WithJsonSchema({"type": "string", "enum": sorted(COUNTRIES)}),
+    Named("CountryCode", "A country's ISO 3166 alpha-2 code."),
 ]
 Phone = Annotated[
-    Text, AfterValidator(_phone), _shown(None, "E.164, or ten US digits in any usual punctuation")
+    _Line,
+    AfterValidator(_phone),
+    _shown(patterns.PHONE, "E.164, or ten US digits in any usual punctuation"),
 ]
 Email = Annotated[
     EmailStr,
@@ -317,7 +332,13 @@ WebUrl = Annotated[
     StringConstraints(strip_whitespace=True, min_length=1, max_length=2048),
     AfterValidator(no_control_characters),
     AfterValidator(_absolute_url),
+    _shown(patterns.WEB_URL, "An absolute URL", format="uri", maxLength=2048),
 ]
+CallbackUrl = Annotated[
+    WebUrl,
+    _shown(patterns.CALLBACK_URL, "An https URL", format="uri", maxLength=2048),
+]
+"""webhook_dispatcher has the further rules: settings say what is allowed in development."""
 
 FilterId = Annotated[str, StringConstraints(pattern=r"^[!-~]{1,128}$")]
 """An id to filter by, in any form that ids have; one that no row has finds nothing."""

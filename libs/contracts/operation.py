@@ -29,16 +29,22 @@ class PageInfo(Model):
     """Pagination of lists that are paged by page."""
 
     limit: int
+    """How many rows a page has at most."""
     total: int
+    """How many rows there are in all."""
     page: int
+    """Which page this is; the first one is 1."""
 
 
 class OffsetInfo(Model):
     """Pagination of lists that are paged by offset."""
 
     limit: int
+    """How many rows a page has at most."""
     total: int
+    """How many rows there are in all."""
     offset: int
+    """How many rows come before this page: (page - 1) x limit."""
 
 
 class Resource(StrEnum):

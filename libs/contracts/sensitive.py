@@ -14,7 +14,6 @@ from typing import Annotated, Any, Protocol, get_args, get_origin
 
 from pydantic import BaseModel, GetJsonSchemaHandler
 from pydantic_core import CoreSchema
-from typing_extensions import TypeAliasType
 
 
 class Sensitive:
@@ -89,8 +88,6 @@ def _shape(annotation: Any) -> SensitiveShape:
         if any(isinstance(item, Sensitive) for item in metadata):
             return SensitiveShape(whole=True)
         return _shape(inner)
-    if isinstance(annotation, TypeAliasType):
-        return _shape(annotation.__value__)
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return _model_shape(annotation)
     for argument in get_args(annotation):

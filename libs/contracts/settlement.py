@@ -31,17 +31,28 @@ SignedDecimalText = Annotated[
 
 
 class ListSettlementCalculations(Command):
-    """Calculations from `settlement_date` on. `source` is handed to the provider as it is."""
+    """List the settlement calculations of an account from a day on. `data` is null when the account has no reserve
+    account.
+    """
 
     account_id: str
     token_type: Literal["rrc"]
+    """Which calculations; `rrc` is the only kind."""
     settlement_date: f.CalendarDate
+    """The first day, as `YYYY-MM-DD`."""
     source: f.HeaderText | None = None
+    """Handed to the provider as it is."""
 
 
 class SettlementCalculation(Model):
+    """What is to be settled with a reserve account."""
+
     reserve_account_number: str
+    """The number of the reserve account."""
     amount: SignedDecimalText
+    """US dollars, as a string of a decimal number that may have a sign: "-1250.75"."""
     ach_file: str | None
+    """The type of payment; null when there is none."""
     created_at: f.UtcDateTime
     settlement_date: date
+    """The day of settlement."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -13,6 +13,8 @@ from libs.contracts.sensitive import Sensitive
 
 
 class SubscriptionStatus(StrEnum):
+    """Whether events are delivered: `disabled` by the owner and `unavailable` by us have them held."""
+
     ACTIVE = "active"
     DISABLED = "disabled"
     """By its owner: what happens is held."""
@@ -21,6 +23,8 @@ class SubscriptionStatus(StrEnum):
 
 
 class DeliveryStatus(StrEnum):
+    """How far a delivery has come."""
+
     PENDING = "pending"
     SUCCEEDED = "succeeded"
     FAILED = "failed"
@@ -49,6 +53,8 @@ class BreakerRole(StrEnum):
 
 
 class HealthState(StrEnum):
+    """How an endpoint is doing."""
+
     HEALTHY = "healthy"
     SLOW = "slow"
     """It took 5 s or more: fewer deliveries are under way at a time."""
@@ -59,87 +65,118 @@ class HealthState(StrEnum):
 
 
 class Subscription(Model):
+    """A callback URL and the events that are posted to it."""
+
     subscription_id: f.UuidText
     event_type: str
+    """Which events: the `event_types` of the request."""
     callback_url: str
+    """Where they are posted."""
     description: str
+    """The caller's note."""
     status: Annotated[SubscriptionStatus, Field(strict=False)]
+    """Whether events are delivered: `disabled` by its owner, `unavailable` by us, since its endpoint is dead."""
     created_at: f.UtcDateTime
     updated_at: f.UtcDateTime
 
 
 class SubscriptionSecret(Model):
-    """What deliveries are signed with (Standard Webhooks). The one before is signed with too, until it expires."""
+    """What deliveries are signed with (Standard Webhooks). After a rotation they are signed with the secret before,
+    too, until it expires.
+    """
 
     secret: Annotated[str, Sensitive()]
+    """`whsec_` and 32 bytes in base64. The HMAC's key is those bytes: decode the part after `whsec_`."""
     previous_secret_expires_at: f.UtcDateTime | None
+    """When the secret before stops signing; null when there is none."""
 
 
 class Delivery(Model):
-    """One event on its way to one subscription. A resend is a delivery of its own.
-
-    `circuit_breaker` is null while that of the endpoint is closed, and where the delivery is not pending.
-    """
+    """One event on its way to one subscription. A resend is a delivery of its own."""
 
     delivery_id: f.UuidText
     event_id: str
     event_type: str
+    """The type of the event."""
     status: Annotated[DeliveryStatus, Field(strict=False)]
+    """How far it has come: `failed` is for good, `held` waits for the subscription to be active, or to be recovered."""
     attempts_made: int
+    """How many attempts were made."""
     next_attempt_at: f.UtcDateTime | None
+    """When the next attempt is due; null when there is none."""
     circuit_breaker: Annotated[BreakerRole, Field(strict=False)] | None
+    """`waits`: the endpoint's circuit breaker is open, and the delivery waits for it to close. `probe`: the next
+    attempt is made although it is open, and closes it if it is answered. Null while it is closed, and where the
+    delivery is not pending.
+    """
     created_at: f.UtcDateTime
 
 
 class DeliveryAttempt(Model):
-    """`error` says why there was no answer; `response_body` has at most 16 KiB of the answer."""
+    """One request to the callback URL."""
 
     attempted_at: f.UtcDateTime
+    """When it began."""
     duration_ms: int
+    """How long it took, in milliseconds."""
     response_status: int | None
+    """The HTTP status of the answer; null without one."""
     error: str | None
+    """Why there was no answer; null with one."""
     response_body: str | None
+    """At most 16 KiB of the answer; null without one."""
 
 
 class DeliveryDetail(Delivery):
+    """A delivery with its attempts."""
+
     attempts: list[DeliveryAttempt]
+    """All attempts, oldest first."""
 
 
 class LastError(Model):
-    """The last attempt that failed. `error` says why there was no answer; `at` is its time to about a minute."""
+    """The last attempt that failed."""
 
     at: f.UtcDateTime
+    """When, to about a minute."""
     response_status: int | None
+    """The HTTP status of the answer; null without one."""
     error: str | None
+    """Why there was no answer; null with one."""
 
 
 class SubscriptionHealth(Model):
-    """How the endpoint of a subscription has been doing since its URL was set, or it was made active again.
-
-    Args:
-        since: when it came into this state; null when that was before it was recorded.
-        next_probe_at: when an open circuit breaker lets the next attempt through.
-        pending: deliveries that wait, counted up to 10,000.
-        failing: those of them of which an attempt has failed, likewise.
-    """
+    """How the endpoint of a subscription has been doing since its URL was set, or it was made active again."""
 
     state: Annotated[HealthState, Field(strict=False)]
+    """How it is doing. `slow`: it took 5 s or more, so that fewer deliveries are under way at a time. `breaker_open`:
+    it could not be reached several times in a row, and one delivery at a time probes it. `unavailable`: it was given
+    up, and deliveries are held.
+    """
     since: f.UtcDateTime | None
+    """When it came into this state; null when that was before it was recorded."""
     last_success_at: f.UtcDateTime | None
+    """When it last answered with 2xx."""
     last_error: LastError | None
+    """The last attempt that failed."""
     next_probe_at: f.UtcDateTime | None
+    """When an open circuit breaker lets the next attempt through."""
     pending: int
+    """Deliveries that wait, counted up to 10,000."""
     failing: int
+    """Those of them of which an attempt has failed, likewise."""
 
 
 class Recovery(Model):
-    """How many events are delivered once more."""
+    """What a recovery does."""
 
     scheduled: int
+    """How many events are delivered once more."""
 
 
 class SubscriptionEventData(Subscription):
-    """The subscription as it was then; `customer_id` is null for one of the partner's own."""
+    """The subscription as it was then, in events."""
 
-    object: str = "webhook_subscription"
+    object: Literal["webhook_subscription"] = "webhook_subscription"
     customer_id: str | None
+    """The business whose subscription it is; null for one of the partner's own."""

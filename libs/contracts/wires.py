@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from decimal import Decimal
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -15,6 +15,8 @@ from libs.contracts.periods import broken_period
 
 
 class WireState(StrEnum):
+    """How far a wire has come. `rejected`, `returned` and `canceled` are final; `completed` may still be returned."""
+
     PENDING_APPROVAL = "pending_approval"
     PENDING_SUBMISSION = "pending_submission"
     SUBMITTED = "submitted"
@@ -25,20 +27,35 @@ class WireState(StrEnum):
 
 
 class SendWire(Command):
+    """Send money from an account of this customer to one of its linked external accounts.
+
+    200 says that the bank has accepted the wire, or with the message "Wire waiting for approval" that another key has
+    to approve it. A refusal is 409, and no money has moved. 504 `outcome_pending` has the wire's `transaction_id`: it
+    goes on, is found by `getWire`, and the same Idempotency-Key returns the result later. Never send it again under
+    another key.
+    """
+
     sending_account_id: f.Text
+    """The account that pays: the `id` of one of the customer's accounts, open and not restricted."""
     external_account_id: f.Text
+    """The account that is paid: one of the customer's linked external accounts."""
     amount: f.WireAmount
+    """US dollars, more than 0, with at most two decimals."""
     purpose: f.Purpose
+    """What the wire is for, for its receiver; the `note` of answers and events."""
 
 
 class ListWires(Command):
-    """`start_date` and `end_date` are days of `created_at` at the bank, both inclusive."""
+    """List the customer's wires, newest first."""
 
     page: f.Page = 1
     limit: f.Limit = 50
     state: Annotated[WireState, Field(strict=False)] | None = None
+    """Only wires in this state."""
     start_date: f.CalendarDate | None = None
+    """Only wires made on this day or later, by the bank's calendar (America/New_York)."""
     end_date: f.CalendarDate | None = None
+    """Only wires made on this day or earlier."""
 
     @classmethod
     def broken_rules(cls, values: Mapping[str, Any]) -> list[BrokenRule]:
@@ -46,52 +63,73 @@ class ListWires(Command):
 
 
 class GetWire(Command):
+    """Get a wire: its state, why it is so, and every step that led there."""
+
     transaction_id: str
 
 
 class CancelWire(Command):
+    """Cancel a wire that waits to be sent or approved. Once a send has begun it is 409 `invalid_state`."""
+
     transaction_id: str
 
 
 class ApproveWire(Command):
+    """Approve a wire that waits for approval. It is sent, and the answer is that of `sendWire`. Another key than the
+    one that asked for the wire has to do it.
+    """
+
     transaction_id: str
 
 
 class DeclineWire(Command):
-    """`reason` stands in the wire's history as its comment."""
+    """Decline a wire that waits for approval: it is canceled. Another key than the one that asked for the wire has to
+    do it.
+    """
 
     transaction_id: str
     reason: f.Text
+    """Why; it stands in the wire's history as the comment of that step."""
 
 
 class WireResult(Model):
-    """What was sent; `note` is the request's purpose."""
+    """What was sent."""
 
     transaction_id: str
     sending_account_id: str
+    """The account that pays."""
     external_account_id: str
+    """The external account that is paid."""
     amount: Decimal
+    """US dollars."""
     note: str
+    """The `purpose` of the request."""
 
 
 class WireStep(Model):
-    """Arrival in a state. `reason` says why, where there is something to say.
-
-    `by` is who did it: a subscription key, or `operator:<name>`; null for what came from the bank or by itself.
-    `comment` is what they gave as their reason.
-    """
+    """Arrival in a state."""
 
     state: WireState
+    """The state."""
     at: f.UtcDateTime
+    """When."""
     reason: str | None
+    """Why, as a code; null where there is nothing to say."""
     by: str | None = None
+    """Who did it: a subscription key, or `operator:<name>`; null for what came from the bank or by itself."""
     comment: str | None = None
+    """What they gave as their reason."""
 
 
 class Wire(WireResult):
+    """A wire."""
+
     state: WireState
+    """How far it has come."""
     reason: str | None
+    """Why it is in this state, as a code; null where there is nothing to say."""
     history: list[WireStep]
+    """Every state that it was in, oldest first."""
     created_at: f.UtcDateTime
     updated_at: f.UtcDateTime
 
@@ -99,5 +137,6 @@ class Wire(WireResult):
 class WireEventData(Wire):
     """The wire as it was when this became true."""
 
-    object: str = "wire"
+    object: Literal["wire"] = "wire"
     customer_id: str
+    """The business whose wire it is."""

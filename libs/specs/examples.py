@@ -7,7 +7,7 @@ from typing import Any
 from libs.contracts import webhook_operations as webhooks
 from libs.contracts.webhook_operations import FamilyPair
 
-_ADDRESS = {
+ADDRESS = {
     "street_1": "21 Harbor Street",
     "city": "Portland",
     "state": "ME",
@@ -19,7 +19,7 @@ _EXTERNAL_BANK_ACCOUNT = {
     "name_on_account": "Tidewater Goods LLC",
     "routing_number": "021000021",
     "account_number": "9876543210",
-    "address_on_account": _ADDRESS,
+    "address_on_account": ADDRESS,
 }
 
 
@@ -40,14 +40,14 @@ REQUESTS: dict[str, dict[str, Any]] = {
             "phone": "(207) 555-0142",
             "email": "office@tidewater.example.com",
             "website": "https://tidewater.example.com",
-            "business_address": _ADDRESS,
+            "business_address": ADDRESS,
         },
         "persons": [
             {
                 "first_name": "Ada",
                 "last_name": "Marsh",
                 "date_of_birth": "1980-05-17",
-                "home_address": _ADDRESS,
+                "home_address": ADDRESS,
                 "tin": "212-45-6789",
                 "email": "ada@tidewater.example.com",
                 "phone": "+12075550143",

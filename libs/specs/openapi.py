@@ -10,6 +10,7 @@ from libs.contracts.operation import Operation, Resource
 from libs.contracts.table import OPERATOR_OPERATIONS, PUBLIC_OPERATIONS
 from libs.specs import problems, security
 from libs.specs.event_schemas import event_name, event_schema
+from libs.specs.example_events import event_example
 from libs.specs.operations import (
     HEADERS,
     PARAMETERS,
@@ -149,7 +150,7 @@ def _document(
 
 
 def _webhook(event: EventType) -> Schema:
-    content: Schema = {"schema": ref(event_name(event))}
+    content: Schema = {"schema": ref(event_name(event)), "example": event_example(event)}
     return {
         "operationId": f"receive{event_name(event)}",
         "tags": [str(Resource.EVENTS)],

@@ -6,6 +6,7 @@ from typing import Any, get_args, get_origin
 
 from libs.contracts.operation import Operation
 from libs.specs import problems
+from libs.specs.example_answers import example_answer
 from libs.specs.examples import REQUESTS
 from libs.specs.schemas import Schema, component_name, ref
 
@@ -58,6 +59,9 @@ def operation_object(row: Operation, command: Schema, envelope: str) -> Schema:
         command: the schema of all fields of its command.
         envelope: the name of the component that describes its success.
     """
+    success: Schema = {"schema": ref(envelope)}
+    if (example := example_answer(row)) is not None:
+        success["example"] = example
     described: Schema = {
         "operationId": row.operation_id,
         "tags": [tag_of(row)],
@@ -69,7 +73,7 @@ def operation_object(row: Operation, command: Schema, envelope: str) -> Schema:
             "200": {
                 "description": row.message,
                 "headers": {name: _header(name) for name in _success_headers(row)},
-                "content": {"application/json": {"schema": ref(envelope)}},
+                "content": {"application/json": success},
             },
             **problems.responses_of(row),
         },
@@ -129,7 +133,14 @@ def envelope_schema(row: Operation, data: Schema, pagination: Schema | None) -> 
             "anyOf": [{"type": "string", "format": "date"}, {"type": "null"}],
         }
     name = envelope_name(row)
-    return {"title": name, "type": "object", "required": [*properties], "properties": properties}
+    about = "The answer of a success: what was done, and what was asked for."
+    return {
+        "title": name,
+        "description": about,
+        "type": "object",
+        "required": [*properties],
+        "properties": properties,
+    }
 
 
 def _permission(row: Operation) -> Schema:

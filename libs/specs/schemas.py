@@ -14,6 +14,7 @@ from pydantic import BaseModel, TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
+from libs.contracts.named import MARK
 from libs.specs.docstrings import field_docstrings
 from libs.specs.wording import BY_NAME
 
@@ -24,6 +25,7 @@ Direction = Literal["request", "reply"]
 
 REF = "#/components/schemas/{model}"
 BOUNDS = {"ge": "minimum", "gt": "exclusiveMinimum", "le": "maximum", "lt": "exclusiveMaximum"}
+LIST_MEMBERS = ("type", "enum", "x-enum-varnames")
 MODES: dict[Direction, Mode] = {
     "request": "validation",
     "reply": "serialization",
@@ -36,7 +38,7 @@ class WireSchema(GenerateJsonSchema):
     def decimal_schema(self, schema: core_schema.DecimalSchema) -> JsonSchemaValue:
         """Money and percentages are JSON numbers, never strings."""
         bounds = {name: schema[name] for name in BOUNDS if name in schema}  # type: ignore[literal-required]
-        return {"type": "number", "format": "decimal", **bounds}
+        return {"type": "number", "format": "decimal", "examples": [1250.75], **bounds}
 
     def encode_default(self, dft: Any) -> Any:
         return _plain_number(dft) if isinstance(dft, Decimal) else super().encode_default(dft)
@@ -86,14 +88,15 @@ def schemas_of(
         ref_template=REF,
         schema_generator=WireSchema,
     )
-    named = {key: _as_shown(schemas[key, MODES[key[1]]]) for key in unique}
+    lists: dict[str, Schema] = {}
+    named = {key: _as_shown(schemas[key, MODES[key[1]]], lists) for key in unique}
     components: dict[str, Schema] = {}
     for name, schema in definitions.get("$defs", {}).items():
         shown = component_name(name)
         if shown in components:
             raise RuntimeError(f"two schemas are named {shown}")
-        components[shown] = {**_as_shown(schema), "title": shown}
-    return named, components
+        components[shown] = {**_as_shown(schema, lists), "title": shown}
+    return named, components | lists
 
 
 def component_name(name: str) -> str:
@@ -102,23 +105,32 @@ def component_name(name: str) -> str:
     return re.sub(r"^(\w+?)[_\[](\w+?)[_\]]$", r"\1\2", name)
 
 
-def _as_shown(value: Any) -> Any:
+def _as_shown(value: Any, lists: dict[str, Schema]) -> Any:
     """With our names of components, and JSON Schema's names for constraints that come out under Pydantic's, as those
     behind a validator of ours do.
+
+    Args:
+        lists: takes the lists of values that are `Named`; the value then refers to them.
     """
     if isinstance(value, list):
-        return [_as_shown(item) for item in value]
+        return [_as_shown(item, lists) for item in value]
     if not isinstance(value, dict):
         return value
-    if isinstance(ref := value.get("$ref"), str):
+    if MARK in value:
+        about = value[MARK]
+        shape = {name: item for name, item in value.items() if name in LIST_MEMBERS}
+        lists[about["title"]] = {**about, **shape}
+        rest = {n: item for n, item in value.items() if n != MARK and n not in LIST_MEMBERS}
+        return {**ref(about["title"]), **rest}
+    if isinstance(refers_to := value.get("$ref"), str):
         prefix = REF.format(model="")
-        return {**value, "$ref": prefix + component_name(ref.removeprefix(prefix))}
+        return {**value, **ref(component_name(refers_to.removeprefix(prefix)))}
     if value.get("type") in ("number", "integer"):
         return {
             BOUNDS.get(name, name): _plain_number(item) if name in BOUNDS else item
             for name, item in value.items()
         }
-    return {name: _as_shown(item) for name, item in value.items()}
+    return {name: _as_shown(item, lists) for name, item in value.items()}
 
 
 def _plain_number(value: Any) -> int | float:

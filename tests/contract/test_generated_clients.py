@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import pytest
 from deploy.local.node import PACKAGE, find_typescript
 from libs.contracts.events import EVENT_TYPES
 from libs.contracts.exact_json import encode
+from libs.contracts.operation import Operation
 from libs.contracts.table import OPERATOR_OPERATIONS, PUBLIC_OPERATIONS
 from libs.specs.openapi import openapi_document, operator_document
 
@@ -44,37 +46,43 @@ def generate_python(document: dict[str, Any], folder: Path) -> Path:
     return made
 
 
-@pytest.mark.parametrize(
-    ("make", "rows"),
-    [(openapi_document, PUBLIC_OPERATIONS), (operator_document, OPERATOR_OPERATIONS)],
-    ids=["public", "operators"],
-)
-def test_a_python_client_has_every_operation(tmp_path: Path, make: Any, rows: Any) -> None:
-    made = generate_python(make(), tmp_path)
-
-    snake = {re.sub(r"(?<!^)([A-Z])", r"_\1", row.operation_id).lower() for row in rows}
-    assert {file.stem for file in made.glob("api/*/*.py")} - {"__init__"} == snake
-    inside = tuple(row.name.replace(".", "_") for row in rows)
-    assert not [file for file in made.rglob("*.py") if file.stem.startswith(inside)]
+def operations_in(made: Path) -> set[str]:
+    return {file.stem for file in made.glob("api/*/*.py")} - {"__init__"}
 
 
-def test_names_in_a_python_client_say_what_things_are(tmp_path: Path) -> None:
-    made = generate_python(openapi_document(), tmp_path)
+def modules_of(rows: Iterable[Operation]) -> set[str]:
+    """The names of modules: `send_wire` of `sendWire`."""
+    return {re.sub(r"([A-Z])", r"_\1", row.operation_id).lower() for row in rows}
 
-    models = {file.stem: file.read_text() for file in made.glob("models/*.py")}
+
+@pytest.fixture(scope="module")
+def python_client(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return generate_python(openapi_document(), tmp_path_factory.mktemp("python"))
+
+
+def test_a_python_client_has_every_operation_under_its_id(python_client: Path) -> None:
+    assert operations_in(python_client) == modules_of(PUBLIC_OPERATIONS)
+
+
+def test_a_python_client_for_operators_has_every_operation(tmp_path: Path) -> None:
+    made = generate_python(operator_document(), tmp_path)
+
+    assert operations_in(made) == modules_of(OPERATOR_OPERATIONS)
+
+
+def test_names_in_a_python_client_say_what_things_are(python_client: Path) -> None:
+    models = {file.stem: file.read_text() for file in python_client.glob("models/*.py")}
     assert not [name for name in models if re.search(r"response_\d|_type_\d|_item$", name)]
     assert "VALUE_" not in "".join(models.values())
     assert {"wire_envelope", "wire_list_envelope", "event_filter", "address"} <= models.keys()
 
 
-def test_the_types_of_a_python_client_are_right(tmp_path: Path) -> None:
-    generate_python(openapi_document(), tmp_path)
-
+def test_the_types_of_a_python_client_are_right(python_client: Path, tmp_path: Path) -> None:
     run(
         *(sys.executable, "-m", "mypy", "--config-file", "", "--follow-imports", "silent"),
-        *("--cache-dir", str(tmp_path / "cache")),
+        *("--cache-dir", str(tmp_path)),
         *("-p", f"{PACKAGE_NAME}.api", "-p", f"{PACKAGE_NAME}.models"),
-        cwd=tmp_path,
+        cwd=python_client.parent,
     )
 
 

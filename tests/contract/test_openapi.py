@@ -11,7 +11,7 @@ from openapi_schema_validator import OAS31Validator
 from openapi_spec_validator import validate
 
 from libs.contracts.binding import bind
-from libs.contracts.events import EVENT_TYPES
+from libs.contracts.events import API_VERSION, EVENT_TYPES
 from libs.contracts.exact_json import encode
 from libs.contracts.operation import Operation
 from libs.contracts.table import OPERATIONS, OPERATOR_OPERATIONS, PUBLIC_OPERATIONS
@@ -62,7 +62,10 @@ def codes_of(response: dict[str, Any]) -> set[str]:
 
 
 def validator(schema: dict[str, Any]) -> Any:
-    return OAS31Validator({**schema, "components": document()["components"]})
+    return OAS31Validator(
+        {**schema, "components": document()["components"]},
+        format_checker=OAS31Validator.FORMAT_CHECKER,
+    )
 
 
 def test_the_document_is_valid_openapi() -> None:
@@ -238,6 +241,62 @@ def test_money_is_a_number_and_an_instant_is_a_date_time() -> None:
     at = schemas["Balance"]["properties"]["system_timestamp"]
     assert (amount["type"], amount["format"]) == ("number", "decimal")
     assert (at["type"], at["format"]) == ("string", "date-time")
+
+
+@each_row
+def test_an_operation_its_parameters_and_its_answer_are_described(row: Operation) -> None:
+    operation = described(row)
+
+    assert operation["description"] != operation["summary"]
+    assert operation["description"].endswith(".")
+    for item in parameters(row).values():
+        assert item["description"].endswith(".")
+    assert operation["responses"]["200"]["content"]["application/json"]["example"]
+
+
+def test_every_schema_and_every_property_is_described() -> None:
+    for name, schema in document()["components"]["schemas"].items():
+        assert schema["description"], name
+        for field, item in schema.get("properties", {}).items():
+            assert item["description"], (name, field)
+
+
+@each_row
+def test_the_example_of_an_answer_is_whole_and_valid(row: Operation) -> None:
+    content = described(row)["responses"]["200"]["content"]["application/json"]
+
+    validator(content["schema"]).validate(content["example"])
+    assert content["example"]["message"] == row.message
+    if row.reply is not None:
+        assert content["example"]["data"]
+
+
+@pytest.mark.parametrize("name", EVENT_TYPES)
+def test_the_example_of_an_event_is_valid_and_has_every_field(name: str) -> None:
+    content = document()["webhooks"][name]["post"]["requestBody"]["content"]["application/json"]
+
+    validator(content["schema"]).validate(content["example"])
+    model = EVENT_TYPES[name].data
+    assert set(content["example"]["data"]) == set(model.model_fields)
+    assert content["example"]["api_version"] == API_VERSION
+
+
+def test_the_version_of_events_is_a_constant() -> None:
+    schemas = document()["components"]["schemas"]
+
+    for name in ("DeliveredEvent", "WireCompletedEvent"):
+        assert schemas[name]["properties"]["api_version"]["const"] == API_VERSION
+
+
+def test_every_amount_has_a_format_an_example_and_a_sentence() -> None:
+    for name, schema in document()["components"]["schemas"].items():
+        for field, item in schema.get("properties", {}).items():
+            variants = [item, *item.get("anyOf", [])]
+            for number in (part for part in variants if part.get("type") == "number"):
+                if name != "LimitExceededProblem":
+                    assert number["format"] == "decimal", (name, field)
+                    assert number["examples"], (name, field)
+                    assert len(item["description"]) > 10
 
 
 def test_every_field_of_a_reply_is_required() -> None:

@@ -1,0 +1,25 @@
+"""Patterns that the documents show of values whose rules are code: what a pattern allows is accepted, but for the rules
+that a field's description names. They are anchored, and mean the same in ECMAScript and in Python.
+"""
+
+VISIBLE_TEXT = r"^[^\x00-\x1f\x7f-\x9f]*[^\s\x00-\x1f\x7f-\x9f][^\x00-\x1f\x7f-\x9f]*$"
+"""Text without control characters that is not blank."""
+PLAIN_TEXT = r"^[^\x00-\x1f\x7f-\x9f]*$"
+"""Text without control characters, perhaps nothing."""
+
+EIN = r"^(0[1-6]|1[0-6]|2[0-7]|[35][0-9]|4[0-8]|6[0-8]|7[1-7]|8[0-8]|9[0-589])-?[0-9]{7}$"
+"""The prefixes are those that the IRS assigns."""
+
+_SSN = (
+    r"(00[1-9]|0[1-9][0-9]|[1-57-8][0-9]{2}|6[0-57-9][0-9]|66[0-57-9])"
+    r"-?(0[1-9]|[1-9][0-9])-?(000[1-9]|00[1-9][0-9]|0[1-9][0-9]{2}|[1-9][0-9]{3})"
+)
+_ITIN = r"9[0-9]{2}-?(7[0-9]|8[0-8]|9[0-24-9])-?[0-9]{4}"
+TIN = f"^({_SSN}|{_ITIN})$"
+
+PHONE = r"^(\+[1-9][0-9]{6,14}|\(?[2-9][0-9]{2}\)?[ .-]?[2-9][0-9]{2}[ .-]?[0-9]{4})$"
+
+_HOST = r"([A-Za-z0-9]([A-Za-z0-9-]{0,30}[A-Za-z0-9])?\.)+[A-Za-z]{2,18}"
+_PATH = r"(/[A-Za-z0-9._~/-]*)?(\?[A-Za-z0-9._~=&%-]*)?"
+WEB_URL = f"^https?://{_HOST}(:[1-9][0-9]{{0,3}})?{_PATH}$"
+CALLBACK_URL = f"^https://{_HOST}(:(443|8443))?{_PATH}$"

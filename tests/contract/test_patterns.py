@@ -1,0 +1,101 @@
+"""What a pattern of the document allows is accepted, but for the rules that no pattern can say."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from pydantic import TypeAdapter, ValidationError
+
+from libs.contracts import fields as f
+from libs.contracts import patterns
+from libs.contracts.places import COUNTRIES, USPS_CODES
+from libs.specs.openapi import openapi_document
+
+BLACKLISTED_SSNS = {"078051120", "457555462", "219099999"}
+NOT_A_NUMBER_OF_ITS_COUNTRY = "a phone number is E.164"
+
+
+def accepted(kind: Any, value: str) -> bool:
+    try:
+        TypeAdapter(kind).validate_python(value)
+    except ValidationError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize(
+    ("kind", "pattern"),
+    [
+        (f.Text, patterns.VISIBLE_TEXT),
+        (f.Description, patterns.PLAIN_TEXT),
+        (f.Ein, patterns.EIN),
+        (f.NaicsCode, "^[0-9]{2,6}$"),
+        (f.ExternalAccountNumber, "^[0-9]{4,17}$"),
+        (f.WebUrl, patterns.WEB_URL),
+        (f.CallbackUrl, patterns.CALLBACK_URL),
+    ],
+    ids=lambda item: item if isinstance(item, str) and len(item) < 20 else "",
+)
+@settings(max_examples=20, deadline=None)
+@given(data=st.data())
+def test_what_a_pattern_allows_is_accepted(data: st.DataObject, kind: Any, pattern: str) -> None:
+    value = data.draw(st.from_regex(re.compile(pattern, re.ASCII), fullmatch=True))
+    assume(len(value) <= 255)
+    assume("xn--" not in value.lower())  # it has to be punycode then
+
+    assert accepted(kind, value), value
+
+
+@settings(max_examples=40, deadline=None)
+@given(value=st.from_regex(re.compile(patterns.TIN), fullmatch=True))
+def test_a_tin_is_accepted_unless_it_is_one_of_those_never_assigned(value: str) -> None:
+    assert accepted(f.Tin, value) is (value.replace("-", "") not in BLACKLISTED_SSNS)
+
+
+@pytest.mark.parametrize("prefix", [f"{number:02}" for number in range(100)])
+def test_the_pattern_of_an_ein_has_the_prefixes_that_are_accepted(prefix: str) -> None:
+    value = f"{prefix}1234567"
+
+    assert bool(re.search(patterns.EIN, value)) is accepted(f.Ein, value)
+
+
+@pytest.mark.parametrize(
+    "value", ["+12075550142", "+442079460958", "(207) 555-0142", "2075550142", "207.555.0142"]
+)
+def test_a_phone_number_of_the_pattern(value: str) -> None:
+    assert re.search(patterns.PHONE, value)
+    assert accepted(f.Phone, value)
+
+
+def test_places_are_lists() -> None:
+    schemas = openapi_document()["components"]["schemas"]
+
+    assert set(schemas["UspsCode"]["enum"]) == USPS_CODES
+    assert set(schemas["CountryCode"]["enum"]) == COUNTRIES
+    assert all(accepted(f.UspsCode, code) for code in USPS_CODES)
+    assert all(accepted(f.CountryCode, code) for code in COUNTRIES)
+
+
+@pytest.mark.parametrize(
+    ("schema", "field", "refused"),
+    [
+        ("CreateSubscription", "callback_url", "0"),
+        ("CreateSubscription", "callback_url", "http://hooks.example.com/"),
+        ("Business", "website", "tidewater"),
+        ("Business", "business_name", "   "),
+        ("Business", "ein", "001234567"),
+        ("Business", "phone", "12"),
+        ("Person", "tin", "000-12-3456"),
+    ],
+)
+def test_what_is_refused_is_not_allowed_by_the_document(
+    schema: str, field: str, refused: str
+) -> None:
+    item = openapi_document()["components"]["schemas"][schema]["properties"][field]
+    (shape,) = [part for part in (item, *item.get("anyOf", [])) if "pattern" in part]
+
+    assert not re.search(shape["pattern"], refused)
