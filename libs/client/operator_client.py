@@ -18,6 +18,7 @@ from libs.client.client import Client
 from libs.client.credentials import look_up_operator
 from libs.client.errors import OperatorError
 from libs.client.transport import Transport
+from libs.contracts.binding import VALUE_ERROR
 from libs.contracts.errors import (
     InsufficientRole,
     Invalid,
@@ -84,7 +85,7 @@ def checked(kind: type[C], values: Mapping[str, Any]) -> C:
 def wrong_values(error: ValidationError) -> str:
     """The sentence of a command that takes other values."""
     wrong = (
-        f"{'.'.join(map(str, item['loc']))}: {item['msg'].removeprefix('Value error, ')}"
+        f"{'.'.join(map(str, item['loc']))}: {item['msg'].removeprefix(VALUE_ERROR)}"
         for item in error.errors()
     )
     return f"These values are not allowed: {'; '.join(wrong)}."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import itertools
 import re
 from collections.abc import Iterable, Mapping
@@ -19,9 +20,15 @@ from libs.contracts.errors import (
     too_many_errors,
 )
 from libs.contracts.exact_json import NotExactJson, decode_request
-from libs.contracts.model import Command, Model
+from libs.contracts.model import Command, Model, model_of
 from libs.contracts.operation import Operation
 from libs.contracts.sensitive import SensitiveShape
+
+EXTRA = "Extra inputs are not permitted"
+VALUE_ERROR = "Value error, "
+"""What Pydantic puts before the sentences of our own rules; callers get these alone."""
+LONGEST_NAME_COMPARED, NAMES_COMPARED = 64, 10
+"""Comparing names costs time: of long ones, and of more than so many in a request, no nearest name is shown."""
 
 _PATH_VALUE = re.compile(r"[A-Za-z0-9._~-]{1,128}")
 _SCALARS = (str, int, float, Decimal)
@@ -52,16 +59,14 @@ def bind(
     from_headers = {field for field, _ in operation.headers}
     for name, value in query:
         if not operation.is_read or name in from_headers:
-            errors.append(
-                _error("query", name, "extra_forbidden", "Extra inputs are not permitted")
-            )
+            errors.append(_error("query", name, "extra_forbidden", _no_query(operation)))
             continue
         if name in sources:
             repeated = sources[name] == "query"
             errors.append(
-                _error("query", name, "value_error", "Value error, the parameter is repeated")
+                _error("query", name, "value_error", "the parameter is repeated")
                 if repeated
-                else _error("query", name, "extra_forbidden", "Extra inputs are not permitted")
+                else _error("query", name, "extra_forbidden", f"{EXTRA}: it stands in the path")
             )
             continue
         values[name], sources[name] = value, "query"
@@ -90,7 +95,10 @@ def _take_body(
         return
     for name, value in content.items():
         if name in path or sources.get(name) in ("query", "header"):
-            errors.append(_error("body", name, "extra_forbidden", "Extra inputs are not permitted"))
+            place = "path" if name in path else sources[name]
+            errors.append(
+                _error("body", name, "extra_forbidden", f"{EXTRA}: it stands in the {place}")
+            )
         else:
             values[name], sources[name] = value, "body"
 
@@ -112,7 +120,7 @@ def _validate(
             errors += error_details(error, command, sources, default_source)
     if not not_an_object:
         errors += [
-            {"loc": [default_source, *loc], "msg": f"Value error, {rule}", "type": "value_error"}
+            {"loc": [default_source, *loc], "msg": rule, "type": "value_error"}
             for loc, rule in command.broken_rules(values)
         ]
     if errors or bound is None:
@@ -135,6 +143,7 @@ def error_details(
     At most `MAX_ERRORS`, and one that says how many there are besides.
     """
     shape = SensitiveShape.of(model)
+    compared = 0
     details: list[ErrorDetail] = []
     for item in itertools.islice(error.errors(include_url=False), MAX_ERRORS):
         loc = list(item["loc"])
@@ -144,6 +153,10 @@ def error_details(
             "msg": item["msg"],
             "type": item["type"],
         }
+        detail["msg"] = detail["msg"].removeprefix(VALUE_ERROR)
+        if item["type"] == "extra_forbidden" and compared < NAMES_COMPARED:
+            compared += 1
+            detail["msg"] += _nearest(str(loc[-1]), _names_at(model, loc[:-1], sources, source))
         value = item["input"]
         known = item["type"] != "extra_forbidden"  # what stands in an unknown field may be anything
         if (
@@ -165,6 +178,34 @@ def error_details(
     if error.error_count() > MAX_ERRORS:
         details.append(too_many_errors(error.error_count() - MAX_ERRORS))
     return details
+
+
+def _no_query(operation: Operation) -> str:
+    if operation.is_read:
+        return f"{EXTRA}: it stands in a header"
+    return f"{EXTRA}: this operation takes no query parameters, its values stand in the body"
+
+
+def _names_at(
+    model: type[Model], place: list[str | int], sources: Mapping[str, str], source: str
+) -> list[str]:
+    """The names that an object takes at this place of a command; not those that come from elsewhere."""
+    kind: Any = model
+    for step in place:
+        if isinstance(step, str):
+            info = kind.model_fields.get(step)
+            kind = model_of(info.annotation) if info is not None else None
+        if kind is None:
+            return []
+    names = [info.alias or name for name, info in kind.model_fields.items()]
+    return names if place else [name for name in names if sources.get(name, source) == source]
+
+
+def _nearest(name: str, allowed: list[str]) -> str:
+    if len(name) > LONGEST_NAME_COMPARED:
+        return ""
+    found = difflib.get_close_matches(name, allowed, n=1)
+    return f"; did you mean `{found[0]}`?" if found else ""
 
 
 def _is_sensitive(shape: SensitiveShape, loc: list[str | int]) -> bool:

@@ -264,7 +264,7 @@ class LimitExceeded(Conflict):
 
 
 class ProviderRefused(Conflict):
-    """The provider refused; nothing was changed."""
+    """The provider refused this."""
 
     code = "provider_refused"
 

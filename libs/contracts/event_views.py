@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, WithJsonSchema
-from pydantic_core import PydanticKnownError
+from pydantic import AfterValidator, BeforeValidator, WithJsonSchema
+from pydantic_core import PydanticCustomError, PydanticKnownError
 
 from libs.contracts import fields as f
 from libs.contracts.events import API_VERSION, EVENT_TYPES
@@ -28,6 +28,13 @@ TYPES_BY_FILTER = _types_by_filter()
 """What each filter means: a type itself, a kind all types of that kind, `*` every type."""
 
 
+def _one_text(value: Any) -> Any:
+    if isinstance(value, list):
+        rule = "Input should be one string, not an array: a type, a kind, or `*` for all; make a subscription for each"
+        raise PydanticCustomError("string_type", rule)
+    return value
+
+
 def _variable_name(value: str) -> str:
     """What code made of the document calls it: `WIRE_COMPLETED`; `*` has no name of its own."""
     return "EVERYTHING" if value == EVERYTHING else value.replace(".", "_").upper()
@@ -43,6 +50,7 @@ def _known(value: str) -> str:
 
 EventFilter = Annotated[
     str,
+    BeforeValidator(_one_text),
     AfterValidator(_known),
     WithJsonSchema(
         {

@@ -22,7 +22,7 @@ from pydantic import (
     TypeAdapter,
     WithJsonSchema,
 )
-from pydantic_core import PydanticKnownError
+from pydantic_core import PydanticCustomError, PydanticKnownError
 
 from libs.contracts import patterns
 from libs.contracts.named import Named
@@ -218,7 +218,10 @@ def _exact(value: Any) -> Any:
     if isinstance(value, int) and not isinstance(value, bool):
         return Decimal(value)
     if not isinstance(value, Decimal):
-        raise PydanticKnownError("decimal_type")  # Pydantic's own would be `is_instance_of`
+        rule = "Input should be a JSON number such as 12.50"
+        raise PydanticCustomError(
+            "decimal_type", f"{rule}, not a string" if isinstance(value, str) else rule
+        )
     return value
 
 

@@ -50,7 +50,7 @@ def sparse(name: str, model: type[Model]) -> Any:
     fields: dict[str, Any] = {}
     for field_name, info in model.model_fields.items():
         annotation = hints[field_name]
-        nested = _nested(annotation)
+        nested = model_of(annotation)
         if nested is not None:
             annotation = sparse(f"{nested.__name__}Update", nested)
         if not info.is_required():
@@ -59,8 +59,13 @@ def sparse(name: str, model: type[Model]) -> Any:
     return create_model(name, __base__=model, __doc__=f"Any subset of {model.__name__}.", **fields)
 
 
-def _nested(annotation: Any) -> type[Model] | None:
+def model_of(annotation: Any) -> type[Model] | None:
+    """The model that a field holds: itself, as an item of a list, or unless it is null."""
     for candidate in (annotation, *get_args(annotation)):
         if isinstance(candidate, type) and issubclass(candidate, Model):
             return candidate
+        if get_args(candidate) and candidate is not annotation:
+            nested = model_of(candidate)
+            if nested is not None:
+                return nested
     return None

@@ -45,7 +45,15 @@ first answer.
 no promised order, and can be listed under `events`. Deliveries are signed as in Standard Webhooks, with the secret of
 the subscription, and answered with any 2xx.
 
-**Money.** Numbers that are money are exact: read them as decimals, not as floating point.
+**Money.** Amounts are US dollars. Read and write the numbers as decimals: through binary floating point they are no
+longer exact.
+
+| where | JSON | why |
+|---|---|---|
+| wires, policies, transactions, deposit locations, interest | a number, `1250.75`, of at most two decimals | exact |
+| balances | an object, `{"amount": 23749.25, "currency": "USD"}` | it has a currency |
+| ACH requests | a string, `"1250.75"` | the interface defines it as a string |
+| settlement calculations | a string, `"-1250.75"` | as for ACH requests; it has a sign |
 """
 
 OPERATOR_DESCRIPTION = """\

@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 
+from libs.contracts.binding import VALUE_ERROR
 from libs.contracts.model import Command
 from services.console.values import label, plain
 
@@ -119,7 +120,7 @@ def _name(command: type[Command], place: tuple[Any, ...]) -> str:
 
 
 def _sentence(text: str) -> str:
-    text = text.removeprefix("Value error, ")
+    text = text.removeprefix(VALUE_ERROR)
     return text[:1].upper() + text[1:] + ("" if text.endswith(".") else ".")
 
 

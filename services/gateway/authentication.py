@@ -28,10 +28,11 @@ HEADERS = ("X-API-SIGNATURE", "X-API-TIMESTAMP", "X-API-NONCE", "X-API-SUBSCRIPT
 
 _FORMS = {
     "X-API-SIGNATURE": re.compile(r"[0-9a-f]{64}"),
-    "X-API-TIMESTAMP": re.compile(r"[0-9]{1,12}"),
+    "X-API-TIMESTAMP": re.compile(r"[0-9]{1,13}"),
     "X-API-NONCE": re.compile(r"[A-Za-z0-9_-]{16,128}"),
     "X-API-SUBSCRIPTION-KEY": re.compile(r"sub_[A-Za-z0-9]{22,64}"),
 }
+MILLISECOND_DIGITS = 13
 _UNKNOWN_KEY_SECRET = secrets.token_bytes(32)
 """Signs for keys that are not known, so that an unknown key costs the work of a known one."""
 
@@ -121,7 +122,11 @@ class Authentication:
             matches(_UNKNOWN_KEY_SECRET, timestamp.encode(), signature)
             raise UnknownSubscriptionKey
         if abs(now - int(timestamp)) > self._window_seconds:
-            raise TimestampOutOfWindow(extra={"server_time": int(now)})
+            looks = "; it looks like milliseconds" if len(timestamp) == MILLISECOND_DIGITS else ""
+            raise TimestampOutOfWindow(
+                f"The timestamp is too far from the server's clock{looks}: it is Unix time in whole seconds.",
+                extra={"server_time": int(now)},
+            )
         return Claim(credential, signature, timestamp, nonce)
 
     async def verify(

@@ -1,5 +1,5 @@
-"""The documents of the two listeners, `/openapi.json`, and the page that shows the public one, `/docs`. No credentials
-needed.
+"""The documents of the two listeners, `/openapi.json`, the page that shows the public one, `/docs`, and `/`, which says
+where they are. No credentials needed.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from typing import Any
 
 from aiohttp import web
 
+from libs.contracts.events import API_VERSION
 from libs.contracts.exact_json import encode
 from libs.specs import swagger
 from libs.specs.openapi import openapi_document, operator_document
@@ -60,13 +61,24 @@ def add_documents(application: web.Application, documents: Documents) -> None:
             raise web.HTTPNotFound
         return _respond(request, *found)
 
+    _add_start(application, "Bankside", {"openapi": "/openapi.json", "documentation": "/docs"})
     _add(application, documents.public)
-    application.router.add_get("/docs", page, allow_head=False)
-    application.router.add_get("/docs/{name}", asset, allow_head=False)
+    application.router.add_get("/docs", page)
+    application.router.add_get("/docs/{name}", asset)
+
+
+def _add_start(application: web.Application, title: str, links: dict[str, str]) -> None:
+    body = encode({"name": title, "api_version": API_VERSION, **links})
+
+    async def start(request: web.Request) -> web.Response:
+        return _respond(request, body, "application/json")
+
+    application.router.add_get("/", start)
 
 
 def add_operator_document(application: web.Application, documents: Documents) -> None:
     """Of operators; there is no page."""
+    _add_start(application, "Bankside, for operators", {"openapi": "/openapi.json"})
     _add(application, documents.operator)
 
 
@@ -74,7 +86,7 @@ def _add(application: web.Application, document: Document) -> None:
     async def openapi(request: web.Request) -> web.Response:
         return _respond(request, document.encoded(), "application/json")
 
-    application.router.add_get("/openapi.json", openapi, allow_head=False)
+    application.router.add_get("/openapi.json", openapi)
 
 
 def _respond(request: web.Request, body: bytes, content_type: str) -> web.Response:

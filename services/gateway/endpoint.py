@@ -71,6 +71,12 @@ from services.gateway.traffic import TrafficCounts
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
+_OWNERS: dict[Family | None, str] = {
+    Family.PARTNER: "a partner",
+    Family.CUSTOMER: "a customer",
+    Family.OPERATOR: "an operator",
+}
+
 _log = structlog.get_logger("gateway")
 
 
@@ -299,8 +305,10 @@ class Endpoints:
 
 
 def _authorize(operation: Operation, credential: Credential, role: Role | None) -> None:
-    if credential.principal.family is not operation.family:
-        raise WrongRouteFamily
+    if (family := credential.principal.family) is not operation.family:
+        raise WrongRouteFamily(
+            f"This route takes the key of {_OWNERS[operation.family]}; this one is that of {_OWNERS[family]}."
+        )
     if operation.scope is not None and operation.scope not in credential.scopes:
         raise InsufficientScope(
             f"This operation needs the scope {operation.scope}.",
@@ -332,7 +340,7 @@ def _bind(
         if sent:
             headers[name] = sent[0]
         if len(sent) > 1:
-            repeated = "Value error, the header is repeated"
+            repeated = "the header is repeated"
             errors.append({"loc": ["header", name], "msg": repeated, "type": "value_error"})
     try:
         command = bind(operation, request.match_info, request.query.items(), headers, body)

@@ -50,4 +50,4 @@ def require_few(networks: Collection[object], field: str) -> None:
 
 def refuse(field: str, rule: str) -> NoReturn:
     """Raises Invalid, at this field of the body."""
-    raise Invalid([{"loc": ["body", field], "msg": f"Value error, {rule}", "type": "value_error"}])
+    raise Invalid([{"loc": ["body", field], "msg": rule, "type": "value_error"}])

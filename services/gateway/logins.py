@@ -201,7 +201,7 @@ class Logins:
         async with self._database.transaction() as connection:
             login = await self._lock_enrolment(connection, name, token)
         if await self._passwords.matches(login.password, password):
-            rule = "Value error, not the one-time password again"
+            rule = "not the one-time password again"
             raise Invalid([{"loc": ["body", "password"], "msg": rule, "type": "value_error"}])
         secret = pyotp.random_base32()
         sealed = self._keyring.seal(secret, totp_context(name))

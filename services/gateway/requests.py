@@ -114,7 +114,10 @@ def check_media_type(operation: Operation, request: web.Request, body: bytes) ->
         raise UnsupportedMediaType("A body with a Content-Encoding is not taken.")
     media_type = request.headers.get("Content-Type", "").strip()
     if (operation.takes_body or body) and not _JSON_TYPE.fullmatch(media_type):
-        raise UnsupportedMediaType
+        sent = f"this one is {media_type[:80]!a}" if media_type else "it has none"
+        raise UnsupportedMediaType(
+            f"The body needs the header `Content-Type: application/json`; {sent}."
+        )
     if operation.is_read and body:
         raise MalformedJson("This operation takes no body.")
 
@@ -130,7 +133,7 @@ def idempotency_key_of(
         return None, []
     if len(sent) == 1 and _IDEMPOTENCY_KEY.fullmatch(sent[0]):
         return sent[0], []
-    message = "Value error, one Idempotency-Key of 1 to 255 printable ASCII characters"
+    message = "one Idempotency-Key of 1 to 255 printable ASCII characters"
     return None, [{"loc": ["header", "Idempotency-Key"], "msg": message, "type": "value_error"}]
 
 

@@ -6,6 +6,7 @@ from libs.contracts import errors as e
 from libs.providers.outcomes import Reason, Refused
 
 LONGEST_REASON = 255
+REJECTED = "The bank refused the wire: no money has moved, and the wire is recorded as rejected."
 
 _ERRORS: dict[str, type[e.BanksideError]] = {
     Reason.ACCOUNT_CLOSED: e.AccountClosed,
@@ -32,4 +33,5 @@ def reason_of(refused: Refused) -> str:
 
 def error_of(reason: str | None) -> e.BanksideError:
     """The answer to the sender of a wire that was rejected for this reason."""
-    return _ERRORS.get(reason or "", e.ProviderRefused)()
+    precise = _ERRORS.get(reason or "")
+    return precise() if precise else e.ProviderRefused(REJECTED)

@@ -88,6 +88,10 @@ async def test_the_order_of_the_checks(live: Live) -> None:
     assert (await refused(live, headers)).code == "unknown_subscription_key"
     headers[SUBSCRIPTION_KEY] = live.partner.key.subscription_key
     assert (await refused(live, headers)).code == "timestamp_out_of_window"
+    headers[TIMESTAMP] = str(int(time.time() * 1000))
+    in_milliseconds = await refused(live, headers)
+    assert in_milliseconds.code == "timestamp_out_of_window"
+    assert "it looks like milliseconds" in in_milliseconds.body["detail"]
     headers[TIMESTAMP] = str(int(time.time()))
     assert (await refused(live, headers)).code == "invalid_signature"
     headers |= signed_headers(live.partner.key, "GET", ACCOUNTS)
@@ -157,6 +161,10 @@ async def test_the_other_family_is_forbidden(live: Live) -> None:
 
     assert (as_partner.status, as_partner.code) == (403, "wrong_route_family")
     assert (as_customer.status, as_customer.code) == (403, "wrong_route_family")
+    assert "takes the key of a customer; this one is that of a partner" in as_partner.body["detail"]
+    assert (
+        "takes the key of a partner; this one is that of a customer" in as_customer.body["detail"]
+    )
 
 
 async def test_a_key_without_the_scope_is_forbidden(live: Live) -> None:
@@ -293,6 +301,13 @@ async def test_the_callers_request_id_comes_back(live: Live) -> None:
 
 async def test_the_documents_need_no_credentials(live: Live) -> None:
     timeout = aiohttp.ClientTimeout(total=10)
-    for path in ("/openapi.json", "/docs"):
-        async with live.session.get(live.stack.base_url + path, timeout=timeout) as response:
-            assert response.status == 200
+    for path in ("/openapi.json", "/docs", "/"):
+        for method in ("GET", "HEAD"):
+            async with live.session.request(
+                method, live.stack.base_url + path, timeout=timeout
+            ) as response:
+                assert response.status == 200
+                assert int(response.headers["Content-Length"]) > 50
+    async with live.session.get(f"{live.stack.base_url}/", timeout=timeout) as response:
+        start = await response.json()
+    assert {start["openapi"], start["documentation"]} == {"/openapi.json", "/docs"}

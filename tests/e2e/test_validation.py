@@ -182,6 +182,17 @@ async def test_a_body_of_another_type(live: Live, headers: dict[str, str]) -> No
     assert (answer.status, answer.code) == (415, "unsupported_media_type")
 
 
+async def test_a_body_without_a_type_is_told_which_header_is_missing(live: Live) -> None:
+    headers = {"Content-Type": ""}
+
+    without = await live.partner.call("POST", CUSTOMERS, b"{}", headers=headers)
+    text = await live.partner.call("POST", CUSTOMERS, b"{}", headers={"Content-Type": "text/plain"})
+
+    assert (without.status, without.code) == (415, "unsupported_media_type")
+    assert "`Content-Type: application/json`; it has none" in without.body["detail"]
+    assert "this one is 'text/plain'" in text.body["detail"]
+
+
 @pytest.mark.parametrize(
     ("query", "place", "expected"),
     [

@@ -16,7 +16,7 @@ def not_a_place(part: Literal["query", "body"] = "query") -> Invalid:
             {
                 "loc": [part, "after"],
                 "type": "value_error",
-                "msg": "Value error, `after` is the `next` of an earlier page",
+                "msg": "`after` is the `next` of an earlier page",
                 "ctx": {},
             }
         ]

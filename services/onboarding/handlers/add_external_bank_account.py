@@ -64,7 +64,9 @@ class AddExternalBankAccountHandler:
         except StepRefused as refused:
             if refused.reason is Reason.ALREADY_LINKED:
                 raise _already_linked() from refused
-            raise ProviderRefused from refused
+            raise ProviderRefused(
+                "Core banking refused the account; nothing was changed."
+            ) from refused
         await self._record(drive, prepared, command, draft_id, linked)
         return _added(linked.external_account_id)
 

@@ -72,6 +72,10 @@ class Written:
     core: CoreCustomer | None
 
 
+REFUSED = "The identity provider refused the change; nothing was changed."
+REFUSED_BY_CORE = "Core banking refused the change, and it does not take effect."
+
+
 class NotAmended(Exception):
     """Core banking refused. `restored`: what the identity provider says after the change was taken back there."""
 

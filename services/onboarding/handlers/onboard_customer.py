@@ -40,6 +40,8 @@ from services.onboarding.saga import NothingSent, Saga, StepRefused
 
 VERIFY_BUSINESS = "verify_business"
 
+REFUSED = "A provider refused the application: the customer is denied, and its `issues` say why."
+
 
 class OnboardCustomerHandler:
     """Crash points besides those of the steps: `onboarding.application.committing` and `.committed`,
@@ -59,7 +61,7 @@ class OnboardCustomerHandler:
         if file.customer.status is CustomerStatus.PENDING:
             file = await self._carry_on(saga, stored)
         if file.customer.refused_by_provider:
-            raise ProviderRefused
+            raise ProviderRefused(REFUSED)
         return Result(data=views.onboarding_result(file))
 
     async def _carry_on(self, saga: Saga, stored: StoredCustomer) -> CustomerFile:
@@ -69,13 +71,13 @@ class OnboardCustomerHandler:
             file = await self._verify(saga, stored.file, details)
         except StepRefused as refused:
             await self._denial.deny(saga)
-            raise ProviderRefused from refused
+            raise ProviderRefused(REFUSED) from refused
         if file.customer.status is not CustomerStatus.PENDING:
             return file
         try:
             return await self._opening.open(saga, file, details)
         except OpeningRefused as refused:
-            raise ProviderRefused from refused
+            raise ProviderRefused(REFUSED) from refused
 
     async def _apply(self, saga: Saga, command: OnboardCustomer) -> StoredCustomer:
         """Store the application with the intent of its verification, once.

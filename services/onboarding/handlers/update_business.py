@@ -18,6 +18,8 @@ from libs.handling.commands import Drive
 from libs.runtime.crash import crash_point
 from services.onboarding import amending
 from services.onboarding.handlers.amendment import (
+    REFUSED,
+    REFUSED_BY_CORE,
     Amendment,
     NotAmended,
     follow,
@@ -62,7 +64,8 @@ class UpdateBusinessHandler:
             raise Unavailable from error
         except (StepRefused, NotAmended) as error:
             await self._keep_ein_of(drive, customer, business)
-            raise ProviderRefused from error
+            detail = REFUSED if isinstance(error, StepRefused) else REFUSED_BY_CORE
+            raise ProviderRefused(detail) from error
         await self._record(drive, customer, amended, written.verification)
         return Result()
 

@@ -13,6 +13,8 @@ from libs.providers.writing import ProviderWrite
 from libs.runtime.crash import crash_point
 from services.onboarding import amending
 from services.onboarding.handlers.amendment import (
+    REFUSED,
+    REFUSED_BY_CORE,
     Amendment,
     NotAmended,
     Written,
@@ -64,10 +66,10 @@ class UpdatePersonHandler:
         except NothingSent as error:
             raise Unavailable from error
         except StepRefused as error:
-            raise ProviderRefused from error
+            raise ProviderRefused(REFUSED) from error
         except NotAmended as error:
             await self._keep_identity(drive, person, error.restored)
-            raise ProviderRefused from error
+            raise ProviderRefused(REFUSED_BY_CORE) from error
         await self._record(drive, person, amended, written)
         return Result()
 
@@ -168,9 +170,4 @@ def _check_together(file: CustomerFile, person_id: UUID, amended: PersonDetails)
         ]
     )
     if broken:
-        raise Invalid(
-            [
-                {"loc": ["body"], "msg": f"Value error, {rule}", "type": "value_error"}
-                for rule in broken
-            ]
-        )
+        raise Invalid([{"loc": ["body"], "msg": rule, "type": "value_error"} for rule in broken])

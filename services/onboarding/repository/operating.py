@@ -43,7 +43,7 @@ from services.onboarding.tables import customers as table
 from services.onboarding.tables import inbox, saga_steps
 
 FIRST, LAST = UUID(int=0), UUID(int=2**128 - 1)
-GONE = "Value error, the last customer of the page before is gone: begin the list anew"
+GONE = "the last customer of the page before is gone: begin the list anew"
 LAST_CHARACTER = 0x10FFFF
 STUCK_AFTER = timedelta(minutes=1)
 STUCK_AT_MOST = 10_000

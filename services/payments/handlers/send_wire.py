@@ -53,7 +53,10 @@ class SendWireHandler:
         deadline = time.time() + OWNERSHIP_SECONDS
         if principal.customer_id is None:
             raise NotFound
-        await self._ownership.require_account(principal, command.sending_account_id, deadline)
+        try:
+            await self._ownership.require_account(principal, command.sending_account_id, deadline)
+        except NotFound as error:
+            raise NotFound("There is no such account: `sending_account_id`.") from error
         return await self._ownership.require_external_account(
             principal, command.external_account_id, deadline
         )

@@ -86,7 +86,7 @@ class ResolvingCallbackUrls:
         try:
             await self._check(url)
         except Unfit as unfit:
-            message = f"Value error, {unfit}"
+            message = unfit
             where = ["body", "callback_url"]
             raise Invalid([{"loc": where, "msg": message, "type": "value_error"}]) from None
 

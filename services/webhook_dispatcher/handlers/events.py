@@ -31,7 +31,9 @@ class Events:
             if command.after is not None:
                 last = await events.find(connection, principal, command.after)
                 if last is None:
-                    raise NotFound("There is no such event, or it is kept no longer.")
+                    raise NotFound(
+                        "The event of `after` is not known, or kept no longer: begin without `after`."
+                    )
                 after = last.position
             bodies = await events.following(
                 connection, principal, after=after, types=types, limit=command.limit

@@ -130,7 +130,7 @@ async def next_batch(
 async def _begin(connection: AsyncConnection, period: Period, retention: timedelta) -> Progress:
     now = await recovery.now(connection)
     if period.since < now - retention:
-        message = f"Value error, events are kept for {retention.days} days"
+        message = f"events are kept for {retention.days} days"
         raise Invalid(
             [
                 {

@@ -89,6 +89,7 @@ async def test_accounts_of_others_and_accounts_of_nobody_are_the_same_to_a_sende
         (to_externals, (409, "external_account_not_linked")),
     ):
         assert [(answer.status, answer.code) for answer in told] == [expected] * 3
+        assert "`sending_account_id`" in told[0].body["detail"] or told is to_externals
         problems = [{**answer.body, "request_id": None} for answer in told]
         assert problems[0] == problems[1] == problems[2]
     assert await settled.total() == before, "they are not even wires that were rejected"

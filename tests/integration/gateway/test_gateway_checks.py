@@ -43,7 +43,7 @@ def locs(answer: Answer) -> dict[tuple[Any, ...], str]:
 
 
 @pytest.mark.parametrize(
-    "target", ["/", "/partner", "/partner/reseller/nothing", f"{CUSTOMERS}/", "/health"]
+    "target", ["/nothing", "/partner", "/partner/reseller/nothing", f"{CUSTOMERS}/", "/health"]
 )
 async def test_an_unknown_path_is_not_found_before_anything_else(desk: Desk, target: str) -> None:
     answer = await desk.api().send("POST", target, LARGE, {})

@@ -82,9 +82,10 @@ async def test_a_refusal_for_a_reason_of_the_banks_own_is_provider_refused(desk:
     del desk.core.accounts["acc_1"]
     transaction_id = str(uuid.uuid4())
 
-    with pytest.raises(e.ProviderRefused):
+    with pytest.raises(e.ProviderRefused) as refused:
         await desk.send(command_id=transaction_id)
 
+    assert "the wire is recorded as rejected" in refused.value.detail
     assert (await desk.get(transaction_id))["reason"] == "not_found"
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from libs.contracts import onboarding_operations as table
+from libs.contracts import payments_operations, webhook_operations
 from libs.contracts.binding import bind
 from libs.contracts.customers import OnboardCustomer, UpdatePerson
 from libs.contracts.errors import ErrorDetail, Invalid, MalformedJson, NotFound
@@ -214,3 +215,75 @@ def test_query_parameters_are_known_single_and_of_their_type() -> None:
 def test_a_path_value_that_no_id_can_have_is_not_found(value: str) -> None:
     with pytest.raises(NotFound):
         bind(table.GET_CUSTOMER, {"customer_id": value})
+
+
+def messages(errors: list[ErrorDetail]) -> dict[tuple[Any, ...], str]:
+    return {tuple(error["loc"]): error["msg"] for error in errors}
+
+
+def test_an_unknown_field_is_told_with_the_nearest_name_that_is_allowed() -> None:
+    body = onboarding(
+        business=people.business(naics="332111", business_address={"zipcode": "1"}),
+        persons=[people.person(frist_name="Ada")],
+        external_bank_account=people.bank_account(colour="red"),
+    )
+
+    told = messages(errors_of(table.ONBOARD_CUSTOMER, body=body))
+
+    extra = "Extra inputs are not permitted"
+    nearest = f"{extra}; did you mean `{{}}`?".format
+    assert told["body", "business", "naics"] == nearest("naics_code")
+    assert told["body", "business", "business_address", "zipcode"] == nearest("zip_code")
+    assert told["body", "persons", 0, "frist_name"] == nearest("first_name")
+    assert told["body", "external_bank_account", "colour"] == extra
+
+
+def test_an_unknown_parameter_is_told_with_the_nearest_one_and_never_one_of_the_path() -> None:
+    listing = messages(errors_of(payments_operations.LIST_WIRES, query=[("states", "returned")]))
+    writing = messages(
+        errors_of(payments_operations.SEND_WIRE, query=[("amount", "1")], body=b"{}")
+    )
+    path = messages(
+        errors_of(
+            webhook_operations.LIST_DELIVERIES.customer,
+            path={"subscription_id": "one"},
+            query=[("subscription", "one")],
+        )
+    )
+
+    assert listing["query", "states"].endswith("; did you mean `state`?")
+    assert "takes no query parameters" in writing["query", "amount"]
+    assert path["query", "subscription"] == "Extra inputs are not permitted"
+
+
+def test_names_are_compared_for_a_bounded_number_of_errors_and_length() -> None:
+    many = json.dumps({f"amoun{number}": 1 for number in range(90)} | {"a" * 5000: 1}).encode()
+
+    told = [error["msg"] for error in errors_of(payments_operations.SEND_WIRE, body=many)]
+
+    assert len([text for text in told if "did you mean" in text]) == 10
+
+
+def test_money_as_a_string_is_told_what_a_number_is() -> None:
+    body = b'{"sending_account_id": "a", "external_account_id": "b", "amount": "12.50", "purpose": "p"}'
+
+    (error,) = errors_of(payments_operations.SEND_WIRE, body=body)
+
+    assert error["type"] == "decimal_type"
+    assert error["msg"] == "Input should be a JSON number such as 12.50, not a string"
+
+
+def test_several_event_types_are_told_to_be_several_subscriptions() -> None:
+    body = b'{"event_types": ["wire", "ach"], "callback_url": "https://hooks.example.com/"}'
+
+    (error,) = errors_of(webhook_operations.CREATE_SUBSCRIPTION.customer, body=body)
+
+    assert error["type"] == "string_type"
+    assert "one string, not an array" in error["msg"]
+
+
+def test_our_own_sentences_stand_alone() -> None:
+    body = onboarding(business=people.business(ein="00-1234567"), persons=[people.person(tin="1")])
+
+    for error in errors_of(table.ONBOARD_CUSTOMER, body=body):
+        assert not error["msg"].startswith("Value error")
