@@ -13,7 +13,7 @@ import asyncio
 import gc
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import Final, cast
 
 from aiohttp import web
@@ -171,7 +171,6 @@ class Connections:
         self._uncollected_bytes = 0
         self.is_draining = False
         """Every answer ends its connection."""
-        self._none_open = asyncio.Event()
 
     def protocols(self, handler: Callable[[], asyncio.Protocol]) -> Callable[[], asyncio.Protocol]:
         """What makes the protocol of each new connection, around aiohttp's."""
@@ -209,17 +208,14 @@ class Connections:
                 self._wait(connection)
 
     async def drain(self, seconds: float) -> None:
-        """Let each connection end after its next answer; return when none is open, or after `seconds`.
+        """For `seconds`, let each connection end after its next answer, those included that are made meanwhile.
 
-        A connection that is closed while it is idle may have a request on its way, which its caller then has to send
+        It does not end earlier when none is open: a load balancer may not know yet that the process ends. A connection
+        that is idle all the time may have a request on its way when it is closed, which its caller then has to send
         again.
         """
         self.is_draining = True
-        if self._open:
-            self._none_open.clear()
-            with suppress(TimeoutError):
-                async with asyncio.timeout(seconds):
-                    await self._none_open.wait()
+        await asyncio.sleep(seconds)
 
     async def close_slow_ones_for_ever(self) -> None:
         """Close those whose headers take too long, or whose callers do not read."""
@@ -261,8 +257,6 @@ class Connections:
         if connection.transport is None or self._open.pop(connection.transport, None) is None:
             return
         OPEN.dec()
-        if not self._open:
-            self._none_open.set()
         self.leave(connection)
         address = connection.address
         if address is not None:

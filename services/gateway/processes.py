@@ -112,6 +112,10 @@ async def _supervise(settings: Settings) -> None:
             for task in (replacing, stopping):
                 task.cancel()
             await asyncio.wait({replacing, stopping})
+            # At the same time: a connection to the socket of a child that is gone would wait for the others to end.
+            async with asyncio.TaskGroup() as group:
+                for name in list(supervisor.children):
+                    group.create_task(supervisor.stop(name), name=f"stop:{name}")
 
 
 async def replace_for_ever(supervisor: Supervisor, wanted: asyncio.Event) -> None:

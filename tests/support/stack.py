@@ -191,6 +191,8 @@ class Stack:
             **banks.bank_settings(bank, environment.secrets, fake),
             # What a killed process held is taken over sooner than the default 10 s, so that tests need not wait.
             "BANKSIDE_LEASE_SECONDS": "3",
+            # No load balancer has to see that the gateway ends.
+            "BANKSIDE_GATEWAY_DRAIN_SECONDS": "0.25",
             # A stack that waits for a test's next step costs the others a third less than with the default of 0.25 s.
             "BANKSIDE_FEED_POLL_SECONDS": "0.5",
             # Runs begin soon after a test requests one, and suspects are looked at again soon.

@@ -1,0 +1,41 @@
+"""Connections while their process ends."""
+
+from __future__ import annotations
+
+import asyncio
+
+from aiohttp import ClientSession, web
+
+from deploy.local.ports import LOOPBACK
+from libs.runtime.connections import Connections
+from tests.support.pace import pace
+
+
+async def answer(_: web.Request) -> web.Response:
+    return web.Response()
+
+
+async def test_connections_that_come_while_it_drains_are_served_also_when_none_was_open() -> None:
+    connections = Connections(str, per_address=8, in_all=8, stalled_seconds=10)
+    application = web.Application(middlewares=[connections.middleware])
+    application.router.add_get("/", answer)
+    runner = web.AppRunner(application)
+    await runner.setup()
+    handler = runner.server
+    assert handler is not None
+    protocols = connections.protocols(handler)
+    server = await asyncio.get_running_loop().create_server(protocols, LOOPBACK, 0)
+    url = f"http://{LOOPBACK}:{server.sockets[0].getsockname()[1]}/"
+    async with server, ClientSession() as session:
+        draining = asyncio.create_task(connections.drain(0.5 * pace()))
+
+        closed = []
+        for _ in range(3):
+            async with session.get(url) as response:
+                closed.append(response.headers["Connection"])
+        was_draining = not draining.done()
+        await draining
+
+    await runner.cleanup()
+    assert closed == ["close"] * 3
+    assert was_draining
