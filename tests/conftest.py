@@ -16,7 +16,7 @@ from tests.support.infrastructure import Environment, Infrastructure
 from tests.support.stack import Stack, running_stack
 from tests.support.workers import SharedProcesses
 
-LONGEST = Path(__file__).parent / "faults"
+LONGEST = {Path(__file__).parent / folder for folder in ("faults", "upgrades")}
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> SharedProcesses:
@@ -38,7 +38,7 @@ def pytest_collection() -> Generator[None, object, object]:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The longest tests begin first, so that none is alone at the end."""
-    items.sort(key=lambda item: LONGEST not in item.path.parents)
+    items.sort(key=lambda item: LONGEST.isdisjoint(item.path.parents))
 
 
 @pytest.fixture(scope="session")

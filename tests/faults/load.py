@@ -33,7 +33,7 @@ from tests.support.waiting import eventually
 
 WIRE_CALLERS, ONBOARDING_CALLERS, UPDATE_CALLERS = 3, 2, 1
 PAUSE_SECONDS = 3.0
-"""Between an answer and the caller's next command, while nothing is about to fail; see `Load.in_flight`."""
+"""While nothing is about to fail; see `Load.in_flight`."""
 FUNDS = Decimal(100_000_000)
 DEADLINE_SECONDS = 6.0
 """Of the gateway, on a quiet machine: callers are told `outcome_pending` after 3 s."""
@@ -113,9 +113,18 @@ class Load:
     """Callers of one partner and of one of its customers, each of whom sends one command after the other."""
 
     def __init__(
-        self, live: Live, sender: Sender, customer_ids: list[str], subscriber: Subscriber
+        self,
+        live: Live,
+        sender: Sender,
+        customer_ids: list[str],
+        subscriber: Subscriber,
+        pause_seconds: float = PAUSE_SECONDS,
     ) -> None:
-        """`customer_ids`: of customers that are updated, each by a caller of its own."""
+        """
+        Args:
+            customer_ids: of customers that are updated, each by a caller of its own.
+            pause_seconds: between an answer and the caller's next command.
+        """
         self.live = live
         self.sender = sender
         self.subscriber = subscriber
@@ -125,6 +134,7 @@ class Load:
         self._delivered: list[Any] = []
         self._numbers = itertools.count(1)
         self._is_on = False
+        self._pause_seconds = pause_seconds
         self._without_pause = asyncio.Event()
 
     def of(self, kind: Kind) -> list[Command]:
@@ -180,7 +190,7 @@ class Load:
             assert command.answer.code in {"200", "unavailable", "outcome_pending"}, shown
             assert seconds < self._answer_seconds, f"{shown} after {seconds:.1f} s"
             with suppress(TimeoutError):
-                async with asyncio.timeout(PAUSE_SECONDS):
+                async with asyncio.timeout(self._pause_seconds):
                     await self._without_pause.wait()
 
     async def in_flight(self) -> None:
@@ -345,7 +355,9 @@ async def onboarded_in_the_end(live: Live) -> Any:
 
 
 @asynccontextmanager
-async def new_load(live: Live, tenant: str) -> AsyncIterator[Load]:
+async def new_load(
+    live: Live, tenant: str, pause_seconds: float = PAUSE_SECONDS
+) -> AsyncIterator[Load]:
     """A partner of its own that subscribes to everything, and customers of it: one with funds, others to update."""
     partner = await live.of_tenant(tenant, *UNLIMITED)
     live = replace(live, partner=partner)
@@ -355,4 +367,4 @@ async def new_load(live: Live, tenant: str) -> AsyncIterator[Load]:
         await live.of_customer(sending, *RATE, *UNLIMITED)
         sender = await sender_of(live, onboarded[0])
         await live.bank.deposit(sender.account_id, FUNDS)
-        yield Load(live, sender, updated, subscriber)
+        yield Load(live, sender, updated, subscriber, pause_seconds)

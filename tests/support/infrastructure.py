@@ -89,14 +89,24 @@ def environment_urls(postgres: Postgres, secrets: Secrets, database: str) -> dic
     return {SUPERUSER: postgres.url(SUPERUSER, secrets.superuser_password, database)} | urls
 
 
-def migrate(database_urls: Mapping[str, str]) -> None:
-    """Run every service's migrations, as `make migrate` does."""
+def migrate(
+    database_urls: Mapping[str, str],
+    *,
+    python: str | Path = sys.executable,
+    folder: Path | None = None,
+) -> None:
+    """Run every service's migrations, as `make migrate` does.
+
+    Args:
+        folder: of the release; this checkout by default.
+    """
     urls = {
         f"BANKSIDE_{prefix}_DATABASE_URL": database_urls[role] for role, prefix in OWNERS.items()
     }
     done = subprocess.run(
-        [sys.executable, "-m", "libs.persistence.migrations"],
+        [python, "-m", "libs.persistence.migrations"],
         env=os.environ | urls,
+        cwd=folder,
         capture_output=True,
         text=True,
         timeout=START_SECONDS,

@@ -74,7 +74,7 @@ class Running(Protocol):
 Launch = Callable[[Program], Running]
 
 
-def launched(program: Program) -> Running:
+def launched(program: Program, python: str | Path = sys.executable) -> Running:
     """A new interpreter."""
     with (
         Path(program.input).open("rb") as standard_input,
@@ -82,7 +82,7 @@ def launched(program: Program) -> Running:
         Path(program.errors).open("ab") as errors,
     ):
         return subprocess.Popen(
-            [sys.executable, "-m", program.module, *program.arguments],
+            [python, "-m", program.module, *program.arguments],
             env=dict(program.environment),
             cwd=program.folder,
             stdin=standard_input,

@@ -60,6 +60,7 @@ SHARING = (
     ("schema",),
     ("security/test_providers.py",),
     ("unit/deploy/test_containers.py",),
+    ("upgrades",),
 )
 """Folders and modules whose tests share processes; the first that fits counts. Each takes at most a minute, so that no
 worker is the last for long.
