@@ -155,7 +155,8 @@ EVENT_TYPES: dict[str, EventType] = {
 class Event:
     """A fact about one resource of one tenant's customer, with the bytes that subscribers will receive.
 
-    `customer_id` is empty for what is the partner's own.
+    `customer_id` is empty for what is the partner's own. `request_id` is of the request that caused it, and `trace` the
+    span (`libs.tracing`): None where that is not known.
     """
 
     event_id: str
@@ -165,6 +166,8 @@ class Event:
     resource_id: str
     sequence: int
     body: bytes
+    request_id: str | None = None
+    trace: str | None = None
 
 
 def new_event(

@@ -13,6 +13,7 @@ import msgspec
 import structlog
 from sqlalchemy.exc import DataError, DBAPIError, IntegrityError
 
+from libs import tracing
 from libs.contracts.errors import IdempotencyInProgress, IdempotencyKeyReused
 from libs.contracts.exact_json import decode, encode
 from libs.contracts.principal import Principal
@@ -61,6 +62,7 @@ def new_command(envelope: Envelope, reply_to: str | None, *, keep_for_ever: bool
         reply_to=reply_to,
         deadline=envelope.deadline,
         keep_for_ever=keep_for_ever,
+        trace=tracing.storable(envelope.trace),
     )
 
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import time
+from dataclasses import replace
 from typing import NoReturn
 from uuid import UUID
 
 import structlog
 
+from libs import tracing
 from libs.contracts.asked import Asked, asked
-from libs.handling.handled import note_handled
+from libs.handling.handled import conclude, note_handled, processing
 from libs.handling.metrics import (
     COMMANDS_OPEN,
     COMMANDS_PARKED,
@@ -19,6 +21,7 @@ from libs.handling.metrics import (
 )
 from libs.handling.periodic import repeat
 from libs.handling.running import CommandRunner
+from libs.messaging.topology import COMMANDS, commands_queue
 from libs.persistence import inbox, inbox_housekeeping
 from libs.persistence.availability import is_away
 from libs.persistence.engine import Database
@@ -49,6 +52,7 @@ class Driver:
         is_ordered: bool,
     ) -> None:
         self._service = service
+        self._queue = commands_queue(service)
         self._database = database
         self._runner = runner
         self.lease_seconds = lease_seconds
@@ -88,16 +92,27 @@ class Driver:
         started = time.perf_counter()
         asked.set(Asked(leased.request_id, None))
         crash_point(f"{self._service}.driving")
-        try:
-            outcome = await self._runner.run(leased)
-        except inbox.LeaseLost:
-            self._log.warning("lease_lost", command=str(leased.command_id))
-            outcome = "lease_lost"
-        except Exception as error:
-            if not is_away(error):
-                raise
-            self._log.warning("database_away", command=str(leased.command_id))
-            outcome = "database_away"
+        with processing(
+            COMMANDS,
+            leased.operation,
+            self._queue,
+            leased.operation,
+            leased.message_id,
+            leased.trace,
+        ) as span:
+            if span is not None:
+                # Events that this drive records in a group are below its span.
+                leased = replace(leased, trace=tracing.current())
+            outcome = await self._outcome(leased)
+            if span is not None:
+                command_id = str(leased.command_id)
+                conclude(
+                    span,
+                    leased.operation,
+                    outcome,
+                    command_id=command_id,
+                    attempts=leased.attempts,
+                )
         note_handled(
             "command_driven",
             leased.operation,
@@ -106,6 +121,18 @@ class Driver:
             command=str(leased.command_id),
             attempts=leased.attempts,
         )
+
+    async def _outcome(self, leased: inbox.Leased) -> str:
+        try:
+            return await self._runner.run(leased)
+        except inbox.LeaseLost:
+            self._log.warning("lease_lost", command=str(leased.command_id))
+            return "lease_lost"
+        except Exception as error:
+            if not is_away(error):
+                raise
+            self._log.warning("database_away", command=str(leased.command_id))
+            return "database_away"
 
     async def sweep(self) -> None:
         """Claim and drive due commands, for ever: postponed, left by another process, or next of their ordering key."""

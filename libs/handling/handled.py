@@ -1,11 +1,16 @@
-"""What came of a request or of a message: its metric, and its one line in the log."""
+"""What came of a request or of a message: its metric, its one line in the log, and its span."""
 
 from __future__ import annotations
 
 from typing import Unpack
 
+from libs import tracing
+from libs.contracts.asked import asked
+from libs.contracts.errors import ERRORS
 from libs.handling.metrics import HANDLED_SECONDS
 from libs.runtime.request_log import Details, request_log
+
+OK = "ok"
 
 
 def note_handled(
@@ -14,3 +19,40 @@ def note_handled(
     """Arguments as of `RequestLog.note`."""
     HANDLED_SECONDS.labels(operation, outcome).observe(seconds)
     request_log.note(event, operation, outcome, seconds, **details)
+
+
+def processing(
+    exchange: str, routing_key: str, queue: str, operation: str, message_id: str, sent: str | None
+) -> tracing.Spanning:
+    """The span of a command's drive or of a query's answer. `sent`: the span that sent it."""
+    if (parent := tracing.parent(sent)) is None:
+        return tracing.NOTHING
+    return tracing.span(
+        f"process {operation}",
+        "consumer",
+        parent,
+        {
+            "messaging.system": "rabbitmq",
+            "messaging.operation.name": "process",
+            "messaging.operation.type": "process",
+            "messaging.destination.name": f"{exchange}:{routing_key}:{queue}",
+            "messaging.rabbitmq.destination.routing_key": routing_key,
+            "messaging.message.id": message_id,
+        },
+    )
+
+
+def conclude(span: tracing.Span, operation: str, outcome: str, **details: str | int) -> None:
+    """Say in a span what came of the operation, and for whom this task did it. A refusal (4xx) is no error of ours."""
+    task = asked.get()
+    span.set(
+        {
+            "bankside.operation": operation,
+            "bankside.outcome": outcome,
+            "bankside.request_id": task.request_id if task else None,
+            "bankside.key": task.key if task else None,
+            **{f"bankside.{name}": value for name, value in details.items()},
+        }
+    )
+    if outcome != OK and not (outcome in ERRORS and ERRORS[outcome].status < 500):
+        span.fail(outcome)

@@ -26,7 +26,7 @@ from libs.contracts.principal import Principal
 from libs.contracts.result import Result
 from libs.contracts.sensitive import Sealer, open_payload, seal_payload
 from libs.contracts.table import operations_of
-from libs.handling.handled import note_handled
+from libs.handling.handled import OK, conclude, note_handled, processing
 from libs.messaging.broker import Broker
 from libs.messaging.envelope import (
     Envelope,
@@ -39,6 +39,7 @@ from libs.messaging.envelope import (
 )
 from libs.messaging.query_consumer import QueryConsumer
 from libs.messaging.replier import Replier
+from libs.messaging.topology import QUERIES, queries_queue
 from libs.persistence.availability import is_away
 from libs.runtime.process import Process
 
@@ -90,6 +91,8 @@ class QueryAnswerer:
         replier: Replier,
     ) -> None:
         check_handlers(service, handlers, queries=True)
+        self._service = service
+        self._queue = queries_queue(service)
         self._rows = {row.name: row for row in operations_of(service) if row.is_query}
         self._handlers = handlers
         self._sealer = sealer
@@ -109,8 +112,23 @@ class QueryAnswerer:
 
     async def _reply(self, envelope: Envelope) -> Reply:
         started = time.perf_counter()
-        outcome = "ok"
         asked.set(Asked(envelope.request_id, envelope.principal.actor))
+        with processing(
+            QUERIES,
+            self._service,
+            self._queue,
+            envelope.operation,
+            envelope.message_id,
+            envelope.trace,
+        ) as span:
+            reply = await self._handle(envelope)
+            outcome = reply.error.code if reply.error is not None else OK
+            if span is not None:
+                conclude(span, envelope.operation, outcome)
+        note_handled("query_handled", envelope.operation, outcome, time.perf_counter() - started)
+        return reply
+
+    async def _handle(self, envelope: Envelope) -> Reply:
         try:
             operation = self._rows[envelope.operation]
             command = open_command(operation, envelope.id, bytes(envelope.body), self._sealer)
@@ -122,11 +140,7 @@ class QueryAnswerer:
             return success(operation, envelope.id, envelope.message_id, result, self._sealer)
         except Exception as error:
             answered = answered_error(error, self._rows.get(envelope.operation))
-            outcome = answered.code
             return Reply(id=envelope.id, to=envelope.message_id, error=WireError.of(answered))
-        finally:
-            seconds = time.perf_counter() - started
-            note_handled("query_handled", envelope.operation, outcome, seconds)
 
 
 def answered_error(error: Exception, operation: Operation | None) -> BanksideError:

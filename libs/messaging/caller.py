@@ -22,10 +22,12 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 from uuid import uuid4
 
+import msgspec
 import structlog
 from aio_pika.exceptions import ChannelInvalidStateError, DeliveryError
 from uuid_utils import uuid7
 
+from libs import tracing
 from libs.contracts.asked import asked
 from libs.contracts.errors import (
     LOOK_BEFORE_REPEATING,
@@ -211,7 +213,8 @@ class Caller:
         try:
             async with asyncio.timeout(_left(envelope)):
                 try:
-                    await self._batcher(service).submit(envelope)
+                    with _sending(QUERIES, service, envelope):
+                        await self._batcher(service).submit(_in_trace(envelope))
                     return await future
                 except NOT_SENT as error:
                     raise Unavailable from error
@@ -234,7 +237,6 @@ class Caller:
         attached = self._attached
         if attached is None:
             raise Unavailable
-        body = encode(envelope)
         properties = Properties(
             content_type="application/json",
             delivery_mode=PERSISTENT,
@@ -244,7 +246,9 @@ class Caller:
         future = self._expect(envelope)
         try:
             async with asyncio.timeout(_left(envelope)):
-                await attached.confirmed.publish(COMMANDS, envelope.operation, body, properties)
+                with _sending(COMMANDS, envelope.operation, envelope):
+                    body = encode(_in_trace(envelope))
+                    await attached.confirmed.publish(COMMANDS, envelope.operation, body, properties)
                 # A reply that comes together with the deadline must not be lost to the cancellation.
                 return await asyncio.shield(future)
         except (DeliveryError, ChannelInvalidStateError) as error:
@@ -317,6 +321,29 @@ class Caller:
                 self._log.error("reply_of_another", asked=expected.service, sender=sender)
                 continue
             expected.reply.set_result(reply)
+
+
+def _sending(exchange: str, routing_key: str, envelope: Envelope) -> tracing.Spanning:
+    if (parent := tracing.parent()) is None:
+        return tracing.NOTHING
+    return tracing.span(
+        f"send {envelope.operation}",
+        "producer",
+        parent,
+        {
+            "messaging.system": "rabbitmq",
+            "messaging.operation.name": "send",
+            "messaging.operation.type": "send",
+            "messaging.destination.name": f"{exchange}:{routing_key}",
+            "messaging.rabbitmq.destination.routing_key": routing_key,
+            "messaging.message.id": envelope.message_id,
+        },
+    )
+
+
+def _in_trace(envelope: Envelope) -> Envelope:
+    trace = tracing.current()
+    return msgspec.structs.replace(envelope, trace=trace) if trace is not None else envelope
 
 
 def _unanswered() -> OutcomePending:

@@ -37,6 +37,7 @@ class Envelope(msgspec.Struct, frozen=True, omit_defaults=True):
         body_hash: by it a request is known to repeat an earlier one under its key.
         version: see above.
         earlier_body_hashes: by lookup keys that are being replaced.
+        trace: the span that sent it, as `libs.tracing` has it; None where no trace is recorded.
     """
 
     id: str
@@ -49,6 +50,7 @@ class Envelope(msgspec.Struct, frozen=True, omit_defaults=True):
     body_hash: str | None = None
     version: int = 1
     earlier_body_hashes: tuple[str, ...] = ()
+    trace: str | None = None
 
 
 class EnvelopeHead(msgspec.Struct, frozen=True):

@@ -12,6 +12,7 @@ from typing import Any
 
 import structlog
 
+from libs import tracing
 from libs.contracts.events import Event
 from libs.messaging.broker_errors import BROKER_ERRORS
 from libs.messaging.consumption import HOLD_SECONDS, Consumption
@@ -33,6 +34,7 @@ APART_SECONDS = 0.04
 TEXT_LENGTH = 255
 GREATEST_SEQUENCE = 2**63 - 1
 
+_REQUEST_ID = re.compile(r"[\x21-\x7e]{1,128}")
 _TYPE = re.compile(r"[a-z_]{1,64}\.[a-z_]{1,64}")
 
 Record = Callable[[Sequence[Event]], Awaitable[Collection[int]]]
@@ -88,7 +90,14 @@ def decode_event(properties: Properties, body: bytes) -> Event:
         resource_id=_text("resource_id", headers.get("resource_id")),
         sequence=sequence,
         body=body,
+        request_id=_request_id(headers.get("request_id")),
+        trace=tracing.from_headers(headers.get("traceparent"), headers.get("tracestate")),
     )
+
+
+def _request_id(value: object) -> str | None:
+    """It proves nothing, so it is no reason to refuse an event."""
+    return value if isinstance(value, str) and _REQUEST_ID.fullmatch(value) else None
 
 
 def _text(name: str, value: object, *, may_be_empty: bool = False) -> str:

@@ -6,7 +6,9 @@ import asyncio
 from collections.abc import Sequence
 
 from aio_pika.exceptions import PublishError
+from aiormq.abc import FieldValue
 
+from libs import tracing
 from libs.contracts.events import Event
 from libs.messaging.broker import Session
 from libs.messaging.publishing import PERSISTENT, Properties, Publisher
@@ -47,20 +49,48 @@ class EventPublisher:
 
 async def _publish(publisher: Publisher, event: Event) -> bool:
     """Whether a queue has taken it."""
-    properties = Properties(
-        content_type="application/json",
-        delivery_mode=PERSISTENT,
-        message_id=event.event_id,
-        message_type=event.type,
-        headers={
-            "tenant": event.tenant,
-            "customer_id": event.customer_id,
-            "resource_id": event.resource_id,
-            "sequence": event.sequence,
+    headers: dict[str, FieldValue] = {
+        "tenant": event.tenant,
+        "customer_id": event.customer_id,
+        "resource_id": event.resource_id,
+        "sequence": event.sequence,
+    }
+    if event.request_id is not None:
+        headers["request_id"] = event.request_id
+    with _sending(event) as span:
+        if span is not None and (trace := tracing.current()) is not None:
+            headers.update(tracing.headers_of(trace))
+        properties = Properties(
+            content_type="application/json",
+            delivery_mode=PERSISTENT,
+            message_id=event.event_id,
+            message_type=event.type,
+            headers=headers,
+        )
+        try:
+            await publisher.publish(EVENTS, event.type, event.body, properties)
+        except PublishError as error:
+            if span is not None:
+                span.fail(type(error).__name__)
+            return False
+    return True
+
+
+def _sending(event: Event) -> tracing.Spanning:
+    if (parent := tracing.parent(event.trace)) is None:
+        return tracing.NOTHING
+    return tracing.span(
+        f"send {event.type}",
+        "producer",
+        parent,
+        {
+            "messaging.system": "rabbitmq",
+            "messaging.operation.name": "send",
+            "messaging.operation.type": "send",
+            "messaging.destination.name": f"{EVENTS}:{event.type}",
+            "messaging.rabbitmq.destination.routing_key": event.type,
+            "messaging.message.id": event.event_id,
+            "bankside.request_id": event.request_id,
+            "bankside.resource_id": event.resource_id,
         },
     )
-    try:
-        await publisher.publish(EVENTS, event.type, event.body, properties)
-    except PublishError:
-        return False
-    return True

@@ -89,6 +89,8 @@ class Leased:
     lease: UUID
     forgetting: bool = False
     """Its 503 reply may have been sent: it is not driven (see `forgetting`)."""
+    trace: str | None = None
+    """The span that sent it, as `libs.tracing` has it."""
 
 
 _CLAIM = """
@@ -105,7 +107,7 @@ _CLAIM = """
         lease_until = clock_timestamp() + make_interval(secs => $2)
     FROM due WHERE i.command_id = due.command_id
     RETURNING i.command_id, i.operation, i.message_id, i.request_id, i.principal, i.body, i.reply_to, i.deadline,
-        i.attempts, i.lease, i.forgetting
+        i.attempts, i.lease, i.forgetting, i.trace_context
     """
 
 # Rows are locked in the order of their ids, as in all statements on several commands.

@@ -14,6 +14,7 @@ from uuid import UUID, uuid4
 import asyncpg
 from sqlalchemy import Text, any_, bindparam, func, select
 
+from libs import tracing
 from libs.contracts.exact_json import encode
 from libs.contracts.principal import Principal
 from libs.persistence.async_engine import AsyncConnection
@@ -35,6 +36,7 @@ class NewCommand:
     reply_to: str | None
     deadline: float
     keep_for_ever: bool = False
+    trace: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,9 +71,9 @@ class KnownCommand:
 _RECORD = """
     WITH arrived AS (
         SELECT * FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::text[], $6::bytea[], $7::bytea[],
-            $8::text[], $9::text[], $10::float8[], $11::bool[], $12::integer[], $13::uuid[])
+            $8::text[], $9::text[], $10::float8[], $11::bool[], $12::integer[], $13::uuid[], $14::text[])
             AS a (command_id, operation, ordering_key, message_id, request_id, principal, body, body_hash, reply_to,
-            deadline, keep_for_ever, attempts, lease)
+            deadline, keep_for_ever, attempts, lease, trace_context)
         LIMIT cardinality($1)
     ), forgotten AS (
         SELECT arrived.* FROM arrived JOIN inbox i ON i.command_id = arrived.command_id
@@ -81,7 +83,8 @@ _RECORD = """
         UPDATE inbox i SET sequence = DEFAULT, ordering_key = f.ordering_key, message_id = f.message_id,
             request_id = f.request_id, principal = f.principal, body = f.body, body_hash = f.body_hash,
             reply_to = f.reply_to, deadline = f.deadline, attempts = f.attempts, lease = f.lease,
-            lease_until = CASE WHEN f.lease IS NOT NULL THEN clock_timestamp() + make_interval(secs => $14) END,
+            lease_until = CASE WHEN f.lease IS NOT NULL THEN clock_timestamp() + make_interval(secs => $15) END,
+            trace_context = f.trace_context,
             due_at = clock_timestamp(), accepted_at = clock_timestamp(), finished_at = NULL, forgotten = false,
             audited = false,
             forgotten_messages = i.forgotten_messages || i.message_id
@@ -89,9 +92,9 @@ _RECORD = """
         RETURNING i.command_id
     ), recorded AS (
         INSERT INTO inbox (command_id, operation, ordering_key, message_id, request_id, principal, body, body_hash,
-            reply_to, deadline, keep_for_ever, attempts, lease, lease_until)
+            reply_to, deadline, keep_for_ever, attempts, lease, trace_context, lease_until)
         SELECT arrived.*,
-            CASE WHEN lease IS NOT NULL THEN clock_timestamp() + make_interval(secs => $14) END
+            CASE WHEN lease IS NOT NULL THEN clock_timestamp() + make_interval(secs => $15) END
         FROM arrived ORDER BY command_id
         ON CONFLICT DO NOTHING RETURNING command_id
     )
@@ -199,6 +202,7 @@ async def enqueue(connection: AsyncConnection, command: InternalCommand) -> None
             body_hash=None,
             reply_to=None,
             deadline=0.0,
+            trace=tracing.current(),
         ),
         command.ordering_key,
         lease=False,
@@ -230,6 +234,7 @@ def _parameters(
         [command.keep_for_ever for command in commands],
         [1 if lease else 0 for lease in leases],
         leases,
+        [command.trace for command in commands],
         lease_seconds,
     )
 
@@ -248,4 +253,5 @@ def _leased(command: NewCommand, lease: UUID | None) -> Leased | None:
         deadline=command.deadline,
         attempts=1,
         lease=lease,
+        trace=command.trace,
     )

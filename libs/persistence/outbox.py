@@ -23,6 +23,8 @@ import asyncpg
 from sqlalchemy import BigInteger, Text, bindparam, extract, func, insert, select
 from sqlalchemy.dialects.postgresql import ARRAY, BYTEA
 
+from libs import tracing
+from libs.contracts.asked import asked
 from libs.contracts.events import Event
 from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.engine import EVENTS_RECORDED, Database
@@ -89,9 +91,20 @@ _EVENTS = (
         bindparam("resource_ids", type_=ARRAY(Text)),
         bindparam("sequences", type_=ARRAY(BigInteger)),
         bindparam("bodies", type_=ARRAY(BYTEA)),
+        bindparam("request_ids", type_=ARRAY(Text)),
+        bindparam("traces", type_=ARRAY(Text)),
     )
     .table_valued(
-        "event_id", "type", "tenant", "customer_id", "resource_id", "sequence", "body", name="event"
+        "event_id",
+        "type",
+        "tenant",
+        "customer_id",
+        "resource_id",
+        "sequence",
+        "body",
+        "request_id",
+        "trace_context",
+        name="event",
     )
     .render_derived()
 )
@@ -99,9 +112,14 @@ _RECORD = insert(table).from_select([column.name for column in _EVENTS.c], selec
 
 
 async def record(connection: AsyncConnection, *events: Event) -> None:
-    """Record the events, in their order, in the caller's transaction, whose commit wakes the relay of this process."""
+    """Record the events, in their order, in the caller's transaction, whose commit wakes the relay of this process.
+
+    An event that does not say what caused it was caused by what this task works for.
+    """
     if not events:
         return
+    task, trace = asked.get(), tracing.current()
+    request_id = task.request_id if task is not None else None
     connection.info[EVENTS_RECORDED] = True
     await connection.execute(
         _RECORD,
@@ -113,12 +131,14 @@ async def record(connection: AsyncConnection, *events: Event) -> None:
             "resource_ids": [event.resource_id for event in events],
             "sequences": [event.sequence for event in events],
             "bodies": [event.body for event in events],
+            "request_ids": [event.request_id or request_id for event in events],
+            "traces": [event.trace or trace for event in events],
         },
     )
 
 
 _READ = """
-    SELECT id, event_id, type, tenant, customer_id, resource_id, sequence, body, EXISTS (
+    SELECT id, event_id, type, tenant, customer_id, resource_id, sequence, body, request_id, trace_context, EXISTS (
         SELECT 1 FROM outbox_unroutable u WHERE u.tenant = o.tenant AND u.resource_id = o.resource_id
     ) AS is_blocked
     FROM outbox o ORDER BY id LIMIT $1
@@ -133,14 +153,17 @@ _SET_ASIDE = """
     WITH fence AS (SELECT 1 FROM leader_lease WHERE name = $1 AND term = $2 AND holder = $3 FOR KEY SHARE),
     taken AS (
         DELETE FROM outbox WHERE id = ANY($4::bigint[]) AND EXISTS (SELECT 1 FROM fence)
-        RETURNING id, event_id, type, tenant, customer_id, resource_id, sequence, body, recorded_at
+        RETURNING id, event_id, type, tenant, customer_id, resource_id, sequence, body, recorded_at, request_id,
+            trace_context
     )
-    INSERT INTO outbox_unroutable (id, event_id, type, tenant, customer_id, resource_id, sequence, body, recorded_at)
+    INSERT INTO outbox_unroutable (id, event_id, type, tenant, customer_id, resource_id, sequence, body, recorded_at,
+        request_id, trace_context)
     SELECT * FROM taken
     """
 
 _READ_UNROUTABLE = """
-    SELECT DISTINCT ON (tenant, resource_id) id, event_id, type, tenant, customer_id, resource_id, sequence, body
+    SELECT DISTINCT ON (tenant, resource_id) id, event_id, type, tenant, customer_id, resource_id, sequence, body,
+        request_id, trace_context
     FROM outbox_unroutable
     WHERE (tenant, resource_id) > ($1::text, $2::text) ORDER BY tenant, resource_id, id LIMIT $3
     """
@@ -251,6 +274,8 @@ class Relay:
                     resource_id=row["resource_id"],
                     sequence=row["sequence"],
                     body=row["body"],
+                    request_id=row["request_id"],
+                    trace=row["trace_context"],
                 )
                 for row in rows
             ]

@@ -14,6 +14,7 @@ from typing import TypeVar
 import structlog
 from prometheus_client import Counter, Gauge, Histogram
 
+from libs import tracing
 from libs.backoff import Backoff, lengthened
 from libs.providers.circuit import Circuit
 from libs.providers.errors import AttemptFailed, Failure, ProviderRefusal, read_error
@@ -139,7 +140,7 @@ class Exchanges:
         try:
             with self._loop_lag.measured() as lag:
                 try:
-                    answer = await exchange(seconds)
+                    answer = await self._in_span(operation, exchange, seconds)
                 finally:
                     late_seconds = lag()
         except ProviderRefusal:
@@ -180,6 +181,21 @@ class Exchanges:
         self._count(operation, "ok")
         return answer
 
+    async def _in_span(
+        self, operation: str, exchange: Exchange[AnswerT], seconds: float
+    ) -> AnswerT:
+        """The exchange, in a span to which its transport adds what is HTTP's."""
+        if (parent := tracing.parent()) is None:
+            return await exchange(seconds)
+        about = {"bankside.provider": self._name, "bankside.provider_operation": operation}
+        with tracing.span(f"{self._name} {operation}", "client", parent, about) as span:
+            try:
+                return await exchange(seconds)
+            except (ProviderRefusal, AttemptFailed) as error:
+                if span is not None:
+                    _conclude(span, error)
+                raise
+
     async def _rest(self, operation: str, deadline: float) -> None:
         """Return when the provider takes requests again. Writes do not wait: their command begins them anew, later."""
         while (seconds := self._rest_until - time.monotonic()) > 0:
@@ -202,3 +218,13 @@ class Exchanges:
     def _circuit_changed(self, is_open: bool) -> None:
         CIRCUIT_OPEN.labels(self._name).set(is_open)
         self._log.warning("circuit_opened" if is_open else "circuit_closed")
+
+
+def _conclude(span: tracing.Span, error: ProviderRefusal | AttemptFailed) -> None:
+    match error:
+        case ProviderRefusal():
+            span.set({"bankside.outcome": "refused"})
+            span.fail(str(error.status))
+        case AttemptFailed():
+            span.set({"bankside.outcome": error.failure.value})
+            span.fail(error.failure.value)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import aiohttp
+from yarl import URL
 
+from libs import tracing
 from libs.providers.errors import AttemptFailed, Failure
 from libs.tls import client_context
 
@@ -30,6 +32,19 @@ def open_session(connections: int, *, ca_file: str | None = None) -> aiohttp.Cli
         auto_decompress=False,
         trust_env=False,
     )
+
+
+def note_response(method: str, url: URL, status: int) -> None:
+    """In the span of the exchange. Not the URL: its path and query hold what callers have written."""
+    if tracing.current() is not None:
+        tracing.note(
+            {
+                "http.request.method": method,
+                "http.response.status_code": status,
+                "server.address": url.host,
+                "server.port": url.port,
+            }
+        )
 
 
 async def read_bounded(response: aiohttp.ClientResponse) -> bytes:

@@ -26,6 +26,7 @@ from libs.runtime import crash, event_loop
 from libs.runtime.health import Readiness, serve_admin
 from libs.runtime.logging import configure_logging
 from libs.runtime.settings import EXIT_MISCONFIGURED, ProcessSettings
+from libs.runtime.tracing import TracingNotInstalled, traced
 
 SettingsT = TypeVar("SettingsT", bound=ProcessSettings)
 Serve = Callable[[SettingsT, "Process"], AbstractAsyncContextManager[None]]
@@ -143,8 +144,9 @@ def run(settings_type: type[SettingsT], serve: Serve[SettingsT]) -> None:
     disable_created_metrics()  # type: ignore[no-untyped-call] # a sample more of each, which nothing reads
     crash.arm(settings.crash_at)
     try:
-        code = uvloop.run(_run(settings, serve))
-    except Misconfigured as error:
+        with traced(settings.service, settings.collector):
+            code = uvloop.run(_run(settings, serve))
+    except (Misconfigured, TracingNotInstalled) as error:
         for sentence in error.args:
             print(f"{settings.service}: {sentence}", file=sys.stderr)
         sys.exit(EXIT_MISCONFIGURED)

@@ -44,6 +44,16 @@ def plaintext_broker(variable: str, url: str, allowed: frozenset[str]) -> Iterat
         )
 
 
+def plaintext_collector(variable: str, url: str, allowed: frozenset[str]) -> Iterator[str]:
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    if not (parts.scheme == "https" or is_on_this_machine(host) or host in allowed):
+        yield (
+            f"set {variable} to https://…: in production the connection to {host} is to be encrypted"
+            " (or name it in BANKSIDE_PLAINTEXT_HOSTS)."
+        )
+
+
 def plaintext_provider(variable: str, url: str) -> Iterator[str]:
     parts = urlsplit(url)
     host = parts.hostname or ""

@@ -3,19 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Annotated
 from urllib.parse import urlsplit
 
-from pydantic import Field, SecretStr, field_validator
+from pydantic import AfterValidator, AliasChoices, Field, SecretStr, field_validator
 
 from libs.messaging.message_sealer import MessageSealer, peers_of
 from libs.persistence.inbox import LEASE_SECONDS
 from libs.persistence.sealing import BadKey, Keyring, LookupKeys
 from libs.runtime.process import Misconfigured
-from libs.runtime.production import plaintext_broker
+from libs.runtime.production import plaintext_broker, plaintext_collector
 from libs.runtime.settings import KEY_RING, CaFile, ServiceSettings
 
 LOOKUP_KEYS = "lookup_keys"
 """The setting of the keys by whose digests values are found; it seals nothing."""
+
+
+def _is_http_url(url: str | None) -> str | None:
+    """An empty setting is not set."""
+    parts = urlsplit(url or "")
+    if url and (parts.scheme not in ("http", "https") or not parts.hostname or "@" in url):
+        raise ValueError("it has to be http://HOST:PORT or https://HOST, without a login")
+    return url or None
+
+
+TracesEndpoint = Annotated[str | None, AfterValidator(_is_http_url)]
 
 
 class MessagingSettings(ServiceSettings):
@@ -25,6 +37,18 @@ class MessagingSettings(ServiceSettings):
     """With the service's own user, which has its name: the broker proves by it who sent a message."""
     amqp_ca_file: CaFile = None
     """The CA of the broker's certificate; None: those that the system trusts."""
+    traces_endpoint: TracesEndpoint = Field(
+        default=None, validation_alias=AliasChoices("OTEL_EXPORTER_OTLP_ENDPOINT")
+    )
+    """The collector of traces, which takes OTLP over HTTP at `/v1/traces` below this URL; None: there are no traces.
+
+    OpenTelemetry's own name, since its exporter reads the others of that family, such as the headers by which a
+    collector knows who sends.
+    """
+
+    @property
+    def collector(self) -> str | None:
+        return self.traces_endpoint
 
     @field_validator("amqp_url")
     @classmethod
@@ -69,6 +93,9 @@ class MessagingSettings(ServiceSettings):
         yield from super().refusals()
         url = self.amqp_url.get_secret_value()
         yield from plaintext_broker(self.variable("amqp_url"), url, self.hosts_in_plaintext())
+        if self.traces_endpoint is not None:
+            variable, allowed = self.variable("traces_endpoint"), self.hosts_in_plaintext()
+            yield from plaintext_collector(variable, self.traces_endpoint, allowed)
 
 
 def _mistakes_of(read: Callable[[], object]) -> Iterator[str]:

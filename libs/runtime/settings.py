@@ -81,7 +81,14 @@ class ProcessSettings(BaseSettings):
     shutdown_seconds: float = Field(default=15, gt=0, le=300)
     crash_at: str = ""
     plaintext_hosts: str = ""
-    """Hosts, separated by commas, to which production connects without TLS: AMQP and PostgreSQL, never providers."""
+    """Hosts, separated by commas, to which production connects without TLS: AMQP, PostgreSQL and the collector of
+    traces, never providers.
+    """
+
+    @property
+    def collector(self) -> str | None:
+        """Where the process exports its traces to; None: it records none."""
+        return None
 
     @property
     def is_production(self) -> bool:

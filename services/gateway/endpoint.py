@@ -16,6 +16,7 @@ import structlog
 from aiohttp import web
 from uuid_utils import uuid7
 
+from libs import tracing
 from libs.contracts.asked import Asked, asked
 from libs.contracts.binding import bind
 from libs.contracts.errors import (
@@ -36,7 +37,7 @@ from libs.contracts.model import Command
 from libs.contracts.operating.sessions import SESSION_HEADER
 from libs.contracts.operation import GATEWAY, Operation
 from libs.contracts.principal import Family, Principal, Role
-from libs.handling.handled import note_handled
+from libs.handling.handled import OK, conclude, note_handled
 from libs.messaging.batching import TooManyWaiting
 from libs.messaging.caller import Caller
 from libs.messaging.envelope import Envelope, Reply
@@ -119,15 +120,19 @@ class Endpoints:
         async def handle(request: web.Request) -> web.StreamResponse:
             started = time.perf_counter()
             request_id = request_id_of(request)
-            outcome = "ok"
+            outcome = OK
             asked.set(
                 Asked(request_id, None)
             )  # a connection's requests follow one another in one task
-            try:
-                response = await self._respond(operation, request, request_id)
-            except BanksideError as error:
-                outcome = error.code
-                response = failure(error, request_id)
+            with self._span(operation, request) as span:
+                try:
+                    response = await self._respond(operation, request, request_id)
+                except BanksideError as error:
+                    outcome = error.code
+                    response = failure(error, request_id)
+                if span is not None:
+                    span.set({"http.response.status_code": response.status})
+                    conclude(span, operation.name, outcome)
             response.headers["X-Request-Id"] = request_id
             seconds = time.perf_counter() - started
             note_handled(
@@ -138,6 +143,19 @@ class Endpoints:
             return response
 
         return handle
+
+    def _span(self, operation: Operation, request: web.Request) -> tracing.Spanning:
+        """Without the path, in which a caller may have written anything."""
+        if not tracing.is_drawn(self._settings.trace_ratio):
+            return tracing.NOTHING
+        method, route = str(operation.method), operation.path or ""
+        traceparents = request.headers.getall("traceparent", ())
+        return tracing.trace(
+            f"{method} {route}",
+            {"http.request.method": method, "http.route": route},
+            traceparents[0] if len(traceparents) == 1 else None,
+            ",".join(request.headers.getall("tracestate", ())),
+        )
 
     async def _respond(
         self, operation: Operation, request: web.Request, request_id: str

@@ -63,6 +63,8 @@ class Settings(MessagingSettings):
     timestamp_window_seconds: int = Field(default=300, ge=1, le=900)
     failures_per_minute: int = Field(default=300, ge=1)
     """Failed authentications from one address; further ones are answered 429."""
+    trace_ratio: float = Field(default=0.1, ge=0, le=1)
+    """The share of requests whose traces are recorded, where `traces_endpoint` is set."""
     trusted_proxies: str = ""
     """Networks, separated by commas, whose X-Forwarded-For is believed."""
 

@@ -11,7 +11,7 @@ import httpx
 from yarl import URL
 
 from libs.providers.errors import AttemptFailed, Failure
-from libs.providers.sessions import CONNECT_SECONDS, read_bounded
+from libs.providers.sessions import CONNECT_SECONDS, note_response, read_bounded
 
 
 class SessionTransport(httpx.AsyncBaseTransport):
@@ -27,15 +27,17 @@ class SessionTransport(httpx.AsyncBaseTransport):
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         data = await request.aread()
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS)
+        url = URL(str(request.url), encoded=True)
         try:
             async with self._session.request(
                 request.method,
-                URL(str(request.url), encoded=True),
+                url,
                 data=data or None,
                 headers=request.headers.multi_items(),
                 timeout=timeout,
                 allow_redirects=False,
             ) as response:
+                note_response(request.method, url, response.status)
                 body = await read_bounded(response)
         except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError):
             raise AttemptFailed(Failure.NOT_CONNECTED) from None

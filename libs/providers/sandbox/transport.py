@@ -8,9 +8,10 @@ from typing import Any
 import aiohttp
 from yarl import URL
 
+from libs import tracing
 from libs.contracts.exact_json import NotExactJson, decode
 from libs.providers.errors import NO_DECISION, AttemptFailed, Failure, ProviderRefusal
-from libs.providers.sessions import CONNECT_SECONDS, read_bounded
+from libs.providers.sessions import CONNECT_SECONDS, note_response, read_bounded
 
 
 class Transport:
@@ -37,16 +38,20 @@ class Transport:
         timeout = aiohttp.ClientTimeout(
             total=seconds, sock_connect=min(seconds, CONNECT_SECONDS), ceil_threshold=3600
         )
+        sent = {**self._headers, **headers} if headers else self._headers
+        if (trace := tracing.current()) is not None:
+            sent = {**sent, "traceparent": tracing.headers_of(trace)["traceparent"]}
         try:
             async with self._session.request(
                 method,
                 url,
                 data=data,
-                headers={**self._headers, **headers} if headers else self._headers,
+                headers=sent,
                 timeout=timeout,
                 allow_redirects=False,
             ) as response:
                 status = response.status
+                note_response(method, url, status)
                 body = await read_bounded(response)
         except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError):
             raise AttemptFailed(Failure.NOT_CONNECTED) from None

@@ -7,7 +7,7 @@ advances their sagas (`step_commits`).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from uuid import UUID
 
 import asyncpg
@@ -17,6 +17,7 @@ from libs.contracts.events import Event
 from libs.handling.group_commit import Write
 from libs.persistence import leased_writes
 from libs.persistence.engine import Database
+from libs.persistence.inbox import Leased
 from libs.persistence.leased_writes import LeasedValue
 from services.onboarding import events, states
 from services.onboarding.models import CustomerFile
@@ -181,8 +182,9 @@ _MAY_BE_APPROVED = [
 ]
 
 _ADD_EVENTS = """
-    INSERT INTO outbox (event_id, type, tenant, customer_id, resource_id, sequence, body)
-    SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::bigint[], $7::bytea[])
+    INSERT INTO outbox (event_id, type, tenant, customer_id, resource_id, sequence, body, request_id, trace_context)
+    SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::bigint[], $7::bytea[],
+        $8::text[], $9::text[])
     """
 
 
@@ -241,7 +243,13 @@ async def _announce(
     announced = [row["customer_id"] for row in await connection.fetch(_ANNOUNCE, ids)]
     found = await customer_files.read(connection, announced)
     await _add(
-        connection, [event for one in found.values() for event in events.of_creation(one.file)]
+        connection,
+        [
+            _caused(event, held.command)
+            for held in advances
+            if (one := found.get(held.value.saga.customer_id)) is not None
+            for event in events.of_creation(one.file)
+        ],
     )
     return begun
 
@@ -304,7 +312,12 @@ async def _open(
     assert len(rows) == len(leading), "a customer is approved once, with an account of its own"
     found = await customer_files.read(connection, [name.customer_id for name in names])
     await _add(
-        connection, [event for one in found.values() for event in events.of_opening(one.file)]
+        connection,
+        [
+            _caused(event, held.command)
+            for held in leading
+            for event in events.of_opening(found[held.value.advance.saga.customer_id].file)
+        ],
     )
     return {held.command_id: found[held.value.advance.saga.customer_id].file for held in leading}
 
@@ -333,7 +346,13 @@ async def _add(connection: asyncpg.Connection, recorded: Sequence[Event]) -> Non
         [event.resource_id for event in recorded],
         [event.sequence for event in recorded],
         [event.body for event in recorded],
+        [event.request_id for event in recorded],
+        [event.trace for event in recorded],
     )
+
+
+def _caused(event: Event, command: Leased) -> Event:
+    return replace(event, request_id=command.request_id, trace=command.trace)
 
 
 _EIN_TAKEN = "A customer with this EIN exists already."

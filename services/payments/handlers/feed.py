@@ -46,7 +46,9 @@ async def prepare(entries: Sequence[FeedEntry]) -> Record:
                     contradicting.append(contradiction)
                 case following:
                     versions += following
-        saved = await wires.save(connection, *versions)
+        changed = {wire.transaction_id for wire in versions}
+        causes = await wires.causes(connection, changed) if changed else {}
+        saved = await wires.save(connection, *versions, causes=causes)
         assert saved, "their rows are locked"
         await contradictions.add(connection, *contradicting)
 

@@ -30,12 +30,12 @@ _INTEND = """
     WITH asked AS (
         SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::text[], $6::text[], $7::numeric[],
             $8::text[], $9::text[], $10::timestamptz[], $11::text[], $12::text[], $13::bytea[], $14::text[],
-            $15::text[])
+            $15::text[], $16::text[])
             AS a (command_id, lease, tenant, customer_id, sending_account_id, external_account_id, amount,
-            purpose, state, at, event_id, event_type, event_body, creditor, actor)
+            purpose, state, at, event_id, event_type, event_body, creditor, actor, trace)
         LIMIT cardinality($1)
     ), leased AS (
-        SELECT asked.*, i.accepted_at, EXISTS (
+        SELECT asked.*, i.accepted_at, i.request_id, EXISTS (
             SELECT 1 FROM wire_policy p WHERE p.tenant = asked.tenant AND p.customer_id = asked.customer_id
         ) AS has_policy
         FROM asked JOIN inbox i ON i.command_id = asked.command_id AND i.lease = asked.lease
@@ -50,9 +50,9 @@ _INTEND = """
         INSERT INTO wire_history (transaction_id, sequence, state, at, by)
         SELECT command_id, 1, state, at, actor FROM leased WHERE NOT has_policy
     ), event AS (
-        INSERT INTO outbox (event_id, type, tenant, customer_id, resource_id, sequence, body)
-        SELECT event_id, event_type, tenant, customer_id, command_id::text, 1, event_body FROM leased
-        WHERE NOT has_policy
+        INSERT INTO outbox (event_id, type, tenant, customer_id, resource_id, sequence, body, request_id, trace_context)
+        SELECT event_id, event_type, tenant, customer_id, command_id::text, 1, event_body, request_id, trace
+        FROM leased WHERE NOT has_policy
     )
     SELECT command_id, has_policy, (SELECT lost_history_seconds()) AS lost_seconds,
         extract(epoch FROM clock_timestamp() - accepted_at)::double precision AS accepted_seconds
@@ -63,12 +63,13 @@ _INTEND = """
 _RECORD = """
     WITH asked AS (
         SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::integer[], $4::text[], $5::text[], $6::timestamptz[],
-            $7::text[], $8::text[], $9::text[], $10::text[], $11::bytea[], $12::uuid[])
+            $7::text[], $8::text[], $9::text[], $10::text[], $11::bytea[], $12::uuid[], $13::text[])
             AS a (command_id, lease, sequence, state, reason, at, tenant, customer_id, event_id, event_type, event_body,
-            transaction_id)
+            transaction_id, trace)
         LIMIT cardinality($1)
     ), leased AS (
-        SELECT asked.* FROM asked JOIN inbox i ON i.command_id = asked.command_id AND i.lease = asked.lease
+        SELECT asked.*, i.request_id
+        FROM asked JOIN inbox i ON i.command_id = asked.command_id AND i.lease = asked.lease
         ORDER BY asked.command_id FOR NO KEY UPDATE OF i SKIP LOCKED
     ), free AS (
         SELECT leased.* FROM wires w JOIN leased
@@ -82,8 +83,9 @@ _RECORD = """
         INSERT INTO wire_history (transaction_id, sequence, state, reason, at)
         SELECT transaction_id, sequence, state, reason, at FROM saved
     ), event AS (
-        INSERT INTO outbox (event_id, type, tenant, customer_id, resource_id, sequence, body)
-        SELECT event_id, event_type, tenant, customer_id, transaction_id::text, sequence, event_body FROM saved
+        INSERT INTO outbox (event_id, type, tenant, customer_id, resource_id, sequence, body, request_id, trace_context)
+        SELECT event_id, event_type, tenant, customer_id, transaction_id::text, sequence, event_body, request_id, trace
+        FROM saved
     )
     SELECT command_id FROM saved
     """
@@ -122,6 +124,7 @@ async def _intend(
         [event.body for event in events],
         [wire.creditor and msgspec.json.encode(wire.creditor).decode() for wire in new],
         [wire.initiator for wire in new],
+        [intent.command.trace for intent in intents],
     )
     return {
         row["command_id"]: Intended(
@@ -151,6 +154,7 @@ async def _record(
         [event.type for event in events],
         [event.body for event in events],
         [wire.transaction_id for wire in versions.values()],
+        [record.command.trace for record in records],
     )
     return {row["command_id"]: versions[row["command_id"]] for row in rows}
 

@@ -7,8 +7,10 @@ transaction.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
+from types import MappingProxyType
 from typing import Any
 from uuid import UUID
 
@@ -31,6 +33,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import ARRAY, aggregate_order_by
 
+from libs.contracts.events import Event
 from libs.contracts.ids import parse_id
 from libs.contracts.principal import Principal
 from libs.contracts.wires import WireState
@@ -185,6 +188,35 @@ _SETTLED_AT = (
     .where(_IS_ONE_OF)
 )
 
+_CAUSES = (
+    select(table.c.transaction_id, inbox.c.request_id, inbox.c.trace_context)
+    .join_from(
+        table,
+        inbox,
+        inbox.c.command_id == func.coalesce(table.c.approved_by, table.c.transaction_id),
+    )
+    .where(_IS_ONE_OF)
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """Of a wire: the request that asked for its send, and the span that sent the command (`libs.tracing`)."""
+
+    request_id: str
+    trace: str | None
+
+
+NO_CAUSES: Mapping[UUID, Cause] = MappingProxyType({})
+
+
+async def causes(
+    connection: AsyncConnection, transaction_ids: Collection[UUID]
+) -> dict[UUID, Cause]:
+    """Of those of the wires whose commands are still recorded."""
+    rows = await connection.execute(_CAUSES, {"ids": list(transaction_ids)})
+    return {row.transaction_id: Cause(row.request_id, row.trace_context) for row in rows}
+
 
 async def insert_new(connection: AsyncConnection, wire: WireRecord) -> None:
     """Record a wire with its first step and its event; the send of one that is pending begins with the commit."""
@@ -221,11 +253,16 @@ async def insert_new(connection: AsyncConnection, wire: WireRecord) -> None:
     await outbox.record(connection, wire_event(wire))
 
 
-async def save(connection: AsyncConnection, *versions: WireRecord) -> bool:
+async def save(
+    connection: AsyncConnection, *versions: WireRecord, causes: Mapping[UUID, Cause] = NO_CAUSES
+) -> bool:
     """Save versions of wires, those of one wire in their order, with their events.
 
     Returns False when a wire has moved on meanwhile, of which then nothing is saved. The caller must not commit that,
     unless it saves one wire only.
+
+    Args:
+        causes: of wires that are not saved for the request that this task works for.
     """
     if not versions:
         return True
@@ -254,8 +291,15 @@ async def save(connection: AsyncConnection, *versions: WireRecord) -> bool:
     )
     if saved.scalar_one() != len(latest):
         return False
-    await outbox.record(connection, *(wire_event(wire) for wire in versions))
+    events = [_caused(wire_event(wire), causes.get(wire.transaction_id)) for wire in versions]
+    await outbox.record(connection, *events)
     return True
+
+
+def _caused(event: Event, cause: Cause | None) -> Event:
+    if cause is None:
+        return event
+    return replace(event, request_id=cause.request_id, trace=cause.trace)
 
 
 async def lock(

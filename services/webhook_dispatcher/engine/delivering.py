@@ -10,6 +10,7 @@ from datetime import datetime
 
 import structlog
 
+from libs import tracing
 from libs.persistence.engine import Database
 from libs.persistence.sealing import CannotOpen
 from libs.runtime.crash import crash_point
@@ -104,7 +105,10 @@ class Sender:
             await until_available("give back", lambda: self._give_back(leased))
             self._given_back(leased)
             return
-        attempt = await self._attempt(leased)
+        with _posting(leased) as span:
+            attempt = await self._attempt(leased)
+            if span is not None:
+                _conclude(span, attempt)
         crash_point("webhook_dispatcher.posted")
         request_log.line(
             "delivery_attempted",
@@ -114,6 +118,7 @@ class Sender:
             outcome=attempt.verdict.value,
             status=attempt.response_status,
             seconds=attempt.duration_ms / 1000,
+            request_id=delivery.request_id,
         )
         ATTEMPT_SECONDS.observe(attempt.duration_ms / 1000)
         if delivery.attempts_made == 0:
@@ -141,3 +146,38 @@ class Sender:
             )
         # As of the moment that was signed: so an operator sees which timestamp was sent.
         return replace(await self._poster.post(post), attempted_at=now)
+
+
+def _posting(leased: LeasedDelivery) -> tracing.Spanning:
+    """The span of an attempt, with the subscription in place of the callback URL, which may hold a secret. The endpoint
+    is told nothing of the trace (`libs/contracts/README.md`).
+    """
+    delivery = leased.delivery
+    if (parent := tracing.parent(delivery.trace)) is None:
+        return tracing.NOTHING
+    return tracing.span(
+        "POST webhook",
+        "client",
+        parent,
+        {
+            "http.request.method": "POST",
+            "http.request.resend_count": delivery.attempts_made or None,
+            "bankside.event_id": message_id_of(delivery.event_id),
+            "bankside.event_type": delivery.event_type,
+            "bankside.delivery_id": str(delivery.id),
+            "bankside.subscription_id": str(delivery.subscription_id),
+            "bankside.request_id": delivery.request_id,
+        },
+    )
+
+
+def _conclude(span: tracing.Span, attempt: Attempt) -> None:
+    span.set(
+        {
+            "bankside.outcome": attempt.verdict.value,
+            "http.response.status_code": attempt.response_status,
+        }
+    )
+    if attempt.verdict is not Verdict.SUCCEEDED:
+        status = attempt.response_status
+        span.fail(attempt.verdict.value if status is None else str(status))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from uuid import UUID
@@ -10,7 +11,9 @@ from uuid import UUID
 import structlog
 from sqlalchemy.exc import DBAPIError
 
+from libs import tracing
 from libs.contracts.events import Event
+from libs.messaging.topology import EVENTS, events_queue
 from libs.persistence.availability import is_away
 from libs.persistence.engine import Database
 from libs.runtime.crash import crash_point
@@ -30,6 +33,26 @@ def _is_fault_of_event(error: Exception) -> bool:
         return False
     return str(getattr(error.driver_exception, "sqlstate", None) or "").startswith(
         FAULTS_OF_THE_EVENT
+    )
+
+
+def _note_recorded(parent: str, event: Event, seconds: float) -> None:
+    queue = events_queue("webhook_dispatcher")
+    tracing.ended(
+        f"process {event.type}",
+        "consumer",
+        parent,
+        {
+            "messaging.system": "rabbitmq",
+            "messaging.operation.name": "process",
+            "messaging.operation.type": "process",
+            "messaging.destination.name": f"{EVENTS}:{event.type}:{queue}",
+            "messaging.rabbitmq.destination.routing_key": event.type,
+            "messaging.message.id": event.event_id,
+            "bankside.request_id": event.request_id,
+            "bankside.resource_id": event.resource_id,
+        },
+        seconds=seconds,
     )
 
 
@@ -108,7 +131,7 @@ class Ingest:
 
     async def _commit(self, arrivals: Sequence[Arrival]) -> None:
         await self._partitions.ensure("event", {arrival.day for arrival in arrivals})
-        due_at = self._clock()
+        due_at, started = self._clock(), time.perf_counter()
         async with self._database.transaction() as connection:
             recorded = await recording.record_batch(connection, arrivals, due_at)
             crash_point("webhook_dispatcher.ingesting")
@@ -124,6 +147,9 @@ class Ingest:
                 event_id=event.event_id,
                 type=event.type,
                 resource=event.resource_id,
+                request_id=event.request_id,
             )
+            if (parent := tracing.parent(event.trace)) is not None:
+                _note_recorded(parent, event, time.perf_counter() - started)
         if recorded.due:
             self._added(recorded.due, due_at)

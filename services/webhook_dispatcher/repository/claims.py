@@ -87,7 +87,8 @@ _TAKE = """
         WHERE d.id = ANY(ARRAY(SELECT id FROM picked))
         RETURNING d.id, d.subscription_id, d.event_day, d.event_id, d.attempts_made, d.created_at, d.due_at
     )
-    SELECT t.*, e.body FROM taken t LEFT JOIN event e ON e.day = t.event_day AND e.id = t.event_id ORDER BY t.due_at
+    SELECT t.*, e.body, e.type, e.request_id, e.trace_context
+    FROM taken t LEFT JOIN event e ON e.day = t.event_day AND e.id = t.event_id ORDER BY t.due_at
     """
 # `statement_timestamp()`, unlike `clock_timestamp()`, is stable, so that the index on leases is used.
 _FREE_EXPIRED = """
@@ -130,7 +131,9 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Claimed:
-    """A delivery that this process claimed, until its lease ends. `body` is None when its event was not found."""
+    """A delivery that this process claimed, until its lease ends. `body` and what follows are of its event, and None
+    without one. The last two are None also when they are not known.
+    """
 
     id: UUID
     subscription_id: UUID
@@ -140,6 +143,9 @@ class Claimed:
     created_at: datetime
     due_at: datetime
     body: bytes | None = field(repr=False)
+    event_type: str | None = None
+    request_id: str | None = None
+    trace: str | None = None
 
 
 @asynccontextmanager

@@ -8,12 +8,14 @@ or which events it gets, takes the lock as well: no event is then being recorded
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from uuid import UUID
 
 from sqlalchemy import select, text
 
+from libs import tracing
+from libs.contracts.asked import asked
 from libs.contracts.events import Event
 from libs.persistence.async_engine import AsyncConnection
 from services.webhook_dispatcher.repository.events import parse_event_id
@@ -30,13 +32,15 @@ _RECORD = text(
         SELECT a.*, row_number() OVER (ORDER BY a.place) AS n
         FROM unnest(CAST(:days AS date[]), CAST(:ids AS uuid[]), CAST(:tenants AS text[]),
             CAST(:customers AS text[]), CAST(:types AS text[]), CAST(:resources AS text[]),
-            CAST(:sequences AS bigint[]), CAST(:bodies AS bytea[])) WITH ORDINALITY
-            AS a (day, id, tenant, customer_id, type, resource_id, sequence, body, place)
+            CAST(:sequences AS bigint[]), CAST(:bodies AS bytea[]), CAST(:request_ids AS text[]),
+            CAST(:traces AS text[])) WITH ORDINALITY
+            AS a (day, id, tenant, customer_id, type, resource_id, sequence, body, request_id, trace_context, place)
         WHERE NOT EXISTS (SELECT 1 FROM event e WHERE e.day = a.day AND e.id = a.id)
     ), stored AS (
-        INSERT INTO event (day, id, position, tenant, customer_id, type, resource_id, sequence, body, recorded_at)
+        INSERT INTO event (day, id, position, tenant, customer_id, type, resource_id, sequence, body, recorded_at,
+            request_id, trace_context)
         SELECT day, id, CAST(:last AS bigint) + n, tenant, customer_id, type, resource_id, sequence, body,
-            CAST(:at AS timestamptz)
+            CAST(:at AS timestamptz), request_id, trace_context
         FROM fresh
         ON CONFLICT DO NOTHING
         RETURNING day, id, position, tenant, customer_id, type
@@ -116,7 +120,7 @@ async def lock_positions(connection: AsyncConnection) -> int:
 async def record(
     connection: AsyncConnection, event: Event, *, only_for: UUID | None = None
 ) -> UUID | None:
-    """Record an event of this service in the caller's transaction.
+    """Record an event of this service, caused by what this task works for, in the caller's transaction.
 
     Args:
         only_for: the only subscription to which it is delivered, even if that subscribes to other types.
@@ -124,7 +128,9 @@ async def record(
     Returns:
         The id of the delivery, if there is one and `only_for` is given.
     """
-    arrival = arrival_of(event)
+    task = asked.get()
+    request_id = task.request_id if task is not None else None
+    arrival = arrival_of(replace(event, request_id=request_id, trace=tracing.current()))
     assert arrival is not None, "ids of our own events are evt_<uuidv7>"
     recorded = await record_batch(connection, [arrival], datetime.now(UTC), only_for=only_for)
     return recorded.one if only_for is not None else None
@@ -155,6 +161,8 @@ async def record_batch(
             "resources": [event.resource_id for event in events],
             "sequences": [event.sequence for event in events],
             "bodies": [event.body for event in events],
+            "request_ids": [event.request_id for event in events],
+            "traces": [event.trace for event in events],
         },
     )
     row = recorded.one()
