@@ -19,6 +19,7 @@ from libs.contracts.operating import (
     keys,
     operators,
     overview,
+    requests,
     resealing,
     restores,
     search,
@@ -48,6 +49,7 @@ OPERATIONS: tuple[Operation, ...] = (
     *dead_letters.OPERATIONS,
     *feeds.OPERATIONS,
     *overview.OPERATIONS,
+    *requests.OPERATIONS,
     *resealing.OPERATIONS,
     *restores.OPERATIONS,
 )
@@ -63,6 +65,7 @@ GATEWAY_OPERATIONS: tuple[Operation, ...] = (
     *dead_letters.GATEWAY_OPERATIONS,
     *feeds.GATEWAY_OPERATIONS,
     *overview.GATEWAY_OPERATIONS,
+    *requests.GATEWAY_OPERATIONS,
     *resealing.GATEWAY_OPERATIONS,
     *restores.GATEWAY_OPERATIONS,
 )

@@ -40,6 +40,7 @@ from services.onboarding.handlers.operating import OperatingCustomers
 from services.onboarding.handlers.parts import Parts
 from services.onboarding.handlers.queries import Queries
 from services.onboarding.handlers.reconcile_queries import ReconcileQueries
+from services.onboarding.handlers.request_steps import find_own_steps
 from services.onboarding.handlers.update_business import UpdateBusinessHandler
 from services.onboarding.handlers.update_person import UpdatePersonHandler
 from services.onboarding.housekeeping import keep_house
@@ -96,6 +97,7 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
                 sealed=sealed_store(settings, database),
                 why_not_abandoned=why_not_abandoned,
                 counts=COUNTS,
+                own_steps=find_own_steps,
             ),
         }
         await opened.enter_async_context(broker.open())

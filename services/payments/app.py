@@ -31,6 +31,7 @@ from services.payments.handlers.operating import OperatingWires
 from services.payments.handlers.policies import PolicyQueries, SetWirePolicyHandler
 from services.payments.handlers.queries import Queries
 from services.payments.handlers.reconcile_queries import ReconcileQueries
+from services.payments.handlers.request_steps import find_own_steps
 from services.payments.handlers.send_wire import SendWireHandler
 from services.payments.handlers.sending import SEND_SECONDS, Sending
 from services.payments.metrics import count_for_ever, measure_for_ever
@@ -96,6 +97,7 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
                 ),
                 why_not_abandoned=why_not_abandoned,
                 counts=COUNTS,
+                own_steps=find_own_steps,
             ),
         }
         await opened.enter_async_context(broker.open())

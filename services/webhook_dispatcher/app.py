@@ -40,6 +40,7 @@ from services.webhook_dispatcher.handlers.health import HealthQueries
 from services.webhook_dispatcher.handlers.operating import OperatingWebhooks
 from services.webhook_dispatcher.handlers.outcomes import Outcomes
 from services.webhook_dispatcher.handlers.recovery import RecoveryHandler
+from services.webhook_dispatcher.handlers.request_steps import find_own_steps
 from services.webhook_dispatcher.handlers.secrets import Secrets
 from services.webhook_dispatcher.handlers.subscriptions import (
     SubscriptionCommands,
@@ -123,6 +124,7 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
                 ),
                 sealed=sealed_store(settings),
                 counts=COUNTS,
+                own_steps=find_own_steps,
             ),
         }
         await opened.enter_async_context(run_queries(process, sealer, broker, queries))

@@ -17,6 +17,7 @@ from services.webhook_dispatcher.delivery_headers import headers_of
 from services.webhook_dispatcher.models import AttemptRecord, DeliveryRecord, SubscriptionRecord
 from services.webhook_dispatcher.repository.health import SubscribedEndpoint
 from services.webhook_dispatcher.repository.operating_events import EventRecord
+from services.webhook_dispatcher.repository.request_events import RequestedEvent
 
 SERVICE = "webhook_dispatcher"
 NOT_SHOWN = "(not shown)"
@@ -125,7 +126,13 @@ def event_detail(
     )
 
 
-def found_event(record: EventRecord) -> search.FoundId:
+def found_command(command_id: UUID, operation: str) -> search.FoundId:
+    return search.FoundId(
+        service=SERVICE, kind=search.Kind.COMMAND, id=str(command_id), label=operation
+    )
+
+
+def found_event(record: EventRecord | RequestedEvent) -> search.FoundId:
     return search.FoundId(
         service=SERVICE,
         kind=search.Kind.EVENT,

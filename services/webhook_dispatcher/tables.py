@@ -44,6 +44,7 @@ SUCCEEDED = literal_column("'succeeded'", Text)
 FAILED = literal_column("'failed'", Text)
 
 inbox = shared_inbox.to_metadata(metadata)
+Index("inbox_request", inbox.c.request_id)
 audit, audit_turn = (shared.to_metadata(metadata) for shared in AUDIT)
 leader_lease.to_metadata(metadata)
 
@@ -132,6 +133,7 @@ event = Table(
     Index("event_listed", "position"),
     Index("event_listed_by_type", "type", "position"),
     Index("event_of_resource", "resource_id", "position"),
+    Index("event_of_request", "request_id", postgresql_where=text("request_id IS NOT NULL")),
     postgresql_partition_by="RANGE (day)",
 )
 

@@ -10,6 +10,7 @@ from libs.handling.operating.feeds import Feeds
 from libs.handling.operating.letters import Letters, OwnLetters
 from libs.handling.operating.open_commands import OpenCommands, WhyNotAbandoned
 from libs.handling.operating.overview import Overview
+from libs.handling.operating.request_steps import FindOwnSteps, RequestSteps
 from libs.handling.operating.resealing import Resealing
 from libs.handling.operating.restores import Restores
 from libs.handling.operating.waiting import CountWaiting
@@ -28,6 +29,7 @@ def operating_handlers(
     sealed: SealedStore | None = None,
     why_not_abandoned: WhyNotAbandoned | None = None,
     counts: Sequence[CountWaiting] = (),
+    own_steps: FindOwnSteps | None = None,
 ) -> dict[str, QueryHandler]:
     """The handlers of the rows that the service has (`libs.contracts.operating`).
 
@@ -37,10 +39,12 @@ def operating_handlers(
         sealed: of a service that stores sealed values.
         why_not_abandoned: what the service has to say against it.
         counts: what waits for a person in this service alone.
+        own_steps: what the service's own tables have of a request.
     """
     handlers = {
         **AuditRows(service, database).by_operation(),
         **Overview(service, database, depths=depths, letters=letters, counts=counts).by_operation(),
+        **RequestSteps(service, database, own_steps).by_operation(),
     }
     if service in commands.SERVICES:
         handlers |= OpenCommands(service, database, why_not_abandoned).by_operation()

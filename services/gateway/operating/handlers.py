@@ -17,6 +17,7 @@ from services.gateway.operating.asking import ASK_SECONDS, Services
 from services.gateway.operating.keys import Keys
 from services.gateway.operating.of_services import OfServices
 from services.gateway.operating.operators import Operators
+from services.gateway.operating.request_trace import RequestTraces
 from services.gateway.operating.search import Searching
 from services.gateway.operating.sessions import Sessions
 from services.gateway.passwords import Passwords
@@ -47,6 +48,7 @@ def handlers_of(parts: Parts, caller: Caller) -> dict[str, QueryHandler]:
         Keys(parts.database, parts.keyring, queries).handlers(),
         Operators(parts.database, parts.keyring, parts.passwords).handlers(),
         Searching(services).handlers(),
+        RequestTraces(services).handlers(),
         Sessions(parts.logins).handlers(),
         traffic.handlers(parts.traffic, parts.queues),
         operating_handlers(

@@ -17,6 +17,7 @@ from libs.contracts.result import Result
 from libs.contracts.webhook_views import SubscriptionStatus
 from libs.handling.operating.auditing import record
 from libs.handling.queries import QueryHandler
+from libs.persistence import request_records
 from libs.persistence.engine import Database
 from services.webhook_dispatcher import operating_views as views
 from services.webhook_dispatcher.handlers.deliveries import find_delivery, send_again
@@ -33,6 +34,7 @@ from services.webhook_dispatcher.repository import (
     health,
     operating,
     operating_events,
+    request_events,
 )
 from services.webhook_dispatcher.repository import subscriptions as stored
 
@@ -205,7 +207,7 @@ class OperatingWebhooks:
             )
         return Result(data=views.event_detail(found, sent))
 
-    async def find_id(self, _: Principal, command: search.FindId, __: float) -> Result:
+    async def find_id(self, __: Principal, command: search.FindId, ___: float) -> Result:
         found: list[search.FoundId] = []
         async with self._database.snapshot() as connection:
             event = await operating_events.find_event(connection, command.q)
@@ -220,4 +222,8 @@ class OperatingWebhooks:
                 owner = delivery and await stored.find_of_any(connection, delivery.subscription_id)
                 if delivery and owner:
                     found.append(views.found_delivery(delivery, owner))
+            commands, _ = await request_records.commands_of(connection, command.q)
+            found += [views.found_command(one.command_id, one.operation) for one in commands]
+            events, _ = await request_events.events_of(connection, command.q, [])
+            found += [views.found_event(one) for one in events]
         return Result(data=search.FoundIds(found=found))

@@ -1,0 +1,114 @@
+"""The way of a request is put together of what services have, as far as they answer."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from libs.contracts.errors import Unavailable
+from libs.contracts.model import Command
+from libs.contracts.operating.requests import (
+    NOTHING_RECORDED,
+    STEPS_OF,
+    TRACE_REQUEST,
+    FindSteps,
+    FoundSteps,
+    RequestTrace,
+    StepKind,
+    TraceRequest,
+    TraceStep,
+)
+from libs.contracts.operation import Operation
+from libs.contracts.principal import SERVICE, Principal
+from libs.contracts.result import Result
+from services.gateway.operating.asking import Services
+from services.gateway.operating.request_trace import RequestTraces
+
+BEGINNING = datetime(2026, 11, 23, tzinfo=UTC)
+
+
+def step(second: int, service: str, kind: StepKind, **values: Any) -> TraceStep:
+    at = BEGINNING + timedelta(seconds=second)
+    return TraceStep(at=at, service=service, kind=kind, what="test", **values)
+
+
+class Sender:
+    """Services that have what the test says, and nothing otherwise."""
+
+    def __init__(self, **found: FoundSteps | Exception) -> None:
+        self.found = found
+        self.asked: dict[str, FindSteps] = {}
+
+    async def query(self, operation: Operation, _: Principal, command: Command, __: float) -> Any:
+        assert isinstance(command, FindSteps)
+        self.asked[operation.service] = command
+        answer = self.found.get(operation.service, FoundSteps(steps=[]))
+        if isinstance(answer, Exception):
+            raise answer
+        return {"data": answer.model_dump(mode="json")}
+
+
+async def of_the_gateway(*_: object) -> Result:
+    return Result(FoundSteps(steps=[]))
+
+
+async def traced(sender: Sender) -> RequestTrace:
+    services = Services(sender, {STEPS_OF["gateway"].name: of_the_gateway})
+    handler = RequestTraces(services).handlers()[TRACE_REQUEST.name]
+    result = await handler(SERVICE, TraceRequest(request_id="req-1"), time.time() + 5)
+    assert isinstance(result.data, RequestTrace)
+    return result.data
+
+
+async def test_steps_of_all_services_are_in_the_order_of_time() -> None:
+    sender = Sender(
+        payments=FoundSteps(
+            steps=[step(0, "payments", StepKind.COMMAND), step(4, "payments", StepKind.RESULT)],
+            resource_ids=["wire-1", "wire-1"],
+        ),
+        webhook_dispatcher=FoundSteps(
+            steps=[step(2, "webhook_dispatcher", StepKind.EVENT)], is_cut=True
+        ),
+    )
+
+    found = await traced(sender)
+
+    assert [one.kind for one in found.steps] == ["command", "event", "result"]
+    assert (found.cut, found.unreachable, found.note) == (["webhook_dispatcher"], [], None)
+    assert sender.asked.keys() == STEPS_OF.keys() - {"gateway"}
+    assert sender.asked["webhook_dispatcher"].resource_ids == ["wire-1"]
+
+
+async def test_an_event_that_arrived_meanwhile_is_there_once() -> None:
+    waits = step(0, "payments", StepKind.EVENT, event_id="evt_1", state="not published yet")
+    still = step(1, "payments", StepKind.EVENT, event_id="evt_2", state="not published yet")
+    arrived = step(2, "webhook_dispatcher", StepKind.EVENT, event_id="evt_1")
+    sender = Sender(
+        payments=FoundSteps(steps=[waits, still]),
+        webhook_dispatcher=FoundSteps(steps=[arrived]),
+    )
+
+    assert (await traced(sender)).steps == [still, arrived]
+
+
+async def test_a_service_that_does_not_answer_is_named_and_the_others_are_shown() -> None:
+    shown = step(0, "payments", StepKind.COMMAND)
+    sender = Sender(
+        payments=FoundSteps(steps=[shown]),
+        onboarding=Unavailable(),
+        webhook_dispatcher=Unavailable(),
+    )
+
+    found = await traced(sender)
+
+    assert found.steps == [shown]
+    assert found.unreachable == ["onboarding", "webhook_dispatcher"]
+
+
+async def test_that_nothing_is_recorded_is_said_only_when_all_have_answered() -> None:
+    nowhere = await traced(Sender())
+    perhaps = await traced(Sender(payments=Unavailable()))
+
+    assert (nowhere.steps, nowhere.note) == ([], NOTHING_RECORDED)
+    assert (perhaps.steps, perhaps.note) == ([], None)
