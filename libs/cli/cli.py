@@ -43,6 +43,11 @@ def make_app(arguments: list[str]) -> App:
         help="Commands that are not finished: list, retry, abandon.",
     )
     app.command(
+        "libs.cli.trace:trace",
+        name="trace",
+        help="Show what became of a request, by the id in its answer.",
+    )
+    app.command(
         "libs.cli.dead:app", name="dead", help="Look at dead letters, have them accepted anew."
     )
     app.command(
