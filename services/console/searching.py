@@ -1,4 +1,4 @@
-"""Search by any id: one thing that is found is gone to at once."""
+"""Search by any id: one thing that is found is gone to at once; what belongs to one request is shown with its way."""
 
 from __future__ import annotations
 
@@ -39,6 +39,11 @@ def page_of(found: FoundId) -> str | None:
     return None
 
 
+def belongs_to_request(found: FoundId, query: str) -> bool:
+    """Whether it was found by the id of its request: commands and events are found by their own id otherwise."""
+    return found.kind in (Kind.COMMAND, Kind.EVENT) and found.id != query.lower()
+
+
 class Searching:
     def __init__(self, renderer: Renderer) -> None:
         self._renderer = renderer
@@ -60,21 +65,31 @@ class Searching:
             except BanksideError as error:
                 table = Table("search", LABELS, [], failure=sentence(error))
             else:
-                pages = {page_of(found) for found in answer.found}
+                of_request = any(belongs_to_request(found, query) for found in answer.found)
+                request_page = PAGES["request_id"].format(quote(query, safe=""))
+                pages = {request_page} if of_request else {page_of(found) for found in answer.found}
                 if len(pages) == 1 and (page := pages.pop()) is not None and not answer.unreachable:
                     return see_other(page)
-                rows = [_row(found) for found in answer.found]
+                rows = [
+                    _row(
+                        found.kind.value.replace("_", " "),
+                        Cell(found.id, Shown.ID, href=page_of(found)),
+                        found,
+                    )
+                    for found in answer.found
+                ]
+                if of_request:
+                    rows.insert(0, _row("request", Cell(query, Shown.ID, href=request_page)))
                 table = Table("search", LABELS, rows, unreachable=answer.unreachable)
         return self._renderer.page(request, "search.html", query=query, table=table)
 
 
-def _row(found: FoundId) -> Row:
-    identifier = Cell(found.id, Shown.ID, href=page_of(found))
+def _row(what: str, identifier: Cell, found: FoundId | None = None) -> Row:
     cells = [
-        Cell(found.kind.value.replace("_", " ")),
+        Cell(what),
         identifier,
-        cell("tenant", found.tenant),
-        cell("customer_id", found.customer_id),
-        cell("label", found.label),
+        cell("tenant", found and found.tenant),
+        cell("customer_id", found and found.customer_id),
+        cell("label", found and found.label),
     ]
     return Row(list(zip(LABELS, cells, strict=True)), [])

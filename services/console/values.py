@@ -50,6 +50,7 @@ PAGES = {
     "subscription_id": "/subscriptions/{}",
     "event_id": "/events/{}",
     "command_id": "/commands/{}",
+    "request_id": "/requests/{}",
     "difference_id": "/differences/{}",
     "subscription_key": "/keys/{}",
     "actor": "/audit?actor={}",

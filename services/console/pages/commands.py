@@ -3,6 +3,7 @@
 from typing import Any
 
 from libs.contracts.operating import commands as o
+from libs.contracts.operating.requests import TRACE_REQUEST
 from services.console.declarations import Action, DetailPage, ListPage, Subject
 
 
@@ -60,5 +61,14 @@ DETAIL = DetailPage(
     parent=LIST,
     actions=(RETRY, ABANDON),
 )
+REQUEST = DetailPage(
+    path="/requests/{request_id}",
+    title="Request",
+    operation=TRACE_REQUEST,
+    name="request_id",
+    parent=LIST,
+    parts=("steps",),
+    timeline=("steps",),
+)
 
-SUBJECT = Subject(LIST, (DETAIL,))
+SUBJECT = Subject(LIST, (DETAIL, REQUEST))
