@@ -1,7 +1,8 @@
 """A tax number, a date of birth or an external account number is in clear nowhere but where it has to be.
 
 Canaries are sent through every write, a service is killed in between, a command dies; then everything that is kept or
-said is searched: logs, every table but the bank's own, what went to and from the broker, the dead letters, the events.
+said is searched: logs, traces, every table but the bank's own, what went to and from the broker, the dead letters, the
+events.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import Any
 import aio_pika
 import pytest_asyncio
 
+from tests.support.collector import Collector, collecting
 from tests.support.infrastructure import Environment
 from tests.support.live import (
     ACCOUNTS,
@@ -103,13 +105,25 @@ async def tap(fresh_environment: Environment) -> AsyncIterator[Tap]:
 
 
 @pytest_asyncio.fixture
+async def collector() -> AsyncIterator[Collector]:
+    async with collecting() as listening:
+        yield listening
+
+
+@pytest_asyncio.fixture
 async def overheard(
-    fresh_environment: Environment, tap: Tap, tmp_path: Path
+    fresh_environment: Environment, tap: Tap, collector: Collector, tmp_path: Path
 ) -> AsyncIterator[Live]:
-    """A stack that logs all it can, with a listener on the wire to the broker."""
+    """A stack that logs and traces all it can, with a listener on the wire to the broker."""
     events = RecordedEvents(fresh_environment.amqp_url)
     await events.begin()
-    settings = {**short_waits(), **short_transit(BANK), "BANKSIDE_LOG_LEVEL": "DEBUG"}
+    settings = {
+        **short_waits(),
+        **short_transit(BANK),
+        "BANKSIDE_LOG_LEVEL": "DEBUG",
+        "OTEL_EXPORTER_OTLP_ENDPOINT": collector.url,
+        "BANKSIDE_TRACE_RATIO": "1",
+    }
     tapped_environment = fresh_environment.with_urls(amqp_url=tap.amqp_url)
     async with (
         running_stack(tapped_environment, tmp_path, bank=BANK, **settings) as stack,
@@ -119,7 +133,11 @@ async def overheard(
 
 
 async def test_canaries_are_nowhere_in_clear(
-    overheard: Live, tap: Tap, fresh_environment: Environment, tmp_path: Path
+    overheard: Live,
+    tap: Tap,
+    collector: Collector,
+    fresh_environment: Environment,
+    tmp_path: Path,
 ) -> None:
     live = overheard
     refused = await everything_that_takes_canaries(live)
@@ -132,6 +150,9 @@ async def test_canaries_are_nowhere_in_clear(
     assert spotted(tap.heard) == []
     assert spotted(dead) == []
     assert spotted(repr(await live.events.fetch()).encode()) == []
+    traced = {span.service for span in collector.spans}
+    assert traced >= {"gateway", "onboarding", "webhook_dispatcher"}
+    assert spotted(bytes(collector.heard)) == []
     dump = dumped(fresh_environment)
     assert b"onboarding.inbox" in dump, "the dump has the tables"
     assert spotted(dump) == []

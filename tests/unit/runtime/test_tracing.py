@@ -36,6 +36,8 @@ SERVICES = ("onboarding", "payments", "ledger_read", "webhook_dispatcher", "reco
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(span_export, "TOGETHER_SECONDS", 0.01)
+    # The collector runs in the loop that would wait for it.
+    monkeypatch.setattr(span_export, "CLOSING_SECONDS", 0.01)
 
 
 @pytest_asyncio.fixture
