@@ -230,7 +230,10 @@ def _batch(item: Schema, limit: int) -> Schema:
 
 def _event(event: EventType, data: Schema) -> Schema:
     text = {"type": "string"}
-    headers = {"tenant": text, "customer_id": text, "resource_id": text}
+    headers: dict[str, Schema] = dict.fromkeys(("tenant", "customer_id", "resource_id"), text)
+    headers["request_id"] = {**text, "description": "Of the request that caused it, if known"}
+    for name in ("traceparent", "tracestate"):
+        headers[name] = {**text, "description": "Of W3C Trace Context, where a trace is recorded"}
     return {
         "name": event.name,
         "summary": f"Recorded by {event.emitter}; delivered to subscribers byte for byte.",
