@@ -1,0 +1,61 @@
+"""Break a stack with two of everything, for so many minutes, and say whether anything was lost or doubled.
+
+python -m tests.faults.campaign --minutes 10 --seed 7
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import random
+import resource
+import sys
+import tempfile
+from pathlib import Path
+
+from tests.benchmarks.servers import running_servers
+from tests.faults.campaign.callers import new_callers
+from tests.faults.campaign.faults import FAULTS
+from tests.faults.campaign.replicas import running_fleet
+from tests.faults.campaign.report import table
+from tests.faults.campaign.run import run
+
+RATE = 16.0
+"""Operations a second."""
+
+
+async def campaign(minutes: float, seed: int, rate: float) -> int:
+    def report(line: str) -> None:
+        print(line, flush=True)
+
+    with tempfile.TemporaryDirectory(prefix="bankside-faults-") as name:
+        folder = Path(name)
+        folder.chmod(0o711)
+        async with running_servers() as servers:
+            environment = await servers.environment()
+            async with (
+                running_fleet(environment, folder) as fleet,
+                new_callers(fleet, seed) as all_,
+            ):
+                report(f"seed {seed}: everything runs twice; {minutes:g} minutes")
+                result = await run(
+                    all_, FAULTS, seed=seed, minutes=minutes, rate=rate, report=report
+                )
+                report(table(result, seed))
+                return 0 if result.is_good else 1
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="make faults", description=__doc__)
+    parser.add_argument("--minutes", type=float, default=10.0)
+    parser.add_argument("--seed", type=int, default=None, help="that of a run to be repeated")
+    parser.add_argument("--rate", type=float, default=RATE, help="operations a second")
+    arguments = parser.parse_args()
+    seed = random.SystemRandom().randrange(1_000_000) if arguments.seed is None else arguments.seed
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    sys.exit(asyncio.run(campaign(arguments.minutes, seed, arguments.rate)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,161 @@
+"""Two processes of every service, as behind a load balancer and an orchestrator: each is started again when it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from deploy.local.ports import LOOPBACK
+from deploy.local.services import OPERATOR_PORT_SETTING
+from libs.runtime.probes import http_ready
+from tests.support.infrastructure import Environment
+from tests.support.launching import begin_loading
+from tests.support.ports import free_ports
+from tests.support.stack import SERVED, ServiceProcess, Stack
+
+BANK = "provider_sandbox"
+"""Has one process: it stands for what we do not run."""
+WATCH_SECONDS = 0.1
+PROBE_SECONDS = 0.5
+"""How often the load balancer asks a gateway whether it is ready."""
+
+
+@dataclass
+class Replica:
+    service: str
+    number: int
+    process: ServiceProcess
+    is_kept: bool = True
+    """Whether it is started again when it ends; not while a rolling restart replaces it."""
+    starts: int = 0
+    failures: list[int] = field(default_factory=list)
+    """Exit codes of endings that no test caused."""
+    killed: bool = False
+    changes: dict[str, str] = field(default_factory=dict)
+    """Of its settings and environment, from its next start on."""
+
+    @property
+    def name(self) -> str:
+        return f"{self.service}.{self.number}"
+
+    def kill(self) -> None:
+        self.killed = True
+        self.signal(signal.SIGKILL)
+
+    def signal(self, signum: signal.Signals) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.process.pid, signum)
+
+    async def replace(self) -> None:
+        """End it as an orchestrator does, and return when its successor is ready."""
+        self.is_kept = False
+        try:
+            await self.process.stop()
+            self.process.spawn(**self.changes)
+            await self.process.ready()
+        finally:
+            self.is_kept = True
+
+
+class Fleet:
+    def __init__(self, stack: Stack, replicas: list[Replica]) -> None:
+        self.stack = stack
+        self.replicas = replicas
+        self._ready: set[str] = set()
+
+    def of(self, service: str) -> list[Replica]:
+        return [replica for replica in self.replicas if replica.service == service]
+
+    @property
+    def gateways(self) -> dict[str, str]:
+        """The base URLs of those that the load balancer sends requests to, by name; all when none is ready."""
+        ports = {
+            replica.name: replica.process.settings["BANKSIDE_GATEWAY_PORT"]
+            for replica in self.of("gateway")
+        }
+        ready = {name: port for name, port in ports.items() if name in self._ready} or ports
+        return {name: f"http://{LOOPBACK}:{port}" for name, port in ready.items()}
+
+    async def start(self) -> None:
+        for replica in self.replicas:
+            replica.process.spawn()
+        for replica in self.replicas:
+            await replica.process.ready()
+        self._ready = {replica.name for replica in self.of("gateway")}
+
+    async def keep(self) -> None:
+        """Start again whatever ends, at once, until cancelled."""
+        while True:
+            for replica in self.replicas:
+                if replica.is_kept and not replica.process.is_running:
+                    if not replica.killed:
+                        replica.failures.append(await replica.process.ended())
+                    replica.killed = False
+                    replica.starts += 1
+                    replica.process.spawn(**replica.changes)
+            await asyncio.sleep(WATCH_SECONDS)
+
+    async def probe(self) -> None:
+        """Ask the gateways whether they are ready, as a load balancer does, until cancelled."""
+        while True:
+            for replica in self.of("gateway"):
+                try:
+                    async with asyncio.timeout(PROBE_SECONDS):
+                        ready = await http_ready(LOOPBACK, replica.process.admin_port)()
+                except (OSError, TimeoutError):
+                    ready = False
+                (self._ready.add if ready else self._ready.discard)(replica.name)
+            await asyncio.sleep(PROBE_SECONDS)
+
+    async def ready(self) -> None:
+        for replica in self.replicas:
+            await replica.process.ready()
+
+
+@contextlib.asynccontextmanager
+async def running_fleet(
+    environment: Environment, folder: Path, **settings: str
+) -> AsyncIterator[Fleet]:
+    """Every service twice but the bank, ready; kept and probed until the block ends."""
+    begin_loading()
+    stack = Stack(environment, folder, SERVED, **settings)
+    replicas = []
+    for name, process in stack.services.items():
+        replicas.append(Replica(name, 1, process))
+        if name != BANK:
+            replicas.append(Replica(name, 2, _second(process, folder / f"{name}.2.log")))
+    fleet = Fleet(stack, replicas)
+    watchers: list[asyncio.Task[None]] = []
+    try:
+        await fleet.start()
+        watchers = [
+            asyncio.create_task(fleet.keep(), name="keep"),
+            asyncio.create_task(fleet.probe(), name="probe"),
+        ]
+        yield fleet
+    finally:
+        for watcher in watchers:
+            watcher.cancel()
+        if watchers:
+            await asyncio.wait(watchers)
+        for replica in replicas:
+            replica.signal(signal.SIGCONT)
+        async with asyncio.TaskGroup() as group:
+            for replica in replicas:
+                if replica.process.is_running:
+                    group.create_task(replica.process.stop())
+
+
+def _second(first: ServiceProcess, log_path: Path) -> ServiceProcess:
+    """The same with ports of its own."""
+    settings = dict(first.settings)
+    for name in settings:
+        if name.endswith("_ADMIN_PORT") or name in {"BANKSIDE_GATEWAY_PORT", OPERATOR_PORT_SETTING}:
+            [port] = free_ports(1)
+            settings[name] = str(port)
+    return ServiceProcess(first.module, settings, log_path)

@@ -1,0 +1,159 @@
+"""A run: a load, and one fault after the other, drawn from a seed, until the time is over; then the verdict."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from tests.faults.campaign.agreement import Verdict, judge
+from tests.faults.campaign.callers import Callers
+from tests.faults.campaign.faults import Fault, Ground
+from tests.faults.campaign.operations import Kind, Operation, now
+from tests.faults.campaign.replicas import Fleet
+
+QUIET_SECONDS = 5.0
+"""Before the first fault, to know how long operations take."""
+PAUSE_SECONDS = 0.3
+"""Between a recovery and the next fault."""
+RECOVERED_SECONDS = 60.0
+"""A fault from which nothing has recovered by then ends the run."""
+PROBES_SECONDS = 0.1
+"""How often it is looked whether operations are carried out again. One of each kind is under way meanwhile."""
+SENT_BEFORE = 200
+"""Operations that began before a fault was mended, and may be sent again after it."""
+
+
+class NotRecovered(Exception):
+    """A fault is mended, and callers still do not get what they ask for."""
+
+
+@dataclass(frozen=True)
+class Struck:
+    """A fault that struck, and what it did to callers."""
+
+    name: str
+    detail: str
+    began: float
+    mended: float
+    recovery_seconds: float
+    touched: frozenset[Kind]
+
+    @property
+    def ended(self) -> float:
+        return self.mended + self.recovery_seconds
+
+
+@dataclass
+class Run:
+    callers: Callers
+    fleet: Fleet
+    struck: list[Struck] = field(default_factory=list)
+    kills: int = 0
+    quiet: tuple[float, float] = (0.0, 0.0)
+    """When there was no fault: the beginning, until the first."""
+    verdict: Verdict = field(default_factory=Verdict)
+    stuck: str = ""
+    """From which fault it did not recover."""
+    began: float = 0.0
+    ended: float = 0.0
+
+    @property
+    def is_good(self) -> bool:
+        return self.verdict.is_good and not self.stuck
+
+
+async def run(
+    callers: Callers,
+    faults: Sequence[type[Fault]],
+    *,
+    seed: int,
+    minutes: float,
+    rate: float,
+    report: Callable[[str], None],
+) -> Run:
+    """The run ends with the first fault from which the stack does not recover. Raises AssertionError when what was sent
+    is not answered in the end.
+    """
+    draw = random.Random(seed)
+    ground = Ground(callers.fleet, callers, draw)
+    result = Run(callers, callers.fleet, began=now())
+    until = result.began + 60 * minutes
+    sending = asyncio.create_task(callers.send_at(lambda: rate * ground.factor), name="load")
+    try:
+        await asyncio.sleep(QUIET_SECONDS)
+        result.quiet = result.began, now()
+        weights = [fault.weight for fault in faults]
+        while now() < until:
+            [chosen] = draw.choices(faults, weights)
+            fault = chosen(ground)
+            began = now()
+            await fault.strike()
+            mended = now()
+            try:
+                await _recovered(callers, mended, fault)
+            except NotRecovered as error:
+                result.stuck = str(error)
+                break
+            struck = Struck(
+                fault.name, fault.detail, began, mended, now() - mended, frozenset(fault.touched)
+            )
+            result.struck.append(struck)
+            report(
+                f"{began - result.began:7.1f} s  {fault.name}: {fault.detail or 'all'}; "
+                f"{mended - began:.1f} s, recovered after {struck.recovery_seconds:.1f} s"
+            )
+            callers.raise_failure()
+            if sending.done():
+                sending.result()
+            await asyncio.sleep(PAUSE_SECONDS)
+    finally:
+        result.kills = ground.kills
+        sending.cancel()
+        await asyncio.wait({sending})
+    await callers.settle()
+    result.ended = now()
+    await callers.fleet.ready()
+    result.verdict = await judge(callers)
+    return result
+
+
+async def _recovered(callers: Callers, mended: float, fault: Fault) -> None:
+    """Return when an operation of each kind that was sent since `mended` was answered 200. Raises NotRecovered."""
+    deadline = mended + RECOVERED_SECONDS
+    waiting = set(Kind)
+    probes: dict[Kind, Operation] = {}
+    first = len(callers.operations)
+    while True:
+        waiting -= {
+            operation.kind
+            for operation in callers.operations[max(0, first - SENT_BEFORE) :]
+            if any(a.code == "200" and a.sent_at >= mended for a in operation.attempts)
+        }
+        if not waiting:
+            return
+        if now() > deadline:
+            kinds = ", ".join(sorted(kind.value for kind in waiting))
+            raise NotRecovered(
+                f"not recovered {RECOVERED_SECONDS:.0f} s after {fault.name} ({fault.detail}): {kinds}"
+            )
+        for kind in waiting:
+            if kind not in probes or probes[kind].attempts:
+                probes[kind] = _probe(callers, kind)
+                await callers.begin(probes[kind])
+        await asyncio.sleep(PROBES_SECONDS)
+
+
+def _probe(callers: Callers, kind: Kind) -> Operation:
+    match kind:
+        case Kind.WIRE:
+            return callers.wire()
+        case Kind.ONBOARDING:
+            return callers.onboarding()
+        case Kind.UPDATE:
+            return callers.update() or callers.read()
+        case Kind.SUBSCRIPTION:
+            return callers.subscription()
+        case Kind.READ:
+            return callers.read()
