@@ -15,6 +15,7 @@ by `renew` after that time; its client is not.
 | `resume` | pass everything, late bytes included | pass |
 | `renew` | stay stalled until the block ends: their peer has vanished | pass |
 | `cut` | are closed, without late bytes | pass |
+| `refuse` | are closed, without late bytes | are closed, until `accept` |
 """
 
 from __future__ import annotations
@@ -63,6 +64,7 @@ class Route:
     def __init__(self, server_url: str) -> None:
         self._server = urlsplit(server_url)
         self._path = _Path()
+        self._is_refusing = False
         self._links: set[asyncio.Task[None]] = set()
         self._ends: set[asyncio.StreamWriter] = set()
         self._server_ends: set[asyncio.StreamWriter] = set()
@@ -98,7 +100,19 @@ class Route:
             link.cancel()
         self._path = _Path()
 
+    def refuse(self) -> None:
+        """Close every connection, and each new one at once, until `accept`."""
+        self._is_refusing = True
+        self.cut()
+
+    def accept(self) -> None:
+        """After `refuse`: new connections pass."""
+        self._is_refusing = False
+
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if self._is_refusing:
+            writer.transport.abort()
+            return
         link = asyncio.create_task(self._link(reader, writer), name="route")
         self._links.add(link)
         link.add_done_callback(self._links.discard)

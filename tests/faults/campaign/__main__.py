@@ -11,14 +11,15 @@ import random
 import resource
 import sys
 import tempfile
+from contextlib import AsyncExitStack
 from pathlib import Path
 
-from tests.benchmarks.servers import running_servers
 from tests.faults.campaign.callers import new_callers
-from tests.faults.campaign.faults import FAULTS
 from tests.faults.campaign.replicas import running_fleet
 from tests.faults.campaign.report import table
 from tests.faults.campaign.run import run
+from tests.faults.campaign.server_faults import CLUSTER_FAULTS
+from tests.faults.campaign.servers import running_cluster
 
 RATE = 16.0
 """Operations a second."""
@@ -28,21 +29,23 @@ async def campaign(minutes: float, seed: int, rate: float) -> int:
     def report(line: str) -> None:
         print(line, flush=True)
 
-    with tempfile.TemporaryDirectory(prefix="bankside-faults-") as name:
-        folder = Path(name)
-        folder.chmod(0o711)
-        async with running_servers() as servers:
-            environment = await servers.environment()
-            async with (
-                running_fleet(environment, folder) as fleet,
-                new_callers(fleet, seed) as all_,
-            ):
-                report(f"seed {seed}: everything runs twice; {minutes:g} minutes")
-                result = await run(
-                    all_, FAULTS, seed=seed, minutes=minutes, rate=rate, report=report
-                )
-                report(table(result, seed))
-                return 0 if result.is_good else 1
+    async with AsyncExitStack() as opened:
+        folder = Path(opened.enter_context(tempfile.TemporaryDirectory(prefix="bankside-faults-")))
+        servers = await opened.enter_async_context(running_cluster())
+        fleet = await opened.enter_async_context(running_fleet(servers.environment, folder))
+        callers = await opened.enter_async_context(new_callers(fleet, seed))
+        report(f"seed {seed}: everything runs twice; {minutes:g} minutes")
+        result = await run(
+            callers,
+            CLUSTER_FAULTS,
+            seed=seed,
+            minutes=minutes,
+            rate=rate,
+            report=report,
+            servers=servers,
+        )
+        report(table(result, seed))
+        return 0 if result.is_good else 1
 
 
 def main() -> None:

@@ -8,7 +8,7 @@ import random
 import signal
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar
 from urllib.parse import urlsplit
 
@@ -18,6 +18,7 @@ from libs.messaging.topology import commands_queue, queries_queue
 from tests.faults.campaign.callers import Callers
 from tests.faults.campaign.operations import Kind
 from tests.faults.campaign.replicas import BANK, Fleet, Replica
+from tests.faults.campaign.servers import Servers
 
 SERVED_BY: Mapping[str, frozenset[Kind]] = {
     "gateway": frozenset(Kind),
@@ -44,7 +45,8 @@ class Ground:
     factor: float = 1.0
     """By which the callers' rate is multiplied."""
     kills: int = 0
-    lasting: list[asyncio.Task[None]] = field(default_factory=list)
+    servers: Servers | None = None
+    """Where they can be broken, too."""
 
 
 class Fault(ABC):
@@ -66,6 +68,9 @@ class Fault(ABC):
     @abstractmethod
     async def strike(self) -> None:
         """Break it, keep it broken for a while, and mend it: recovery is measured from the return on."""
+
+    async def clean_up(self) -> None:
+        """Once all has recovered: what has to be there for the next fault."""
 
     def _some(self, replicas: Sequence[Replica], count: int) -> list[Replica]:
         return self.ground.random.sample(list(replicas), min(count, len(replicas)))
@@ -195,7 +200,9 @@ class Poison(Fault):
                         for body in self.BODIES:
                             await exchange.publish(aio_pika.Message(body), queue)
                 large = aio_pika.Message(b"a" * MEGABYTES * 1_000_000)
-                await exchange.publish(large, commands_queue("payments"))
+                with contextlib.suppress(aio_pika.exceptions.AMQPError):
+                    await exchange.publish(large, commands_queue("payments"))
+                    raise AssertionError(f"the broker took a message of {MEGABYTES} MB")
 
 
 class Overload(Fault):

@@ -21,6 +21,7 @@ from tests.support.stack import SERVED, ServiceProcess, Stack
 BANK = "provider_sandbox"
 """Has one process: it stands for what we do not run."""
 WATCH_SECONDS = 0.1
+LOG_CHARACTERS = 3000
 PROBE_SECONDS = 0.5
 """How often the load balancer asks a gateway whether it is ready."""
 
@@ -33,8 +34,8 @@ class Replica:
     is_kept: bool = True
     """Whether it is started again when it ends; not while a rolling restart replaces it."""
     starts: int = 0
-    failures: list[int] = field(default_factory=list)
-    """Exit codes of endings that no test caused."""
+    failures: list[str] = field(default_factory=list)
+    """Endings that no fault caused: the exit code and the end of the log."""
     killed: bool = False
     changes: dict[str, str] = field(default_factory=dict)
     """Of its settings and environment, from its next start on."""
@@ -94,7 +95,9 @@ class Fleet:
             for replica in self.replicas:
                 if replica.is_kept and not replica.process.is_running:
                     if not replica.killed:
-                        replica.failures.append(await replica.process.ended())
+                        code = await replica.process.ended()
+                        log = replica.process.log[-LOG_CHARACTERS:]
+                        replica.failures.append(f"exit code {code}\n{log}")
                     replica.killed = False
                     replica.starts += 1
                     replica.process.spawn(**replica.changes)

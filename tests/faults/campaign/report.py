@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 
-from tests.faults.campaign.operations import Kind, Operation
+from tests.faults.campaign.operations import WENT_AWAY, Kind, Operation
 from tests.faults.campaign.run import Run, Struck
 
 SHOWN = 20
@@ -27,8 +27,8 @@ def table(run: Run, seed: int) -> str:
     lines = [
         f"seed {seed}, {(run.ended - run.began) / 60:.1f} min",
         "",
-        f"| {'fault':<38} | times | longest recovery | p99 of the innocent |",
-        f"|{'-' * 40}|------:|-----------------:|--------------------:|",
+        f"| {'fault':<38} | times | longest recovery | p99 of the innocent | not done at once |",
+        f"|{'-' * 40}|------:|-----------------:|--------------------:|-----------------:|",
         *_fault_lines(run),
         "",
         f"quiet: p99 {_ms(percentile(_quiet(run), 0.99))}",
@@ -51,7 +51,8 @@ def table(run: Run, seed: int) -> str:
         lines += [f"{what}: {one}" for one in found[:SHOWN]]
     for replica in run.fleet.replicas:
         if replica.failures:
-            lines.append(f"{replica.name} ended by itself: exit codes {replica.failures}")
+            lines.append(f"{replica.name} ended by itself, {len(replica.failures)} times")
+            lines.append(replica.failures[-1])
     return "\n".join(lines)
 
 
@@ -61,7 +62,7 @@ def _fault_lines(run: Run) -> list[str]:
         struck[one.name].append(one)
     return [
         f"| {name:<38} | {len(times):>5} | {max(one.recovery_seconds for one in times):>14.1f} s "
-        f"| {_ms(percentile(_innocent(run, times), 0.99)):>19} |"
+        f"| {_ms(percentile(_innocent(run, times), 0.99)):>19} | {_not_done(run, times):>16} |"
         for name, times in sorted(struck.items(), key=lambda item: -len(item[1]))
     ]
 
@@ -74,6 +75,15 @@ def _innocent(run: Run, times: list[Struck]) -> list[float]:
         for operation in _sent_between(run, struck.began, struck.ended)
         if operation.kind not in struck.touched and operation.first.code == "200"
     ]
+
+
+def _not_done(run: Run, times: list[Struck]) -> int:
+    """Operations that were sent while the fault was on, whose first answer was no success."""
+    return sum(
+        operation.first.code not in {"200", WENT_AWAY}
+        for struck in times
+        for operation in _sent_between(run, struck.began, struck.mended)
+    )
 
 
 def _quiet(run: Run) -> list[float]:

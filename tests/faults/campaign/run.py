@@ -12,6 +12,7 @@ from tests.faults.campaign.callers import Callers
 from tests.faults.campaign.faults import Fault, Ground
 from tests.faults.campaign.operations import Kind, Operation, now
 from tests.faults.campaign.replicas import Fleet
+from tests.faults.campaign.servers import Servers
 
 QUIET_SECONDS = 5.0
 """Before the first fault, to know how long operations take."""
@@ -72,12 +73,13 @@ async def run(
     minutes: float,
     rate: float,
     report: Callable[[str], None],
+    servers: Servers | None = None,
 ) -> Run:
     """The run ends with the first fault from which the stack does not recover. Raises AssertionError when what was sent
     is not answered in the end.
     """
     draw = random.Random(seed)
-    ground = Ground(callers.fleet, callers, draw)
+    ground = Ground(callers.fleet, callers, draw, servers=servers)
     result = Run(callers, callers.fleet, began=now())
     until = result.began + 60 * minutes
     sending = asyncio.create_task(callers.send_at(lambda: rate * ground.factor), name="load")
@@ -104,6 +106,7 @@ async def run(
                 f"{began - result.began:7.1f} s  {fault.name}: {fault.detail or 'all'}; "
                 f"{mended - began:.1f} s, recovered after {struck.recovery_seconds:.1f} s"
             )
+            await fault.clean_up()
             callers.raise_failure()
             if sending.done():
                 sending.result()

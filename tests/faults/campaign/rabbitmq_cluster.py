@@ -1,0 +1,161 @@
+"""Three RabbitMQ nodes on this machine, each of which can be killed, stopped, and cut off from the others."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+import json
+import signal
+from collections.abc import AsyncIterator, Collection, Sequence
+from contextlib import AsyncExitStack
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from deploy.local.ports import LOOPBACK
+from deploy.local.rabbitmq import RabbitMQ
+from deploy.local.services import Secrets
+from libs.runtime.supervision import Supervisor
+from tests.faults.campaign.port_mapper import PortMapper
+from tests.support.infrastructure import START_SECONDS, new_rabbitmq
+from tests.support.ports import free_ports
+from tests.support.routes import Route
+
+NODES = 3
+COMMAND_SECONDS = 60.0
+
+
+class RabbitMQCluster:
+    """Its queues have a member on each node. Nodes are kept running by the supervisor."""
+
+    def __init__(self, home: Path, secrets: Secrets, supervisor: Supervisor) -> None:
+        home.mkdir(mode=0o700)
+        self._home = home
+        self._supervisor = supervisor
+        ports = free_ports(NODES)
+        self.nodes = [
+            dataclasses.replace(
+                new_rabbitmq(home / str(number), secrets),
+                name=f"bankside_faults_{number}_{ports[0]}",
+                port=port,
+            )
+            for number, port in enumerate(ports, 1)
+        ]
+        self._routes: dict[tuple[str, str], Route] = {}
+        """From a node to another."""
+
+    def url(self, vhost: str) -> str:
+        """The administrator's, at the first node."""
+        return self.nodes[0].url(vhost)
+
+    def addresses(self) -> Sequence[int]:
+        return [node.port for node in self.nodes]
+
+    @contextlib.asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """The nodes start, and find each other; port mappers and routes last until the block ends."""
+        async with AsyncExitStack() as opened:
+            for one in self.nodes:
+                for other in self.nodes:
+                    if one is not other:
+                        route = Route(f"tcp://{LOOPBACK}:{other.distribution_port}")
+                        await opened.enter_async_context(route.open())
+                        self._routes[one.name, other.name] = route
+            registered: dict[str, int] = {}
+            for node in self.nodes:
+                ports = {
+                    other: urlsplit(route.url).port or 0
+                    for (one, other), route in self._routes.items()
+                    if one == node.name
+                }
+                mapper = PortMapper({**ports, node.name: node.distribution_port}, registered)
+                await opened.enter_async_context(mapper.open(node.epmd_port))
+                self._prepare(node)
+            for node in self.nodes:
+                _, spec = node.children(None, self._home / f"{node.name}.log")
+                self._supervisor.start(dataclasses.replace(spec, name=node.name))
+            await self._supervisor.until_ready([n.name for n in self.nodes], START_SECONDS)
+            try:
+                yield
+            finally:
+                for node in reversed(self.nodes):
+                    await self._supervisor.stop(node.name)
+
+    def _prepare(self, node: RabbitMQ) -> None:
+        node.prepare()
+        peers = [
+            f"cluster_formation.classic_config.nodes.{number} = {peer.node}\n"
+            for number, peer in enumerate(self.nodes, 1)
+        ]
+        with (node.home / "rabbitmq.conf").open("a") as configuration:
+            configuration.write("cluster_formation.peer_discovery_backend = classic_config\n")
+            configuration.writelines(peers)
+
+    def kill(self, node: RabbitMQ) -> None:
+        """`kill -9`; it is started again."""
+        self._supervisor.kill(node.name)
+
+    def signal(self, node: RabbitMQ, signum: signal.Signals) -> None:
+        self._supervisor.kill(node.name, signum)
+
+    async def ready(self) -> None:
+        await self._supervisor.until_ready([node.name for node in self.nodes], START_SECONDS)
+
+    def cut_off(self, nodes: Collection[RabbitMQ], *, stalled: bool) -> None:
+        """Nothing passes between these and the others: no byte at all, or connections are reset."""
+        for route in self._between(nodes):
+            if stalled:
+                route.stall()
+            else:
+                route.refuse()
+
+    def heal(self) -> None:
+        """All reach each other; connections that were stalled are reset."""
+        for route in self._routes.values():
+            route.accept()
+            route.cut()
+
+    def _between(self, nodes: Collection[RabbitMQ]) -> list[Route]:
+        names = {node.name for node in nodes}
+        return [
+            route
+            for (one, other), route in self._routes.items()
+            if (one in names) != (other in names)
+        ]
+
+    async def leaders(self, vhost: str) -> dict[str, RabbitMQ]:
+        """Which node leads each quorum queue that has a leader."""
+        listed = await self._control(
+            *("list_queues", "-p", vhost, "name", "leader", "--formatter", "json")
+        )
+        nodes = {node.node: node for node in self.nodes}
+        return {
+            row["name"]: nodes[row["leader"]]
+            for row in json.loads(listed)
+            if row["leader"] in nodes
+        }
+
+    async def _control(self, *command: str) -> str:
+        """What `rabbitmqctl` prints, of the first node that answers. Raises OSError when none does."""
+        said = ""
+        for node in self.nodes:
+            _, spec = node.children(None, None)
+            tool = node.server.parent / "rabbitmqctl"
+            process = await asyncio.create_subprocess_exec(
+                *(str(tool), "--quiet", *command),
+                env=dict(spec.env),
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.PIPE,
+            )
+            try:
+                async with asyncio.timeout(COMMAND_SECONDS):
+                    output, errors = await process.communicate()
+            finally:
+                if process.returncode is None:
+                    process.kill()
+                    await process.wait()
+            if process.returncode == 0:
+                return output.decode()
+            said = errors.decode(errors="replace")
+        raise OSError(f"rabbitmqctl: {said}")

@@ -1,0 +1,131 @@
+"""Faults of the servers that the stack stands on: the broker's nodes, the network between them, and the database."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from typing import ClassVar
+
+from deploy.local.rabbitmq import RabbitMQ
+from tests.faults.campaign.faults import FAULTS, Fault, Ground
+from tests.faults.campaign.servers import VHOST, Servers
+
+UNNOTICED_SECONDS = (1.0, 3.0)
+"""Between the loss of the primary and the decision to promote the standby."""
+
+
+class ServerFault(Fault):
+    def __init__(self, ground: Ground) -> None:
+        super().__init__(ground)
+        assert ground.servers is not None, "a run with a cluster"
+        self.servers: Servers = ground.servers
+
+    def _nodes(self, count: int) -> list[RabbitMQ]:
+        return self.ground.random.sample(self.servers.rabbitmq.nodes, count)
+
+
+class KillLeader(ServerFault):
+    """`kill -9` of the broker's node that leads most queues; it is started again."""
+
+    name, weight = "broker: leader of queues killed", 1.5
+
+    async def strike(self) -> None:
+        leaders = list((await self.servers.rabbitmq.leaders(VHOST)).values())
+        [node] = sorted(set(leaders), key=leaders.count)[-1:] or self._nodes(1)
+        self.detail = f"node {node.name}, leader of {leaders.count(node)} queues"
+        self.servers.rabbitmq.kill(node)
+        self.ground.kills += 1
+
+
+class StopNode(ServerFault):
+    """SIGSTOP of one of the broker's nodes, and SIGCONT."""
+
+    name, weight = "broker: node stopped, continued", 0.7
+    SECONDS = (2.0, 15.0)
+
+    async def strike(self) -> None:
+        [node] = self._nodes(1)
+        seconds = self.ground.random.uniform(*self.SECONDS)
+        self.detail = f"node {node.name} for {seconds:.1f} s"
+        self.servers.rabbitmq.signal(node, signal.SIGSTOP)
+        try:
+            await asyncio.sleep(seconds)
+        finally:
+            self.servers.rabbitmq.signal(node, signal.SIGCONT)
+
+
+class MinorityCutOff(ServerFault):
+    """One of the broker's nodes is cut off from the two others, by stalled or by reset connections."""
+
+    name, weight = "broker: minority cut off", 1.0
+    count: ClassVar[int] = 1
+    """Of nodes that reach no other."""
+    SECONDS = (5.0, 20.0)
+
+    async def strike(self) -> None:
+        nodes = self._nodes(self.count)
+        stalled = self.ground.random.random() < 0.5
+        seconds = self.ground.random.uniform(*self.SECONDS)
+        names = ", ".join(node.name for node in nodes)
+        self.detail = f"{names} {'stalled' if stalled else 'reset'} for {seconds:.1f} s"
+        for node in nodes:
+            self.servers.rabbitmq.cut_off([node], stalled=stalled)
+        try:
+            await asyncio.sleep(seconds)
+        finally:
+            self.servers.rabbitmq.heal()
+
+
+class NoMajority(MinorityCutOff):
+    """No node reaches another."""
+
+    name, weight, count = "broker: no majority", 0.5, 3
+
+
+class KillMajority(ServerFault):
+    """`kill -9` of two of the three nodes at once; they are started again."""
+
+    name, weight = "broker: majority killed", 0.5
+
+    async def strike(self) -> None:
+        for node in self._nodes(2):
+            self.servers.rabbitmq.kill(node)
+            self.ground.kills += 1
+        await self.servers.rabbitmq.ready()
+
+
+class KillPrimary(ServerFault):
+    """`kill -9` of the database's primary, which is started again."""
+
+    name, weight = "database: primary killed", 0.7
+
+    async def strike(self) -> None:
+        self.servers.postgres.kill_primary()
+        self.ground.kills += 1
+
+
+class Promote(ServerFault):
+    """The primary is lost for good, and the standby promoted; afterwards it gets a standby of its own."""
+
+    name, weight = "database: standby promoted", 1.0
+
+    async def strike(self) -> None:
+        seconds = self.ground.random.uniform(*UNNOTICED_SECONDS)
+        await self.servers.postgres.lose_primary(seconds)
+        self.servers.database_route.cut()
+        self.ground.kills += 1
+
+    async def clean_up(self) -> None:
+        await self.servers.postgres.repair()
+
+
+CLUSTER_FAULTS: tuple[type[Fault], ...] = (
+    *FAULTS,
+    KillLeader,
+    StopNode,
+    MinorityCutOff,
+    NoMajority,
+    KillMajority,
+    KillPrimary,
+    Promote,
+)
