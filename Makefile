@@ -5,13 +5,15 @@ RUN := .venv/bin/python
 ARGS ?=
 ONLY ?=
 SERVICE ?=
+MINUTES ?= 10
+SEED ?=
 BANK ?=
 
 # With compiled code kept, a service starts in half the time.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help up down status logs demo check format test faults bench screenshots migrate clean lock sbom environment
+.PHONY: help up down status logs demo check format test faults recovery bench screenshots migrate clean lock sbom environment
 
 help: ## Show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -49,7 +51,11 @@ test: environment ## Run all tests, on servers of their own; choose with ARGS="-
 	@$(RUN) -m deploy.local requirements --browser --node
 	.venv/bin/pytest -n 5 --no-loadscope-reorder -m "not recovery" --ignore tests/schema $(ARGS)
 
-faults: environment ## Run the fault tests of recovery in time, on a machine that does nothing else
+faults: environment ## Break a stack with two of everything: MINUTES=10, SEED=7 to repeat a run
+	@$(RUN) -m deploy.local requirements
+	@$(RUN) -m tests.faults.campaign --minutes $(MINUTES) $(if $(SEED),--seed $(SEED)) $(ARGS)
+
+recovery: environment ## Run the fault tests of recovery in time, on a machine that does nothing else
 	@$(RUN) -m deploy.local requirements
 	BANKSIDE_TEST_STRICT=1 .venv/bin/pytest tests/faults/test_stalled_routes.py tests/faults/test_restored_database.py tests/faults/test_servers.py $(ARGS)
 

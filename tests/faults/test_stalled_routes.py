@@ -1,6 +1,7 @@
 """Routes to PostgreSQL and RabbitMQ that stall without FIN or RST, under load: nothing is lost or doubled.
 
-`make test` has all of it for every service, under one load for each server. `make faults` has one fault at a time, too.
+`make test` has all of it for every service, under one load for each server. `make recovery` has one fault at a time,
+too.
 """
 
 from __future__ import annotations

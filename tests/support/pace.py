@@ -3,7 +3,7 @@
 A deadline of a test says "something is stuck", not "this is slow": speed is what benchmarks measure. So deadlines are
 multiplied by `pace()`, which is how slow this processor is times how many runnable processes share each of its cores.
 
-Runs of `make faults`, whose subject is recovery in time, take every deadline as it is written.
+Runs of `make recovery`, whose subject is recovery in time, take every deadline as it is written.
 """
 
 from __future__ import annotations

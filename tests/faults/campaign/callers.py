@@ -11,6 +11,7 @@ import asyncio
 import itertools
 import json
 import random
+from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
@@ -60,6 +61,7 @@ VANISHING, GIVING_UP = 0.02, 0.25
 """Of the writes: whose caller goes away before the answer; of those without an answer: whose caller gives up."""
 GIVEN_UP = frozenset({Kind.WIRE, Kind.ONBOARDING})
 """Of the rest the last one counts, or there is a limit to how many there may be."""
+SUBSCRIBING = 3
 RESEND_SECONDS = (0.5, 4.0)
 ANSWER_SECONDS = 15.0
 """After which a caller counts a request as unanswered. The gateway answers earlier, unless it stands still."""
@@ -113,6 +115,7 @@ class Callers:
         self._names = itertools.count(1)
         self._slots = asyncio.Semaphore(IN_FLIGHT)
         self._updating: set[str] = set()
+        self._subscribing: Counter[str] = Counter()
         self._sending: set[asyncio.Task[None]] = set()
         self._failures: list[BaseException] = []
 
@@ -151,9 +154,13 @@ class Callers:
         target = f"{CUSTOMERS}/business/{customer_id}"
         return Operation(Kind.UPDATE, partner.tenant, "PATCH", target, body, name)
 
-    def subscription(self) -> Operation:
-        """Of a type that no event of the load has: it is stored and listed, and delivers nothing."""
+    def subscription(self) -> Operation | None:
+        """Of a type that no event of the load has: it is stored and listed, and delivers nothing. None where enough are
+        on their way: each is deleted again, since a partner may have so many and no more.
+        """
         partner = self._random.choice(self.partners)
+        if self._subscribing[partner.tenant] >= SUBSCRIBING:
+            return None
         body = {"event_types": "ach.returned", "callback_url": partner.endpoint.url}
         target = SUBSCRIPTIONS
         return Operation(Kind.SUBSCRIPTION, partner.tenant, "POST", target, encode(body))
@@ -174,6 +181,10 @@ class Callers:
 
     def next(self) -> Operation | None:
         [kind] = self._random.choices(list(SHARES), list(SHARES.values()))
+        return self.new(kind)
+
+    def new(self, kind: Kind) -> Operation | None:
+        """None where there can be no other of this kind now."""
         makers: dict[Kind, Callable[[], Operation | None]] = {
             Kind.WIRE: self.wire,
             Kind.ONBOARDING: self.onboarding,
@@ -198,6 +209,8 @@ class Callers:
         self.operations.append(operation)
         if operation.kind is Kind.UPDATE:
             self._updating.add(_updated(operation))
+        elif operation.kind is Kind.SUBSCRIPTION and operation.method == "POST":
+            self._subscribing[operation.owner] += 1
         task = asyncio.create_task(self._carry(operation), name=operation.kind.value)
         self._sending.add(task)
         task.add_done_callback(self._ended)
@@ -229,6 +242,8 @@ class Callers:
         elif operation.kind is Kind.SUBSCRIPTION and operation.method == "POST":
             target = f"{SUBSCRIPTIONS}/{operation.data['subscription_id']}"
             await self.begin(Operation(Kind.SUBSCRIPTION, operation.owner, "DELETE", target))
+        elif operation.kind is Kind.SUBSCRIPTION:
+            self._subscribing[operation.owner] -= 1
 
     def _is_unfinished(self, operation: Operation) -> bool:
         return operation.kind in WRITES and not operation.is_done
@@ -254,7 +269,7 @@ class Callers:
         operation.attempts.append(Attempt(sent_at, now(), code, through))
 
     async def _through_a_gateway(self, operation: Operation) -> tuple[str, Answer]:
-        """By one that takes the connection, as load balancers choose. Raises ClientConnectorError when there is none."""
+        """By one that takes the connection, as load balancers choose. Raises ClientConnectorError: none does."""
         gateways = self.fleet.gateways
         names = self._random.sample(sorted(gateways), len(gateways))
         for name in names[:-1]:

@@ -69,9 +69,6 @@ class Fault(ABC):
     async def strike(self) -> None:
         """Break it, keep it broken for a while, and mend it: recovery is measured from the return on."""
 
-    async def clean_up(self) -> None:
-        """Once all has recovered: what has to be there for the next fault."""
-
     def _some(self, replicas: Sequence[Replica], count: int) -> list[Replica]:
         return self.ground.random.sample(list(replicas), min(count, len(replicas)))
 

@@ -45,8 +45,9 @@ class PostgresPair:
         await self._attach_standby()
 
     async def lose_primary(self, unnoticed_seconds: float = 0.0) -> None:
-        """`kill -9` of the primary, for good; after so many seconds the standby becomes the primary. It has every commit that was confirmed,
-        and no standby of its own until `repair`.
+        """`kill -9` of the primary, for good; after so many seconds the standby becomes the primary.
+
+        It has every commit that was confirmed, and no standby of its own until `repair`.
         """
         assert self.standby is not None, "repaired"
         lost = self.primary

@@ -97,6 +97,7 @@ async def run(
                 await _recovered(callers, mended, fault)
             except NotRecovered as error:
                 result.stuck = str(error)
+                report(result.stuck)
                 break
             struck = Struck(
                 fault.name, fault.detail, began, mended, now() - mended, frozenset(fault.touched)
@@ -106,7 +107,6 @@ async def run(
                 f"{began - result.began:7.1f} s  {fault.name}: {fault.detail or 'all'}; "
                 f"{mended - began:.1f} s, recovered after {struck.recovery_seconds:.1f} s"
             )
-            await fault.clean_up()
             callers.raise_failure()
             if sending.done():
                 sending.result()
@@ -142,21 +142,9 @@ async def _recovered(callers: Callers, mended: float, fault: Fault) -> None:
                 f"not recovered {RECOVERED_SECONDS:.0f} s after {fault.name} ({fault.detail}): {kinds}"
             )
         for kind in waiting:
-            if kind not in probes or probes[kind].attempts:
-                probes[kind] = _probe(callers, kind)
-                await callers.begin(probes[kind])
+            if kind in probes and not probes[kind].attempts:
+                continue
+            if (probe := callers.new(kind)) is not None:
+                probes[kind] = probe
+                await callers.begin(probe)
         await asyncio.sleep(PROBES_SECONDS)
-
-
-def _probe(callers: Callers, kind: Kind) -> Operation:
-    match kind:
-        case Kind.WIRE:
-            return callers.wire()
-        case Kind.ONBOARDING:
-            return callers.onboarding()
-        case Kind.UPDATE:
-            return callers.update() or callers.read()
-        case Kind.SUBSCRIPTION:
-            return callers.subscription()
-        case Kind.READ:
-            return callers.read()

@@ -105,18 +105,17 @@ class KillPrimary(ServerFault):
 
 
 class Promote(ServerFault):
-    """The primary is lost for good, and the standby promoted; afterwards it gets a standby of its own."""
+    """The primary is lost for good, and the standby promoted. One that was promoted before gets a standby first."""
 
     name, weight = "database: standby promoted", 1.0
 
     async def strike(self) -> None:
         seconds = self.ground.random.uniform(*UNNOTICED_SECONDS)
+        self.detail = f"after {seconds:.1f} s"
+        await self.servers.postgres.repair()
         await self.servers.postgres.lose_primary(seconds)
         self.servers.database_route.cut()
         self.ground.kills += 1
-
-    async def clean_up(self) -> None:
-        await self.servers.postgres.repair()
 
 
 CLUSTER_FAULTS: tuple[type[Fault], ...] = (
