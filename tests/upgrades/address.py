@@ -11,8 +11,10 @@ from deploy.local.ports import LOOPBACK
 from tests.support.stack import ServiceProcess
 from tests.support.waiting import eventually
 
-POLL_SECONDS = 0.25
-"""Between two looks at `/ready` of a gateway: less than it drains (`BANKSIDE_GATEWAY_DRAIN_SECONDS`, 1 s)."""
+POLL_SECONDS = 0.2
+"""Between two looks at `/ready` of a gateway."""
+FAILURES = 3
+"""So many looks in a row find a gateway that is no longer ready. One that fails may mean that the machine is busy."""
 CHUNK_BYTES = 65536
 
 
@@ -21,6 +23,7 @@ class _Behind:
     process: ServiceProcess
     port: int
     is_ready: bool = False
+    failures: int = 0
 
 
 class Address:
@@ -33,12 +36,15 @@ class Address:
         self._gateways: list[_Behind] = []
         self._taken_out: set[ServiceProcess] = set()
         self._turn = 0
+        self._looking: list[asyncio.Task[None]] = []
         self._links: set[asyncio.Task[None]] = set()
         self._opened: list[asyncio.StreamWriter] = []
 
     def add(self, process: ServiceProcess, port: int) -> None:
         """From now on the gateway, which listens on this port, is asked whether it is ready."""
-        self._gateways.append(_Behind(process, port))
+        gateway = _Behind(process, port)
+        self._gateways.append(gateway)
+        self._looking.append(asyncio.create_task(_look_for_ever(gateway), name="look"))
 
     def take_out(self, process: ServiceProcess) -> None:
         """The gateway gets no more connections. It keeps those that it has."""
@@ -61,23 +67,18 @@ class Address:
         """Listen until the block ends."""
         server = await asyncio.start_server(self._accept, LOOPBACK, 0)
         self.port = server.sockets[0].getsockname()[1]
-        looking = asyncio.create_task(self._look_for_ever(), name="address")
         try:
             yield
         finally:
             server.close()
-            for task in (looking, *self._links):
+            tasks = {*self._looking, *self._links}
+            for task in tasks:
                 task.cancel()
-            await asyncio.wait({looking, *self._links})
+            if tasks:
+                await asyncio.wait(tasks)
             for end in self._opened:
                 end.transport.abort()
             await server.wait_closed()
-
-    async def _look_for_ever(self) -> None:
-        while True:
-            for gateway in self._gateways:
-                gateway.is_ready = await _is_ready(gateway)
-            await asyncio.sleep(POLL_SECONDS)
 
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         link = asyncio.create_task(self._link(reader, writer), name="link")
@@ -110,6 +111,14 @@ class Address:
                 direction.cancel()
             to_gateway.close()
             writer.close()
+
+
+async def _look_for_ever(gateway: _Behind) -> None:
+    while True:
+        is_ready = await _is_ready(gateway)
+        gateway.failures = 0 if is_ready else gateway.failures + 1
+        gateway.is_ready = is_ready or (gateway.is_ready and gateway.failures < FAILURES)
+        await asyncio.sleep(POLL_SECONDS)
 
 
 async def _is_ready(gateway: _Behind) -> bool:

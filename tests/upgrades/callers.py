@@ -19,11 +19,13 @@ from tests.faults.load import Load, new_load, onboarded_in_the_end
 from tests.support.api import Answer, Api, Key, fetch_interface
 from tests.support.live import ACCOUNTS, CUSTOMERS, Live
 from tests.support.operators import new_operator
+from tests.support.pace import waiting_pace
 from tests.support.receivers import Receiver, receiver
 from tests.support.subscribers import PARTNER, subscribed
 from tests.support.waiting import eventually
 
 PAUSE_SECONDS = 0.75
+"""Of each caller, on a quiet machine. On a busy one it is longer, so that services that start get the processor."""
 READERS = 3
 KNOCK_SECONDS = 0.05
 OPERATED = (
@@ -55,6 +57,7 @@ class Callers:
         self._endpoint = endpoint
         self._waiting: list[str] = []
         self._approved = 0
+        self._pause_seconds = PAUSE_SECONDS * waiting_pace()
         self._is_on = False
 
     @asynccontextmanager
@@ -130,7 +133,7 @@ class Callers:
         while self._is_on:
             api, target = next(reads)
             await self._ask(f"GET {target}", partial(api.get, target), 200)
-            await asyncio.sleep(PAUSE_SECONDS / 2)
+            await asyncio.sleep(self._pause_seconds / 2)
 
     async def _knock_on(self) -> None:
         """Open a connection for each request, so that some come at any moment of a gateway's end."""
@@ -156,7 +159,7 @@ class Callers:
                     return bool(one.requests)
 
                 await eventually("the test event", came)
-            await asyncio.sleep(PAUSE_SECONDS)
+            await asyncio.sleep(self._pause_seconds)
 
     async def _ask(self, what: str, call: Callable[[], Awaitable[Answer]], expected: int) -> None:
         try:
@@ -176,7 +179,8 @@ async def _answer_of(session: aiohttp.ClientSession, url: str) -> Answer:
 @asynccontextmanager
 async def new_callers(live: Live, tenant: str) -> AsyncIterator[Callers]:
     """Of a partner of their own."""
-    async with new_load(live, tenant, PAUSE_SECONDS) as load, receiver() as endpoint:
+    pause_seconds = PAUSE_SECONDS * waiting_pace()
+    async with new_load(live, tenant, pause_seconds) as load, receiver() as endpoint:
         live = load.live
         onboarded = await onboarded_in_the_end(live)
         payer = await sender_of(live, onboarded)

@@ -13,6 +13,7 @@ from pathlib import Path
 from deploy.local.services import OPERATOR_PORT_SETTING, SERVICES
 from libs.persistence.migrations import migrate as migrate_service
 from tests.support.infrastructure import Environment, migrate
+from tests.support.pace import waiting_pace
 from tests.support.stack import Stack
 from tests.upgrades.address import Address
 from tests.upgrades.previous_release import PreviousRelease
@@ -80,8 +81,8 @@ async def two_releases(
             "BANKSIDE_GATEWAY_PORT": str(public.port),
             OPERATOR_PORT_SETTING: str(operators.port),
             "BANKSIDE_GATEWAY_DEADLINE_SECONDS": "25",
-            # Longer than any connection of the callers is idle.
-            "BANKSIDE_GATEWAY_DRAIN_SECONDS": "2",
+            # Longer than a connection of the callers is idle, and than the address takes to see that a gateway ends.
+            "BANKSIDE_GATEWAY_DRAIN_SECONDS": str(2 * waiting_pace()),
             "BANKSIDE_SANDBOX_WIRE_SECONDS": "0.5",
         }
         bank = [service for service in SERVICES if service.name == BANK]
