@@ -21,10 +21,15 @@ from libs.contracts.operating.requests import (
 )
 
 _REQUEST_ID = re.compile(r"[!-~]{1,128}")
-_IDS = {
+_OWNERS = {
+    "tenant": "tenant",
+    "customer_id": "customer",
     "command_id": "command",
-    "transaction_id": "wire",
     "saga_id": "saga",
+}
+"""What many steps have in common."""
+_IDS = {
+    "transaction_id": "wire",
     "idempotency_key": "idempotency key",
     "event_id": "event",
     "resource_id": "of",
@@ -62,11 +67,12 @@ def trace(request_id: str, /, *, json: Flag = False) -> int:
 def show(found: RequestTrace) -> None:
     """Print a trace as lines: for each step when, where and what, and below it the ids.
 
-    Tenant and customer stand where they are others than before.
+    Tenant, customer, command and saga stand where they are others than before.
     """
     out = console()
     out.print(f"[bold]Request {escape(found.request_id)}[/]")
-    day = owner = None
+    day = None
+    told: dict[str, str] = {}
     width = max((len(step.service) for step in found.steps), default=0)
     for step in found.steps:
         at = step.at.astimezone(UTC)
@@ -74,11 +80,8 @@ def show(found: RequestTrace) -> None:
             day = at.date()
             out.print(f"[dim]{day} (UTC)[/]")
         out.print(_line(step, at, width))
-        is_of = (step.tenant, step.customer_id)
-        if facts := ", ".join(_facts(step, with_owner=is_of != owner)):
+        if facts := ", ".join(_facts(step, told)):
             out.print(f"              [dim]{escape(facts)}[/]")
-        if step.tenant is not None:
-            owner = is_of
     for service in found.cut:
         out.print(f"{service} has more of it than is shown.")
     if found.note is not None:
@@ -105,17 +108,19 @@ def _line(step: TraceStep, at: datetime, width: int) -> str:
     return f"{time}  {step.service.ljust(width)}  {kind}  {'  '.join(said)}"
 
 
-def _facts(step: TraceStep, *, with_owner: bool) -> Iterator[str]:
+def _facts(step: TraceStep, told: dict[str, str]) -> Iterator[str]:
+    """`told`: what the lines before have said; what is new is added."""
     if step.subscription_key is not None:
         yield f"key {step.subscription_key}"
     if step.actor is not None:
         yield f"by {step.actor}"
     if step.address is not None:
         yield f"from {step.address}"
-    if step.tenant is not None and with_owner:
-        yield f"tenant {step.tenant}"
-    if step.customer_id is not None and with_owner:
-        yield f"customer {step.customer_id}"
+    for name, called in _OWNERS.items():
+        value = getattr(step, name)
+        if value is not None and told.get(name) != value:
+            told[name] = value
+            yield f"{called} {value}"
     for name, called in _IDS.items():
         value = getattr(step, name)
         if value is not None:
