@@ -7,7 +7,7 @@ from the fields of the command (`forms`), and what an operator may see from the 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -37,6 +37,10 @@ def may(role: Role, operation: Operation) -> bool:
 
 def always(_: Any) -> bool:
     return True
+
+
+def none_of(_: Any) -> Collection[str]:
+    return ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,6 +174,7 @@ class DetailPage:
         name: the field by which its title calls it.
         parts: fields that are sections of their own, in their order; all others of one value stand in the first.
         timeline: those of them that are a history.
+        unlinked: the fields of one entry of a history that name what has no page.
         columns: of parts that are tables; without, all fields.
         called: what fields of parts are called here, where the contract has a wider name.
         without: fields that are not shown.
@@ -187,6 +192,7 @@ class DetailPage:
     parent: ListPage | None = None
     parts: tuple[str, ...] = ()
     timeline: tuple[str, ...] = ()
+    unlinked: Callable[[Any], Collection[str]] = none_of
     columns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     called: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     beside: tuple[Beside, ...] = ()

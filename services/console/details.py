@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
 from typing import Any
@@ -142,7 +142,7 @@ def _section(page: DetailPage, name: str, value: Any, role: Role) -> Section:
     if not isinstance(value, list):
         return Section(name, title, facts=facts_of(value))
     if name in page.timeline:
-        return Section(name, title, moments=[_moment(each) for each in value])
+        return Section(name, title, moments=[_moment(page, each) for each in value])
     columns = page.columns.get(name) or tuple(
         field for field, sample in _fields(value[0]) if not _is_part(sample)
     )
@@ -159,7 +159,8 @@ def _section(page: DetailPage, name: str, value: Any, role: Role) -> Section:
     return Section(name, title, table=Table(name, [*map(label, names.values())], rows))
 
 
-def _moment(each: Any) -> Moment:
+def _moment(page: DetailPage, each: Any) -> Moment:
+    unlinked = page.unlinked(each)
     fields = dict(_fields(each))
     at = next((name for name, value in fields.items() if isinstance(value, datetime)), "at")
     state = next((name for name in fields if name in STATES), None)
@@ -167,7 +168,7 @@ def _moment(each: Any) -> Moment:
         cell(at, fields.get(at)),
         cell(state, fields[state]) if state else None,
         [
-            (label(n), cell(n, v))
+            (label(n), replace(cell(n, v), href=None) if n in unlinked else cell(n, v))
             for n, v in fields.items()
             if n not in (at, state) and v is not None
         ],

@@ -1,14 +1,20 @@
 """Commands that services have accepted and not finished."""
 
+from collections.abc import Collection
 from typing import Any
 
 from libs.contracts.operating import commands as o
-from libs.contracts.operating.requests import TRACE_REQUEST
+from libs.contracts.operating.requests import TRACE_REQUEST, TraceStep
 from services.console.declarations import Action, DetailPage, ListPage, Subject
 
 
 def _is_parked(command: Any) -> bool:
     return command.parked_at is not None
+
+
+def _finished(step: TraceStep) -> Collection[str]:
+    """A command has a page until it is final."""
+    return () if step.state in ("open", "parked") else ("command_id",)
 
 
 RETRY = Action(
@@ -69,6 +75,7 @@ REQUEST = DetailPage(
     parent=LIST,
     parts=("steps",),
     timeline=("steps",),
+    unlinked=_finished,
 )
 
 SUBJECT = Subject(LIST, (DETAIL, REQUEST))

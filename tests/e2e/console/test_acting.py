@@ -51,7 +51,8 @@ async def test_a_wire_over_the_threshold_is_approved_and_sent(admin: Seat, live:
     sender = await new_sender(live, "500.00")
     policy = f"{CUSTOMERS}/{sender.account.customer_id}/wire-policy"
     assert (await live.partner.call("PUT", policy, {"approval_threshold": 100})).status == 200
-    transaction_id = (await sender.send("120.00", new_key())).data["transaction_id"]
+    sent = await sender.send("120.00", new_key())
+    transaction_id, request_id = sent.data["transaction_id"], sent.headers["X-Request-Id"]
 
     await admin.opened("/wires?state=pending_approval")
     await admin.page.locator(f"#table-wires a[title='{transaction_id}']").click()
@@ -63,6 +64,14 @@ async def test_a_wire_over_the_threshold_is_approved_and_sent(admin: Seat, live:
     history = await admin.text(".timeline")
     assert "The invoice was checked." in history
     assert "completed" in history
+    await admin.page.get_by_label("Find by id").fill(request_id)
+    await admin.page.keyboard.press("Enter")
+    await admin.page.locator("h1", has_text=request_id).wait_for()
+    way = await admin.text("#part-steps + *")
+    assert "payments.send_wire" in way
+    assert "pending approval" in way
+    await admin.page.locator(f"#part-steps + * a[title='{transaction_id}']").first.click()
+    await admin.page.locator("h1", has_text=transaction_id).wait_for()
 
 
 async def test_a_wire_of_unknown_outcome_is_resolved(admin: Seat, live: Live) -> None:

@@ -29,6 +29,17 @@ def trace(*steps: TraceStep, note: str | None = None) -> RequestTrace:
 
 
 async def test_the_steps_of_a_request_link_to_what_they_name() -> None:
+    over, parked = (
+        TraceStep(
+            at=AT,
+            service="payments",
+            kind=StepKind.RESULT,
+            what="payments.send_wire",
+            state=state,
+            command_id=command_id,
+        )
+        for state, command_id in (("done", WIRE_ID), ("parked", CUSTOMER_ID))
+    )
     sent = TraceStep(
         at=AT,
         service="payments",
@@ -47,13 +58,15 @@ async def test_the_steps_of_a_request_link_to_what_they_name() -> None:
         request_id="req-2",
     )
     double = gateway()
-    double.answer(TRACE_REQUEST, trace(sent, told))
+    double.answer(TRACE_REQUEST, trace(over, parked, sent, told))
     async with console(double) as browser:
         answer = await browser.get(PAGE)
 
     assert double.commands(TRACE_REQUEST) == [TraceRequest(request_id=REQUEST_ID)]
     assert answer.text.index("7.77 USD") < answer.text.index("wire.created")
+    assert f'href="/commands/{WIRE_ID}"' not in answer.text, "a final command has no page"
     for link in (
+        f"/commands/{CUSTOMER_ID}",
         f"/wires/{WIRE_ID}",
         f"/customers/{CUSTOMER_ID}",
         f"/events/{EVENT_ID}",
