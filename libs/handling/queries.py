@@ -39,7 +39,7 @@ from libs.messaging.envelope import (
 )
 from libs.messaging.query_consumer import QueryConsumer
 from libs.messaging.replier import Replier
-from libs.messaging.topology import QUERIES, queries_queue
+from libs.messaging.topology import QUERIES, QueueType, queries_queue
 from libs.persistence.availability import is_away
 from libs.runtime.process import Process
 
@@ -170,12 +170,16 @@ def unavailable_or_internal(error: Exception) -> BanksideError:
 
 @asynccontextmanager
 async def run_queries(
-    process: Process, sealer: Sealer, broker: Broker, handlers: Mapping[str, QueryHandler]
+    process: Process,
+    sealer: Sealer,
+    broker: Broker,
+    handlers: Mapping[str, QueryHandler],
+    queue_type: QueueType = "classic",
 ) -> AsyncIterator[None]:
     """Answer the service's queries during the body, once the broker is started."""
     replier = Replier(process.service)
     answerer = QueryAnswerer(process.service, handlers, sealer, replier)
-    consumer = QueryConsumer(process.service, answerer.answer, answerer.refuse)
+    consumer = QueryConsumer(process.service, answerer.answer, answerer.refuse, queue_type)
     broker.add(replier)
     broker.add(consumer)
     yield

@@ -18,7 +18,7 @@ from libs.messaging.poison import SUSPECT_RETURNS, Suspects, returns_of
 from libs.messaging.refusing import WRONG_SENDER, Refuser
 from libs.messaging.senders import NO_SENDER, owns_replies, senders_of_commands
 from libs.messaging.session import Session
-from libs.messaging.topology import commands_queue, declare_service
+from libs.messaging.topology import commands_queue, declare_commands
 
 COMMAND_PREFETCH = 64
 CHECK_SECONDS = 6.0
@@ -59,7 +59,7 @@ class CommandConsumer:
         self._queue = commands_queue(service)
         self._consumption = Consumption(
             self._queue,
-            partial(declare_service, service=service),
+            partial(declare_commands, service=service),
             COMMAND_PREFETCH,
             self._on_message,
             has_dead_queue=True,

@@ -23,7 +23,7 @@ from libs.messaging.envelope import (
 from libs.messaging.metrics import MESSAGES_REFUSED
 from libs.messaging.senders import NO_SENDER, owns_replies, senders_of_queries
 from libs.messaging.session import Session
-from libs.messaging.topology import declare_service, queries_queue
+from libs.messaging.topology import QueueType, declare_queries, queries_queue
 
 QUERY_PREFETCH = 16
 QUERIES_AT_ONCE = 256
@@ -42,7 +42,9 @@ class QueryConsumer:
     | of an operation that this release does not know | answered `unavailable` to a sender that may ask the service |
     """
 
-    def __init__(self, service: str, answer: Answer, refuse: Refuse) -> None:
+    def __init__(
+        self, service: str, answer: Answer, refuse: Refuse, queue_type: QueueType = "classic"
+    ) -> None:
         self._answer = answer
         self._refuse = refuse
         self._prefix = f"{service}."
@@ -51,7 +53,7 @@ class QueryConsumer:
         self._queue = queries_queue(service)
         self._consumption = Consumption(
             self._queue,
-            partial(declare_service, service=service),
+            partial(declare_queries, service=service, queue_type=queue_type),
             QUERY_PREFETCH,
             self._on_message,
             has_dead_queue=False,

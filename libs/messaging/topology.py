@@ -15,6 +15,7 @@ permissions (`deploy/rabbitmq`); a service declares and binds its own queues and
 from __future__ import annotations
 
 import re
+from typing import Literal
 
 from aio_pika.abc import AbstractChannel
 
@@ -26,6 +27,8 @@ EVENTS = "bankside.events"
 REPLIES = "bankside.replies"
 DEAD = "bankside.dead"
 EXCHANGES = (COMMANDS, QUERIES, EVENTS, REPLIES, DEAD)
+
+QueueType = Literal["classic", "quorum"]
 
 EVENT_CONSUMERS = ("webhook_dispatcher",)
 """Services that take every event."""
@@ -114,26 +117,40 @@ async def declare_durable_queue(channel: AbstractChannel, name: str) -> None:
 
 
 async def declare_service(channel: AbstractChannel, service: str) -> None:
-    """The command queue of a service, with a binding per operation, and its query queue."""
+    """The command queue of a service and its query queue, as far as it has commands and queries."""
     operations = operations_of(service)
-    commands = [operation.name for operation in operations if not operation.is_query]
-    if commands:
-        await declare_durable_queue(channel, commands_queue(service))
-        queue = await channel.get_queue(commands_queue(service), ensure=False)
-        for name in commands:
-            await queue.bind(COMMANDS, routing_key=name)
-    if len(commands) < len(operations):
-        queue = await channel.declare_queue(
-            queries_queue(service),
-            durable=True,
-            arguments={
-                "x-queue-type": "classic",
-                "x-message-ttl": QUERY_TTL_SECONDS * 1000,
-                "x-max-length": QUERY_QUEUE_LENGTH,
-                "x-overflow": "reject-publish",
-            },
-        )
-        await queue.bind(QUERIES, routing_key=service)
+    if any(not operation.is_query for operation in operations):
+        await declare_commands(channel, service)
+    if any(operation.is_query for operation in operations):
+        await declare_queries(channel, service)
+
+
+async def declare_commands(channel: AbstractChannel, service: str) -> None:
+    """The command queue of a service, with a binding per operation."""
+    await declare_durable_queue(channel, commands_queue(service))
+    queue = await channel.get_queue(commands_queue(service), ensure=False)
+    for operation in operations_of(service):
+        if not operation.is_query:
+            await queue.bind(COMMANDS, routing_key=operation.name)
+
+
+async def declare_queries(
+    channel: AbstractChannel, service: str, queue_type: QueueType = "classic"
+) -> None:
+    """The query queue of a service. A classic one is on one node of a cluster and gone while that is; one of another
+    type has to be deleted before.
+    """
+    queue = await channel.declare_queue(
+        queries_queue(service),
+        durable=True,
+        arguments={
+            "x-queue-type": queue_type,
+            "x-message-ttl": QUERY_TTL_SECONDS * 1000,
+            "x-max-length": QUERY_QUEUE_LENGTH,
+            "x-overflow": "reject-publish",
+        },
+    )
+    await queue.bind(QUERIES, routing_key=service)
 
 
 async def declare_events(channel: AbstractChannel, service: str) -> None:

@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, AliasChoices, Field, SecretStr, field_validator
 
 from libs.messaging.message_sealer import MessageSealer, peers_of
+from libs.messaging.topology import QueueType
 from libs.persistence.inbox import LEASE_SECONDS
 from libs.persistence.sealing import BadKey, Keyring, LookupKeys
 from libs.runtime.process import Misconfigured
@@ -37,6 +38,11 @@ class MessagingSettings(ServiceSettings):
     """With the service's own user, which has its name: the broker proves by it who sent a message."""
     amqp_ca_file: CaFile = None
     """The CA of the broker's certificate; None: those that the system trusts."""
+    query_queues: QueueType = "classic"
+    """The type of the queues that queries wait in. A classic one is fast, and in a cluster of brokers gone while its
+    node is; a quorum queue is on several nodes. It is chosen before the first start: afterwards the broker refuses
+    another type until `<service>.queries` is deleted there.
+    """
     traces_endpoint: TracesEndpoint = Field(
         default=None, validation_alias=AliasChoices("OTEL_EXPORTER_OTLP_ENDPOINT")
     )

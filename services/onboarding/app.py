@@ -102,7 +102,9 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
         }
         await opened.enter_async_context(broker.open())
         await opened.enter_async_context(run_relay(process, broker, database))
-        await opened.enter_async_context(run_queries(process, sealer, broker, queries))
+        await opened.enter_async_context(
+            run_queries(process, sealer, broker, queries, settings.query_queues)
+        )
         await opened.enter_async_context(
             run_commands(
                 process,

@@ -77,7 +77,9 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
             **OperatingDifferences(database).by_operation(),
             **operating_handlers(process.service, database, depths=depths, counts=COUNTS),
         }
-        await opened.enter_async_context(run_queries(process, sealer, broker, queries))
+        await opened.enter_async_context(
+            run_queries(process, sealer, broker, queries, settings.query_queues)
+        )
         broker.add(depths)
         await broker.start(wait_seconds=BROKER_WAIT_SECONDS)
         async with (

@@ -127,7 +127,9 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
                 own_steps=find_own_steps,
             ),
         }
-        await opened.enter_async_context(run_queries(process, sealer, broker, queries))
+        await opened.enter_async_context(
+            run_queries(process, sealer, broker, queries, settings.query_queues)
+        )
         await opened.enter_async_context(
             run_commands(
                 process,

@@ -14,6 +14,7 @@ from typing import Any
 import aio_pika
 import pytest
 from aio_pika import Message
+from aio_pika.exceptions import ChannelPreconditionFailed
 
 from libs.contracts.accounts import AccountList, ListCustomerAccounts
 from libs.contracts.customers import UpdatePerson
@@ -31,7 +32,7 @@ from libs.contracts.result import Result
 from libs.messaging.broker import Broker, Session
 from libs.messaging.caller import Caller
 from libs.messaging.envelope import decode_queries
-from libs.messaging.topology import QUERIES, declare_service, queries_queue
+from libs.messaging.topology import QUERIES, declare_queries, declare_service, queries_queue
 from tests.integration.amqp_wire import wire_to
 from tests.integration.gateway.desk import answering, calling, carrying_out, until
 from tests.support.infrastructure import Environment
@@ -334,3 +335,17 @@ async def test_a_lost_caller_is_told_at_its_deadline_that_the_command_is_pending
         )
         with pytest.raises(OutcomePending):
             await caller.command(envelope)
+
+
+async def test_queries_wait_in_queues_of_the_type_that_is_set(
+    fresh_environment: Environment,
+) -> None:
+    connection = await aio_pika.connect(fresh_environment.amqp_url)
+    async with connection:
+        async with connection.channel() as channel:
+            await declare_queries(channel, "ledger_read", "quorum")
+            await declare_queries(channel, "ledger_read", "quorum")
+
+        async with connection.channel() as channel:
+            with pytest.raises(ChannelPreconditionFailed):
+                await declare_queries(channel, "ledger_read")

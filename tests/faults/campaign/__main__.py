@@ -21,6 +21,7 @@ from tests.faults.campaign.run import run
 from tests.faults.campaign.server_faults import CLUSTER_FAULTS
 from tests.faults.campaign.servers import running_cluster
 
+CLUSTERED = {"BANKSIDE_QUERY_QUEUES": "quorum"}
 RATE = 16.0
 """Operations a second."""
 
@@ -32,7 +33,9 @@ async def campaign(minutes: float, seed: int, rate: float) -> int:
     async with AsyncExitStack() as opened:
         folder = Path(opened.enter_context(tempfile.TemporaryDirectory(prefix="bankside-faults-")))
         servers = await opened.enter_async_context(running_cluster())
-        fleet = await opened.enter_async_context(running_fleet(servers.environment, folder))
+        fleet = await opened.enter_async_context(
+            running_fleet(servers.environment, folder, **CLUSTERED)
+        )
         callers = await opened.enter_async_context(new_callers(fleet, seed))
         report(f"seed {seed}: everything runs twice; {minutes:g} minutes")
         result = await run(
