@@ -86,9 +86,8 @@ class ResolvingCallbackUrls:
         try:
             await self._check(url)
         except Unfit as unfit:
-            message = unfit
             where = ["body", "callback_url"]
-            raise Invalid([{"loc": where, "msg": message, "type": "value_error"}]) from None
+            raise Invalid([{"loc": where, "msg": str(unfit), "type": "value_error"}]) from None
 
     async def _check(self, url: str) -> None:
         target = target_of(url)

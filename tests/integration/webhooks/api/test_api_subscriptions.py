@@ -60,6 +60,7 @@ async def test_a_url_where_deliveries_may_not_go_is_refused_at_creation_and_on_c
 
     for refusal in (at_creation.value, on_change.value):
         assert [error["loc"] for error in refusal.errors] == [["body", "callback_url"]]
+        assert isinstance(refusal.errors[0]["msg"], str)
     assert len(await desk.ask(table.LIST_SUBSCRIPTIONS, desk.customer)) == 1
 
 
