@@ -190,6 +190,29 @@ def test_what_stays_on_this_machine_or_is_excepted_need_not_be_encrypted(
     assert GatewaySettings.load()
 
 
+@pytest.mark.parametrize(
+    ("url", "is_taken"),
+    [
+        ("", True),
+        ("http://127.0.0.1:4318", True),
+        ("http://traces-here:4318", True),
+        ("https://collector.example", True),
+        ("http://collector.example:4318", False),
+    ],
+)
+def test_traces_go_to_another_host_by_tls(
+    url: str, is_taken: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("BANKSIDE_PLAINTEXT_HOSTS", "traces-here")
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", url)
+
+    if is_taken:
+        assert GatewaySettings.load().collector == (url or None)
+    else:
+        (refused,) = told(GatewaySettings, capsys)
+        assert "OTEL_EXPORTER_OTLP_ENDPOINT" in refused
+
+
 def test_a_unix_socket_need_not_be_encrypted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(
         "BANKSIDE_DATABASE_URL", f"postgresql://login:{password()}@/b?host=/run/postgresql"

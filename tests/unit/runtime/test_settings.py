@@ -57,6 +57,20 @@ def test_mistakes_are_told_in_one_line_that_names_the_settings_and_not_their_val
     assert "canary" not in told
 
 
+@pytest.mark.parametrize("url", ["traces:4318", "ftp://traces", "http:///v1", "http://a:b@traces"])
+def test_what_is_no_collectors_url_is_refused_without_being_shown(
+    url: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", url)
+
+    with pytest.raises(SystemExit):
+        Settings.load()
+
+    said = capsys.readouterr().err
+    assert "OTEL_EXPORTER_OTLP_ENDPOINT" in said
+    assert url not in said
+
+
 def test_no_repr_of_the_settings_shows_a_secret() -> None:
     shown = repr(Settings.load())
 

@@ -11,7 +11,7 @@ import pytest_asyncio
 
 from libs import tracing
 from libs.runtime import span_export, spans
-from libs.runtime.tracing import traced
+from libs.runtime.tracing import TracingNotInstalled, traced
 from tests.support.collector import Collector, Span, collecting
 from tests.support.metrics import value_of
 from tests.support.ports import free_ports
@@ -26,7 +26,7 @@ from importlib import import_module
 for service in sys.argv[1:]:
     import_module(f"services.{service}.__main__")
     import_module(f"services.{service}.app")
-from libs.runtime.tracing import traced
+from libs.runtime.tracing import TracingNotInstalled, traced
 with traced("gateway", None):
     print(*(name for name in sys.modules if name.partition(".")[0] == "opentelemetry"))
 """
@@ -65,6 +65,15 @@ def test_nothing_of_opentelemetry_is_loaded_while_traces_are_off() -> None:
 
     assert loading.returncode == 0, loading.stderr
     assert loading.stdout.split() == []
+
+
+def test_without_the_extra_an_operator_is_told_what_to_install(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "libs.runtime.spans", None)
+
+    with pytest.raises(TracingNotInstalled, match="extra `tracing`"), traced("gateway", "http://a"):
+        pass
 
 
 def test_without_a_tracer_there_is_no_parent_and_no_request_is_drawn() -> None:
