@@ -8,8 +8,9 @@ from decimal import Decimal
 from typing import Any
 
 from tests.e2e.wires.hands import WIRES
-from tests.faults.campaign.callers import FUNDS, Callers, Customer, Partner
+from tests.faults.campaign.callers import FUNDS, Callers
 from tests.faults.campaign.operations import Kind, Operation
+from tests.faults.campaign.wishes import Customer, Partner
 from tests.support.live import CUSTOMERS
 from tests.support.reconciling import assert_reconciled
 from tests.support.waiting import eventually

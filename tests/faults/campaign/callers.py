@@ -8,20 +8,16 @@ at most once. Some go away before the answer comes.
 from __future__ import annotations
 
 import asyncio
-import itertools
-import json
 import random
-from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
 import aiohttp
 
-from tests.e2e.wires.hands import RATE, WIRE, WIRES
-from tests.faults.campaign.deliveries import Endpoint, endpoint
+from tests.e2e.wires.hands import RATE, WIRES
+from tests.faults.campaign.deliveries import endpoint
 from tests.faults.campaign.operations import (
     CUT_OFF,
     NO_ANSWER,
@@ -37,58 +33,28 @@ from tests.faults.campaign.operations import (
     now,
 )
 from tests.faults.campaign.replicas import Fleet
-from tests.support.api import Answer, Api, Interface, Key, encode, fetch_interface
+from tests.faults.campaign.wishes import SUBSCRIPTIONS, Customer, Partner, Wishes
+from tests.support.api import Answer, Api, Interface, Key, fetch_interface
 from tests.support.bank import Bank
-from tests.support.live import CUSTOMERS
-from tests.support.people import application
 from tests.support.waiting import eventually
 
 PARTNERS = 2
 CUSTOMERS_EACH = 2
 FUNDS = Decimal(10_000_000_000)
 UNLIMITED = ("--writes-per-minute", "1000000", "--reads-per-minute", "1000000")
-SHARES = {
-    Kind.WIRE: 0.42,
-    Kind.READ: 0.42,
-    Kind.UPDATE: 0.06,
-    Kind.ONBOARDING: 0.06,
-    Kind.SUBSCRIPTION: 0.04,
-}
-"""Of the operations."""
 IN_FLIGHT = 48
 """Callers who wait for an answer at once; more wait for their turn to send."""
 VANISHING, GIVING_UP = 0.02, 0.25
 """Of the writes: whose caller goes away before the answer; of those without an answer: whose caller gives up."""
+ASKING_AGAIN = 0.03
+"""Of the writes that are done: whose caller sends again under the same key, and has to get the same answer."""
 GIVEN_UP = frozenset({Kind.WIRE, Kind.ONBOARDING})
 """Of the rest the last one counts, or there is a limit to how many there may be."""
-SUBSCRIBING = 3
 RESEND_SECONDS = (0.5, 4.0)
 ANSWER_SECONDS = 15.0
 """After which a caller counts a request as unanswered. The gateway answers earlier, unless it stands still."""
 SETTLE_SECONDS = 90.0
 START_SECONDS = 60.0
-SUBSCRIPTIONS = "/partner/reseller/webhooks/subscriptions"
-
-
-@dataclass
-class Customer:
-    customer_id: str
-    account_id: str
-    external_account_id: str
-    key: Key
-    sent: list[Operation] = field(default_factory=list)
-    """Wires that were answered 200."""
-
-
-@dataclass
-class Partner:
-    tenant: str
-    key: Key
-    customers: list[Customer]
-    updated: list[str]
-    """Customers that are updated, each by one update after the other."""
-    endpoint: Endpoint
-    account_ids: set[str] = field(default_factory=set)
 
 
 class Callers:
@@ -102,115 +68,35 @@ class Callers:
     ) -> None:
         self.fleet = fleet
         self.bank = bank
-        self.partners: list[Partner] = []
         self.operations: list[Operation] = []
         self.wrong: list[str] = []
         """What was answered wrongly, with the operation's history."""
-        self.clock_is_wrong = False
-        """Whether a gateway's clock may refuse timestamps."""
         self._session = session
         self._interface = interface
         self._random = random.Random(seed)
-        self._dollars = itertools.count(1)
-        self._names = itertools.count(1)
+        self.wishes = Wishes(self._random)
         self._slots = asyncio.Semaphore(IN_FLIGHT)
-        self._updating: set[str] = set()
-        self._subscribing: Counter[str] = Counter()
         self._sending: set[asyncio.Task[None]] = set()
         self._failures: list[BaseException] = []
 
-    # How operations are made
+    @property
+    def partners(self) -> list[Partner]:
+        return self.wishes.partners
 
-    def wire(self) -> Operation:
-        partner = self._random.choice(self.partners)
-        customer = self._random.choice(partner.customers)
-        amount = next(self._dollars)
-        fields = {
-            "sending_account_id": customer.account_id,
-            "external_account_id": customer.external_account_id,
-            "purpose": "Invoice 2047",
-        }
-        body = f'{json.dumps(fields)[:-1]}, "amount": {amount}.00}}'.encode()
-        return Operation(Kind.WIRE, customer.customer_id, "POST", WIRE, body, f"{amount}.00")
-
-    def onboarding(self) -> Operation:
-        partner = self._random.choice(self.partners)
-        body = application()
-        ein = body["business"]["ein"]
-        return Operation(Kind.ONBOARDING, partner.tenant, "POST", CUSTOMERS, encode(body), ein)
-
-    def update(self) -> Operation | None:
-        """None where each customer has an update under way."""
-        partner = self._random.choice(self.partners)
-        free = [one for one in partner.updated if one not in self._updating]
-        if not free:
-            return None
-        customer_id = self._random.choice(free)
-        return self._update(partner, customer_id)
-
-    def _update(self, partner: Partner, customer_id: str) -> Operation:
-        name = f"Name {next(self._names)}"
-        body = encode({"business": {"dba": name}})
-        target = f"{CUSTOMERS}/business/{customer_id}"
-        return Operation(Kind.UPDATE, partner.tenant, "PATCH", target, body, name)
-
-    def subscription(self) -> Operation | None:
-        """Of a type that no event of the load has: it is stored and listed, and delivers nothing. None where enough are
-        on their way: each is deleted again, since a partner may have so many and no more.
-        """
-        partner = self._random.choice(self.partners)
-        if self._subscribing[partner.tenant] >= SUBSCRIBING:
-            return None
-        body = {"event_types": "ach.returned", "callback_url": partner.endpoint.url}
-        target = SUBSCRIPTIONS
-        return Operation(Kind.SUBSCRIPTION, partner.tenant, "POST", target, encode(body))
-
-    def read(self) -> Operation:
-        partner = self._random.choice(self.partners)
-        customer = self._random.choice(partner.customers)
-        what = self._random.randrange(3)
-        if what == 0 and customer.sent:
-            wire = self._random.choice(customer.sent[-200:])
-            target = f"{WIRES}/{wire.data['transaction_id']}"
-            return Operation(Kind.READ, customer.customer_id, "GET", target, mark=wire.mark)
-        if what == 1:
-            account_id = self._random.choice(sorted(partner.account_ids))
-            target = f"/partner/reseller/accounts/balance/{account_id}"
-            return Operation(Kind.READ, partner.tenant, "GET", target)
-        return Operation(Kind.READ, customer.customer_id, "GET", "/customer/accounts")
-
-    def next(self) -> Operation | None:
-        [kind] = self._random.choices(list(SHARES), list(SHARES.values()))
-        return self.new(kind)
-
-    def new(self, kind: Kind) -> Operation | None:
-        """None where there can be no other of this kind now."""
-        makers: dict[Kind, Callable[[], Operation | None]] = {
-            Kind.WIRE: self.wire,
-            Kind.ONBOARDING: self.onboarding,
-            Kind.UPDATE: self.update,
-            Kind.SUBSCRIPTION: self.subscription,
-            Kind.READ: self.read,
-        }
-        return makers[kind]()
-
-    # How they are sent
+    # How operations are sent
 
     async def send_at(self, rate: Callable[[], float]) -> None:
         """Send so many operations a second, at random moments, until cancelled. Those under way go on."""
         while True:
             await asyncio.sleep(self._random.expovariate(rate()))
-            if (operation := self.next()) is not None:
+            if (operation := self.wishes.next()) is not None:
                 await self.begin(operation)
 
     async def begin(self, operation: Operation) -> None:
         """Send it as soon as there is a free slot, and go on until there is an answer or its caller gives up."""
         await self._slots.acquire()
         self.operations.append(operation)
-        if operation.kind is Kind.UPDATE:
-            self._updating.add(_updated(operation))
-        elif operation.kind is Kind.SUBSCRIPTION and operation.method == "POST":
-            self._subscribing[operation.owner] += 1
+        self.wishes.begun(operation)
         task = asyncio.create_task(self._carry(operation), name=operation.kind.value)
         self._sending.add(task)
         task.add_done_callback(self._ended)
@@ -237,13 +123,10 @@ class Callers:
                 return
             await asyncio.sleep(self._random.uniform(*RESEND_SECONDS))
             await self._attempt(operation)
-        if operation.kind is Kind.UPDATE:
-            self._updating.discard(_updated(operation))
-        elif operation.kind is Kind.SUBSCRIPTION and operation.method == "POST":
-            target = f"{SUBSCRIPTIONS}/{operation.data['subscription_id']}"
-            await self.begin(Operation(Kind.SUBSCRIPTION, operation.owner, "DELETE", target))
-        elif operation.kind is Kind.SUBSCRIPTION:
-            self._subscribing[operation.owner] -= 1
+        if operation.kind in WRITES and self._random.random() < ASKING_AGAIN:
+            await self._attempt(operation)
+        if (following := self.wishes.ended(operation)) is not None:
+            await self.begin(following)
 
     def _is_unfinished(self, operation: Operation) -> bool:
         return operation.kind in WRITES and not operation.is_done
@@ -303,8 +186,6 @@ class Callers:
                 self._is_wrong(operation, str(wrong))
             return
         allowed = READ_REFUSALS if operation.kind is Kind.READ else NOT_DONE | UNDECIDED
-        if self.clock_is_wrong:
-            allowed |= {"timestamp_out_of_window"}
         if answer.code not in allowed:
             self._is_wrong(operation, f"{answer.status} {answer.body}")
 
@@ -317,9 +198,8 @@ class Callers:
         if operation.is_done and operation.data != data:
             raise WrongAnswer(f"another answer than before: {operation.data}, {data}")
         operation.data = data
-        if operation.kind is Kind.WIRE:
-            customer = self._customer(operation.owner)
-            customer.sent.append(operation)
+        if operation.kind is Kind.WIRE and not operation.is_done:
+            self._customer(operation.owner).sent.append(operation)
         if operation.kind is Kind.ONBOARDING and data["status"] != "approved":
             raise WrongAnswer(f"the bank approves of everybody: {data['status']}")
 
@@ -357,7 +237,7 @@ class Callers:
         await eventually("everything that was sent is answered", are_done, SETTLE_SECONDS)
         for partner in self.partners:
             for customer_id in partner.updated:
-                await self.begin(self._update(partner, customer_id))
+                await self.begin(self.wishes.update_of(partner, customer_id))
         await eventually("the last updates are answered", are_done, SETTLE_SECONDS)
 
     async def set_up(self, opened: AsyncExitStack) -> None:
@@ -382,7 +262,7 @@ class Callers:
         return Api(self._session, base_url, self._interface, key)
 
     async def _new_customer(self, partner: Partner) -> Customer:
-        operation = self.onboarding()
+        operation = self.wishes.onboarding()
         operation.owner = partner.tenant
         self.operations.append(operation)
 
@@ -402,10 +282,6 @@ class Callers:
     async def _make_key(self, *arguments: str) -> Key:
         made = await self.fleet.stack.command("keys", "create", *arguments)
         return Key(made["subscription_key"], made["secret"], made["tenant"])
-
-
-def _updated(operation: Operation) -> str:
-    return operation.target.rpartition("/")[2]
 
 
 @asynccontextmanager

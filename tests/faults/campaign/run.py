@@ -144,7 +144,7 @@ async def _recovered(callers: Callers, mended: float, fault: Fault) -> None:
         for kind in waiting:
             if kind in probes and not probes[kind].attempts:
                 continue
-            if (probe := callers.new(kind)) is not None:
+            if (probe := callers.wishes.new(kind)) is not None:
                 probes[kind] = probe
                 await callers.begin(probe)
         await asyncio.sleep(PROBES_SECONDS)
