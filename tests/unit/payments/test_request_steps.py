@@ -131,7 +131,11 @@ async def test_the_request_that_canceled_a_wire_leads_to_its_history(bench: Benc
 async def test_what_an_operator_did_is_found_in_the_audit(bench: Bench) -> None:
     request_id = f'req-"{uuid.uuid4()}\\'
     async with bench.database.transaction() as connection:
-        for of_request, reason in ((request_id, "Asked for."), (f"{request_id}x", "Another.")):
+        for of_request, reason in (
+            (request_id, "Asked for."),
+            (f"{request_id}x", "Another."),
+            (request_id.upper(), "Another as well."),
+        ):
             ada = structs.replace(ADA, request_id=of_request)
             await auditing.record(
                 connection, ada, "wires.resolve", reason=reason, transaction_id="t-1"
