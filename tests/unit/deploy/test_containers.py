@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import os
 import re
 import shutil
 import subprocess
@@ -57,9 +58,12 @@ def copied(made: Path, tmp_path: Path) -> Path:
     return shutil.copytree(made, tmp_path / "copied")
 
 
-def make_env(checkout: Path) -> str:
+def make_env(checkout: Path, **addresses: str) -> str:
     command = ["/bin/sh", str(checkout / "deploy" / "docker" / "make-env")]
-    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
+    environment = {**os.environ, **addresses}
+    return subprocess.run(
+        command, capture_output=True, text=True, check=True, timeout=60, env=environment
+    ).stdout
 
 
 def secrets(checkout: Path, folder: str = "values") -> dict[str, str]:
@@ -112,6 +116,22 @@ def test_a_service_is_given_its_own_login_and_tokens(made: Path) -> None:
             name = f"BANKSIDE_{ROLES[service]}_{api.upper()}_TOKEN"
             assert secrets(made, service)[name] == values[name]
             assert secrets(made, "provider_sandbox")[name] == values[name]
+
+
+def test_servers_elsewhere_are_named_by_their_addresses(checkout: Path) -> None:
+    make_env(
+        checkout,
+        DATABASE="db.internal:5433/bankside?sslmode=verify-full",
+        BROKER="amqps://mq.internal:5671/%2F",
+    )
+
+    urls = [value for folder in OURS for value in secrets(checkout, folder).values()]
+    databases = [url for url in urls if url.startswith("postgresql:")]
+    brokers = [url for url in urls if url.startswith("amqp")]
+    assert databases
+    assert all(url.endswith("@db.internal:5433/bankside?sslmode=verify-full") for url in databases)
+    assert brokers
+    assert all(re.fullmatch(r"amqps://\w+:\w+@mq.internal:5671/%2F", url) for url in brokers)
 
 
 def test_the_console_has_the_key_that_the_gateway_registers(made: Path) -> None:

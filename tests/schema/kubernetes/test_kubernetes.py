@@ -1,0 +1,201 @@
+"""deploy/kubernetes: what it renders is valid, is strict, and has the same services, settings, ports and secrets as
+docker-compose.yml.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import kubernetes_validate
+import pytest
+import yaml  # type: ignore[import-untyped]
+
+ROOT = Path(__file__).resolve().parents[3]
+FOLDER = ROOT / "deploy" / "kubernetes"
+OVERLAYS = ("small", "highly-available")
+COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text())["services"]
+SERVERS = {"postgres", "rabbitmq"}
+OURS = {n: row for n, row in COMPOSE.items() if n not in SERVERS and "profiles" not in row}
+CUSTOM = {
+    "Cluster": "postgresql.cnpg.io/v1",
+    "RabbitmqCluster": "rabbitmq.com/v1beta1",
+    "Certificate": "cert-manager.io/v1",
+    "Issuer": "cert-manager.io/v1",
+    "ScaledObject": "keda.sh/v1alpha1",
+}
+"""Kinds of operators, whose schemas are not Kubernetes' own."""
+RENDER_SECONDS = 60
+VERSION = "1.34"
+"""Of Kubernetes, whose schemas are used."""
+OF_THE_ADDRESS = {"BANKSIDE_ADMIN_HOST", "BANKSIDE_GATEWAY_OPERATOR_HOST", "BANKSIDE_CONSOLE_HOST"}
+OF_THE_CLUSTER = {"BANKSIDE_DATABASE_CA_FILE", "BANKSIDE_AMQP_CA_FILE"}
+
+Row = dict[str, Any]
+
+
+@cache
+def rendered(overlay: str) -> list[Row]:
+    if shutil.which("kubectl") is None:
+        pytest.skip("there is no kubectl, of release 1.21 or later, to render deploy/kubernetes")
+    command = ["kubectl", "kustomize", str(FOLDER / overlay)]
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=RENDER_SECONDS, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return list(yaml.safe_load_all(done.stdout))
+
+
+def of_kind(overlay: str, *kinds: str) -> dict[str, Row]:
+    return {r["metadata"]["name"]: r for r in rendered(overlay) if r["kind"] in kinds}
+
+
+def pods(overlay: str) -> Iterator[tuple[str, Row, Row]]:
+    """The names of ours, as compose has them, with the template of the pod and its container."""
+    for name, row in of_kind(overlay, "Deployment", "Job").items():
+        pod = row["spec"]["template"]
+        [container] = pod["spec"]["containers"]
+        yield name.replace("-", "_"), pod, container
+
+
+def settings(overlay: str, container: Row) -> dict[str, str]:
+    """All that a process is told: what is shared, and its own."""
+    [reference] = container["envFrom"]
+    shared = of_kind(overlay, "ConfigMap")[reference["configMapRef"]["name"]]["data"]
+    own = {row["name"]: row["value"] for row in container["env"] if "value" in row}
+    return {**shared, **own}
+
+
+@pytest.mark.parametrize("overlay", OVERLAYS)
+def test_every_object_is_one_that_kubernetes_takes(overlay: str) -> None:
+    for row in rendered(overlay):
+        if row["kind"] in CUSTOM:
+            assert row["apiVersion"] == CUSTOM[row["kind"]]
+        else:
+            kubernetes_validate.validate(row, VERSION, strict=True)
+        if row["kind"] != "Namespace":
+            assert row["metadata"]["namespace"] == "bankside"
+
+
+@pytest.mark.parametrize("overlay", OVERLAYS)
+def test_it_has_the_services_and_jobs_of_compose(overlay: str) -> None:
+    without = {"provider_sandbox"} if overlay == "highly-available" else set()
+
+    assert {name for name, *_ in pods(overlay)} == OURS.keys() - without | {"schemas"}
+
+
+@pytest.mark.parametrize("overlay", OVERLAYS)
+def test_a_process_is_told_what_it_is_told_in_compose(overlay: str) -> None:
+    for name, _, container in pods(overlay):
+        if name == "schemas":
+            continue
+        told = settings(overlay, container)
+        expected = OURS[name]["environment"]
+        assert told.keys() >= expected.keys(), name
+        own = {row["name"] for row in container["env"]}
+        assert own <= expected.keys(), name
+        for setting in own - OF_THE_ADDRESS:
+            if setting.endswith("_FILE") or setting == "SERVICE":
+                assert told[setting] == expected[setting], setting
+    shared = set().union(*(row["environment"] for row in OURS.values())) | OF_THE_CLUSTER
+    for row in of_kind(overlay, "ConfigMap").values():
+        assert row["data"].keys() <= shared
+
+
+@pytest.mark.parametrize("overlay", OVERLAYS)
+def test_a_process_gets_the_secrets_of_its_own_folder_and_may_be_nobody_else(overlay: str) -> None:
+    for name, pod, container in pods(overlay):
+        spec = pod["spec"]
+        volumes = {row["name"]: row for row in spec["volumes"]}
+        secret = volumes["secrets"]["secret"]
+        expected = "postgres" if name == "schemas" else name.replace("_", "-")
+        assert (secret["secretName"], secret["defaultMode"]) == (expected, 0o440)
+        assert spec["automountServiceAccountToken"] is False
+        assert spec["securityContext"]["runAsNonRoot"] is True
+        assert spec["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+        assert container["securityContext"] == {
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
+            "capabilities": {"drop": ["ALL"]},
+        }
+        assert container["resources"]["limits"]["memory"] == "768Mi"
+
+
+@pytest.mark.parametrize("overlay", OVERLAYS)
+def test_a_pod_takes_part_in_the_networks_of_its_container(overlay: str) -> None:
+    for name, pod, _ in pods(overlay):
+        labels = pod["metadata"]["labels"]
+        prefix = "network.bankside/"
+        found = {label.removeprefix(prefix) for label in labels if label.startswith(prefix)}
+        networks = {"database"} if name == "schemas" else set(OURS[name]["networks"])
+        assert found == networks - {"admin"}, name
+    policies = of_kind(overlay, "NetworkPolicy")
+    assert policies["nothing"]["spec"] == {
+        "podSelector": {},
+        "policyTypes": ["Ingress", "Egress"],
+    }
+    named = set(re.findall(r"network\.bankside/([a-z]+)", str(policies)))
+    used = {network for _, row in OURS.items() for network in row["networks"]} - {"admin"}
+    assert named == used
+
+
+@pytest.mark.parametrize("overlay", OVERLAYS)
+def test_ports_are_those_of_the_settings_and_policies_let_them_be_reached(overlay: str) -> None:
+    services = of_kind(overlay, "Service")
+    for name, _, container in pods(overlay):
+        told = settings(overlay, container) if name != "schemas" else {}
+        wanted = {
+            int(value)
+            for setting, value in told.items()
+            if setting.endswith("_PORT") and name not in {"migrate", "broker"}
+        }
+        assert {port["containerPort"] for port in container.get("ports", ())} == wanted, name
+    listened = {port["port"] for row in services.values() for port in row["spec"]["ports"]}
+    policies = str(of_kind(overlay, "NetworkPolicy"))
+    for port in listened:
+        assert f"'port': {port}" in policies
+    for row in of_kind(overlay, "Deployment").values():
+        [container] = row["spec"]["template"]["spec"]["containers"]
+        assert {
+            container[probe]["httpGet"]["path"] for probe in ("startupProbe", "livenessProbe")
+        } == {"/health"}
+        assert container["readinessProbe"]["httpGet"]["path"] == "/ready"
+
+
+@pytest.mark.parametrize("overlay", OVERLAYS)
+def test_the_broker_is_configured_as_everywhere(overlay: str) -> None:
+    lines = (ROOT / "deploy" / "rabbitmq" / "rabbitmq.conf").read_text().splitlines()
+    shared = {line for line in lines if line and not line.startswith("#")}
+    [cluster] = of_kind(overlay, "RabbitmqCluster").values()
+
+    given = set(cluster["spec"]["rabbitmq"]["additionalConfig"].splitlines())
+
+    assert given - shared == {"load_definitions = /etc/bankside/definitions.json"}
+    assert shared <= given
+
+
+def test_of_each_service_two_are_there_where_one_may_go() -> None:
+    overlay = "highly-available"
+    counts = {
+        **{n: r["spec"].get("replicas", 0) for n, r in of_kind(overlay, "Deployment").items()},
+        **{
+            n: r["spec"]["minReplicas"]
+            for n, r in of_kind(overlay, "HorizontalPodAutoscaler").items()
+        },
+        **{n: r["spec"]["minReplicaCount"] for n, r in of_kind(overlay, "ScaledObject").items()},
+    }
+
+    assert set(counts.values()) == {2}
+    assert of_kind(overlay, "PodDisruptionBudget").keys() == counts.keys()
+    [broker] = of_kind(overlay, "RabbitmqCluster").values()
+    [database] = of_kind(overlay, "Cluster").values()
+    assert broker["spec"]["replicas"] == database["spec"]["instances"] == 3
+    assert database["spec"]["postgresql"]["synchronous"] == {"method": "any", "number": 1}
+    [shared] = of_kind(overlay, "ConfigMap").values()
+    assert shared["data"]["BANKSIDE_QUERY_QUEUES"] == "quorum"
+    assert shared["data"]["BANKSIDE_PROFILE"] == "production"
