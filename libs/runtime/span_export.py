@@ -1,6 +1,6 @@
 """The queue between a process that ends spans and the collector: bounded, emptied by a thread, lossy rather than slow.
 
-OpenTelemetry's own batch processor does the same, but tells of what it drops by log lines only, and nobody counts it.
+OpenTelemetry's own batch processor does the same, but tells of what it drops by log lines only, which are not counted.
 """
 
 from __future__ import annotations
@@ -71,6 +71,6 @@ class SpanQueue(SpanProcessor):
             batch = [self._waiting.popleft() for _ in range(min(BATCH, len(self._waiting)))]
             try:
                 taken = self._exporter.export(batch) is SpanExportResult.SUCCESS
-            except Exception:  # of whatever kind, it must not end the thread
+            except Exception:  # of any kind: it must not end the thread
                 taken = False
             (EXPORTED if taken else LOST).inc(len(batch))

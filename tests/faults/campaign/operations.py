@@ -65,7 +65,7 @@ class Operation:
     data: Any = None
     """Of the answer 200."""
     is_given_up: bool = False
-    """Its caller does not send it again, whatever came of it."""
+    """Its caller does not send it again, known or not what came of it."""
 
     @property
     def is_done(self) -> bool:

@@ -90,7 +90,7 @@ class Fleet:
         self._ready = {replica.name for replica in self.of("gateway")}
 
     async def keep(self) -> None:
-        """Start again whatever ends, at once, until cancelled."""
+        """Start again each process that ends, at once, until cancelled."""
         while True:
             for replica in self.replicas:
                 if replica.is_kept and not replica.process.is_running:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+from collections import Counter
 from typing import ClassVar
 
 from deploy.local.rabbitmq import RabbitMQ
@@ -30,9 +31,11 @@ class KillLeader(ServerFault):
     name, weight = "broker: leader of queues killed", 1.5
 
     async def strike(self) -> None:
-        leaders = list((await self.servers.rabbitmq.leaders(VHOST)).values())
-        [node] = sorted(set(leaders), key=leaders.count)[-1:] or self._nodes(1)
-        self.detail = f"node {node.name}, leader of {leaders.count(node)} queues"
+        leading = Counter(
+            node.name for node in (await self.servers.rabbitmq.leaders(VHOST)).values()
+        )
+        node = max(self.servers.rabbitmq.nodes, key=lambda node: leading[node.name])
+        self.detail = f"node {node.name}, leader of {leading[node.name]} queues"
         self.servers.rabbitmq.kill(node)
         self.ground.kills += 1
 

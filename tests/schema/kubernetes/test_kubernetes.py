@@ -108,7 +108,7 @@ def test_a_process_is_told_what_it_is_told_in_compose(overlay: str) -> None:
 
 
 @pytest.mark.parametrize("overlay", OVERLAYS)
-def test_a_process_gets_the_secrets_of_its_own_folder_and_may_be_nobody_else(overlay: str) -> None:
+def test_a_process_gets_the_secrets_of_its_own_folder_and_has_no_other_rights(overlay: str) -> None:
     for name, pod, container in pods(overlay):
         spec = pod["spec"]
         volumes = {row["name"]: row for row in spec["volumes"]}
