@@ -52,7 +52,7 @@ test: environment ## Run all tests, on servers of their own; choose with ARGS="-
 	.venv/bin/pytest -n 5 --no-loadscope-reorder -m "not recovery" --ignore tests/schema $(ARGS)
 
 faults: environment ## Break a stack with two of everything: MINUTES=10, SEED=7 to repeat a run
-	@$(RUN) -m deploy.local requirements
+	@$(RUN) -m deploy.local requirements --faketime
 	@$(RUN) -m tests.faults.campaign --minutes $(MINUTES) $(if $(SEED),--seed $(SEED)) $(ARGS)
 
 recovery: environment ## Run the fault tests of recovery in time, on a machine that does nothing else

@@ -7,9 +7,11 @@ import asyncio
 import errno
 import os
 import sys
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import NamedTuple
 
-from deploy.local import chromium, node, promtool
+from deploy.local import chromium, faketime, node, promtool
 from deploy.local.banks import BANKS
 from deploy.local.down import clean, down
 from deploy.local.mistakes import Mistake
@@ -32,6 +34,21 @@ COMMANDS = {
 }
 
 
+class Extra(NamedTuple):
+    """A program that some tests need, and are left out without."""
+
+    name: str
+    package: str
+    ensure: Callable[[LocalState], str | None]
+
+
+EXTRAS = {
+    "browser": Extra("Chromium", chromium.PACKAGE, chromium.ensure_chromium),
+    "node": Extra("Node", node.PACKAGE, node.ensure_typescript),
+    "faketime": Extra("libfaketime", faketime.PACKAGE, faketime.ensure_faketime),
+}
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(prog="deploy.local", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
@@ -44,8 +61,8 @@ def main() -> int:
                 "part", nargs="?", help="a service, postgres, rabbitmq, supervisor"
             )
         if name == "requirements":
-            command.add_argument("--browser", action="store_true", help="Chromium, too")
-            command.add_argument("--node", action="store_true", help="Node with packages, too")
+            for option, extra in EXTRAS.items():
+                command.add_argument(f"--{option}", action="store_true", help=f"{extra.name}, too")
             command.add_argument(
                 "--promtool", action="store_true", help="promtool alone, for `make check`"
             )
@@ -56,8 +73,7 @@ def main() -> int:
             LocalState(ROOT / ".local"),
             part=getattr(arguments, "part", None),
             bank=getattr(arguments, "bank", None),
-            browser=getattr(arguments, "browser", False),
-            with_node=getattr(arguments, "node", False),
+            extras=[name for name in EXTRAS if getattr(arguments, name, False)],
             only_promtool=getattr(arguments, "promtool", False),
         )
     except Mistake as mistake:
@@ -77,8 +93,7 @@ def run(
     *,
     part: str | None = None,
     bank: str | None = None,
-    browser: bool = False,
-    with_node: bool = False,
+    extras: Iterable[str] = (),
     only_promtool: bool = False,
 ) -> int:
     match command:
@@ -104,10 +119,9 @@ def run(
                 _say_missing("promtool", promtool.PACKAGE, promtool.ensure_promtool(state))
                 return 0
             ensure_rabbitmq(state)
-            if browser:
-                _say_missing("Chromium", chromium.PACKAGE, chromium.ensure_chromium(state))
-            if with_node:
-                _say_missing("Node", node.PACKAGE, node.ensure_typescript(state))
+            for name in extras:
+                extra = EXTRAS[name]
+                _say_missing(extra.name, extra.package, extra.ensure(state))
         case "supervise":
             asyncio.run(supervise(state))
     return 0

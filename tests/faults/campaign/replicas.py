@@ -37,8 +37,6 @@ class Replica:
     failures: list[str] = field(default_factory=list)
     """Endings that no fault caused: the exit code and the end of the log."""
     killed: bool = False
-    changes: dict[str, str] = field(default_factory=dict)
-    """Of its settings and environment, from its next start on."""
 
     @property
     def name(self) -> str:
@@ -52,12 +50,17 @@ class Replica:
         with contextlib.suppress(ProcessLookupError):
             os.kill(self.process.pid, signum)
 
-    async def replace(self) -> None:
-        """End it as an orchestrator does, and return when its successor is ready."""
+    async def replace(self, successor: ServiceProcess | None = None, **changes: str) -> None:
+        """End it as an orchestrator does, and return when its successor is ready.
+
+        Args:
+            changes: of the successor's environment, for its first life.
+        """
         self.is_kept = False
         try:
             await self.process.stop()
-            self.process.spawn(**self.changes)
+            self.process = successor or self.process
+            self.process.spawn(**changes)
             await self.process.ready()
         finally:
             self.is_kept = True
@@ -100,7 +103,7 @@ class Fleet:
                         replica.failures.append(f"exit code {code}\n{log}")
                     replica.killed = False
                     replica.starts += 1
-                    replica.process.spawn(**replica.changes)
+                    replica.process.spawn()
             await asyncio.sleep(WATCH_SECONDS)
 
     async def probe(self) -> None:

@@ -8,6 +8,7 @@ from collections import Counter
 from typing import ClassVar
 
 from deploy.local.rabbitmq import RabbitMQ
+from tests.faults.campaign.clocks import ClockSteps
 from tests.faults.campaign.faults import FAULTS, Fault, Ground
 from tests.faults.campaign.servers import VHOST, Servers
 
@@ -123,6 +124,7 @@ class Promote(ServerFault):
 
 CLUSTER_FAULTS: tuple[type[Fault], ...] = (
     *FAULTS,
+    ClockSteps,
     KillLeader,
     StopNode,
     MinorityCutOff,
