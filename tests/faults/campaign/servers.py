@@ -17,9 +17,9 @@ from urllib.parse import urlsplit
 from deploy.local.ports import LOOPBACK
 from deploy.local.services import DATABASE, Secrets
 from libs.runtime.supervision import Supervisor
-from tests.faults.campaign.balancer import Balancer, balancer
 from tests.faults.campaign.postgres_pair import PostgresPair
 from tests.faults.campaign.rabbitmq_cluster import RabbitMQCluster
+from tests.support.balancer import Balancer, balancer
 from tests.support.infrastructure import Environment, environment_urls, migrate
 
 VHOST = "bankside"

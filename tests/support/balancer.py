@@ -1,4 +1,4 @@
-"""A TCP address that leads to the first server of a list that takes the connection, as a load balancer does."""
+"""A TCP address that leads to one of several servers, as a load balancer's does."""
 
 from __future__ import annotations
 
@@ -17,13 +17,21 @@ Addresses = Callable[[], Sequence[int]]
 
 
 class Balancer:
-    """Connections go to the servers in turn; one that takes none is passed over."""
+    """Connections go to the servers in turn.
 
-    def __init__(self, addresses: Addresses) -> None:
+    Args:
+        tries: how many servers are tried for a connection, of which the others take none; None: each of them.
+    """
+
+    def __init__(self, addresses: Addresses, tries: int | None = None) -> None:
         self.port = 0
+        self.refused = 0
+        """Connections that were closed because no server took them."""
         self._addresses = addresses
+        self._tries = tries
         self._turns = itertools.count()
         self._links: set[asyncio.Task[None]] = set()
+        self._opened: list[asyncio.StreamWriter] = []
 
     def cut(self) -> None:
         """End every connection, as a balancer does whose servers were replaced."""
@@ -41,6 +49,8 @@ class Balancer:
             self.cut()
             if self._links:
                 await asyncio.wait(set(self._links))
+            for end in self._opened:
+                end.transport.abort()
             await server.wait_closed()
 
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -49,29 +59,31 @@ class Balancer:
         link.add_done_callback(self._links.discard)
 
     async def _link(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        server = None
+        self._opened.append(writer)
         try:
-            if (found := await self._connect()) is not None:
-                server_reader, server = found
-                directions = {
-                    asyncio.create_task(_forward(reader, server)),
-                    asyncio.create_task(_forward(server_reader, writer)),
-                }
-                try:
-                    await asyncio.wait(directions, return_when=asyncio.FIRST_COMPLETED)
-                finally:
-                    for direction in directions:
-                        direction.cancel()
-                    await asyncio.wait(directions)
+            found = await self._connect()
+            if found is None:
+                self.refused += 1
+                return
+            server_reader, server = found
+            self._opened.append(server)
+            directions = {
+                asyncio.create_task(_forward(reader, server)),
+                asyncio.create_task(_forward(server_reader, writer)),
+            }
+            try:
+                await asyncio.wait(directions, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                for direction in directions:
+                    direction.cancel()
+                server.close()
         finally:
-            writer.transport.abort()
-            if server is not None:
-                server.transport.abort()
+            writer.close()
 
     async def _connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter] | None:
         ports = list(self._addresses())
         turn = next(self._turns) % max(1, len(ports))
-        for port in ports[turn:] + ports[:turn]:
+        for port in (ports[turn:] + ports[:turn])[: self._tries]:
             with contextlib.suppress(OSError, TimeoutError):
                 async with asyncio.timeout(CONNECT_SECONDS):
                     return await asyncio.open_connection(LOOPBACK, port)
@@ -86,8 +98,8 @@ async def _forward(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -
 
 
 @contextlib.asynccontextmanager
-async def balancer(addresses: Addresses) -> AsyncIterator[Balancer]:
+async def balancer(addresses: Addresses, tries: int | None = None) -> AsyncIterator[Balancer]:
     """One that listens until the block ends."""
-    balancing = Balancer(addresses)
+    balancing = Balancer(addresses, tries)
     async with balancing.open():
         yield balancing
