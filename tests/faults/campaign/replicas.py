@@ -26,6 +26,10 @@ PROBE_SECONDS = 0.5
 """How often the load balancer asks a gateway whether it is ready."""
 
 
+DRAIN_SECONDS = 3 * PROBE_SECONDS
+"""For which a gateway that ends takes requests: longer than the load balancer takes to see it."""
+
+
 @dataclass
 class Replica:
     service: str
@@ -129,7 +133,8 @@ async def running_fleet(
 ) -> AsyncIterator[Fleet]:
     """Every service twice but the bank, ready; kept and probed until the block ends."""
     begin_loading()
-    stack = Stack(environment, folder, SERVED, **settings)
+    drain = {"BANKSIDE_GATEWAY_DRAIN_SECONDS": str(DRAIN_SECONDS)}
+    stack = Stack(environment, folder, SERVED, **(drain | settings))
     replicas = []
     for name, process in stack.services.items():
         replicas.append(Replica(name, 1, process))
