@@ -16,6 +16,8 @@ import kubernetes_validate  # type: ignore[import-untyped]
 import pytest
 import yaml  # type: ignore[import-untyped]
 
+from services.webhook_dispatcher.settings import Settings as DispatcherSettings
+
 ROOT = Path(__file__).resolve().parents[3]
 FOLDER = ROOT / "deploy" / "kubernetes"
 OVERLAYS = ("small", "highly-available")
@@ -35,6 +37,7 @@ VERSION = "1.34"
 """Of Kubernetes, whose schemas are used."""
 OF_THE_ADDRESS = {"BANKSIDE_ADMIN_HOST", "BANKSIDE_GATEWAY_OPERATOR_HOST", "BANKSIDE_CONSOLE_HOST"}
 OF_THE_CLUSTER = {"BANKSIDE_DATABASE_CA_FILE", "BANKSIDE_AMQP_CA_FILE"}
+PRIVATE = {"10.0.0.0/8", "100.64.0.0/10", "169.254.0.0/16", "172.16.0.0/12", "192.168.0.0/16"}
 
 Row = dict[str, Any]
 
@@ -168,6 +171,42 @@ def test_ports_are_those_of_the_settings_and_policies_let_them_be_reached(overla
 
 
 @pytest.mark.parametrize("overlay", OVERLAYS)
+def test_a_pod_that_ends_serves_on_and_has_the_time_to_finish(overlay: str) -> None:
+    for name, row in of_kind(overlay, "Deployment").items():
+        spec = row["spec"]["template"]["spec"]
+        [container] = spec["containers"]
+        hook = container["lifecycle"]["preStop"]["sleep"]["seconds"]
+        compose = OURS[name.replace("-", "_")]["stop_grace_period"]
+        longest = DispatcherSettings.model_fields["shutdown_seconds"].default
+
+        assert hook >= 5
+        assert spec["terminationGracePeriodSeconds"] >= max(
+            hook + longest, int(compose.removesuffix("s"))
+        )
+        assert row["spec"]["strategy"]["rollingUpdate"]["maxUnavailable"] == 0
+
+
+@pytest.mark.parametrize("overlay", OVERLAYS)
+def test_servers_are_reached_by_their_networks_and_the_internet_is_no_private_address(
+    overlay: str,
+) -> None:
+    policies = of_kind(overlay, "NetworkPolicy")
+    for server, network, port in (("postgres", "database", 5432), ("rabbitmq", "broker", 5671)):
+        rules = policies[server]["spec"]["ingress"]
+        member = {"podSelector": {"matchLabels": {f"network.bankside/{network}": "true"}}}
+        assert {"from": [member], "ports": [{"protocol": "TCP", "port": port}]} in rules
+        for rule in rules:
+            for peer in rule["from"]:
+                assert all(selector for selector in peer.values()), server
+    for name in ("callbacks", "providers"):
+        [rule] = policies[name]["spec"]["egress"]
+        [to] = rule["to"]
+        assert to["ipBlock"]["cidr"] == "0.0.0.0/0"
+        assert set(to["ipBlock"]["except"]) >= PRIVATE
+    assert "ports" not in policies["callbacks"]["spec"]["egress"][0]
+
+
+@pytest.mark.parametrize("overlay", OVERLAYS)
 def test_the_broker_is_configured_as_everywhere(overlay: str) -> None:
     lines = (ROOT / "deploy" / "rabbitmq" / "rabbitmq.conf").read_text().splitlines()
     shared = {line for line in lines if line and not line.startswith("#")}
@@ -191,7 +230,9 @@ def test_of_each_service_two_are_there_where_one_may_go() -> None:
     }
 
     assert set(counts.values()) == {2}
-    assert of_kind(overlay, "PodDisruptionBudget").keys() == counts.keys()
+    budgets = of_kind(overlay, "PodDisruptionBudget")
+    assert budgets.keys() == counts.keys() | {"rabbitmq"}
+    assert budgets["rabbitmq"]["spec"]["maxUnavailable"] == 1
     [broker] = of_kind(overlay, "RabbitmqCluster").values()
     [database] = of_kind(overlay, "Cluster").values()
     assert broker["spec"]["replicas"] == database["spec"]["instances"] == 3
