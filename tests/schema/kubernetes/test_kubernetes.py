@@ -4,6 +4,7 @@ docker-compose.yml.
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import subprocess
@@ -43,8 +44,18 @@ Row = dict[str, Any]
 
 
 @cache
-def rendered(overlay: str) -> list[Row]:
+def has_kubectl() -> bool:
+    """One that knows kustomize's components."""
     if shutil.which("kubectl") is None:
+        return False
+    command = ["kubectl", "version", "--client", "--output", "json"]
+    told = json.loads(subprocess.check_output(command, timeout=RENDER_SECONDS))["clientVersion"]
+    return (int(told["major"]), int(told["minor"].rstrip("+"))) >= (1, 21)
+
+
+@cache
+def rendered(overlay: str) -> list[Row]:
+    if not has_kubectl():
         pytest.skip("there is no kubectl, of release 1.21 or later, to render deploy/kubernetes")
     command = ["kubectl", "kustomize", str(FOLDER / overlay)]
     done = subprocess.run(
