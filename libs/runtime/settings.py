@@ -75,11 +75,17 @@ class ProcessSettings(BaseSettings):
     """The setting that every environment of the service has, and no other one: `bankside doctor` tells it by this."""
 
     profile: Literal["development", "production"] = "development"
+    """`production` refuses what is only fit for development, with a sentence for each."""
     admin_host: str = "127.0.0.1"
+    """The address of the admin port, which has no login: one that only probes and Prometheus reach."""
     admin_port: int = Field(default=0, ge=0, le=65535)
+    """Of `/health`, `/ready` and `/metrics`; 0: a free one."""
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
+    """The least level of lines that are written."""
     shutdown_seconds: float = Field(default=15, gt=0, le=300)
+    """At most, from SIGTERM until the process has ended."""
     crash_at: str = ""
+    """For tests: the point at which the process kills itself. Refused in production."""
     plaintext_hosts: str = ""
     """Hosts, separated by commas, to which production connects without TLS: AMQP, PostgreSQL and the collector of
     traces, never providers.
@@ -193,6 +199,7 @@ class ServiceSettings(ProcessSettings):
     identified_by: ClassVar[str] = "database_url"
 
     database_url: Annotated[SecretStr, AfterValidator(_is_database_url)]
+    """Of the service's own login, which defines nothing: `postgresql://…`."""
     database_ca_file: CaFile = None
     """The CA of the database server's certificate; None: those that the system trusts."""
 

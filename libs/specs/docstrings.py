@@ -27,7 +27,7 @@ def field_docstrings(model: type[BaseModel]) -> dict[str, str]:
 @cache
 def _by_class(module: str) -> dict[str, dict[str, str]]:
     """The docstrings of the fields of each class of a module."""
-    if not module.startswith("libs.contracts"):
+    if not module.startswith(("libs.", "services.")):
         return {}
     tree = ast.parse(inspect.getsource(sys.modules[module]))
     return {node.name: dict(_of(node)) for node in tree.body if isinstance(node, ast.ClassDef)}

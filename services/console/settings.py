@@ -53,12 +53,15 @@ class Settings(ProcessSettings):
     model_config = settings_of("CONSOLE")
 
     host: str = "127.0.0.1"
+    """The address to listen on."""
     port: int = Field(default=8082, ge=1, le=65535)
+    """The port to listen on."""
     public_url: Annotated[str | None, AfterValidator(_origin)] = None
     """Where browsers find it; requests for another host are refused. None: on this machine, at its port."""
     tls_certificate_file: str | None = None
     """PEM, with the certificates between it and its CA; None: connections are not encrypted."""
     tls_key_file: str | None = None
+    """The private key of the certificate, in PEM."""
 
     trusted_proxies: Annotated[str, AfterValidator(_networks)] = ""
     """Networks, separated by commas, whose X-Forwarded-For is believed."""
@@ -70,6 +73,7 @@ class Settings(ProcessSettings):
     operator_key: SecretStr
     """The console's own subscription key, of role `console`."""
     operator_secret: SecretStr
+    """The secret of `operator_key`."""
 
     answer_seconds: float = Field(default=10, gt=0, le=30)
     """What the gateway has not answered by then is shown as not answered; twice as long for what changes something."""

@@ -25,12 +25,18 @@ class Settings(MessagingSettings):
     lookup_keys: SecretStr
     """Of the digests by which a repeated request is recognised."""
     onboarding_keys: SecretStr
+    """The key ring that this service and onboarding share: it seals sensitive fields of their messages."""
     ledger_read_keys: SecretStr
+    """The key ring that this service and ledger_read share: it seals sensitive fields of their messages."""
     webhook_dispatcher_keys: SecretStr
+    """The key ring that this service and webhook_dispatcher share: it seals sensitive fields of their messages."""
 
     host: str = "127.0.0.1"
+    """The address to listen on."""
     port: int = Field(default=8080, ge=1, le=65535)
+    """The port to listen on."""
     operator_host: str = "127.0.0.1"
+    """The address of the listener for operators."""
     operator_port: int = Field(default=8081, ge=1, le=65535)
     """Of the listener of operators, which partners and customers cannot use."""
     session_seconds: float = Field(default=12 * 3600, gt=0, le=7 * 86_400)
@@ -42,7 +48,9 @@ class Settings(MessagingSettings):
     made by `bankside operators create`.
     """
     console_secret: SecretStr | None = None
+    """The secret of `console_key`."""
     processes: int = Field(default=1, ge=1, le=64)
+    """That share the port."""
     deadline_seconds: float = Field(default=25, gt=4, le=QUERY_TTL_SECONDS)
     """Every caller is answered within this time."""
     drain_seconds: float = Field(default=1, ge=0, le=60)
@@ -60,7 +68,9 @@ class Settings(MessagingSettings):
     tls_certificate_file: str | None = None
     """PEM, with the certificates between it and its CA; None: connections are not encrypted."""
     tls_key_file: str | None = None
+    """The private key of the certificate, in PEM."""
     timestamp_window_seconds: int = Field(default=300, ge=1, le=900)
+    """A signed request's timestamp may be so far from the clock, either way."""
     failures_per_minute: int = Field(default=300, ge=1)
     """Failed authentications from one address; further ones are answered 429."""
     trace_ratio: float = Field(default=0.1, ge=0, le=1)

@@ -21,12 +21,18 @@ class Settings(CommandSettings, ProviderSettings):
     lookup_keys: SecretStr
     """Of the digests by which tax and account numbers are found."""
     gateway_keys: SecretStr
+    """The key ring that this service and gateway share: it seals sensitive fields of their messages."""
     reconciliation_keys: SecretStr
+    """The key ring that this service and reconciliation share: it seals sensitive fields of their messages."""
 
     identity_provider: Company = DEFAULT
+    """The company that verifies businesses and persons."""
     core_provider: Company = DEFAULT
+    """The company that keeps customers, accounts and payments."""
     financial_provider: Company = DEFAULT
+    """The company that balances, transactions and statements are read from."""
     provider_timeout_seconds: float = Field(default=5.0, gt=0, le=60)
+    """For one request to a provider."""
     provider_connections: int = Field(default=64, ge=1, le=1000)
     """Over all providers; a command uses one at a time."""
     identity_key_hours: float | None = Field(default=None, gt=0)
@@ -44,6 +50,8 @@ class Settings(CommandSettings, ProviderSettings):
     and two those of the feeds.
     """
     feed_poll_seconds: float = Field(default=0.25, gt=0, le=60)
+    """Between two questions for what is new at the provider."""
     feed_page_size: int = Field(default=100, ge=1, le=500)
+    """Entries of a feed that are taken at a time."""
     saga_step_days: int = Field(default=30, ge=1, le=3650)
     """How long the steps of finished commands are kept, for an operator to look at."""

@@ -20,7 +20,9 @@ class Settings(CommandSettings, ProviderSettings):
     model_config = settings_of("PAYMENTS")
 
     core_provider: Company = DEFAULT
+    """The company that keeps customers, accounts and payments."""
     provider_timeout_seconds: float = Field(default=5.0, gt=0, le=60)
+    """For one request to a provider."""
     provider_connections: int = Field(default=128, ge=1, le=1000)
     """At most; a command that is driven uses one, and so does the feed."""
     provider_key_hours: float | None = Field(default=None, gt=0, le=24 * 365)
@@ -36,13 +38,19 @@ class Settings(CommandSettings, ProviderSettings):
     wire_ceiling_per_wire: Decimal | None = Field(default=None, gt=0)
     """Ceilings: no limit of a wire policy is above them, and they hold where there is none. In USD."""
     wire_ceiling_daily: Decimal | None = Field(default=None, gt=0)
+    """In dollars, of one customer's wires in a day: no policy allows more."""
     wire_ceiling_daily_count: int | None = Field(default=None, ge=1)
+    """Of one customer's wires in a day: no policy allows more."""
     wire_default_per_wire_limit: Decimal | None = Field(default=None, gt=0)
     """Defaults: the policy of customers for whom their partner has set none. In USD."""
     wire_default_daily_limit: Decimal | None = Field(default=None, gt=0)
+    """In dollars a day, for customers without a policy of their own."""
     wire_default_daily_count: int | None = Field(default=None, ge=1)
+    """Wires a day, for customers without a policy of their own."""
     wire_default_approval_threshold: Decimal | None = Field(default=None, gt=0)
+    """In dollars: a wire of this amount or more needs a second key; for customers without a policy of their own."""
     wire_default_new_payee_hours: int | None = Field(default=None, ge=1)
+    """Wires to an external account that was linked less than so many hours ago need a second key; likewise."""
     database_connections: int = Field(default=20, ge=5, le=200)
     """At most, of each of two pools (`libs.persistence.engine`). One of asyncpg's renews the lease of the outbox relay,
     and one that of the feed.
@@ -54,7 +62,9 @@ class Settings(CommandSettings, ProviderSettings):
     about 900 bytes each.
     """
     feed_poll_seconds: float = Field(default=0.25, gt=0, le=60)
+    """Between two questions for what is new at the provider."""
     feed_page_size: int = Field(default=500, ge=1, le=500)
+    """Entries of a feed that are taken at a time."""
 
     def rules(self) -> Rules:
         return Rules(

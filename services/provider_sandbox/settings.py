@@ -23,20 +23,31 @@ class Settings(ServiceSettings):
     model_config = settings_of("SANDBOX")
 
     host: str = "127.0.0.1"
+    """The address to listen on."""
     port: int = Field(default=8090, ge=0, le=65535)
+    """The port to listen on."""
     public_url: str = "http://127.0.0.1:8090"
     """Where the outside reaches the sandbox: the base of the links that it hands out."""
     onboarding_identity_token: Token
+    """By which onboarding is known to the identity API."""
     onboarding_core_token: Token
+    """By which onboarding is known to the core API."""
     onboarding_financial_token: Token
+    """By which onboarding is known to the financial API."""
     payments_core_token: Token
+    """By which payments is known to the core API."""
     ledger_read_financial_token: Token
+    """By which ledger_read is known to the financial API."""
     reconciliation_identity_token: Token
+    """By which reconciliation is known to the identity API."""
     reconciliation_core_token: Token
+    """By which reconciliation is known to the core API."""
     reconciliation_financial_token: Token
+    """By which reconciliation is known to the financial API."""
     link_key: Token
     """Signs the links to statements."""
     database_connections: int = Field(default=16, ge=2, le=100)
+    """In the pool, at most."""
 
     wire_seconds: float = Field(default=2, ge=0, le=315_360_000)
     """How long a wire takes from its acceptance to its completion."""

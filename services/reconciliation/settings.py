@@ -17,11 +17,16 @@ class Settings(MessagingSettings, ProviderSettings):
     model_config = settings_of("RECONCILIATION")
 
     onboarding_keys: SecretStr
+    """The key ring that this service and onboarding share: it seals sensitive fields of their messages."""
 
     identity_provider: Company = DEFAULT
+    """The company that verifies businesses and persons."""
     core_provider: Company = DEFAULT
+    """The company that keeps customers, accounts and payments."""
     financial_provider: Company = DEFAULT
+    """The company that balances, transactions and statements are read from."""
     provider_timeout_seconds: float = Field(default=5.0, gt=0, le=60)
+    """For one request to a provider."""
     provider_connections: int = Field(default=4, ge=1, le=100)
     """A run asks for one page after another, and for a few chunks of ids at once."""
     database_connections: int = Field(default=5, ge=4, le=50)
@@ -37,5 +42,6 @@ class Settings(MessagingSettings, ProviderSettings):
     poll_seconds: float = Field(default=1.0, gt=0, le=60)
     """How soon a requested run is noticed."""
     page_size: int = Field(default=500, ge=1, le=500)
+    """Records that are compared at a time."""
     customers_page_size: int = Field(default=100, ge=1, le=500)
     """Customers travel with their persons and accounts."""

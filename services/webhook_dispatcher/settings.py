@@ -29,6 +29,7 @@ class Settings(CommandSettings):
     storage_keys: SecretStr
     """Seal the secrets of subscriptions in the database."""
     gateway_keys: SecretStr
+    """The key ring that this service and gateway share: it seals sensitive fields of their messages."""
 
     database_connections: int = Field(default=20, ge=CONNECTIONS + 5, le=200)
     """At most, of each of two pools (`libs.persistence.engine`). The engine has its own among them, the others are for
