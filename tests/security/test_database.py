@@ -237,7 +237,7 @@ async def test_a_function_of_an_owner_takes_no_table_of_its_caller(
     """The path on which it looks for tables is its own, not the session's."""
     async with logged_in(environment, "gateway") as connection, undone(connection):
         await connection.execute("SET LOCAL search_path = public")
-        await connection.execute(KEEP, 0, 600)
+        await connection.execute(KEEP, -600, 600)
 
         ceiling = await connection.fetchval("SELECT ceiling FROM gateway.nonce_bounds")
 

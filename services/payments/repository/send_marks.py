@@ -22,8 +22,8 @@ _BEGIN_SEND = (
     update(table)
     .where(*_IS_PENDING)
     .values(
-        send_begun_at=func.coalesce(table.c.send_begun_at, func.clock_timestamp()),
-        last_sent_at=func.clock_timestamp(),
+        send_begun_at=func.coalesce(table.c.send_begun_at, func.statement_timestamp()),
+        last_sent_at=func.statement_timestamp(),
     )
 )
 _WITHDRAW_SEND = update(table).where(*_IS_PENDING).values(send_begun_at=null(), last_sent_at=null())

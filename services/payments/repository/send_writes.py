@@ -44,7 +44,7 @@ _INTEND = """
         INSERT INTO wires (transaction_id, tenant, customer_id, sending_account_id, external_account_id, amount,
             purpose, state, sequence, send_begun_at, last_sent_at, created_at, creditor)
         SELECT command_id, tenant, customer_id, sending_account_id, external_account_id, amount,
-            purpose, state, 1, clock_timestamp(), clock_timestamp(), at, creditor::jsonb FROM leased
+            purpose, state, 1, statement_timestamp(), statement_timestamp(), at, creditor::jsonb FROM leased
         WHERE NOT has_policy
     ), step AS (
         INSERT INTO wire_history (transaction_id, sequence, state, at, by)

@@ -220,7 +220,7 @@ async def causes(
 
 async def insert_new(connection: AsyncConnection, wire: WireRecord) -> None:
     """Record a wire with its first step and its event; the send of one that is pending begins with the commit."""
-    begun = func.clock_timestamp() if wire.is_pending else null()
+    begun = func.statement_timestamp() if wire.is_pending else null()
     await connection.execute(
         insert(table).values(
             transaction_id=wire.transaction_id,

@@ -153,8 +153,8 @@ class Bench:
         async with self.database.transaction() as connection:
             await connection.execute(
                 text(
-                    "UPDATE wires SET send_begun_at = clock_timestamp() - make_interval(secs => :ago),"
-                    " last_sent_at = clock_timestamp() - make_interval(secs => :ago)"
+                    "UPDATE wires SET send_begun_at = statement_timestamp() - make_interval(secs => :ago),"
+                    " last_sent_at = statement_timestamp() - make_interval(secs => :ago)"
                     " WHERE transaction_id = :id"
                 ),
                 {"id": leased.command_id, "ago": seconds_ago},
