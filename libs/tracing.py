@@ -110,7 +110,26 @@ def ended(name: str, kind: Kind, parent: str, attributes: Attributes, *, seconds
 def current() -> str | None:
     """The span that this task works for, as a parent."""
     now = _current.get()
-    return None if now is None else now.parent
+    return None if now is None else now.parent or None
+
+
+def messaging(
+    operation: str, destination: str, routing_key: str, message_id: str
+) -> dict[str, str | int | None]:
+    """The attributes of a span that sends or processes a message, as OpenTelemetry names them.
+
+    Args:
+        operation: `send` or `process`.
+        destination: the exchange, the routing key and, where it is processed, the queue, with colons between them.
+    """
+    return {
+        "messaging.system": "rabbitmq",
+        "messaging.operation.name": operation,
+        "messaging.operation.type": operation,
+        "messaging.destination.name": destination,
+        "messaging.rabbitmq.destination.routing_key": routing_key,
+        "messaging.message.id": message_id,
+    }
 
 
 def note(attributes: Attributes) -> None:
@@ -129,10 +148,15 @@ def leave(entered: Token[_Current | None]) -> None:
 
 
 def storable(parent: str | None) -> str | None:
-    """A parent that another process sent, if it can be one; None otherwise. Whether it is valid is for the tracer."""
-    if parent is None or len(parent) > LONGEST or not (parent.isascii() and parent.isprintable()):
+    """A parent that another process sent, if it can be one, without a `tracestate` that is too long; None otherwise.
+    Whether it is valid is for the tracer.
+    """
+    if parent is None:
         return None
-    return parent
+    if len(parent) > LONGEST:
+        parent = parent.partition(" ")[0]
+    is_header = len(parent) <= LONGEST and parent.isascii() and parent.isprintable()
+    return parent if is_header else None
 
 
 def from_headers(traceparent: object, tracestate: object) -> str | None:

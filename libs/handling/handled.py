@@ -31,14 +31,7 @@ def processing(
         f"process {operation}",
         "consumer",
         parent,
-        {
-            "messaging.system": "rabbitmq",
-            "messaging.operation.name": "process",
-            "messaging.operation.type": "process",
-            "messaging.destination.name": f"{exchange}:{routing_key}:{queue}",
-            "messaging.rabbitmq.destination.routing_key": routing_key,
-            "messaging.message.id": message_id,
-        },
+        tracing.messaging("process", f"{exchange}:{routing_key}:{queue}", routing_key, message_id),
     )
 
 

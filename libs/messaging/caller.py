@@ -330,14 +330,7 @@ def _sending(exchange: str, routing_key: str, envelope: Envelope) -> tracing.Spa
         f"send {envelope.operation}",
         "producer",
         parent,
-        {
-            "messaging.system": "rabbitmq",
-            "messaging.operation.name": "send",
-            "messaging.operation.type": "send",
-            "messaging.destination.name": f"{exchange}:{routing_key}",
-            "messaging.rabbitmq.destination.routing_key": routing_key,
-            "messaging.message.id": envelope.message_id,
-        },
+        tracing.messaging("send", f"{exchange}:{routing_key}", routing_key, envelope.message_id),
     )
 
 

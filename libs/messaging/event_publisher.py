@@ -84,12 +84,7 @@ def _sending(event: Event) -> tracing.Spanning:
         "producer",
         parent,
         {
-            "messaging.system": "rabbitmq",
-            "messaging.operation.name": "send",
-            "messaging.operation.type": "send",
-            "messaging.destination.name": f"{EVENTS}:{event.type}",
-            "messaging.rabbitmq.destination.routing_key": event.type,
-            "messaging.message.id": event.event_id,
+            **tracing.messaging("send", f"{EVENTS}:{event.type}", event.type, event.event_id),
             "bankside.request_id": event.request_id,
             "bankside.resource_id": event.resource_id,
         },

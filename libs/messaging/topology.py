@@ -116,15 +116,6 @@ async def declare_durable_queue(channel: AbstractChannel, name: str) -> None:
     )
 
 
-async def declare_service(channel: AbstractChannel, service: str) -> None:
-    """The command queue of a service and its query queue, as far as it has commands and queries."""
-    operations = operations_of(service)
-    if any(not operation.is_query for operation in operations):
-        await declare_commands(channel, service)
-    if any(operation.is_query for operation in operations):
-        await declare_queries(channel, service)
-
-
 async def declare_commands(channel: AbstractChannel, service: str) -> None:
     """The command queue of a service, with a binding per operation."""
     await declare_durable_queue(channel, commands_queue(service))

@@ -5,7 +5,7 @@ No service of the earlier release may run meanwhile: it would declare its exchan
 | what an earlier release left | what is done |
 |---|---|
 | direct exchanges, whose routing keys the broker does not check | replaced by topic exchanges; no message is lost |
-| queues and bindings | declared as by the services |
+| queues of commands and events, and bindings | declared as by the services, which choose the type of those of queries |
 | commands and events without a sender | published anew as their senders, confirmed, and only then acked |
 
 A message that this release would take from no sender goes to the dead queue. Ended in between, it leaves a message
@@ -38,8 +38,8 @@ from libs.messaging.topology import (
     EVENTS,
     EXCHANGES,
     commands_queue,
+    declare_commands,
     declare_events,
-    declare_service,
     events_queue,
 )
 from libs.secret_sources import BadSecret, read_secret
@@ -80,7 +80,8 @@ async def upgrade(
 async def _declare_queues(administrator: AbstractConnection) -> None:
     async with administrator.channel() as channel:
         for service in SERVICES:
-            await declare_service(channel, service)
+            if senders_of_commands(service):
+                await declare_commands(channel, service)
         for service in EVENT_CONSUMERS:
             await declare_events(channel, service)
 

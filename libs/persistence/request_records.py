@@ -10,14 +10,14 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Select, Table, Text, bindparam, false, func, select
+from sqlalchemy import Select, Table, Text, bindparam, exists, false, func, select
 
 from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.tables import inbox, outbox, outbox_unroutable
 
 MOST_COMMANDS = 20
 LOOKED_AT = 1_000
-"""Commands with one request id, of which the latest are shown."""
+"""Commands with one request id at most, of which the latest are shown; of more, any of them."""
 MOST_WAITING = 50
 WAITING_LOOKED_AT = 10_000
 """Events that wait to be published, the latest: the outbox has no index by request, since it is nearly always empty."""
@@ -71,10 +71,16 @@ def _waiting(table: Table) -> Select[Any]:
     return (
         select(*(column for column in newest.c if column.name != "request_id"))
         .where(newest.c.request_id == _REQUEST)
-        .limit(MOST_WAITING)
+        .limit(MOST_WAITING + 1)
     )
 
 
+def _has_more(table: Table) -> Select[Any]:
+    """Whether more events wait than are looked at."""
+    return select(exists(select(table.c.id).offset(WAITING_LOOKED_AT).limit(1)))
+
+
+_HAS_MORE = tuple(map(_has_more, (outbox, outbox_unroutable)))
 _WAITING = {False: _waiting(outbox), True: _waiting(outbox_unroutable)}
 
 
@@ -122,10 +128,16 @@ async def commands_of(
     return found[::-1], len(rows) > MOST_COMMANDS
 
 
-async def waiting_events_of(connection: AsyncConnection, request_id: str) -> list[WaitingEvent]:
-    """Among the latest of those that wait."""
-    return [
+async def waiting_events_of(
+    connection: AsyncConnection, request_id: str
+) -> tuple[list[WaitingEvent], bool]:
+    """Among the latest of those that wait, and whether there may be more."""
+    found = [
         WaitingEvent(is_unroutable, *row)
         for is_unroutable, statement in _WAITING.items()
         for row in await connection.execute(statement, {"request_id": request_id})
     ]
+    is_cut = len(found) > MOST_WAITING
+    for statement in _HAS_MORE:
+        is_cut = is_cut or bool((await connection.execute(statement)).scalar_one())
+    return found[:MOST_WAITING], is_cut

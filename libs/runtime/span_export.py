@@ -18,7 +18,7 @@ WAITING: Final = 2048
 BATCH: Final = 128
 """Encoding one takes some milliseconds, in which the event loop waits for the interpreter."""
 TOGETHER_SECONDS: Final = 1.0
-CLOSING_SECONDS: Final = 2.0
+CLOSING_SECONDS: Final = 1.0
 
 EXPORTED = Counter("bankside_spans_exported_total", "Spans of traces that the collector has taken.")
 LOST = Counter(

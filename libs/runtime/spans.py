@@ -109,7 +109,8 @@ class _Spanning:
         self._recorded = recorded
         carrier: dict[str, str] = {}
         _propagator.inject(carrier, set_span_in_context(recorded, Context()))
-        self._as_parent = " ".join(carrier.values())
+        # Empty where OTEL_SDK_DISABLED turns the recording off. A caller's `tracestate` may be of any length.
+        self._as_parent = tracing.storable(" ".join(carrier.values())) or ""
         self._has_failed = False
 
     def __enter__(self) -> tracing.Span:

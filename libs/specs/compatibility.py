@@ -7,6 +7,7 @@ errors. Answers may not get a value, a type or a null where there was none: gene
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -139,16 +140,22 @@ class _Comparison:
             yield from self._value(was[kind], now[kind], place, sent=sent)
 
     def _variants(self, document: Schema, schema: Schema) -> dict[str, Schema]:
-        """What a value may be, by type."""
+        """What a value may be, by type; of several of one type, by name as well."""
+        found = [*self._alternatives(document, schema)]
+        kinds = Counter(kind for kind, _, _ in found)
+        return {
+            f"{kind} {name}" if kinds[kind] > 1 else kind: variant for kind, name, variant in found
+        }
+
+    def _alternatives(self, document: Schema, schema: Schema) -> Iterator[tuple[str, str, Schema]]:
+        """Type, name and schema of each."""
         found = self._resolved(document, schema)
-        if "anyOf" in found or "oneOf" in found:
-            items = found.get("anyOf", []) + found.get("oneOf", [])
-            return {
-                kind: variant
-                for item in items
-                for kind, variant in self._variants(document, item).items()
-            }
-        return {str(found.get("type", "anything")): found}
+        items = found.get("anyOf", []) + found.get("oneOf", [])
+        for item in items:
+            yield from self._alternatives(document, item)
+        if not items:
+            name = schema.get("$ref", found.get("title", found.get("format", "")))
+            yield str(found.get("type", "anything")), str(name).rpartition("/")[2], found
 
     def _value(self, old: Schema, new: Schema, place: str, *, sent: bool) -> Iterator[str]:
         if old.get("format") != new.get("format"):

@@ -188,3 +188,13 @@ def test_what_callers_do_not_notice_is_allowed(case: str) -> None:
     ALLOWED[case](changed)
 
     assert breaking_changes(current(), changed) == []
+
+
+def test_each_of_several_objects_that_a_value_may_be_is_compared() -> None:
+    released = copy.deepcopy(current())
+    either = [{"$ref": f"#/components/schemas/{name}"} for name in ("Money", "Address")]
+    field(released, "WireResult", "note").update(anyOf=either)
+    changed = copy.deepcopy(released)
+    drop("Money", "currency")(changed)
+
+    assert any(".note.currency: is gone" in text for text in breaking_changes(released, changed))

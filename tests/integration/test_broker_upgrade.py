@@ -23,6 +23,7 @@ from libs.messaging.topology import (
     dead_queue,
     declare_durable_queue,
     declare_events,
+    declare_queries,
     events_queue,
 )
 from libs.messaging.upgrade import upgrade
@@ -113,6 +114,16 @@ async def test_exchanges_are_of_the_kind_on_which_the_broker_checks_routing_keys
 
     for name in EXCHANGES:  # refused if it were of another kind
         await channel.declare_exchange(name, ExchangeType.TOPIC, durable=True)
+
+
+async def test_queues_of_queries_are_left_to_the_services_which_choose_their_type(
+    fresh_environment: Environment, channel: AbstractChannel
+) -> None:
+    await declare_queries(channel, "ledger_read", "quorum")
+
+    await upgrade(fresh_environment.amqp_url, fresh_environment.amqp_urls)
+
+    await declare_queries(channel, "ledger_read", "quorum")  # refused if it were of another type
 
 
 async def test_what_names_no_sender_after_the_upgrade_is_given_none(

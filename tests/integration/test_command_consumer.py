@@ -24,13 +24,14 @@ from libs.messaging.broker import Broker
 from libs.messaging.command_consumer import CommandConsumer
 from libs.messaging.envelope import VERSION, Envelope
 from libs.messaging.metrics import CONSUMER_RESTARTS, DEAD_LETTERS, MESSAGES_REFUSED
-from libs.messaging.topology import commands_queue, dead_queue, declare_service, queries_queue
+from libs.messaging.topology import commands_queue, dead_queue, queries_queue
 from tests.integration.amqp_wire import is_replaced, wire_to
 from tests.integration.gateway.desk import calling
 from tests.integration.test_messaging import PRINCIPAL, ledger
 from tests.support.infrastructure import Environment
 from tests.support.metrics import value_of
 from tests.support.pace import pace
+from tests.support.queues import declare_service
 from tests.support.waiting import eventually
 from tests.unit.messaging.test_versions import newer_envelope
 

@@ -26,7 +26,7 @@ from libs.handling.commands import Drive
 from libs.messaging.caller import Caller
 from libs.messaging.command_consumer import COMMAND_PREFETCH
 from libs.messaging.envelope import Envelope, Reply, encode
-from libs.messaging.topology import COMMANDS, REPLIES, dead_queue, declare_service
+from libs.messaging.topology import COMMANDS, REPLIES, dead_queue
 from libs.persistence.engine import Database
 from tests.integration.gateway.desk import calling, carrying_out, until
 from tests.integration.replica import LEASE_SECONDS, TRACES, by_person
@@ -35,6 +35,7 @@ from tests.support.infrastructure import Environment
 from tests.support.own_servers import own_postgres
 from tests.support.pace import pace
 from tests.support.ports import free_ports
+from tests.support.queues import declare_service
 from tests.support.stack import ServiceProcess
 
 PRINCIPAL = Principal("tenant", "Tenant", Family.PARTNER, "sub_test")

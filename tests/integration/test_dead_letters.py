@@ -38,7 +38,7 @@ from libs.handling.queries import QueryHandler
 from libs.messaging import dead_letters
 from libs.messaging.dead_letters import open_dead_letters
 from libs.messaging.envelope import Envelope, encode
-from libs.messaging.topology import declare_events, declare_service, events_queue
+from libs.messaging.topology import declare_events, events_queue
 from libs.persistence.engine import Database
 from libs.persistence.sealing import LookupKeys
 from services.onboarding import replaying as onboarding
@@ -52,6 +52,7 @@ from tests.support.command_line import Finished
 from tests.support.infrastructure import Environment
 from tests.support.keys import storage_of
 from tests.support.pace import pace
+from tests.support.queues import declare_service
 from tests.support.waiting import eventually
 
 QUEUE = "onboarding.commands"

@@ -32,11 +32,12 @@ from libs.contracts.result import Result
 from libs.messaging.broker import Broker, Session
 from libs.messaging.caller import Caller
 from libs.messaging.envelope import decode_queries
-from libs.messaging.topology import QUERIES, declare_queries, declare_service, queries_queue
+from libs.messaging.topology import QUERIES, declare_queries, queries_queue
 from tests.integration.amqp_wire import wire_to
 from tests.integration.gateway.desk import answering, calling, carrying_out, until
 from tests.support.infrastructure import Environment
 from tests.support.pace import pace
+from tests.support.queues import declare_service
 
 PRINCIPAL = Principal("tenant", "Tenant", Family.CUSTOMER, "sub_test", str(uuid.uuid4()))
 EMPTY = AccountList(name="n", dba_name=None, accounts=[])

@@ -9,10 +9,11 @@ import pytest_asyncio
 from aio_pika.abc import AbstractConnection
 
 from libs.contracts.table import SERVICES
-from libs.messaging.topology import EVENT_CONSUMERS, declare_events, declare_service
+from libs.messaging.topology import EVENT_CONSUMERS, declare_events
 from tests.security.connections import connected
 from tests.security.messages import QUEUES
 from tests.support.infrastructure import Environment, Infrastructure
+from tests.support.queues import declare_service
 
 
 @pytest.fixture(scope="module")

@@ -20,7 +20,8 @@ MOST_RESOURCES = 50
 NOTHING_RECORDED = (
     "Nothing is recorded of this request: it was a read, or was refused before it became a command, or is older than"
     " what is kept (commands 24 hours, wires for ever, events 30 days). A write that repeats an Idempotency-Key is"
-    " recorded under the id of the first request with that key. The log lines of the services have the id."
+    " recorded under the id of the first request with that key. Of each audit the latest 20,000 rows were searched:"
+    " `bankside audit` finds older ones. The log lines of the services have the id."
 )
 
 
@@ -52,7 +53,7 @@ class TraceStep(Model):
         actor: as the audit has it.
         idempotency_key: of a provider's request.
         request_id: of an event that another request raised; null for this one, and for what no request raised.
-        note: a sentence, nothing sensitive.
+        note: a sentence, nothing sensitive; also the comment of an approver, and an operator's reason.
     """
 
     at: f.UtcDateTime

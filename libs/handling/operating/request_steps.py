@@ -97,7 +97,7 @@ class RequestSteps:
                         command.resource_ids,
                     ),
                 )
-            audited = await self._audited(connection, request_id, {*replies})
+            audited, has_more_audited = await self._audited(connection, request_id, {*replies})
         steps = [
             *(
                 step
@@ -108,33 +108,40 @@ class RequestSteps:
             *audited,
         ]
         steps.sort(key=lambda step: step.at)
+        resource_ids = [*dict.fromkeys(own.resource_ids)]
         return Result(
             data=contract.FoundSteps(
                 steps=steps[:MOST_STEPS],
-                resource_ids=[*dict.fromkeys(own.resource_ids)][: contract.MOST_RESOURCES],
-                is_cut=is_cut or own.is_cut or len(steps) > MOST_STEPS,
+                resource_ids=resource_ids[: contract.MOST_RESOURCES],
+                is_cut=is_cut
+                or own.is_cut
+                or has_more_audited
+                or len(steps) > MOST_STEPS
+                or len(resource_ids) > contract.MOST_RESOURCES,
             )
         )
 
     async def _audited(
         self, connection: AsyncConnection, request_id: str, known: set[str]
-    ) -> list[TraceStep]:
-        """Among the latest rows of the audit, without the commands that the inbox still has."""
+    ) -> tuple[list[TraceStep], bool]:
+        """Among the latest rows of the audit, without the commands that the inbox still has; and whether there are
+        more than are shown. What lies further back than `audit_pages.LOOKED_AT` rows is not looked for.
+        """
         member = f'"request_id":{encode(request_id).decode()}'
         rows, _ = await audit_pages.page(
-            connection, Wanted(text=member), after=None, newest=True, limit=MOST_AUDITED
+            connection, Wanted(text=member), after=None, newest=True, limit=MOST_AUDITED + 1
         )
-        entries = [_entry(row.entry) for row in reversed(rows)]
+        entries = [_entry(row.entry) for row in reversed(rows[:MOST_AUDITED])]
         steps = (
             _audit_step(self._service, entry)
             for entry in entries
             if entry.get("request_id") == request_id and entry.get("command_id") not in known
         )
-        return [step for step in steps if step is not None]
+        return [step for step in steps if step is not None], len(rows) > MOST_AUDITED
 
 
 def waiting_event_step(service: str, event: WaitingEvent) -> TraceStep:
-    """An event that has not left the service."""
+    """An event of this request that has not left the service."""
     return TraceStep(
         at=event.recorded_at,
         service=service,

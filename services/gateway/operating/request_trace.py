@@ -31,22 +31,27 @@ class RequestTraces:
             RECORDING, principal, contract.FindSteps(request_id=request_id), deadline
         )
         made = [each for found in recorded.by_service.values() for each in found.resource_ids]
-        resource_ids = [*dict.fromkeys(made)][: contract.MOST_RESOURCES]
+        resource_ids = [*dict.fromkeys(made)]
         delivered = await self._services.ask_each(
             contract.STEPS_OF,
             principal,
-            contract.FindSteps(request_id=request_id, resource_ids=resource_ids),
+            contract.FindSteps(
+                request_id=request_id, resource_ids=resource_ids[: contract.MOST_RESOURCES]
+            ),
             deadline,
             only=DELIVERING,
         )
         by_service = {**recorded.by_service, **delivered.by_service}
         unreachable = [*recorded.unreachable, *delivered.unreachable]
+        cut = {name for name, found in by_service.items() if found.is_cut}
+        if len(resource_ids) > contract.MOST_RESOURCES:
+            cut.add(DELIVERING)
         steps = _in_order([step for found in by_service.values() for step in found.steps])
         return Result(
             contract.RequestTrace(
                 request_id=request_id,
                 steps=steps,
-                cut=sorted(name for name, found in by_service.items() if found.is_cut),
+                cut=sorted(cut),
                 unreachable=sorted(unreachable),
                 note=None if steps or unreachable else contract.NOTHING_RECORDED,
             )

@@ -17,7 +17,7 @@ SERVICE = Settings.service
 
 
 async def find_own_steps(connection: AsyncConnection, request: Requested) -> OwnSteps:
-    """A customer's later changes are shown by its last one alone; of a customer that the request made, all events."""
+    """Of a customer its present state is shown; of one that the request made, all events."""
     sagas = {
         saga_id: command
         for command in request.commands
@@ -29,7 +29,7 @@ async def find_own_steps(connection: AsyncConnection, request: Requested) -> Own
     customer_ids |= {derived(saga_id, "customer") for saga_id in sagas}
     customer_ids |= {found for each in told if isinstance(each, str) and (found := parse_id(each))}
     customers = await request_sagas.customers_of(connection, customer_ids) if customer_ids else []
-    events = await request_records.waiting_events_of(connection, request.request_id)
+    events, more_events = await request_records.waiting_events_of(connection, request.request_id)
     return OwnSteps(
         [
             *map(_saga_step, steps),
@@ -37,7 +37,7 @@ async def find_own_steps(connection: AsyncConnection, request: Requested) -> Own
             *(waiting_event_step(SERVICE, event) for event in events),
         ],
         resource_ids=[str(one.customer_id) for one in customers if one.saga_id in sagas],
-        is_cut=is_cut,
+        is_cut=is_cut or more_events,
     )
 
 

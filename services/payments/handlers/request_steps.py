@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from libs.contracts.ids import parse_id
 from libs.contracts.operating.requests import StepKind, TraceStep
-from libs.handling.operating.request_steps import OwnSteps, Requested, waiting_event_step
+from libs.handling.operating.request_steps import (
+    LONGEST_NOTE,
+    OwnSteps,
+    Requested,
+    waiting_event_step,
+)
 from libs.persistence import request_records
 from libs.persistence.async_engine import AsyncConnection
 from services.payments.repository import request_wires
@@ -15,6 +20,8 @@ from services.payments.repository.request_wires import RequestedWire
 from services.payments.settings import Settings
 
 SERVICE = Settings.service
+ONE_SEND = timedelta(milliseconds=100)
+"""A wire is not sent again so soon. Releases before this one noted the first send by two readings of the clock."""
 
 
 async def find_own_steps(connection: AsyncConnection, request: Requested) -> OwnSteps:
@@ -23,13 +30,14 @@ async def find_own_steps(connection: AsyncConnection, request: Requested) -> Own
     ids = {command.command_id for command in request.commands}
     ids |= {found for each in told if isinstance(each, str) and (found := parse_id(each))}
     wires = await request_wires.find(connection, ids) if ids else []
-    events = await request_records.waiting_events_of(connection, request.request_id)
+    events, is_cut = await request_records.waiting_events_of(connection, request.request_id)
     return OwnSteps(
         [
             *_steps_of(wires),
             *(waiting_event_step(SERVICE, event) for event in events),
         ],
         resource_ids=[str(each.wire.transaction_id) for each in wires],
+        is_cut=is_cut,
     )
 
 
@@ -48,11 +56,15 @@ def _steps_of(wires: Iterable[RequestedWire]) -> Iterator[TraceStep]:
                 tenant=wire.tenant,
                 customer_id=wire.customer_id,
                 transaction_id=str(wire.transaction_id),
-                note=step.comment,
+                note=step.comment and step.comment[:LONGEST_NOTE],
             )
         if each.send_begun_at is not None:
             yield _send(each, each.send_begun_at, "first send to core banking")
-        if each.last_sent_at not in (None, each.send_begun_at):
+        if (
+            each.send_begun_at is not None
+            and each.last_sent_at is not None
+            and each.last_sent_at - each.send_begun_at > ONE_SEND
+        ):
             yield _send(each, each.last_sent_at, "last send to core banking")
 
 

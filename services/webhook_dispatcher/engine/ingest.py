@@ -43,12 +43,9 @@ def _note_recorded(parent: str, event: Event, seconds: float) -> None:
         "consumer",
         parent,
         {
-            "messaging.system": "rabbitmq",
-            "messaging.operation.name": "process",
-            "messaging.operation.type": "process",
-            "messaging.destination.name": f"{EVENTS}:{event.type}:{queue}",
-            "messaging.rabbitmq.destination.routing_key": event.type,
-            "messaging.message.id": event.event_id,
+            **tracing.messaging(
+                "process", f"{EVENTS}:{event.type}:{queue}", event.type, event.event_id
+            ),
             "bankside.request_id": event.request_id,
             "bankside.resource_id": event.resource_id,
         },

@@ -27,7 +27,7 @@ _IDS = bindparam("ids", type_=ARRAY(UUID_TYPE))
 
 
 def _events(condition: ColumnElement[bool]) -> Select[Any]:
-    """The first ones."""
+    """The first ones of those that are looked at; of more than `LOOKED_AT`, any are."""
     looked_at = (
         select(
             _E.position,

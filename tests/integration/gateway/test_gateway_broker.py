@@ -22,13 +22,14 @@ from libs.contracts.operating import wires
 from libs.contracts.result import Result
 from libs.handling.commands import Drive
 from libs.messaging.envelope import decode_command
-from libs.messaging.topology import REPLIES, commands_queue, declare_service
+from libs.messaging.topology import REPLIES, commands_queue
 from tests.integration.amqp_wire import Wire, wire_to
 from tests.integration.gateway.desk import Desk, answering, carrying_out, running_gateway, until
 from tests.support import people
 from tests.support.api import Answer, Api
 from tests.support.infrastructure import Environment, Infrastructure
 from tests.support.pace import pace
+from tests.support.queues import declare_service
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

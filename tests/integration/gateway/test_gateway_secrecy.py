@@ -23,7 +23,7 @@ from libs.contracts.errors import (
 from libs.contracts.principal import Principal
 from libs.contracts.result import Result
 from libs.handling.commands import Drive
-from libs.messaging.topology import COMMANDS, QUERIES, REPLIES, declare_service
+from libs.messaging.topology import COMMANDS, QUERIES, REPLIES
 from libs.persistence.engine import open_database
 from tests.integration.gateway.desk import (
     Desk,
@@ -32,6 +32,7 @@ from tests.integration.gateway.desk import (
     until,
 )
 from tests.support.api import signed_headers
+from tests.support.queues import declare_service
 
 pytestmark = pytest.mark.usefixtures("nothing_left")
 

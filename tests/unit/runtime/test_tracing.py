@@ -126,7 +126,16 @@ async def test_what_is_no_traceparent_is_ignored(
     assert current == f"00-{root.trace_id}-{root.span_id}-03", "recorded, of a random id"
 
 
-@pytest.mark.parametrize("tracestate", ["no member", "a=1,a=2", f"a={'x' * 600}", "a=1\nb"])
+@pytest.mark.parametrize(
+    "tracestate",
+    [
+        "no member",
+        "a=1,a=2",
+        f"a={'x' * 600}",
+        ",".join(f"{name}={'x' * 200}" for name in "abcd"),
+        "a=1\nb",
+    ],
+)
 async def test_what_is_no_tracestate_is_dropped_and_the_trace_stays(
     tracestate: str, collector: Collector
 ) -> None:
