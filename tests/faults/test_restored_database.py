@@ -1,8 +1,10 @@
-"""Our database goes back to an earlier base backup under load; the bank's does not: nothing is sent twice.
+"""Our database goes back to an earlier moment under load; the bank's does not: nothing is sent twice.
 
-What was done since the backup is known to the bank, and no longer to us. Half of the callers send again under their
-Idempotency-Keys, as they do who have lost an answer: each gets an answer that agrees with the bank. What the other half
-sent exists at the bank only, and is what reconciliation has to list.
+It is restored as deploy/PRODUCTION.md says: a base backup, and the archived WAL up to the moment.
+What was done since then
+is known to the bank, and no longer to us. Half of the callers send again under their Idempotency-Keys, as they do who
+have lost an answer: each gets an answer that agrees with the bank. What the other half sent exists at the bank only,
+and is what reconciliation has to list.
 """
 
 from __future__ import annotations
@@ -71,7 +73,7 @@ async def restorable(
 ) -> AsyncIterator[Restorable]:
     """A load on a stack whose PostgreSQL is its own; the bank's is another."""
     async with AsyncExitStack() as opened:
-        postgres = await opened.enter_async_context(own_postgres(fresh_environment))
+        postgres = await opened.enter_async_context(own_postgres(fresh_environment, archives=True))
         bank = {"provider_sandbox": fresh_environment.database_urls["provider_sandbox"]}
         environment = fresh_environment.with_urls(database_urls={**postgres.database_urls, **bank})
         events = RecordedEvents(environment.amqp_url)
@@ -92,10 +94,13 @@ async def test_a_database_that_goes_back_under_load_sends_nothing_twice(
         await load.is_on()
         await restorable.postgres.back_up()
         backed_up = time.monotonic()
-        await load.is_on()
         await eventually("some of each kind are done", partial(leaves_each_kind, load, backed_up))
+        kept = [c for c in load.commands if c.is_done and backed_up < c.sent_at]
+        moment = await restorable.postgres.now()
+        after = time.monotonic()
+        await eventually("some of each kind are done later", partial(leaves_each_kind, load, after))
         lost_until = time.monotonic()
-        await restorable.postgres.restore()
+        await restorable.postgres.restore(moment)
         await eventually(
             "what may be sent without an operator is carried out again",
             partial(load.is_carried, time.monotonic(), restorable.carried_by_themselves),
@@ -103,7 +108,7 @@ async def test_a_database_that_goes_back_under_load_sends_nothing_twice(
         )
     if not restorable.remembers_keys:
         await keys_are_forgotten(load.live)
-    left = [c for c in left_since(load, backed_up) if c.answered_at < lost_until]
+    left = [c for c in left_since(load, after) if c.answered_at < lost_until]
     again = [
         command
         for command in load.of(Kind.WIRE) + load.of(Kind.ONBOARDING)
@@ -114,6 +119,7 @@ async def test_a_database_that_goes_back_under_load_sends_nothing_twice(
     await wires_are_sent_once(load)
     await onboardings_are_done_once(load)
     assert not (restorable.remembers_keys and unfinished)
+    await are_known(kept)
     await differences_are_listed(load, left)
     if not restorable.remembers_keys:
         await operators_close_the_case(load)
@@ -122,13 +128,28 @@ async def test_a_database_that_goes_back_under_load_sends_nothing_twice(
             await load.is_on((Kind.WIRE, Kind.ONBOARDING))
 
 
-def left_since(load: Load, backed_up: float) -> list[Command]:
-    """What was done since the backup, and whose callers do not send again."""
-    return [c for c in load.commands if c.is_done and backed_up < c.sent_at and c.number % 2]
+def left_since(load: Load, since: float) -> list[Command]:
+    """What was done since then, and whose callers do not send again."""
+    return [c for c in load.commands if c.is_done and since < c.sent_at and c.number % 2]
 
 
-async def leaves_each_kind(load: Load, backed_up: float) -> bool:
-    return {command.kind for command in left_since(load, backed_up)} == set(Kind)
+async def leaves_each_kind(load: Load, since: float) -> bool:
+    return {command.kind for command in left_since(load, since)} == set(Kind)
+
+
+def target_of(command: Command) -> str:
+    """Where what the command made is read."""
+    assert command.answer is not None
+    if command.kind is Kind.WIRE:
+        return f"{WIRES}/{command.answer.data['transaction_id']}"
+    return f"{CUSTOMERS}/{command.answer.data['business']['customer_id']}"
+
+
+async def are_known(commands: list[Command]) -> None:
+    """What was done between the backup and the moment is there, although its callers did not send it again."""
+    for command in commands:
+        if command.kind is not Kind.UPDATE:
+            assert (await command.api.get(target_of(command))).status == 200
 
 
 async def operators_close_the_case(load: Load) -> None:
@@ -218,15 +239,7 @@ async def differences_are_listed(load: Load, left: list[Command]) -> None:
     _, found = await reconcile(load.live.stack)
     listed = {value for difference in found for value in difference.ids.values()}
     for command in left:
-        assert command.answer is not None
-        match command.kind:
-            case Kind.WIRE:
-                lost = command.answer.data["transaction_id"]
-                target = f"{WIRES}/{lost}"
-            case Kind.ONBOARDING:
-                lost = command.answer.data["business"]["customer_id"]
-                target = f"{CUSTOMERS}/{lost}"
-            case Kind.UPDATE:
-                continue
-        assert (await command.api.get(target)).status == 404
-        assert lost in listed
+        if command.kind is not Kind.UPDATE:
+            target = target_of(command)
+            assert (await command.api.get(target)).status == 404
+            assert target.rpartition("/")[2] in listed

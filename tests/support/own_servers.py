@@ -10,7 +10,9 @@ import subprocess
 import tempfile
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 from deploy.local.ports import LOOPBACK
 from deploy.local.postgres import SUPERUSER, Postgres
@@ -54,8 +56,7 @@ class OwnPostgres:
         """Take a base backup of the running server, with the WAL that makes it consistent."""
         server = self.postgres.child(None)
         self._backup.mkdir(mode=0o700)
-        if server.user is not None and server.group is not None:
-            os.chown(self._backup, server.user, server.group)
+        _give_to_server(self.postgres, self._backup)
         await asyncio.to_thread(
             subprocess.run,
             [
@@ -73,14 +74,42 @@ class OwnPostgres:
             check=True,
         )
 
-    async def restore(self) -> None:
-        """`kill -9` of the server, and start it on the data of the backup: what came later is forgotten."""
+    async def now(self) -> datetime:
+        """By the server's clock."""
+        async with _connected(self.postgres) as connection:
+            now: datetime = await connection.fetchval("SELECT clock_timestamp()")
+            return now
+
+    async def restore(self, moment: datetime) -> None:
+        """`kill -9` of the server, and start it on the backup and the archive, up to this moment: what was committed
+        later is forgotten.
+        """
+        await self._archive_what_is_written()
         self.supervisor.kill("postgres")
         await self.supervisor.stop("postgres")
         shutil.rmtree(self.postgres.data)
         self._backup.rename(self.postgres.data)
+        _configure(
+            self.postgres,
+            restore_command=f"cp {_archive_of(self.postgres)}/%f %p",
+            recovery_target_time=moment.isoformat(),
+            recovery_target_action="promote",
+        )
+        signal_file = self.postgres.data / "recovery.signal"
+        signal_file.touch()
+        _give_to_server(self.postgres, signal_file)
         self.supervisor.start(self.postgres.child(self.log_path))
         await self.supervisor.until_ready(["postgres"], START_SECONDS)
+
+    async def _archive_what_is_written(self) -> None:
+        async with _connected(self.postgres) as connection:
+            written = await connection.fetchval("SELECT pg_walfile_name(pg_switch_wal())")
+
+            async def is_archived() -> bool:
+                newest = await connection.fetchval("SELECT last_archived_wal FROM pg_stat_archiver")
+                return bool(newest and newest >= written)
+
+            await eventually("what is written is archived", is_archived)
 
     @property
     def _backup(self) -> Path:
@@ -142,9 +171,41 @@ async def until_settled(home: Path) -> None:
     await eventually("the node knows its quorum queues", is_settled)
 
 
+def _archive_of(postgres: Postgres) -> Path:
+    return postgres.home / "archive"
+
+
+def _configure(postgres: Postgres, **settings: str) -> None:
+    """For the next start."""
+    with (postgres.data / "postgresql.auto.conf").open("a") as opened:
+        opened.writelines(f"{name} = '{value}'\n" for name, value in settings.items())
+
+
+def _give_to_server(postgres: Postgres, path: Path) -> None:
+    """To the account that PostgreSQL runs as."""
+    server = postgres.child(None)
+    if server.user is not None and server.group is not None:
+        os.chown(path, server.user, server.group)
+
+
 @contextlib.asynccontextmanager
-async def own_postgres(environment: Environment) -> AsyncIterator[OwnPostgres]:
-    """A server of its own with the environment's roles and every table: a copy of what the run has made once."""
+async def _connected(postgres: Postgres) -> AsyncIterator[Any]:
+    connection = await postgres.connect(DATABASE)
+    try:
+        yield connection
+    finally:
+        await connection.close()
+
+
+@contextlib.asynccontextmanager
+async def own_postgres(
+    environment: Environment, *, archives: bool = False
+) -> AsyncIterator[OwnPostgres]:
+    """A server of its own with the environment's roles and every table: a copy of what the run has made once.
+
+    Args:
+        archives: its WAL, from its start on, as `OwnPostgres.restore` needs it.
+    """
     with _own_folder() as home:
         postgres = new_postgres(home / "postgres", environment.secrets)
         postgres.home.mkdir()
@@ -152,6 +213,11 @@ async def own_postgres(environment: Environment) -> AsyncIterator[OwnPostgres]:
         # Not by shutil: the copy has to belong to the account that PostgreSQL runs as.
         copy = ["cp", "--archive", str(cluster), str(postgres.data)]
         await asyncio.to_thread(subprocess.run, copy, timeout=START_SECONDS, check=True)
+        if archives:
+            archive = _archive_of(postgres)
+            archive.mkdir(mode=0o700)
+            _give_to_server(postgres, archive)
+            _configure(postgres, archive_mode="on", archive_command=f"cp %p {archive}/%f")
         async with _running(postgres, environment.secrets) as own:
             yield own
 
@@ -173,11 +239,8 @@ async def _running(postgres: Postgres, secrets: Secrets) -> AsyncIterator[OwnPos
     async with Supervisor() as supervisor:
         supervisor.start(postgres.child(log_path))
         await supervisor.until_ready(["postgres"], START_SECONDS)
-        connection = await postgres.connect(DATABASE)
-        try:
+        async with _connected(postgres) as connection:
             await connection.execute(_FIRST_LIFE)
-        finally:
-            await connection.close()
         urls = environment_urls(postgres, secrets, DATABASE)
         yield OwnPostgres(urls, postgres, supervisor, log_path)
 
