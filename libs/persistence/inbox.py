@@ -111,15 +111,21 @@ _CLAIM = """
     """
 
 # Rows are locked in the order of their ids, as in all statements on several commands.
+# A transaction of a command is under way where its row is locked. Waiting for it, all others would lose their leases.
 _RENEW = """
-    WITH leased AS (
+    WITH held AS (
         SELECT i.command_id FROM inbox i
         JOIN unnest($1::uuid[], $2::uuid[]) AS l (id, lease) ON i.command_id = l.id AND i.lease = l.lease
-        WHERE finished_at IS NULL ORDER BY i.command_id FOR NO KEY UPDATE OF i
+        WHERE finished_at IS NULL
+    ), leased AS (
+        SELECT i.command_id FROM inbox i
+        JOIN unnest($1::uuid[], $2::uuid[]) AS l (id, lease) ON i.command_id = l.id AND i.lease = l.lease
+        WHERE finished_at IS NULL ORDER BY i.command_id FOR NO KEY UPDATE OF i SKIP LOCKED
+    ), renewed AS (
+        UPDATE inbox i SET lease_until = clock_timestamp() + make_interval(secs => $3)
+        FROM leased WHERE i.command_id = leased.command_id
     )
-    UPDATE inbox i SET lease_until = clock_timestamp() + make_interval(secs => $3)
-    FROM leased WHERE i.command_id = leased.command_id
-    RETURNING i.command_id
+    SELECT command_id FROM held
     """
 _RELEASE = """
     WITH leased AS (
@@ -156,7 +162,9 @@ async def claim(
 async def renew(
     connection: asyncpg.Connection, commands: Sequence[Leased], lease_seconds: float = LEASE_SECONDS
 ) -> set[UUID]:
-    """Renew the leases; the ids of the commands whose leases have not been lost."""
+    """Renew the leases; the ids of the commands whose leases have not been lost. A command of which a transaction is
+    under way keeps the lease that it has.
+    """
     rows = await connection.fetch(
         _RENEW,
         [command.command_id for command in commands],

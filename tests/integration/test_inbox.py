@@ -18,6 +18,7 @@ from libs.persistence.engine import Database
 from libs.persistence.inbox_acceptance import InternalCommand, KnownCommand, NewCommand
 from tests.integration.gateway.desk import until
 from tests.integration.tables import audit_finished, execute, rows
+from tests.support.pace import pace
 
 PRINCIPAL = Principal("tenant", "Tenant", Family.PARTNER, "sub_test")
 
@@ -67,6 +68,20 @@ async def test_a_driver_that_was_replaced_can_commit_nothing_more(database: Data
     assert renewed == set()
     assert await claimed(database) == []  # the lease of the other one was not given back
     assert (await rows(database, "SELECT finished_at FROM inbox"))[0][0] is None
+
+
+async def test_a_lease_is_renewed_while_a_transaction_of_another_command_goes_on(
+    database: Database,
+) -> None:
+    slow, other = await leased(database, None), await leased(database, None)
+    await let_leases_run_out(database)
+
+    async with inbox.fenced(database, slow), database.driver() as connection:
+        async with asyncio.timeout(10 * pace()):
+            held = await inbox.renew(connection, [slow, other])
+
+    assert held == {slow.command_id, other.command_id}
+    assert await claimed(database) == [slow.command_id]
 
 
 async def test_a_lease_cannot_be_taken_away_while_its_holder_commits(database: Database) -> None:
