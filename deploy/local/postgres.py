@@ -27,6 +27,8 @@ SUPERUSER = "postgres"
 SCHEMAS_SQL = Path(__file__).resolve().parents[1] / "postgres" / "schemas.sql"
 PROBE_SECONDS = 3.0
 COMMAND_SECONDS = 120.0
+LONGEST_PAUSE_SECONDS = 2.0
+"""Before a start. On a full disk the server ends at each start, and every service waits for it once there is room."""
 _INSTALLATION = "pginstall18"
 
 
@@ -166,6 +168,7 @@ class Postgres:
             user=account.pw_uid if account else None,
             group=account.pw_gid if account else None,
             stop_signal=signal.SIGINT,
+            longest_pause_seconds=LONGEST_PAUSE_SECONDS,
             orphan_signal=signal.SIGINT,
         )
 

@@ -28,6 +28,8 @@ from libs.runtime.supervision import ChildSpec
 SHARED_CONF = Path(__file__).resolve().parents[1] / "rabbitmq" / "rabbitmq.conf"
 PROBE_SECONDS = 3.0
 COMMAND_SECONDS = 60.0
+LONGEST_PAUSE_SECONDS = 4.0
+"""Before a start. A node that cannot start for want of disk has every service wait for it once there is room."""
 _DEBIAN_BINARIES = Path("/usr/lib/rabbitmq/bin")
 _PROTOCOL_HEADER = b"AMQP\x00\x00\x09\x01"
 _METHOD_FRAME = b"\x01"
@@ -171,6 +173,7 @@ class RabbitMQ:
             log_path=log,
             cwd=self.home,
             stop_seconds=30,
+            longest_pause_seconds=LONGEST_PAUSE_SECONDS,
             orphan_signal=signal.SIGTERM,
         )
         return port_mapper, node

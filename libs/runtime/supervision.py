@@ -6,7 +6,8 @@
         await stop.wait()
 
 A child that was ready and is killed by a signal from outside is started again at once. One that fails by itself is
-started again after a pause that doubles from 0.5 s to 30 s and begins anew once the child has lived for half a minute.
+started again after a pause that doubles from 0.5 s to 30 s, or to the child's own limit, and begins anew once the child
+has lived for half a minute.
 Children do not outlive the supervisor, even when it is killed with -9.
 """
 
@@ -14,6 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import os
 import signal
 import subprocess
@@ -61,6 +63,8 @@ class ChildSpec:
     stop_signal: signal.Signals = signal.SIGTERM
     stop_seconds: float = 20.0
     """Patience between `stop_signal` and SIGKILL."""
+    longest_pause_seconds: float = math.inf
+    """Before it is started again, where that is less than the usual limit."""
     orphan_signal: signal.Signals = signal.SIGKILL
     """What it gets when the supervisor dies without having stopped it."""
 
@@ -123,7 +127,8 @@ class Child:
                 failures = 0
             if not was_killed:
                 failures += 1
-            pause = RESTARTS.pause_seconds(failures) if failures else 0.0
+            usual = RESTARTS.pause_seconds(failures) if failures else 0.0
+            pause = min(usual, self.spec.longest_pause_seconds)
             when = f"in {pause:g} s" if pause else "at once"
             self._turn(ChildState.DIED, f"{ending.cause}, restarting {when}")
             try:

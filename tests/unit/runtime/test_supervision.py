@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 import signal
 import sys
@@ -107,19 +108,22 @@ async def test_a_child_that_is_killed_before_it_is_ready_is_started_after_a_paus
     assert details == ["signal SIGKILL, restarting in 0.001 s"]
 
 
+@pytest.mark.parametrize(
+    ("longest_seconds", "pauses"),
+    [(math.inf, (0.02, 0.04, 0.05, 0.05)), (0.03, (0.02, 0.03, 0.03, 0.03))],
+)
 async def test_the_pause_before_a_restart_doubles_up_to_its_limit(
-    monkeypatch: pytest.MonkeyPatch,
+    longest_seconds: float, pauses: tuple[float, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(supervision, "RESTARTS", Backoff(0.02, 0.05))
     changes: list[Change] = []
     async with Supervisor(report=changes.append) as supervisor:
-        supervisor.start(ChildSpec("false", ("/bin/false",), env={}))
+        false = ChildSpec("false", ("/bin/false",), env={}, longest_pause_seconds=longest_seconds)
+        supervisor.start(false)
         await until(lambda: sum(change.state is ChildState.DIED for change in changes) == 4)
 
     details = [change.detail for change in changes if change.state is ChildState.DIED]
-    assert details == [
-        f"exit code 1, restarting in {pause} s" for pause in (0.02, 0.04, 0.05, 0.05)
-    ]
+    assert details == [f"exit code 1, restarting in {pause} s" for pause in pauses]
 
 
 async def test_a_child_that_lived_long_enough_begins_with_the_short_pause_again(
