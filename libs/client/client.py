@@ -117,7 +117,7 @@ class Client:
     ) -> Answer[R]:
         """Carry an operation out.
 
-        A POST, PUT or PATCH without an idempotency key gets a fresh one, so that its retries have one effect.
+        A POST, PUT, PATCH or DELETE without an idempotency key gets a fresh one, so that its retries have one effect.
 
         Raises:
             Unavailable: nothing was started by any attempt: the gateway was not reached, or answered so.

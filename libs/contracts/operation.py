@@ -18,7 +18,6 @@ from libs.contracts.principal import Family, Role, Scope
 from libs.contracts.sensitive import SensitiveShape
 
 GATEWAY = "gateway"
-IDEMPOTENT_METHODS = (HTTPMethod.POST, HTTPMethod.PUT, HTTPMethod.PATCH)
 
 C = TypeVar("C", bound=Command, default=Any)
 R = TypeVar("R", default=Any)
@@ -145,7 +144,7 @@ class Operation(Generic[C, R]):
     @property
     def takes_idempotency_key(self) -> bool:
         """Whether an Idempotency-Key has its requests carried out once."""
-        return self.method in IDEMPOTENT_METHODS and not self.is_query
+        return not self.is_query
 
     @property
     def family(self) -> Family | None:

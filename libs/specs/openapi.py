@@ -38,8 +38,8 @@ lower-case hex SHA-256 of the raw body (of nothing when there is none).
 **Answers.** Success is 200 with an envelope of `message` and `data`. Failed validation is 422 with `detail`, a list of
 all that is wrong; every other error is `application/problem+json` with a `code`, by which programs decide.
 
-**Retrying.** Send a POST, PUT or PATCH with an `Idempotency-Key`. A retry signs anew and keeps the key; it returns the
-first answer.
+**Retrying.** Send a POST, PUT, PATCH or DELETE with an `Idempotency-Key`. A retry signs anew and keeps the key; it
+returns the first answer.
 
 **Webhooks.** Each event is posted to the callback URLs of the subscriptions that ask for its type, at least once and in
 no promised order, and can be listed under `events`. Deliveries are signed as in Standard Webhooks, with the secret of

@@ -126,7 +126,7 @@ def idempotency_key_of(
     operation: Operation, request: web.Request
 ) -> tuple[str | None, list[ErrorDetail]]:
     """The Idempotency-Key of a command, and what is wrong with it."""
-    if operation.is_query:
+    if not operation.takes_idempotency_key:
         return None, []
     sent = request.headers.getall("Idempotency-Key", ())
     if not sent:

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from uuid import uuid4
 
 import aiohttp
 import pytest
@@ -21,10 +22,9 @@ from libs.contracts import onboarding_operations as onboarding
 from libs.contracts.accounts import GetBalance
 from libs.contracts.customers import CustomerStatus, ListCustomers, UpdatePerson
 from libs.contracts.deposit_locations import ListDepositLocations
+from libs.contracts.operating.commands import RETRY_COMMAND, DecideOnCommandOf
 from libs.contracts.settlement import ListSettlementCalculations
 from libs.contracts.table import PUBLIC_OPERATIONS
-from libs.contracts.webhook_operations import DELETE_SUBSCRIPTION
-from libs.contracts.webhooks import DeleteSubscription
 from tests.unit.client.answering import DROP, KEY, Gateway, gateway, problem, success
 
 BALANCE = {
@@ -263,10 +263,11 @@ async def test_a_write_without_an_idempotency_key_is_not_sent_again_after_a_503_
         gateway(proxy_503()) as server,
         aiohttp.ClientSession() as session,
     ):
-        webhooks = Client(Transport(server.base_url, KEY, session), attempts=3)
+        operator = Client(Transport(server.base_url, KEY, session), attempts=3)
         with pytest.raises(errors.OutcomePending):
-            await webhooks.call(
-                DELETE_SUBSCRIPTION.partner, DeleteSubscription(subscription_id="s")
+            await operator.call(
+                RETRY_COMMAND,
+                DecideOnCommandOf(service="payments", command_id=uuid4(), reason="Mended."),
             )
 
     assert len(server.received) == 1
