@@ -193,6 +193,19 @@ class ProcessSettings(BaseSettings):
         return found, mistakes
 
 
+class ListeningSettings(ProcessSettings):
+    """Of a process to which callers connect by way of a load balancer."""
+
+    drain_seconds: float = Field(default=1, ge=0, le=60)
+    """At a stop, requests are still taken for so long, and each connection is closed after its next answer. At most
+    half of `shutdown_seconds`.
+    """
+
+    @property
+    def longest_drain_seconds(self) -> float:
+        return min(self.drain_seconds, self.shutdown_seconds / 2)
+
+
 class ServiceSettings(ProcessSettings):
     """What every service with a database has."""
 

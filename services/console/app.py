@@ -27,7 +27,7 @@ STALLED_SECONDS = 10.0
 
 @asynccontextmanager
 async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
-    """Listen and answer until left; then let requests under way finish.
+    """Listen and answer until left; then drain connections, and let requests under way finish.
 
     It is ready without the gateway, too: its pages then say that the gateway cannot be reached.
     """
@@ -50,7 +50,7 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
             access_log=None,
             handler_cancellation=False,
             keepalive_timeout=KEEPALIVE_SECONDS,
-            shutdown_timeout=settings.shutdown_seconds,
+            shutdown_timeout=settings.shutdown_seconds - settings.longest_drain_seconds,
             max_headers=MAX_HEADERS,
         )
         await runner.setup()
@@ -69,6 +69,7 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
                 process.log.info("listening", origin=settings.origin)
                 try:
                     yield
+                    await connections.drain(settings.longest_drain_seconds)
                 finally:
                     server.close()
         finally:

@@ -12,7 +12,7 @@ from pydantic import AfterValidator, Field, SecretStr
 from libs.client.credentials import Credentials
 from libs.runtime.process import Misconfigured
 from libs.runtime.production import is_on_this_machine
-from libs.runtime.settings import CaFile, ProcessSettings, settings_of
+from libs.runtime.settings import CaFile, ListeningSettings, settings_of
 from libs.secret_sources import BadSecret, require_private_file
 from libs.tls import BadCertificates, client_context, server_context
 from services.console.addresses import networks
@@ -47,7 +47,7 @@ def _networks(text: str) -> str:
     return text
 
 
-class Settings(ProcessSettings):
+class Settings(ListeningSettings):
     service: ClassVar[str] = "console"
     identified_by: ClassVar[str] = "operator_secret"
     model_config = settings_of("CONSOLE")

@@ -11,12 +11,12 @@ from libs.messaging.topology import QUERY_TTL_SECONDS
 from libs.runtime.process import Misconfigured
 from libs.runtime.production import is_on_this_machine
 from libs.runtime.service_settings import MessagingSettings
-from libs.runtime.settings import settings_of
+from libs.runtime.settings import ListeningSettings, settings_of
 from libs.secret_sources import BadSecret, require_private_file
 from libs.tls import BadCertificates, server_context
 
 
-class Settings(MessagingSettings):
+class Settings(MessagingSettings, ListeningSettings):
     service = "gateway"
     model_config = settings_of("GATEWAY")
 
@@ -53,10 +53,6 @@ class Settings(MessagingSettings):
     """That share the port."""
     deadline_seconds: float = Field(default=25, gt=4, le=QUERY_TTL_SECONDS)
     """Every caller is answered within this time."""
-    drain_seconds: float = Field(default=1, ge=0, le=60)
-    """At a stop, requests are still taken for so long, and each connection is closed after its next answer. At most
-    half of `shutdown_seconds`.
-    """
     body_seconds: float = Field(default=10, gt=0, le=60)
     """A body that has not arrived after this time is a 408."""
     stalled_seconds: float = Field(default=10, gt=0, le=60)
@@ -77,10 +73,6 @@ class Settings(MessagingSettings):
     """The share of requests whose traces are recorded, where `traces_endpoint` is set."""
     trusted_proxies: str = ""
     """Networks, separated by commas, whose X-Forwarded-For is believed."""
-
-    @property
-    def longest_drain_seconds(self) -> float:
-        return min(self.drain_seconds, self.shutdown_seconds / 2)
 
     def mistakes(self) -> Iterator[str]:
         yield from super().mistakes()

@@ -193,6 +193,7 @@ class Stack:
             "BANKSIDE_LEASE_SECONDS": "3",
             # No load balancer has to see that the gateway ends.
             "BANKSIDE_GATEWAY_DRAIN_SECONDS": "0.25",
+            "BANKSIDE_CONSOLE_DRAIN_SECONDS": "0.25",
             # A stack that waits for a test's next step costs the others a third less than with the default of 0.25 s.
             "BANKSIDE_FEED_POLL_SECONDS": "0.5",
             # Runs begin soon after a test requests one, and suspects are looked at again soon.
