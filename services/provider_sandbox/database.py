@@ -31,7 +31,7 @@ UNAVAILABLE: tuple[type[Exception], ...] = (
     asyncpg.InternalClientError,  # of a connection that breaks while a statement begins
     asyncpg.PostgresConnectionError,
     asyncpg.OperatorInterventionError,
-    asyncpg.TooManyConnectionsError,
+    asyncpg.InsufficientResourcesError,  # no connection, memory or disk is left
 )
 """What a statement raises when the database is away, overloaded or being restarted."""
 

@@ -18,7 +18,7 @@ from tests.faults.campaign.callers import new_callers
 from tests.faults.campaign.replicas import running_fleet
 from tests.faults.campaign.report import table
 from tests.faults.campaign.run import run
-from tests.faults.campaign.server_faults import CLUSTER_FAULTS
+from tests.faults.campaign.server_faults import CLUSTER_FAULTS, DatabaseDiskFull
 from tests.faults.campaign.servers import running_cluster
 
 CLUSTERED = {"BANKSIDE_QUERY_QUEUES": "quorum"}
@@ -26,13 +26,20 @@ RATE = 16.0
 """Operations a second."""
 
 
-async def campaign(minutes: float, seed: int, rate: float) -> int:
+async def campaign(minutes: float, seed: int, rate: float, only: str) -> int:
     def report(line: str) -> None:
         print(line, flush=True)
 
     async with AsyncExitStack() as opened:
         folder = Path(opened.enter_context(tempfile.TemporaryDirectory(prefix="bankside-faults-")))
         servers = await opened.enter_async_context(running_cluster())
+        faults = [fault for fault in CLUSTER_FAULTS if only in fault.name]
+        if servers.postgres.no_disks and DatabaseDiskFull in faults:
+            faults.remove(DatabaseDiskFull)
+            report(f"left out: {DatabaseDiskFull.name}: {servers.postgres.no_disks}")
+        if not faults:
+            report(f"There is no fault with {only!r} in its name.")
+            return 2
         fleet = await opened.enter_async_context(
             running_fleet(servers.environment, folder, **CLUSTERED)
         )
@@ -40,7 +47,7 @@ async def campaign(minutes: float, seed: int, rate: float) -> int:
         report(f"seed {seed}: everything runs twice; {minutes:g} minutes")
         result = await run(
             callers,
-            CLUSTER_FAULTS,
+            faults,
             seed=seed,
             minutes=minutes,
             rate=rate,
@@ -56,11 +63,12 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=10.0)
     parser.add_argument("--seed", type=int, default=None, help="that of a run to be repeated")
     parser.add_argument("--rate", type=float, default=RATE, help="operations a second")
+    parser.add_argument("--only", default="", help="faults with this in their names")
     arguments = parser.parse_args()
     seed = random.SystemRandom().randrange(1_000_000) if arguments.seed is None else arguments.seed
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-    sys.exit(asyncio.run(campaign(arguments.minutes, seed, arguments.rate)))
+    sys.exit(asyncio.run(campaign(arguments.minutes, seed, arguments.rate, arguments.only)))
 
 
 if __name__ == "__main__":

@@ -3,29 +3,37 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import dataclasses
 import os
 import shutil
 import subprocess
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
+
+import asyncpg
 
 from deploy.local.ports import LOOPBACK
 from deploy.local.postgres import SUPERUSER, Postgres
 from deploy.local.services import Secrets
-from libs.runtime.supervision import ChildSpec, Supervisor
+from libs.runtime.supervision import Supervisor
+from tests.faults.campaign.small_disk import NoSmallDisk, SmallDisk
 from tests.support.infrastructure import START_SECONDS
 from tests.support.ports import free_ports
 
-KEPT_WAL = ("-c", "wal_keep_size=512MB")
-"""So that a standby that was away for a while finds what it missed."""
+SETTINGS = ("-c", "wal_keep_size=512MB", "-c", "wal_retrieve_retry_interval=1s")
+"""A standby that was away for a while finds what it missed. It connects again within a second: commits wait for it."""
 IN_PAIR = "ALTER SYSTEM SET synchronous_standby_names = 'ANY 1 (*)'"
 RELOAD = "SELECT pg_reload_conf()"
 IS_IN_STEP = "SELECT count(*) FROM pg_stat_replication WHERE sync_state IN ('sync', 'quorum')"
 
 
 class PostgresPair:
-    """Two servers, of which one is the primary; both are kept running by the supervisor."""
+    """Two servers, of which one is the primary; both are kept running by the supervisor.
+
+    Each has a disk of its own that can be full, where the machine gives such.
+    """
 
     def __init__(self, home: Path, secrets: Secrets, supervisor: Supervisor) -> None:
         home.mkdir(mode=0o711)
@@ -35,14 +43,54 @@ class PostgresPair:
         self._numbers = iter(range(1, 10_000))
         self.primary = self._new()
         self.standby: Postgres | None = None
+        self._disks: dict[int, SmallDisk] = {}
+        """By the port of the server on it."""
+        self._opened = AsyncExitStack()
+        self.no_disks = ""
+        """Why there are none."""
 
     def addresses(self) -> Sequence[int]:
         return [self.primary.port]
 
-    async def start(self) -> None:
-        await asyncio.to_thread(self.primary.initialise)
-        await self._run(self.primary)
-        await self._attach_standby()
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Both, in step. Their disks last until the block ends."""
+        async with self._opened:
+            await asyncio.to_thread(self.primary.initialise)
+            await self._mount(self.primary)
+            await self._run(self.primary)
+            await self._attach_standby()
+            yield
+
+    async def fill_disk(self) -> None:
+        """The primary's: the standby has room."""
+        await self._disks[self.primary.port].fill()
+
+    async def free_disk(self) -> None:
+        await self._disks[self.primary.port].free()
+
+    async def begin_wal_segment(self) -> None:
+        """The next commit begins a file of the WAL, unless the server has ended already."""
+        gone = (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError)
+        with contextlib.suppress(*gone):
+            await self._execute("SELECT pg_switch_wal()")
+
+    async def _mount(self, server: Postgres) -> None:
+        """Unless it was found that this machine gives no such disks."""
+        if self.no_disks:
+            return
+        spec = server.child(None)
+        disk = SmallDisk(server.data, spec.user, spec.group)
+        try:
+            await self._opened.enter_async_context(disk.mounted())
+        except NoSmallDisk as error:
+            self.no_disks = str(error)
+        else:
+            self._disks[server.port] = disk
+
+    def _on_disk(self, server: Postgres, command: Sequence[str]) -> tuple[str, ...]:
+        disk = self._disks.get(server.port)
+        return disk.inside(*command) if disk else tuple(command)
 
     async def lose_primary(self, unnoticed_seconds: float = 0.0) -> None:
         """`kill -9` of the primary, for good; after so many seconds the standby becomes the primary.
@@ -75,6 +123,8 @@ class PostgresPair:
 
     async def _attach_standby(self) -> None:
         standby = self._new()
+        self._make_folders(standby)
+        await self._mount(standby)
         await asyncio.to_thread(self._back_up, standby)
         await self._run(standby)
         self.standby = standby
@@ -83,19 +133,23 @@ class PostgresPair:
             while not await self._value(IS_IN_STEP):
                 await asyncio.sleep(0.1)
 
-    def _back_up(self, standby: Postgres) -> None:
+    def _make_folders(self, standby: Postgres) -> None:
         server = self.primary.child(None)
         standby.home.mkdir(mode=0o711)
         standby.data.mkdir(mode=0o700)
         if server.user is not None and server.group is not None:
             os.chown(standby.data, server.user, server.group)
+
+    def _back_up(self, standby: Postgres) -> None:
+        server = self.primary.child(None)
+        command = (
+            str(Path(server.command[0]).with_name("pg_basebackup")),
+            *("--pgdata", str(standby.data), "--wal-method", "stream", "--checkpoint", "fast"),
+            *("--write-recovery-conf", "--no-password", "--no-sync"),
+            *("--host", LOOPBACK, "--port", str(self.primary.port), "--username", SUPERUSER),
+        )
         subprocess.run(
-            [
-                str(Path(server.command[0]).with_name("pg_basebackup")),
-                *("--pgdata", str(standby.data), "--wal-method", "stream", "--checkpoint", "fast"),
-                *("--write-recovery-conf", "--no-password", "--no-sync"),
-                *("--host", LOOPBACK, "--port", str(self.primary.port), "--username", SUPERUSER),
-            ],
+            self._on_disk(standby, command),
             env={**server.env, "PGPASSWORD": self.primary.password},
             cwd=standby.home,
             user=server.user,
@@ -106,7 +160,9 @@ class PostgresPair:
         )
 
     async def _run(self, server: Postgres) -> None:
-        self._supervisor.start(_child(server))
+        spec = server.child(server.home.parent / "postgres.log")
+        command = self._on_disk(server, (*spec.command, *SETTINGS))
+        self._supervisor.start(dataclasses.replace(spec, name=_name(server), command=command))
         await self._supervisor.until_ready([_name(server)], START_SECONDS)
 
     async def _execute(self, *statements: str) -> None:
@@ -127,8 +183,3 @@ class PostgresPair:
 
 def _name(server: Postgres) -> str:
     return f"postgres {server.port}"
-
-
-def _child(server: Postgres) -> ChildSpec:
-    spec = server.child(server.home.parent / "postgres.log")
-    return dataclasses.replace(spec, name=_name(server), command=(*spec.command, *KEPT_WAL))

@@ -23,6 +23,8 @@ from tests.support.routes import Route
 
 NODES = 3
 COMMAND_SECONDS = 60.0
+MORE_THAN_ANY_DISK, ANY_DISK = 10**18, 1_000_000
+"""Limits of the free disk, in bytes."""
 
 
 class RabbitMQCluster:
@@ -101,6 +103,13 @@ class RabbitMQCluster:
     async def ready(self) -> None:
         await self._supervisor.until_ready([node.name for node in self.nodes], START_SECONDS)
 
+    async def begin_alarm(self, node: RabbitMQ) -> None:
+        """As if the node's disk were full: its free disk is below the limit. All nodes hold publishers back."""
+        await self._control("set_disk_free_limit", str(MORE_THAN_ANY_DISK), nodes=[node])
+
+    async def end_alarm(self, node: RabbitMQ) -> None:
+        await self._control("set_disk_free_limit", str(ANY_DISK), nodes=[node])
+
     def cut_off(self, nodes: Collection[RabbitMQ], *, stalled: bool) -> None:
         """Nothing passes between these and the others: no byte at all, or connections are reset."""
         for route in self._between(nodes):
@@ -135,10 +144,14 @@ class RabbitMQCluster:
             if row["leader"] in nodes
         }
 
-    async def _control(self, *command: str) -> str:
-        """What `rabbitmqctl` prints, of the first node that answers. Raises OSError when none does."""
+    async def _control(self, *command: str, nodes: Sequence[RabbitMQ] = ()) -> str:
+        """What `rabbitmqctl` prints, of the first of the nodes that answers. Raises OSError when none does.
+
+        Args:
+            nodes: all where there are none.
+        """
         said = ""
-        for node in self.nodes:
+        for node in nodes or self.nodes:
             _, spec = node.children(None, None)
             tool = node.server.parent / "rabbitmqctl"
             process = await asyncio.create_subprocess_exec(

@@ -98,6 +98,23 @@ class KillMajority(ServerFault):
         await self.servers.rabbitmq.ready()
 
 
+class BrokerDiskFull(ServerFault):
+    """A node's free disk is below its limit, so that the cluster takes nothing from publishers."""
+
+    name, weight = "broker: disk full", 0.7
+    SECONDS = (5.0, 15.0)
+
+    async def strike(self) -> None:
+        [node] = self._nodes(1)
+        seconds = self.ground.random.uniform(*self.SECONDS)
+        self.detail = f"node {node.name} for {seconds:.1f} s"
+        await self.servers.rabbitmq.begin_alarm(node)
+        try:
+            await asyncio.sleep(seconds)
+        finally:
+            await self.servers.rabbitmq.end_alarm(node)
+
+
 class KillPrimary(ServerFault):
     """`kill -9` of the database's primary, which is started again."""
 
@@ -122,6 +139,28 @@ class Promote(ServerFault):
         self.ground.kills += 1
 
 
+class DatabaseDiskFull(ServerFault):
+    """Nothing more can be written to the primary's disk: tables do not grow, and a commit that begins a file of the WAL
+    ends the server, which does not start until there is room.
+    """
+
+    name, weight = "database: disk full", 1.0
+    SECONDS = (5.0, 20.0)
+
+    async def strike(self) -> None:
+        postgres = self.servers.postgres
+        seconds = self.ground.random.uniform(*self.SECONDS)
+        begins_wal = self.ground.random.random() < 0.5
+        self.detail = f"for {seconds:.1f} s{', also for the WAL' if begins_wal else ''}"
+        await postgres.fill_disk()
+        try:
+            if begins_wal:
+                await postgres.begin_wal_segment()
+            await asyncio.sleep(seconds)
+        finally:
+            await postgres.free_disk()
+
+
 CLUSTER_FAULTS: tuple[type[Fault], ...] = (
     *FAULTS,
     ClockSteps,
@@ -130,6 +169,8 @@ CLUSTER_FAULTS: tuple[type[Fault], ...] = (
     MinorityCutOff,
     NoMajority,
     KillMajority,
+    BrokerDiskFull,
     KillPrimary,
     Promote,
+    DatabaseDiskFull,
 )

@@ -45,7 +45,7 @@ async def running_cluster() -> AsyncIterator[Servers]:
         rabbitmq = RabbitMQCluster(home / "rabbitmq", secrets, supervisor)
         await opened.enter_async_context(rabbitmq.running())
         postgres = PostgresPair(home / "postgres", secrets, supervisor)
-        await postgres.start()
+        await opened.enter_async_context(postgres.running())
         database_route = await opened.enter_async_context(balancer(postgres.addresses))
         broker_route = await opened.enter_async_context(balancer(rabbitmq.addresses))
         urls = environment_urls(postgres.primary, secrets, DATABASE)
