@@ -15,7 +15,7 @@ SHARING = (
     ("e2e/ledger",),
     ("e2e/webhooks",),
     ("e2e/wires",),
-    ("e2e/test_listening.py", "e2e/test_newcomer.py"),
+    ("e2e/test_client_packages.py", "e2e/test_listening.py", "e2e/test_newcomer.py"),
     (
         "e2e/test_audit.py",
         "e2e/test_authentication.py",

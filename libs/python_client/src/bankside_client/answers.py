@@ -1,0 +1,65 @@
+"""What calls return: an answer, or a page whose iterator goes on to the following ones."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from dataclasses import dataclass
+from datetime import date
+from typing import Any, Generic, TypeVar
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer(Generic[T]):
+    """A success.
+
+    Args:
+        data: what was asked for.
+        message: what was done, as a sentence.
+        replayed: this is the stored answer of an earlier request with the same Idempotency-Key.
+        pagination: of a page: `limit`, `total`, and `page` or `offset`.
+        as_of_date: of deposit locations: the day of the load.
+    """
+
+    data: T
+    message: str
+    request_id: str
+    replayed: bool = False
+    pagination: dict[str, Any] | None = None
+    as_of_date: date | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Page(Answer[list[T]], Generic[T]):
+    """A list. `data` is this page; iterating also asks for the pages that follow, each when it is needed.
+
+    Pages are newest first: an item that is added meanwhile moves the others, so that one may come twice. Events are
+    oldest first, and the iteration ends with the latest one.
+    """
+
+    following: Callable[[], Page[T]] | None
+
+    def __iter__(self) -> Iterator[T]:
+        page = self
+        while True:
+            yield from page.data
+            if page.following is None:
+                return
+            page = page.following()
+
+
+@dataclass(frozen=True, kw_only=True)
+class AsyncPage(Answer[list[T]], Generic[T]):
+    """As `Page`, for `async for`."""
+
+    following: Callable[[], Awaitable[AsyncPage[T]]] | None
+
+    async def __aiter__(self) -> AsyncIterator[T]:
+        page = self
+        while True:
+            for item in page.data:
+                yield item
+            if page.following is None:
+                return
+            page = await page.following()

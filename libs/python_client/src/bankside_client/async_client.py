@@ -1,0 +1,100 @@
+"""The client for programs on asyncio or trio."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+import anyio
+import httpx
+
+from bankside_client.answers import Answer, AsyncPage
+from bankside_client.async_methods import AsyncMethods
+from bankside_client.exchange import ANSWER_BYTES, Exchange, Gateway, Operation, next_values
+
+T = TypeVar("T")
+
+
+class AsyncClient(AsyncMethods):
+    """As `Client`, with methods to await: `async for wire in await bankside.list_wires()`."""
+
+    def __init__(
+        self,
+        base_url: str,
+        subscription_key: str,
+        secret: str,
+        *,
+        attempts: int = 5,
+        patience_seconds: float = 60.0,
+        timeout_seconds: float = 30.0,
+        http: httpx.AsyncClient | None = None,
+    ) -> None:
+        self._gateway = Gateway(
+            base_url, subscription_key, secret, attempts, patience_seconds, timeout_seconds
+        )
+        self._http = http or httpx.AsyncClient()
+        self._is_own = http is None
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        if self._is_own:
+            await self._http.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.aclose()
+
+    async def _call(
+        self,
+        operation: Operation[T],
+        path_values: tuple[str, ...],
+        values: Mapping[str, Any],
+        idempotency_key: str | None = None,
+    ) -> Answer[T]:
+        exchange = Exchange(self._gateway, operation, path_values, values, idempotency_key)
+        while True:
+            try:
+                response, body = await self._send(exchange.request())
+            except httpx.RequestError as error:
+                outcome: Answer[T] | float = exchange.lost(error)
+            else:
+                outcome = exchange.answered(response, body)
+            if isinstance(outcome, Answer):
+                return outcome
+            await anyio.sleep(outcome)
+
+    async def _list(
+        self,
+        operation: Operation[list[T]],
+        path_values: tuple[str, ...],
+        values: Mapping[str, Any],
+    ) -> AsyncPage[T]:
+        answer = await self._call(operation, path_values, values)
+        following = next_values(operation, values, answer)
+        if following is None:
+            return AsyncPage(**vars(answer), following=None)
+        return AsyncPage(
+            **vars(answer), following=lambda: self._list(operation, path_values, following)
+        )
+
+    async def _send(self, request: httpx.Request) -> tuple[httpx.Response, bytes]:
+        give_up_at = time.monotonic() + self._gateway.timeout_seconds
+        response = await self._http.send(request, stream=True, follow_redirects=False)
+        try:
+            body = b""
+            async for part in response.aiter_bytes():
+                body += part
+                if len(body) > ANSWER_BYTES or time.monotonic() > give_up_at:
+                    raise httpx.ReadError("The answer is too large or too slow.", request=request)
+            return response, body
+        finally:
+            await response.aclose()

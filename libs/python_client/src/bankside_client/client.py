@@ -1,0 +1,109 @@
+"""The client for programs that wait for each answer."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+import httpx
+
+from bankside_client.answers import Answer, Page
+from bankside_client.exchange import ANSWER_BYTES, Exchange, Gateway, Operation, next_values
+from bankside_client.methods import Methods
+
+T = TypeVar("T")
+
+
+class Client(Methods):
+    """Signs, sends, retries, reads.
+
+    Use it as a context manager, or close it. Threads may share it.
+
+    Args:
+        base_url: of the gateway, such as `https://bank.example.com`.
+        subscription_key, secret: the key that signs.
+        attempts: at most this many sends of one request.
+        patience_seconds: no retry begins later than this after the first send.
+        timeout_seconds: of one send; the gateway answers within 25 s.
+        http: a client of yours, for proxies or certificates; it is not closed here. Redirects are not followed: a
+            signature is for one target.
+    """
+
+    def __init__(
+        self,
+        base_url: str,
+        subscription_key: str,
+        secret: str,
+        *,
+        attempts: int = 5,
+        patience_seconds: float = 60.0,
+        timeout_seconds: float = 30.0,
+        http: httpx.Client | None = None,
+    ) -> None:
+        self._gateway = Gateway(
+            base_url, subscription_key, secret, attempts, patience_seconds, timeout_seconds
+        )
+        self._http = http or httpx.Client()
+        self._is_own = http is None
+
+    def close(self) -> None:
+        """Close the connections."""
+        if self._is_own:
+            self._http.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _call(
+        self,
+        operation: Operation[T],
+        path_values: tuple[str, ...],
+        values: Mapping[str, Any],
+        idempotency_key: str | None = None,
+    ) -> Answer[T]:
+        exchange = Exchange(self._gateway, operation, path_values, values, idempotency_key)
+        while True:
+            try:
+                response, body = self._send(exchange.request())
+            except httpx.RequestError as error:
+                outcome: Answer[T] | float = exchange.lost(error)
+            else:
+                outcome = exchange.answered(response, body)
+            if isinstance(outcome, Answer):
+                return outcome
+            time.sleep(outcome)
+
+    def _list(
+        self,
+        operation: Operation[list[T]],
+        path_values: tuple[str, ...],
+        values: Mapping[str, Any],
+    ) -> Page[T]:
+        answer = self._call(operation, path_values, values)
+        following = next_values(operation, values, answer)
+        if following is None:
+            return Page(**vars(answer), following=None)
+        return Page(**vars(answer), following=lambda: self._list(operation, path_values, following))
+
+    def _send(self, request: httpx.Request) -> tuple[httpx.Response, bytes]:
+        give_up_at = time.monotonic() + self._gateway.timeout_seconds
+        response = self._http.send(request, stream=True, follow_redirects=False)
+        try:
+            body = b""
+            for part in response.iter_bytes():
+                body += part
+                if len(body) > ANSWER_BYTES or time.monotonic() > give_up_at:
+                    raise httpx.ReadError("The answer is too large or too slow.", request=request)
+            return response, body
+        finally:
+            response.close()

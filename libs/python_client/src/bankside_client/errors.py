@@ -1,0 +1,118 @@
+"""Errors of calls. `code` is what programs decide by; the message also says what to do, and names the request.
+
+BanksideError
+├── InvalidRequest        400, 405, 408, 413, 415, 422: nothing was done
+├── AuthenticationFailed  401
+├── PermissionDenied      403
+├── NotFound              404
+├── Conflict              409: the state of the resource does not allow it
+├── RateLimited           429, still so after the retries
+├── ServerError           500, 502, or an answer that cannot be read
+├── Unavailable           503, or no connection: nothing was started
+└── OutcomeUnknown        504, or no answer: a write may have been carried out
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from bankside_client.advice import ADVICE
+
+NO_CONNECTION = "no_connection"
+NO_ANSWER = "no_answer"
+UNREADABLE_ANSWER = "unreadable_answer"
+_OWN_ADVICE = {
+    NO_CONNECTION: "Check the address of the gateway and the network; nothing was sent.",
+    NO_ANSWER: "Send a write again under the same Idempotency-Key, which `idempotency_key` has.",
+    UNREADABLE_ANSWER: "Check that the address is a Bankside gateway's, and that this client is current.",
+}
+
+
+class BanksideError(Exception):
+    """A call that did not succeed.
+
+    Attributes:
+        code: the interface's, or `no_connection`, `no_answer`, `unreadable_answer`, which are this client's.
+        detail: what is wrong, as a sentence.
+        advice: what to do about it, as a sentence; empty for a code that this client does not know.
+        request_id: names the request when you ask for help.
+        status: of the answer; None without one.
+        problem: the whole answer, with the members that belong to the code, such as `transaction_id`.
+        errors: of a 422, each value that is not allowed: `loc`, `msg`, `type`.
+        idempotency_key: of a write: a call that repeats it has its effect once.
+    """
+
+    def __init__(
+        self,
+        code: str,
+        detail: str,
+        request_id: str,
+        *,
+        status: int | None = None,
+        problem: Mapping[str, Any] | None = None,
+        idempotency_key: str | None = None,
+    ) -> None:
+        self.code = code
+        self.detail = detail
+        self.advice = ADVICE.get(code) or _OWN_ADVICE.get(code, "")
+        self.request_id = request_id
+        self.status = status
+        self.problem = problem or {}
+        self.idempotency_key = idempotency_key
+        errors = self.problem.get("detail")
+        self.errors: list[Any] = errors if isinstance(errors, list) else []
+        says = " ".join(part for part in (detail, self.advice) if part)
+        super().__init__(f"{code}: {says} (request {request_id})")
+
+
+class InvalidRequest(BanksideError):
+    """The request is not valid; nothing was done."""
+
+
+class AuthenticationFailed(BanksideError):
+    """The request is not authenticated."""
+
+
+class PermissionDenied(BanksideError):
+    """The key does not allow it."""
+
+
+class NotFound(BanksideError):
+    """There is no such resource for this key."""
+
+
+class Conflict(BanksideError):
+    """The state of the resource does not allow it."""
+
+
+class RateLimited(BanksideError):
+    """Too many requests, also after the retries."""
+
+
+class ServerError(BanksideError):
+    """The gateway or a provider failed."""
+
+
+class Unavailable(BanksideError):
+    """Nothing was started."""
+
+
+class OutcomeUnknown(BanksideError):
+    """It is not known whether a write was carried out: repeat it under its `idempotency_key`, never under a new one."""
+
+
+_BY_STATUS: dict[int, type[BanksideError]] = {
+    401: AuthenticationFailed,
+    403: PermissionDenied,
+    404: NotFound,
+    409: Conflict,
+    429: RateLimited,
+    503: Unavailable,
+    504: OutcomeUnknown,
+}
+
+
+def error_class(status: int) -> type[BanksideError]:
+    """The class of a status that is no success."""
+    return _BY_STATUS.get(status, InvalidRequest if 400 <= status < 500 else ServerError)

@@ -1,0 +1,123 @@
+"""JSON in which amounts keep every digit: a number with a fraction is a Decimal in both directions."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import fields, is_dataclass
+from datetime import date, datetime
+from decimal import Decimal
+from functools import cache
+from types import NoneType, UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+Reader = Callable[[Any], Any]
+
+
+def encode(value: Any) -> bytes:
+    """Dates and date-times become strings.
+
+    Raises:
+        TypeError: the value, or a part of it, has no form in JSON. So has a float: an amount is a Decimal or an int.
+    """
+    return _text(value).encode()
+
+
+def decode(data: bytes) -> Any:
+    """Raises:
+    ValueError: it is not JSON.
+    """
+    try:
+        return json.loads(data, parse_float=Decimal)
+    except RecursionError:
+        raise ValueError("nested too deep") from None
+
+
+def read(kind: Any, value: Any) -> Any:
+    """A decoded value as a type of `models`.
+
+    Unknown fields are left out, and unknown values of an enumeration are taken: a newer gateway may send them. A field
+    that an older gateway does not send is None.
+
+    Raises:
+        ValueError, TypeError, KeyError, AttributeError, ArithmeticError: it does not have the form of the type.
+    """
+    return _reader(kind)(value)
+
+
+def _text(value: Any) -> str:
+    match value:
+        case None | bool() | str() | int():
+            return json.dumps(value, ensure_ascii=False)
+        case Decimal() if value.is_finite():
+            return format(value, "f")
+        case datetime() if value.tzinfo is None:
+            raise TypeError("A date-time needs its time zone.")
+        case date():
+            return f'"{value.isoformat()}"'
+        case Mapping():
+            return f"{{{','.join(f'{json.dumps(str(k))}:{_text(v)}' for k, v in value.items())}}}"
+        case list() | tuple():
+            return f"[{','.join(_text(item) for item in value)}]"
+        case float():
+            raise TypeError("An amount is a Decimal or an int; a float loses digits.")
+        case _:
+            raise TypeError(f"{type(value).__name__} has no form in JSON.")
+
+
+@cache
+def _reader(kind: Any) -> Reader:
+    origin = get_origin(kind)
+    if origin in {Union, UnionType}:
+        kinds = [item for item in get_args(kind) if item is not NoneType]
+        inner = _reader(kinds[0]) if len(kinds) == 1 else _as_it_is
+        return lambda value: None if value is None else inner(value)
+    if origin is list:
+        item_reader = _reader(get_args(kind)[0])
+        return lambda value: [item_reader(item) for item in value]
+    if origin in {dict, Literal} or kind is Any:
+        return _as_it_is
+    if is_dataclass(kind):
+        return _object_reader(kind)
+    return _SCALARS[kind]
+
+
+def _object_reader(kind: Any) -> Reader:
+    hints = get_type_hints(kind)
+    readers = {field.name: _reader(hints[field.name]) for field in fields(kind)}
+
+    def read_object(value: Any) -> Any:
+        if not isinstance(value, dict):
+            raise TypeError(f"{kind.__name__} is not an object")
+        return kind(
+            **{
+                name: reader(value[name]) if name in value else None
+                for name, reader in readers.items()
+            }
+        )
+
+    return read_object
+
+
+def _as_it_is(value: Any) -> Any:
+    return value
+
+
+def _is(kind: type) -> Reader:
+    def check(value: Any) -> Any:
+        if not isinstance(value, kind):
+            raise TypeError(f"not {kind.__name__}")
+        return value
+
+    return check
+
+
+_SCALARS: dict[Any, Reader] = {
+    str: _is(str),
+    int: _is(int),
+    bool: _is(bool),
+    NoneType: lambda value: None,
+    Decimal: Decimal,
+    date: date.fromisoformat,
+    datetime: datetime.fromisoformat,
+}

@@ -1,0 +1,312 @@
+"""One call without its transport: what to send, what each answer means, how long to pause before a retry."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, timedelta
+from typing import Any, Generic, TypeVar
+from urllib.parse import quote, urlencode
+from uuid import uuid4
+
+import httpx
+
+from bankside_client import errors
+from bankside_client.answers import Answer
+from bankside_client.backoff import Backoff, lengthened
+from bankside_client.errors import BanksideError, OutcomeUnknown, ServerError, Unavailable
+from bankside_client.exact_json import decode, encode, read
+from bankside_client.request_signature import body_digest, canonical_string, sign
+from bankside_client.retry_after import retry_after
+
+T = TypeVar("T")
+
+VERSION = "0.1.0"
+CONNECT_SECONDS = 5.0
+ANSWER_BYTES = 16 * 1024 * 1024
+PROBLEM_TYPE = "application/problem+json"
+RETRIES = Backoff(first_seconds=0.2, longest_seconds=30.0, jitter=0.25)
+RETRY_AFTER_JITTER = 0.25
+LONGEST_RETRY_AFTER = timedelta(days=1)
+IN_PROGRESS = "idempotency_in_progress"
+RETRIED = frozenset({"unavailable", "rate_limited", IN_PROGRESS})
+"""Codes after which a request is sent again: nothing was started, or the first request will have its answer."""
+FROM_PROXIES = frozenset({502, 503, 504})
+"""Without a problem document these are a proxy's, which may have passed the request on."""
+NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
+UNREADABLE = (ValueError, TypeError, KeyError, AttributeError, ArithmeticError)
+
+
+@dataclass(frozen=True)
+class Operation(Generic[T]):
+    """A row of the interface.
+
+    Args:
+        data: the type of a success's `data`.
+        pages: how a list goes on: by `page`, by `after` (an event's id), or not at all.
+        headers: those fields that travel as headers, rather than in the query or the body.
+    """
+
+    method: str
+    path: str
+    data: Any
+    pages: str | None = None
+    headers: tuple[str, ...] = ()
+
+    @property
+    def takes_idempotency_key(self) -> bool:
+        return self.method in {"POST", "PUT", "PATCH"}
+
+
+@dataclass(frozen=True)
+class Gateway:
+    """Where calls go, and how.
+
+    Args:
+        attempts: at most this many sends of one request.
+        patience_seconds: no retry begins later than this after the first send.
+        timeout_seconds: of one send.
+    """
+
+    base_url: str
+    subscription_key: str
+    secret: str = field(repr=False)
+    attempts: int = 5
+    patience_seconds: float = 60.0
+    timeout_seconds: float = 30.0
+
+    def __post_init__(self) -> None:
+        url = httpx.URL(self.base_url)
+        if url.scheme not in {"http", "https"} or not url.host:
+            raise ValueError(
+                "The base URL is not that of a gateway, such as https://bank.example.com."
+            )
+
+    @property
+    def timeout(self) -> httpx.Timeout:
+        return httpx.Timeout(self.timeout_seconds, connect=CONNECT_SECONDS)
+
+
+def signed_headers(
+    gateway: Gateway, method: str, target: str, body: bytes, timestamp: str, nonce: str
+) -> dict[str, str]:
+    """The four headers that authenticate a request. `target` is its path and query as they are sent."""
+    canonical = canonical_string(
+        timestamp, nonce, gateway.subscription_key, method, target, body_digest(body)
+    )
+    return {
+        "X-API-SUBSCRIPTION-KEY": gateway.subscription_key,
+        "X-API-TIMESTAMP": timestamp,
+        "X-API-NONCE": nonce,
+        "X-API-SIGNATURE": sign(gateway.secret.encode(), canonical),
+    }
+
+
+class Exchange(Generic[T]):
+    """A call from its first request to its answer.
+
+    Send `request()`; tell `answered` or `lost` what came of it; each gives the answer, or the seconds to pause before
+    the next `request()`, or raises what the call ends with.
+    """
+
+    def __init__(
+        self,
+        gateway: Gateway,
+        operation: Operation[T],
+        path_values: tuple[str, ...],
+        values: Mapping[str, Any],
+        idempotency_key: str | None,
+    ) -> None:
+        self._gateway = gateway
+        self._operation = operation
+        self._url, self._headers, self._body = _parts(
+            gateway.base_url, operation, path_values, values
+        )
+        self._key = idempotency_key
+        if operation.takes_idempotency_key:
+            self._key = idempotency_key or str(uuid4())
+            self._headers["Idempotency-Key"] = self._key
+        self._request_id = ""
+        self._attempt = 0
+        self._give_up_at = time.monotonic() + gateway.patience_seconds
+        self._lost: Exception | None = None
+        self._is_under_way = False
+
+    def request(self) -> httpx.Request:
+        """The request, signed anew."""
+        self._attempt += 1
+        self._request_id = str(uuid4())
+        method, target = self._operation.method, self._url.raw_path.decode("ascii")
+        signed = signed_headers(
+            self._gateway,
+            method,
+            target,
+            self._body,
+            str(int(time.time())),
+            secrets.token_urlsafe(24),
+        )
+        return httpx.Request(
+            method,
+            self._url,
+            headers={**self._headers, **signed, "X-Request-Id": self._request_id},
+            content=self._body or None,
+            extensions={"timeout": self._gateway.timeout.as_dict()},
+        )
+
+    def answered(self, response: httpx.Response, body: bytes) -> Answer[T] | float:
+        """Raises:
+        BanksideError: the answer is an error after which the request is not sent again.
+        """
+        self._request_id = response.headers.get("X-Request-Id") or self._request_id
+        if response.status_code == 200:
+            return self._success(response, body)
+        try:
+            problem = decode(body)
+        except ValueError:
+            problem = None
+        media_type = response.headers.get("Content-Type", "").partition(";")[0].strip().lower()
+        match problem:
+            case {"code": str(code), "detail": str(detail)} if media_type == PROBLEM_TYPE:
+                error = self._error(response.status_code, code, detail, problem)
+            case {"detail": [*values]} if response.status_code == 422:
+                error = self._error(422, "invalid", _sentences(values), problem)
+            case _ if response.status_code in FROM_PROXIES:
+                return self._no_answer(response, f"A proxy answered {response.status_code}.")
+            case _:
+                detail = f"The answer is {response.status_code} {response.reason_phrase}."
+                error = self._error(response.status_code, errors.UNREADABLE_ANSWER, detail, {})
+        if error.code not in RETRIED:
+            raise error
+        self._is_under_way |= error.code == IN_PROGRESS
+        return self._pause(error, response)
+
+    def lost(self, cause: Exception) -> float:
+        """No connection, or no whole answer.
+
+        Raises:
+            BanksideError: the request is not sent again.
+        """
+        if isinstance(cause, httpx.LocalProtocolError | httpx.UnsupportedProtocol):
+            raise cause  # the request cannot be sent as it is, such as a newline in the idempotency key
+        if isinstance(cause, NOT_SENT):
+            detail = f"There is no connection to {self._url.host}."
+            error = self._own(Unavailable, errors.NO_CONNECTION, detail)
+            error.__cause__ = cause
+            return self._pause(error, None)
+        return self._no_answer(None, "No answer came.", cause)
+
+    def _no_answer(
+        self, response: httpx.Response | None, detail: str, cause: Exception | None = None
+    ) -> float:
+        error = self._own(OutcomeUnknown, errors.NO_ANSWER, detail)
+        error.__cause__ = cause
+        self._lost = error
+        return self._pause(error, response)
+
+    def _pause(self, error: BanksideError, response: httpx.Response | None) -> float:
+        """The seconds that the answer asks for, else the backoff's; both with jitter."""
+        pause = RETRIES.pause_seconds(self._attempt)
+        now = datetime.now(UTC)
+        value = None if response is None else response.headers.get("Retry-After")
+        if (until := retry_after(value, now, LONGEST_RETRY_AFTER)) is not None:
+            pause = lengthened((until - now).total_seconds(), RETRY_AFTER_JITTER)
+        is_repeatable = self._operation.method == "GET" or self._key is not None
+        is_late = time.monotonic() + pause > self._give_up_at
+        if (
+            self._attempt < self._gateway.attempts
+            and not is_late
+            and (is_repeatable or not self._lost)
+        ):
+            return pause
+        if error.code == IN_PROGRESS or not (self._lost or self._is_under_way):
+            raise error
+        detail = "No answer came, and an earlier send may have been carried out."
+        raise self._own(OutcomeUnknown, errors.NO_ANSWER, detail) from error
+
+    def _success(self, response: httpx.Response, body: bytes) -> Answer[T]:
+        try:
+            envelope = decode(body)
+            as_of_date = envelope.get("as_of_date")
+            return Answer(
+                data=read(self._operation.data, envelope["data"]),
+                message=envelope["message"],
+                request_id=self._request_id,
+                replayed=response.headers.get("Idempotent-Replayed") == "true",
+                pagination=envelope.get("pagination"),
+                as_of_date=None if as_of_date is None else date.fromisoformat(as_of_date),
+            )
+        except UNREADABLE as error:
+            detail = "The answer cannot be read."
+            raise self._own(ServerError, errors.UNREADABLE_ANSWER, detail, 200) from error
+
+    def _error(
+        self, status: int, code: str, detail: str, problem: Mapping[str, Any]
+    ) -> BanksideError:
+        return errors.error_class(status)(
+            code,
+            detail,
+            self._request_id,
+            status=status,
+            problem=problem,
+            idempotency_key=self._key,
+        )
+
+    def _own(
+        self, kind: type[BanksideError], code: str, detail: str, status: int | None = None
+    ) -> BanksideError:
+        return kind(code, detail, self._request_id, status=status, idempotency_key=self._key)
+
+
+def next_values(
+    operation: Operation[list[T]], values: Mapping[str, Any], page: Answer[list[T]]
+) -> dict[str, Any] | None:
+    """The query of the page that follows; None after the last one."""
+    if not page.data:
+        return None
+    last: Any = page.data[-1]
+    match operation.pages, page.pagination:
+        case "after", _:
+            return {**values, "after": last.id}
+        case "page", {"limit": int(limit), "total": int(total)}:
+            number = values.get("page", 1)
+            return {**values, "page": number + 1} if number * limit < total else None
+        case "page", _:
+            return {**values, "page": values.get("page", 1) + 1}
+    return None
+
+
+def _parts(
+    base_url: str,
+    operation: Operation[Any],
+    path_values: tuple[str, ...],
+    values: Mapping[str, Any],
+) -> tuple[httpx.URL, dict[str, str], bytes]:
+    """The URL, headers and body of a call."""
+    path = operation.path
+    for value in path_values:
+        if not value:
+            raise ValueError("An id is empty.")
+        start, end = path.index("{"), path.index("}")
+        path = path[:start] + quote(value, safe="") + path[end + 1 :]
+    headers = {"User-Agent": f"bankside-client-python/{VERSION}", "Accept": "application/json"}
+    headers |= {name: str(values[name]) for name in operation.headers if name in values}
+    rest = {name: value for name, value in values.items() if name not in operation.headers}
+    body = b""
+    if operation.method == "GET":
+        path += f"?{urlencode(rest)}" if rest else ""
+    elif rest:
+        body = encode(rest)
+        headers["Content-Type"] = "application/json"
+    return httpx.URL(base_url.rstrip("/") + path), headers, body
+
+
+def _sentences(values: list[Any]) -> str:
+    """Each value that is not allowed: where it is, and why."""
+    said = (
+        f"{'.'.join(str(part) for part in value.get('loc', ()))}: {value.get('msg')}."
+        for value in values
+        if isinstance(value, dict)
+    )
+    return " ".join(said)

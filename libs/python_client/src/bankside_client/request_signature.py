@@ -1,0 +1,1 @@
+../../../signing/request.py

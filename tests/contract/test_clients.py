@@ -1,0 +1,114 @@
+"""The clients for callers are those of the document: every operation is a method, and what is generated is current."""
+
+from __future__ import annotations
+
+import json
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bankside_client import AsyncClient, Client, WebhookSignatureError, events, verify_webhook
+from bankside_client.exchange import Gateway, signed_headers
+from bankside_client.models import EVENT_DATA, WireEventData
+from libs.contracts.errors import ERRORS
+from libs.contracts.events import EVENT_TYPES
+from libs.contracts.table import PUBLIC_OPERATIONS
+from libs.signing.webhook import key_of, sign
+from libs.specs.advice import ADVICE, described_codes
+from libs.specs.clients.python import python_modules
+from libs.specs.clients.rows import snake_case
+from libs.specs.example_events import event_example
+from libs.specs.openapi import openapi_document
+
+VECTORS: dict[str, list[dict[str, Any]]] = json.loads(
+    (Path(__file__).parent / "vectors.json").read_text("utf-8")
+)
+SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+
+
+def test_the_generated_modules_are_current() -> None:
+    stale = [
+        file.name
+        for file, text in python_modules(openapi_document()).items()
+        if file.read_text() != text
+    ]
+
+    assert not stale, "the document has changed: run `python -m libs.specs.clients`"
+
+
+@pytest.mark.parametrize("kind", [Client, AsyncClient])
+def test_the_methods_are_the_operations(kind: type) -> None:
+    methods = {name for name in dir(kind) if not name.startswith("_")} - {"close", "aclose"}
+
+    assert methods == {snake_case(row.operation_id) for row in PUBLIC_OPERATIONS}
+
+
+def test_there_is_advice_for_each_error_of_the_document() -> None:
+    assert described_codes(openapi_document()) <= ADVICE.keys() <= ERRORS.keys()
+
+
+def test_every_event_has_a_type_of_its_data() -> None:
+    assert EVENT_DATA.keys() == set(EVENT_TYPES)
+
+
+@pytest.mark.parametrize("vector", VECTORS["request_signature"], ids=lambda v: str(v["name"]))
+def test_the_python_client_signs_as_the_vector(vector: dict[str, Any]) -> None:
+    gateway = Gateway("http://localhost", vector["subscription_key"], vector["secret"])
+
+    signed = signed_headers(
+        gateway,
+        vector["method"],
+        vector["target"],
+        vector["body_utf8"].encode(),
+        vector["timestamp"],
+        vector["nonce"],
+    )
+
+    assert signed["X-API-SIGNATURE"] == vector["signature"]
+
+
+@pytest.mark.parametrize("vector", VECTORS["webhook_signature"], ids=lambda v: str(v["id"]))
+def test_the_python_client_verifies_the_vector(
+    vector: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(time, "time", lambda: float(vector["timestamp"]))
+    monkeypatch.setattr(events, "decode", lambda _: {})
+    headers = {
+        "Webhook-Id": vector["id"],
+        "Webhook-Timestamp": vector["timestamp"],
+        "Webhook-Signature": vector["signature"],
+    }
+    body = vector["body_utf8"].encode()
+
+    verify_webhook(body, headers, ["whsec_b3RoZXI=", vector["secret"]])
+
+    with pytest.raises(WebhookSignatureError):
+        verify_webhook(body + b" ", headers, vector["secret"])
+    with pytest.raises(WebhookSignatureError, match="webhook-id is missing"):
+        verify_webhook(body, {}, vector["secret"])
+
+
+def test_a_delivery_that_is_genuine_and_old_is_refused() -> None:
+    headers = delivered(b"{}", 1614265330)
+
+    with pytest.raises(WebhookSignatureError, match="tolerance"):
+        verify_webhook(b"{}", headers, SECRET)
+
+
+def delivered(body: bytes, at: int) -> dict[str, str]:
+    signature = sign(key_of(SECRET), "evt_1", str(at), body)
+    return {"webhook-id": "evt_1", "webhook-timestamp": str(at), "webhook-signature": signature}
+
+
+@pytest.mark.parametrize("name", EVENT_TYPES)
+def test_the_examples_of_events_are_read_whole(name: str) -> None:
+    body = json.dumps(event_example(EVENT_TYPES[name]), default=str).encode()
+
+    event = verify_webhook(body, delivered(body, int(datetime.now(UTC).timestamp())), SECRET)
+
+    assert type(event.data) is EVENT_DATA[name]
+    if isinstance(event.data, WireEventData):
+        assert event.data.history

@@ -1,0 +1,267 @@
+"""The Python client for callers, over real HTTP: both kinds make the same requests and take answers alike."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any
+
+import httpx
+import pytest
+from aiohttp import web
+
+from bankside_client import (
+    AsyncClient,
+    BanksideError,
+    Client,
+    Conflict,
+    InvalidRequest,
+    OutcomeUnknown,
+    ServerError,
+    Unavailable,
+    exchange,
+)
+from bankside_client.backoff import Backoff
+from libs.contracts.exact_json import encode
+from tests.unit.client.answering import DROP, KEY, Gateway, gateway, problem, success
+
+WIRE = {
+    "transaction_id": "t1",
+    "sending_account_id": "a",
+    "external_account_id": "e",
+    "amount": Decimal("1234567890.12"),
+    "note": "Invoice",
+}
+SENT = {
+    "sending_account_id": "a",
+    "external_account_id": "e",
+    "amount": Decimal("1234567890.12"),
+    "purpose": "Invoice",
+}
+EVENT = {
+    "id": "evt_1",
+    "type": "wire.completed",
+    "timestamp": "2026-01-31T12:00:00Z",
+    "api_version": "0.1.0",
+    "sequence": 3,
+    "data": {
+        "object": "wire",
+        "transaction_id": "t1",
+        "state": "completed",
+        "amount": Decimal("12.50"),
+    },
+}
+UNAVAILABLE = problem(503, "unavailable", headers={"Retry-After": "0"})
+
+Call = Callable[..., Coroutine[Any, Any, Any]]
+
+
+def plain(status: int, body: Any) -> web.Response:
+    """JSON that is neither an envelope nor a problem."""
+    return web.Response(status=status, body=encode(body), content_type="application/json")
+
+
+@pytest.fixture(autouse=True)
+def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exchange, "RETRIES", Backoff(0.001, 30.0))
+
+
+@pytest.fixture(params=["sync", "async"])
+def kind(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@asynccontextmanager
+async def calling(kind: str, base_url: str, **more: Any) -> AsyncIterator[Call]:
+    """Calls a method by its name; pages come back with the items of all of them."""
+    if kind == "sync":
+        with Client(base_url, KEY.subscription_key, KEY.secret, attempts=3, **more) as client:
+
+            def call(name: str, *args: Any, **values: Any) -> Any:
+                made = getattr(client, name)(*args, **values)
+                return list(made) if name.startswith("list") else made
+
+            async def in_thread(name: str, *args: Any, **values: Any) -> Any:
+                return await asyncio.to_thread(call, name, *args, **values)
+
+            yield in_thread
+    else:
+        async with AsyncClient(base_url, KEY.subscription_key, KEY.secret, attempts=3, **more) as a:
+
+            async def awaited(name: str, *args: Any, **values: Any) -> Any:
+                made = await getattr(a, name)(*args, **values)
+                return [item async for item in made] if name.startswith("list") else made
+
+            yield awaited
+
+
+async def failure(
+    kind: str, server: Gateway, name: str, *args: Any, **values: Any
+) -> BanksideError:
+    async with calling(kind, server.base_url) as call:
+        with pytest.raises(BanksideError) as raised:
+            await call(name, *args, **values)
+    return raised.value
+
+
+async def test_a_retry_is_signed_anew_under_the_same_key_and_body(kind: str) -> None:
+    async with (
+        gateway(
+            UNAVAILABLE, DROP, success(WIRE, headers={"Idempotent-Replayed": "true"})
+        ) as server,
+        calling(kind, server.base_url) as call,
+    ):
+        answer = await call("send_wire", **SENT)
+
+    assert answer.replayed
+    assert answer.data.amount == Decimal("1234567890.12")
+    assert [request.signed for request in server.received] == [True] * 3
+    assert len({request.headers["X-API-NONCE"] for request in server.received}) == 3
+    assert len({request.headers["Idempotency-Key"] for request in server.received}) == 1
+    assert {request.body for request in server.received} == {
+        b'{"sending_account_id":"a","external_account_id":"e","amount":1234567890.12,"purpose":"Invoice"}'
+    }
+
+
+async def test_a_pause_is_the_one_that_the_answer_asks_for(kind: str) -> None:
+    late = problem(429, "rate_limited", headers={"Retry-After": "3600"})
+    async with gateway(late, success(WIRE)) as server:
+        error = await failure(kind, server, "send_wire", **SENT)
+
+    assert (error.code, error.status, len(server.received)) == ("rate_limited", 429, 1)
+
+
+async def test_an_error_names_code_what_to_do_and_request(kind: str) -> None:
+    refused = problem(
+        409, "insufficient_funds", transaction_id="t1", headers={"X-Request-Id": "r-1"}
+    )
+    async with gateway(refused) as server:
+        error = await failure(kind, server, "send_wire", idempotency_key="invoice-7", **SENT)
+
+    assert type(error) is Conflict
+    assert str(error) == (
+        "insufficient_funds: No. Wait for funds or send less; then use a new Idempotency-Key. (request r-1)"
+    )
+    assert (error.problem["transaction_id"], error.idempotency_key) == ("t1", "invoice-7")
+
+
+async def test_an_error_of_values_says_which(kind: str) -> None:
+    def refused() -> Any:
+        value = {"loc": ["body", "amount"], "msg": "Input should be greater than 0", "type": "x"}
+        return plain(422, {"detail": [value]})
+
+    async with gateway(refused) as server:
+        error = await failure(kind, server, "send_wire", **SENT)
+
+    assert type(error) is InvalidRequest
+    assert "body.amount: Input should be greater than 0." in str(error)
+    assert error.errors[0]["type"] == "x"
+
+
+@pytest.mark.parametrize(
+    "answers",
+    [(DROP, UNAVAILABLE), (lambda: plain(503, {"code": "unavailable", "detail": "x"}),)],
+    ids=["lost, then unavailable", "a proxy's 503"],
+)
+async def test_the_outcome_of_a_write_that_may_have_arrived_is_unknown(
+    kind: str, answers: tuple[Any, ...]
+) -> None:
+    async with gateway(*answers) as server:
+        error = await failure(kind, server, "send_wire", idempotency_key="k", **SENT)
+
+    assert type(error) is OutcomeUnknown
+    assert (error.code, error.idempotency_key, len(server.received)) == ("no_answer", "k", 3)
+    assert error.request_id in server.received[-1].headers.values()
+
+
+async def test_a_delete_is_not_sent_again_once_an_answer_was_lost(kind: str) -> None:
+    async with gateway(DROP, success(None)) as server:
+        error = await failure(kind, server, "delete_customer_subscription", "s1")
+
+    assert (type(error), len(server.received)) == (OutcomeUnknown, 1)
+
+
+async def test_without_a_connection_nothing_was_sent(kind: str) -> None:
+    async with gateway() as server:
+        pass  # its port is free again
+
+    error = await failure(kind, server, "send_wire", **SENT)
+
+    assert (type(error), error.code) == (Unavailable, "no_connection")
+
+
+async def test_iterating_asks_for_the_pages_that_follow(kind: str) -> None:
+    def page(number: int) -> Any:
+        subscription = {"delivery_id": f"d{number}"}
+        return success([subscription], pagination={"limit": 1, "total": 2, "page": number})
+
+    async with (
+        gateway(page(1), page(2)) as server,
+        calling(kind, server.base_url) as call,
+    ):
+        items = await call("list_customer_deliveries", "s/1", limit=1)
+
+    assert [item.delivery_id for item in items] == ["d1", "d2"]
+    assert [request.target.rpartition("/")[2] for request in server.received] == [
+        "deliveries?limit=1",
+        "deliveries?limit=1&page=2",
+    ]
+    assert "/s%2F1/" in server.received[0].target
+
+
+async def test_events_go_on_after_the_last_one_and_end_with_the_latest(kind: str) -> None:
+    async with (
+        gateway(
+            success([EVENT, {**EVENT, "id": "evt_2", "type": "new.type"}]), success([])
+        ) as server,
+        calling(kind, server.base_url) as call,
+    ):
+        first, second = await call("list_partner_events", after="evt_0")
+
+    assert first.data.state == "completed"
+    assert first.timestamp == datetime(2026, 1, 31, 12, tzinfo=UTC)
+    assert second.data["amount"] == Decimal("12.50")
+    assert [request.target.partition("?")[2] for request in server.received] == [
+        "after=evt_0",
+        "after=evt_2",
+    ]
+
+
+async def test_what_a_newer_gateway_adds_and_an_older_one_lacks_is_taken(kind: str) -> None:
+    policy = {"per_wire_limit": 10, "new_field": 1}
+    async with gateway(success(policy)) as server, calling(kind, server.base_url) as call:
+        answer = await call("get_own_wire_policy")
+
+    assert type(answer.data.per_wire_limit) is Decimal
+    assert answer.data.daily_limit is None
+
+
+async def test_an_answer_that_is_no_envelope_is_an_error_of_its_own(kind: str) -> None:
+    async with gateway(lambda: plain(200, ["hello"])) as server:
+        error = await failure(kind, server, "get_own_wire_policy")
+
+    assert (type(error), error.code) == (ServerError, "unreadable_answer")
+
+
+async def test_a_float_is_refused_before_anything_is_sent(kind: str) -> None:
+    async with gateway(success(WIRE)) as server, calling(kind, server.base_url) as call:
+        with pytest.raises(TypeError, match="a float loses digits"):
+            await call("send_wire", **{**SENT, "amount": 12.5})
+
+    assert server.received == []
+
+
+def test_an_address_that_is_no_gateways_is_refused_at_once() -> None:
+    with pytest.raises(ValueError, match="not that of a gateway"):
+        Client("bank.example.com", "sub_x", "secret")
+
+
+async def test_a_client_of_the_callers_is_used_and_left_open() -> None:
+    async with httpx.AsyncClient(headers={"X-Mine": "1"}) as http, gateway(success(WIRE)) as server:
+        async with calling("async", server.base_url, http=http) as call:
+            await call("send_wire", **SENT)
+
+        assert not http.is_closed
