@@ -23,18 +23,18 @@ def released_document() -> dict[str, Any]:
 
 def current_document() -> dict[str, Any]:
     """That of today, in the same form."""
-    document: dict[str, Any] = _without_prose(json.loads(encode(openapi_document())))
+    document: dict[str, Any] = without_prose(json.loads(encode(openapi_document())))
     return document
 
 
-def _without_prose(value: Any, *, named: bool = False) -> Any:
+def without_prose(value: Any, *, named: bool = False) -> Any:
     """`named`: the keys are names of ours, such as a field `description`, rather than OpenAPI's."""
     if isinstance(value, list):
-        return [_without_prose(item) for item in value]
+        return [without_prose(item) for item in value]
     if not isinstance(value, dict):
         return value
     return {
-        key: _without_prose(item, named=key in {"properties", "schemas", "headers"} and not named)
+        key: without_prose(item, named=key in {"properties", "schemas", "headers"} and not named)
         for key, item in value.items()
         if named or key not in PROSE
     }

@@ -20,6 +20,7 @@ from libs.signing.webhook import key_of, sign
 from libs.specs.advice import ADVICE, described_codes
 from libs.specs.clients.python import python_modules
 from libs.specs.clients.rows import snake_case
+from libs.specs.clients.typescript import PROGRAM, TYPES, typescript_modules, typescript_types
 from libs.specs.example_events import event_example
 from libs.specs.openapi import openapi_document
 
@@ -30,11 +31,17 @@ SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 
 
 def test_the_generated_modules_are_current() -> None:
-    stale = [
-        file.name
-        for file, text in python_modules(openapi_document()).items()
-        if file.read_text() != text
-    ]
+    document = openapi_document()
+    made = python_modules(document) | typescript_modules(document)
+
+    stale = [file.name for file, text in made.items() if file.read_text("utf-8") != text]
+
+    assert not stale, "the document has changed: run `python -m libs.specs.clients`"
+
+
+@pytest.mark.skipif(not PROGRAM.exists(), reason="no openapi-typescript: `make test` installs it")
+def test_the_types_of_the_typescript_client_are_current() -> None:
+    stale = typescript_types(openapi_document()) != TYPES.read_text("utf-8")
 
     assert not stale, "the document has changed: run `python -m libs.specs.clients`"
 

@@ -15,7 +15,12 @@ SHARING = (
     ("e2e/ledger",),
     ("e2e/webhooks",),
     ("e2e/wires",),
-    ("e2e/test_client_packages.py", "e2e/test_listening.py", "e2e/test_newcomer.py"),
+    (
+        "e2e/test_listening.py",
+        "e2e/test_newcomer.py",
+        "e2e/test_python_client.py",
+        "e2e/test_typescript_client.py",
+    ),
     (
         "e2e/test_audit.py",
         "e2e/test_authentication.py",

@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from libs.specs.advice import ADVICE
-from libs.specs.clients.rows import Field, Row, name_of, rows_of, snake_case
+from libs.specs.clients.rows import EVENT, Field, Row, name_of, rows_of, snake_case
 from libs.specs.schemas import Schema
 
 FOLDER = Path(__file__).parents[2] / "python_client" / "src" / "bankside_client"
-EVENT = "DeliveredEvent"
 FORMATS = {"decimal": "Decimal", "date": "date", "date-time": "datetime"}
 SCALARS = {"string": "str", "integer": "int", "boolean": "bool", "null": "None"}
 MADE = "\n\nMade by `python -m libs.specs.clients` of the interface's document: do not edit.\n"

@@ -9,6 +9,8 @@ from typing import Any
 from libs.specs.schemas import Schema
 
 IDEMPOTENCY_KEY = "Idempotency-Key"
+EVENT = "DeliveredEvent"
+"""The schema of an event as it is listed, whatever its type."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +42,7 @@ class Row:
     body: str | None
     data: Schema
     pages: str | None
-
-    @property
-    def takes_idempotency_key(self) -> bool:
-        return self.method in {"POST", "PUT", "PATCH"}
+    takes_idempotency_key: bool
 
     @property
     def is_list(self) -> bool:
@@ -86,6 +85,7 @@ def _row(document: Schema, path: str, method: str, operation: Schema) -> Row:
         body=name_of(body["schema"]["$ref"]) if body else None,
         data=data,
         pages=next((field.name for field in query if field.name in {"page", "after"}), None),
+        takes_idempotency_key=any(item["name"] == IDEMPOTENCY_KEY for item in parameters),
     )
 
 

@@ -177,13 +177,6 @@ async def test_the_outcome_of_a_write_that_may_have_arrived_is_unknown(
     assert error.request_id in server.received[-1].headers.values()
 
 
-async def test_a_delete_is_not_sent_again_once_an_answer_was_lost(kind: str) -> None:
-    async with gateway(DROP, success(None)) as server:
-        error = await failure(kind, server, "delete_customer_subscription", "s1")
-
-    assert (type(error), len(server.received)) == (OutcomeUnknown, 1)
-
-
 async def test_without_a_connection_nothing_was_sent(kind: str) -> None:
     async with gateway() as server:
         pass  # its port is free again

@@ -374,12 +374,16 @@ class AsyncMethods(ABC):
             operations.UPDATE_CUSTOMER_SUBSCRIPTION, (subscription_id,), values, idempotency_key
         )
 
-    async def delete_customer_subscription(self, subscription_id: str) -> Answer[None]:
+    async def delete_customer_subscription(
+        self, subscription_id: str, *, idempotency_key: str | None = None
+    ) -> Answer[None]:
         """Delete a subscription, with the deliveries that it still waits for.
 
         `DELETE /customer/webhooks/subscriptions/{subscription_id}`
         """
-        return await self._call(operations.DELETE_CUSTOMER_SUBSCRIPTION, (subscription_id,), {})
+        return await self._call(
+            operations.DELETE_CUSTOMER_SUBSCRIPTION, (subscription_id,), {}, idempotency_key
+        )
 
     async def get_partner_subscription(self, subscription_id: str) -> Answer[Subscription]:
         """Get a subscription.
@@ -403,12 +407,16 @@ class AsyncMethods(ABC):
             operations.UPDATE_PARTNER_SUBSCRIPTION, (subscription_id,), values, idempotency_key
         )
 
-    async def delete_partner_subscription(self, subscription_id: str) -> Answer[None]:
+    async def delete_partner_subscription(
+        self, subscription_id: str, *, idempotency_key: str | None = None
+    ) -> Answer[None]:
         """Delete a subscription, with the deliveries that it still waits for.
 
         `DELETE /partner/reseller/webhooks/subscriptions/{subscription_id}`
         """
-        return await self._call(operations.DELETE_PARTNER_SUBSCRIPTION, (subscription_id,), {})
+        return await self._call(
+            operations.DELETE_PARTNER_SUBSCRIPTION, (subscription_id,), {}, idempotency_key
+        )
 
     async def get_customer_subscription_health(
         self, subscription_id: str

@@ -57,7 +57,7 @@ class Operation(Generic[T]):
 
     @property
     def takes_idempotency_key(self) -> bool:
-        return self.method in {"POST", "PUT", "PATCH"}
+        return self.method != "GET"
 
 
 @dataclass(frozen=True)
@@ -212,15 +212,11 @@ class Exchange(Generic[T]):
         value = None if response is None else response.headers.get("Retry-After")
         if (until := retry_after(value, now, LONGEST_RETRY_AFTER)) is not None:
             pause = lengthened((until - now).total_seconds(), RETRY_AFTER_JITTER)
-        is_repeatable = self._operation.method == "GET" or self._key is not None
         is_late = time.monotonic() + pause > self._give_up_at
-        if (
-            self._attempt < self._gateway.attempts
-            and not is_late
-            and (is_repeatable or not self._lost)
-        ):
+        if self._attempt < self._gateway.attempts and not is_late:
             return pause
-        if error.code == IN_PROGRESS or not (self._lost or self._is_under_way):
+        is_told = error.code in {IN_PROGRESS, errors.NO_ANSWER}
+        if is_told or not (self._lost or self._is_under_way):
             raise error
         detail = "No answer came, and an earlier send may have been carried out."
         raise self._own(OutcomeUnknown, errors.NO_ANSWER, detail) from error
@@ -286,8 +282,8 @@ def _parts(
     """The URL, headers and body of a call."""
     path = operation.path
     for value in path_values:
-        if not value:
-            raise ValueError("An id is empty.")
+        if value in {"", ".", ".."}:
+            raise ValueError("An id is empty, or no id.")
         start, end = path.index("{"), path.index("}")
         path = path[:start] + quote(value, safe="") + path[end + 1 :]
     headers = {"User-Agent": f"bankside-client-python/{VERSION}", "Accept": "application/json"}

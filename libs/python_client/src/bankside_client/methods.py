@@ -370,12 +370,16 @@ class Methods(ABC):
             operations.UPDATE_CUSTOMER_SUBSCRIPTION, (subscription_id,), values, idempotency_key
         )
 
-    def delete_customer_subscription(self, subscription_id: str) -> Answer[None]:
+    def delete_customer_subscription(
+        self, subscription_id: str, *, idempotency_key: str | None = None
+    ) -> Answer[None]:
         """Delete a subscription, with the deliveries that it still waits for.
 
         `DELETE /customer/webhooks/subscriptions/{subscription_id}`
         """
-        return self._call(operations.DELETE_CUSTOMER_SUBSCRIPTION, (subscription_id,), {})
+        return self._call(
+            operations.DELETE_CUSTOMER_SUBSCRIPTION, (subscription_id,), {}, idempotency_key
+        )
 
     def get_partner_subscription(self, subscription_id: str) -> Answer[Subscription]:
         """Get a subscription.
@@ -399,12 +403,16 @@ class Methods(ABC):
             operations.UPDATE_PARTNER_SUBSCRIPTION, (subscription_id,), values, idempotency_key
         )
 
-    def delete_partner_subscription(self, subscription_id: str) -> Answer[None]:
+    def delete_partner_subscription(
+        self, subscription_id: str, *, idempotency_key: str | None = None
+    ) -> Answer[None]:
         """Delete a subscription, with the deliveries that it still waits for.
 
         `DELETE /partner/reseller/webhooks/subscriptions/{subscription_id}`
         """
-        return self._call(operations.DELETE_PARTNER_SUBSCRIPTION, (subscription_id,), {})
+        return self._call(
+            operations.DELETE_PARTNER_SUBSCRIPTION, (subscription_id,), {}, idempotency_key
+        )
 
     def get_customer_subscription_health(self, subscription_id: str) -> Answer[SubscriptionHealth]:
         """Get how the endpoint of a subscription is doing, and what waits for it.

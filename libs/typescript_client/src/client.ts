@@ -1,0 +1,155 @@
+/** The client: signs, sends, retries, reads. */
+
+import { type Answer, Page } from "./answers.js";
+import { Exchange } from "./exchange.js";
+import { Methods, type Options, type Values } from "./methods.js";
+import type { Operation } from "./operations.js";
+import { newNonce, signedHeaders } from "./signing.js";
+
+const VERSION = "0.1.0";
+const ANSWER_BYTES = 16 * 1024 * 1024;
+
+export interface Settings {
+  /** Of the gateway, such as `https://bank.example.com`. */
+  baseUrl: string;
+  subscriptionKey: string;
+  secret: string;
+  /** At most this many sends of one request; 5 unless set. */
+  attempts?: number;
+  /** No retry begins later than this after the first send; 60 unless set. */
+  patienceSeconds?: number;
+  /** Of one send; the gateway answers within 25 s. 30 unless set. */
+  timeoutSeconds?: number;
+  /** In place of the platform's. */
+  fetch?: typeof fetch;
+}
+
+/** Each operation of the interface's document is a method. */
+export class Client extends Methods {
+  readonly #settings: Required<Settings>;
+
+  constructor(settings: Settings) {
+    super();
+    const { protocol } = new URL(settings.baseUrl);
+    if (protocol !== "http:" && protocol !== "https:") {
+      throw new TypeError("baseUrl is not that of a gateway, such as https://bank.example.com.");
+    }
+    this.#settings = {
+      attempts: 5,
+      patienceSeconds: 60,
+      timeoutSeconds: 30,
+      fetch: globalThis.fetch.bind(globalThis),
+      ...settings,
+    };
+  }
+
+  protected override async call<T>(
+    operation: Operation,
+    pathValues: readonly string[],
+    values: Values,
+    options: Options = {},
+  ): Promise<Answer<T>> {
+    const { url, headers, body } = parts(this.#settings.baseUrl, operation, pathValues, values);
+    const isWrite = operation.method !== "GET";
+    const idempotencyKey = isWrite ? (options.idempotencyKey ?? crypto.randomUUID()) : undefined;
+    if (idempotencyKey !== undefined) headers["Idempotency-Key"] = idempotencyKey;
+    const exchange = new Exchange(this.#settings, idempotencyKey);
+    for (;;) {
+      exchange.begin();
+      const outcome = await this.#send(exchange, operation.method, url, headers, body);
+      if (typeof outcome !== "number") return outcome as Answer<T>;
+      await new Promise((resolve) => setTimeout(resolve, outcome * 1000));
+    }
+  }
+
+  protected override async list<T>(
+    operation: Operation,
+    pathValues: readonly string[],
+    values: Values,
+  ): Promise<Page<T>> {
+    const answer = await this.call<T[]>(operation, pathValues, values);
+    const following = nextValues(operation, values, answer);
+    return new Page(answer, following && (() => this.list<T>(operation, pathValues, following)));
+  }
+
+  async #send(
+    exchange: Exchange,
+    method: string,
+    url: URL,
+    headers: Record<string, string>,
+    body: Uint8Array<ArrayBuffer>,
+  ): Promise<Answer<unknown> | number> {
+    const timestamp = String(Math.floor(Date.now() / 1000));
+    const target = url.pathname + url.search;
+    const signed = await signedHeaders(this.#settings, method, target, body, timestamp, newNonce());
+    let response: Response;
+    let text: string;
+    try {
+      response = await this.#settings.fetch(url, {
+        method,
+        headers: { ...headers, ...signed, "X-Request-Id": exchange.requestId },
+        redirect: "manual",
+        signal: AbortSignal.timeout(this.#settings.timeoutSeconds * 1000),
+        ...(body.length > 0 ? { body } : {}),
+      });
+      text = await bounded(response);
+    } catch (error) {
+      return exchange.lost(error);
+    }
+    return exchange.answered(response, text);
+  }
+}
+
+async function bounded(response: Response): Promise<string> {
+  const decoder = new TextDecoder();
+  let [text, bytes] = ["", 0];
+  const reader = response.body?.getReader();
+  for (let part = await reader?.read(); part?.value !== undefined; part = await reader?.read()) {
+    bytes += part.value.length;
+    if (bytes > ANSWER_BYTES) {
+      await reader?.cancel();
+      throw new Error("The answer is too large.");
+    }
+    text += decoder.decode(part.value, { stream: true });
+  }
+  return text + decoder.decode();
+}
+
+function parts(baseUrl: string, operation: Operation, pathValues: readonly string[], values: Values) {
+  const left = [...pathValues];
+  const path = operation.path.replace(/\{\w+\}/g, () => {
+    const value = left.shift();
+    if (!value || value === "." || value === "..") throw new TypeError("An id is empty, or no id.");
+    return encodeURIComponent(value);
+  });
+  const headers: Record<string, string> = {
+    Accept: "application/json",
+    "User-Agent": `bankside-client-typescript/${VERSION}`,
+  };
+  const rest: Record<string, unknown> = {};
+  for (const [name, value] of Object.entries(values)) {
+    if (value === undefined) continue;
+    if (operation.headers?.includes(name)) headers[name] = String(value);
+    else rest[name] = value;
+  }
+  const url = new URL(baseUrl.replace(/\/+$/, "") + path);
+  let body = new Uint8Array();
+  if (operation.method === "GET") {
+    url.search = new URLSearchParams(rest as Record<string, string>).toString();
+  } else if (Object.keys(rest).length > 0) {
+    body = new TextEncoder().encode(JSON.stringify(rest));
+    headers["Content-Type"] = "application/json";
+  }
+  return { url, headers, body };
+}
+
+/** The query of the page that follows; undefined after the last one. */
+function nextValues<T>(operation: Operation, values: Values, page: Answer<T[]>): Values | undefined {
+  const last = page.data.at(-1);
+  if (last === undefined || operation.pages === undefined) return undefined;
+  if (operation.pages === "after") return { ...values, after: (last as { id: string }).id };
+  const number = Number((values as { page?: number }).page ?? 1);
+  const { pagination } = page;
+  if (pagination && number * pagination.limit >= pagination.total) return undefined;
+  return { ...values, page: number + 1 };
+}

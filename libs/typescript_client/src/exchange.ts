@@ -1,0 +1,163 @@
+/** One call without its transport: what each answer means, and how long to pause before a retry. */
+
+import type { Answer } from "./answers.js";
+import {
+  BanksideError,
+  type ErrorClass,
+  errorClass,
+  NO_ANSWER,
+  NO_CONNECTION,
+  OutcomeUnknown,
+  ServerError,
+  Unavailable,
+  UNREADABLE_ANSWER,
+  type ValueError,
+} from "./errors.js";
+
+export const RETRIES = { firstSeconds: 0.2, longestSeconds: 30, jitter: 0.25 };
+const RETRY_AFTER_JITTER = 0.25;
+const LONGEST_RETRY_AFTER_SECONDS = 24 * 3600;
+const IN_PROGRESS = "idempotency_in_progress";
+/** Codes after which a request is sent again: nothing was started, or the first request will have its answer. */
+const RETRIED = new Set(["unavailable", "rate_limited", IN_PROGRESS]);
+/** Without a problem document these are a proxy's, which may have passed the request on. */
+const FROM_PROXIES = new Set([502, 503, 504]);
+/** What Node says of a connection that there is not: nothing was sent. */
+const NOT_SENT = new Set(["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "ENETUNREACH", "EHOSTUNREACH", "UND_ERR_CONNECT_TIMEOUT"]);
+
+export interface Limits {
+  attempts: number;
+  patienceSeconds: number;
+}
+
+/** A call from its first send to its answer: each outcome is the answer, or the seconds to pause, or an error. */
+export class Exchange {
+  requestId = "";
+  #attempt = 0;
+  #isLost = false;
+  #isUnderWay = false;
+  readonly #giveUpAt: number;
+
+  constructor(
+    readonly limits: Limits,
+    readonly idempotencyKey: string | undefined,
+  ) {
+    this.#giveUpAt = performance.now() + limits.patienceSeconds * 1000;
+  }
+
+  /** Call it before each send. */
+  begin(): void {
+    this.#attempt += 1;
+    this.requestId = crypto.randomUUID();
+  }
+
+  answered(response: Response, text: string): Answer<unknown> | number {
+    this.requestId = response.headers.get("X-Request-Id") ?? this.requestId;
+    const content = parsed(text);
+    if (response.status === 200) return this.#success(response, content);
+    const isProblem = response.headers.get("Content-Type")?.startsWith("application/problem+json") ?? false;
+    const status = response.status;
+    let error: BanksideError;
+    if (isProblem && isObject(content) && typeof content["code"] === "string") {
+      error = this.#error(errorClass(status), content["code"], String(content["detail"]), status, content);
+    } else if (status === 422 && isObject(content) && Array.isArray(content["detail"])) {
+      const detail = sentences(content["detail"] as ValueError[]);
+      error = this.#error(errorClass(status), "invalid", detail, status, content);
+    } else if (FROM_PROXIES.has(status)) {
+      return this.#noAnswer(`A proxy answered ${status}.`, undefined, response);
+    } else {
+      error = this.#error(errorClass(status), UNREADABLE_ANSWER, `The answer is ${status}.`, status);
+    }
+    if (!RETRIED.has(error.code)) throw error;
+    this.#isUnderWay ||= error.code === IN_PROGRESS;
+    return this.#pause(error, response);
+  }
+
+  /** No connection, or no whole answer. */
+  lost(cause: unknown): number {
+    if (NOT_SENT.has(codeOf(cause))) {
+      const detail = "There is no connection to the gateway.";
+      return this.#pause(this.#error(Unavailable, NO_CONNECTION, detail, undefined, undefined, cause));
+    }
+    return this.#noAnswer("No answer came.", cause);
+  }
+
+  #noAnswer(detail: string, cause: unknown, response?: Response): number {
+    this.#isLost = true;
+    return this.#pause(this.#error(OutcomeUnknown, NO_ANSWER, detail, undefined, undefined, cause), response);
+  }
+
+  /** The seconds that the answer asks for, else the backoff's; both with jitter. */
+  #pause(error: BanksideError, response?: Response): number {
+    const asked = retryAfterSeconds(response?.headers.get("Retry-After") ?? "");
+    const pause =
+      asked === undefined ? backoffSeconds(this.#attempt) : asked * (1 + RETRY_AFTER_JITTER * Math.random());
+    const isLate = performance.now() + pause * 1000 > this.#giveUpAt;
+    if (this.#attempt < this.limits.attempts && !isLate) return pause;
+    const isTold = error.code === IN_PROGRESS || error.code === NO_ANSWER;
+    if (isTold || !(this.#isLost || this.#isUnderWay)) throw error;
+    const detail = "No answer came, and an earlier send may have been carried out.";
+    throw this.#error(OutcomeUnknown, NO_ANSWER, detail, undefined, undefined, error);
+  }
+
+  #success(response: Response, content: unknown): Answer<unknown> {
+    if (!isObject(content) || !("data" in content)) {
+      throw this.#error(ServerError, UNREADABLE_ANSWER, "The answer cannot be read.", response.status);
+    }
+    return {
+      data: content["data"],
+      message: String(content["message"]),
+      requestId: this.requestId,
+      replayed: response.headers.get("Idempotent-Replayed") === "true",
+      pagination: content["pagination"] as Answer<unknown>["pagination"],
+      asOfDate: content["as_of_date"] as string | null | undefined,
+    };
+  }
+
+  #error(
+    kind: ErrorClass,
+    code: string,
+    detail: string,
+    status?: number,
+    problem?: Record<string, unknown>,
+    cause?: unknown,
+  ): BanksideError {
+    const { requestId, idempotencyKey } = this;
+    return new kind({ code, detail, requestId, status, problem, idempotencyKey, cause });
+  }
+}
+
+/** Seconds of a Retry-After: a number of them, or a date. Undefined when it says nothing usable. */
+export function retryAfterSeconds(value: string): number | undefined {
+  const seconds = /^[0-9]+$/.test(value) ? Number(value) : (Date.parse(value) - Date.now()) / 1000;
+  return seconds >= 0 ? Math.min(seconds, LONGEST_RETRY_AFTER_SECONDS) : undefined;
+}
+
+function backoffSeconds(failures: number): number {
+  const pause = Math.min(RETRIES.firstSeconds * 2 ** (failures - 1), RETRIES.longestSeconds);
+  return pause * (1 + RETRIES.jitter * (2 * Math.random() - 1));
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** The code of an error of Node, which fetch wraps. */
+function codeOf(error: unknown): string {
+  for (let one: unknown = error, depth = 0; isObject(one) && depth < 4; one = one["cause"], depth += 1) {
+    if (typeof one["code"] === "string") return one["code"];
+  }
+  return "";
+}
+
+function sentences(errors: ValueError[]): string {
+  return errors.map((one) => `${one.loc.join(".")}: ${one.msg}.`).join(" ");
+}

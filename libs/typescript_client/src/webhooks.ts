@@ -1,0 +1,86 @@
+/** `verifyWebhook` tells a genuine delivery: Standard Webhooks (https://www.standardwebhooks.com). */
+
+import type { Event } from "./events.js";
+import { hmacKey } from "./signing.js";
+
+const PREFIX = "whsec_";
+const NAMES = ["webhook-id", "webhook-timestamp", "webhook-signature"] as const;
+
+/** The delivery was not signed with a known secret, or too long ago. Answer 400. */
+export class WebhookSignatureError extends Error {
+  override name = "WebhookSignatureError";
+}
+
+/** A secret is not `whsec_` and base64. The message never holds it. */
+export class WebhookSecretError extends Error {
+  override name = "WebhookSecretError";
+}
+
+export type HeadersOf = { get(name: string): string | null } | Record<string, string | string[] | undefined>;
+
+/**
+ * The event of a genuine delivery.
+ *
+ * @param body as it came, byte for byte: not parsed and encoded again.
+ * @param headers of the request: those of fetch, or of Node.
+ * @param secret `whsec_…` of the subscription; several where subscriptions share an endpoint.
+ * @throws WebhookSignatureError, WebhookSecretError
+ */
+export async function verifyWebhook(
+  body: string | Uint8Array,
+  headers: HeadersOf,
+  secret: string | readonly string[],
+  settings: { toleranceSeconds?: number } = {},
+): Promise<Event> {
+  const [id, timestamp, signatures] = NAMES.map((name) => {
+    const value = header(headers, name);
+    if (value === undefined) throw new WebhookSignatureError(`${name} is missing`);
+    return value;
+  }) as [string, string, string];
+  if (!/^[0-9]{1,15}$/.test(timestamp)) {
+    throw new WebhookSignatureError("webhook-timestamp is not Unix seconds");
+  }
+  if (Math.abs(Date.now() / 1000 - Number(timestamp)) > (settings.toleranceSeconds ?? 300)) {
+    throw new WebhookSignatureError("webhook-timestamp is not within the tolerance");
+  }
+  const bytes = typeof body === "string" ? new TextEncoder().encode(body) : body;
+  const head = new TextEncoder().encode(`${id}.${timestamp}.`);
+  const signed = new Uint8Array(head.length + bytes.length);
+  signed.set(head);
+  signed.set(bytes, head.length);
+  for (const one of typeof secret === "string" ? [secret] : secret) {
+    const key = await hmacKey(secretBytes(one), "verify");
+    for (const candidate of signatures.split(" ")) {
+      const mac = candidate.startsWith("v1,") ? base64(candidate.slice(3)) : undefined;
+      if (mac !== undefined && (await crypto.subtle.verify("HMAC", key, mac, signed))) {
+        return JSON.parse(new TextDecoder().decode(bytes)) as Event;
+      }
+    }
+  }
+  throw new WebhookSignatureError("no signature in webhook-signature is by this secret");
+}
+
+function header(headers: HeadersOf, name: string): string | undefined {
+  if (typeof headers["get"] === "function") {
+    return (headers as { get(name: string): string | null }).get(name) ?? undefined;
+  }
+  for (const [key, value] of Object.entries(headers)) {
+    if (key.toLowerCase() === name) return Array.isArray(value) ? value[0] : (value as string | undefined);
+  }
+  return undefined;
+}
+
+function secretBytes(secret: string): Uint8Array<ArrayBuffer> {
+  if (!secret.startsWith(PREFIX)) throw new WebhookSecretError(`a webhook secret begins with ${PREFIX}`);
+  const bytes = base64(secret.slice(PREFIX.length));
+  if (bytes === undefined) throw new WebhookSecretError("a webhook secret is base64 after its prefix");
+  return bytes;
+}
+
+function base64(text: string): Uint8Array<ArrayBuffer> | undefined {
+  try {
+    return Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
+  } catch {
+    return undefined;
+  }
+}

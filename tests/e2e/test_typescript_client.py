@@ -1,0 +1,224 @@
+"""The TypeScript client as callers install it: a package in an empty folder, at prepared answers and at the stack."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_asyncio
+from aiohttp import web
+
+from deploy.local.environment import ROOT
+from deploy.local.node import PACKAGE, find_typescript
+from libs.contracts.exact_json import encode
+from libs.contracts.table import PUBLIC_OPERATIONS
+from tests.support.client_packages import CALLBACK, blocks, new_customer, run
+from tests.support.live import Live
+from tests.unit.client.answering import DROP, KEY, Gateway, gateway, problem, success
+
+CLIENT = ROOT / "libs" / "typescript_client"
+VECTORS = json.loads((ROOT / "tests" / "contract" / "vectors.json").read_text("utf-8"))
+END = """
+await bankside.testCustomerSubscription(made.data.subscription_id);
+console.log(JSON.stringify({ secret: webhookSecret, transaction_id: sent.data.transaction_id }));
+"""
+RECEIVE = """
+import { readFileSync } from "node:fs";
+
+const given = JSON.parse(readFileSync(0, "utf8"));
+console.log(await receive(given.body, given.headers, given.secret));
+console.log(await receive(new TextEncoder().encode(given.body), new Headers(given.headers), [given.secret]));
+console.log(await receive(given.body + " ", given.headers, given.secret));
+"""
+START = """
+import * as b from "bankside-client";
+import { readFileSync } from "node:fs";
+
+const given = JSON.parse(readFileSync(0, "utf8"));
+const client = new b.Client({
+  baseUrl: given.base_url, subscriptionKey: given.subscription_key, secret: given.secret, attempts: 3,
+});
+const wire = { sending_account_id: "a", external_account_id: "e", amount: 9999999999.99, purpose: "Café" };
+const send = () => client.sendWire(wire, { idempotencyKey: "invoice-7" });
+const all = async (page) => { const found = []; for await (const item of await page) found.push(item); return found; };
+const told = (error) => ({
+  name: error.constructor.name, message: error.message, code: error.code, key: error.idempotencyKey,
+  id: error.requestId, problem: error.problem, errors: error.errors,
+});
+const show = async (value) => console.log(JSON.stringify(await value.catch(told)));
+"""
+SENT = b'{"sending_account_id":"a","external_account_id":"e","amount":9999999999.99,"purpose":"Caf\xc3\xa9"}'
+SIGN = """
+for (const v of given.vectors.request_signature) {
+  const key = { subscriptionKey: v.subscription_key, secret: v.secret };
+  const body = new TextEncoder().encode(v.body_utf8);
+  const signed = await b.signedHeaders(key, v.method, v.target, body, v.timestamp, v.nonce);
+  console.log(signed["X-API-SIGNATURE"] === v.signature);
+}
+for (const v of given.vectors.webhook_signature) {
+  const headers = { "Webhook-Id": v.id, "Webhook-Timestamp": v.timestamp, "Webhook-Signature": v.signature };
+  const named = async (work) => { try { return await work; } catch (error) { return error.constructor.name; } };
+  const late = { toleranceSeconds: 1e10 };
+  const genuine = await named(b.verifyWebhook(v.body_utf8, headers, ["whsec_b3RoZXI=", v.secret], late));
+  console.log(genuine !== "WebhookSignatureError" && genuine !== "WebhookSecretError");
+  for (const refused of [
+    () => b.verifyWebhook(v.body_utf8, headers, v.secret),
+    () => b.verifyWebhook(v.body_utf8 + " ", headers, v.secret, late),
+    () => b.verifyWebhook(v.body_utf8, {}, v.secret, late),
+  ]) console.log((await named(refused())) === "WebhookSignatureError");
+}
+"""
+
+pytestmark = pytest.mark.skipif(
+    find_typescript() is None,
+    reason=f"no Node with its packages: `make test` installs them, `apt-get install {PACKAGE}` Node",
+)
+Run = Callable[..., Awaitable[list[Any]]]
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with nothing but the package, as `npm pack` makes it."""
+    programs = find_typescript()
+    assert programs is not None
+    source, folder = tmp_path_factory.mktemp("package"), tmp_path_factory.mktemp("program")
+    shutil.copytree(CLIENT, source, dirs_exist_ok=True)
+    await run(str(programs / "tsc"), folder=source)
+    await run("npm", "pack", "--ignore-scripts", "--silent", folder=source)
+    (archive,) = source.glob("*.tgz")
+    (folder / "package.json").write_text("{}")
+    await run("npm", "install", "--offline", "--no-audit", "--no-fund", str(archive), folder=folder)
+    return folder
+
+
+@pytest.fixture
+def play(installed: Path) -> Run:
+    """Run lines of JavaScript with a client of a gateway; what they show."""
+
+    async def played(server: Gateway, script: str, **more: Any) -> list[Any]:
+        key = {"subscription_key": KEY.subscription_key, "secret": KEY.secret}
+        given = json.dumps({"base_url": server.base_url, **key, **more})
+        program = ("node", "--input-type=module", "-e", START + script)
+        said = await run(*program, folder=installed, given=given)
+        return [json.loads(line) for line in said.splitlines()]
+
+    return played
+
+
+async def test_the_package_does_what_its_readme_shows(live: Live, installed: Path) -> None:
+    shown = blocks(CLIENT / "README.md", "js")
+    (receiving,) = (block for block in shown if "function receive" in block)
+    node = ("node", "--input-type=module", "-e")
+
+    async with new_customer(live) as customer:
+        program = "\n".join(shown).replace(CALLBACK, customer.endpoint.url()) + END
+        said = await run(*node, program, folder=installed, **customer.settings)
+        result = json.loads(said.splitlines()[-1])
+        delivery = await customer.delivery(result["secret"])
+        received = await run(*node, receiving + RECEIVE, folder=installed, given=delivery)
+
+    assert f"Wire submitted {result['transaction_id']}" in said
+    assert "insufficient_funds" in said
+    test = "webhook_subscription.test"
+    assert received.splitlines() == [test, "200", test, "200", "400"]
+
+
+async def test_it_signs_and_verifies_every_vector(play: Run) -> None:
+    checks = await play(Gateway("http://127.0.0.1:1", []), SIGN, vectors=VECTORS)
+
+    assert checks == [True] * (
+        len(VECTORS["request_signature"]) + 4 * len(VECTORS["webhook_signature"])
+    )
+
+
+async def test_the_methods_are_the_operations(play: Run) -> None:
+    script = "show(Promise.resolve(Object.getOwnPropertyNames(Object.getPrototypeOf(b.Client.prototype))));"
+    (names,) = await play(Gateway("http://127.0.0.1:1", []), script)
+
+    assert set(names) == {"constructor", *(row.operation_id for row in PUBLIC_OPERATIONS)}
+
+
+async def test_a_retry_is_signed_anew_under_the_same_key_and_body(play: Run) -> None:
+    unavailable = problem(503, "unavailable", headers={"Retry-After": "0"})
+    done = success({"transaction_id": "t1"}, headers={"Idempotent-Replayed": "true"})
+    async with gateway(unavailable, DROP, done) as server:
+        (answer,) = await play(server, "await show(send());")
+
+    assert (answer["data"]["transaction_id"], answer["replayed"]) == ("t1", True)
+    assert [request.signed for request in server.received] == [True] * 3
+    assert len({request.headers["X-API-NONCE"] for request in server.received}) == 3
+    assert {request.headers["Idempotency-Key"] for request in server.received} == {"invoice-7"}
+    assert {request.body for request in server.received} == {SENT}
+
+
+async def test_errors_name_code_what_to_do_and_request(play: Run) -> None:
+    value = {"loc": ["body", "amount"], "msg": "Input should be greater than 0", "type": "x"}
+    refused = problem(
+        409, "insufficient_funds", transaction_id="t1", headers={"X-Request-Id": "r-1"}
+    )
+    late = problem(429, "rate_limited", headers={"Retry-After": "3600"})
+    answers = (refused, plain(422, {"detail": [value]}), late, plain(200, ["hello"]))
+    async with gateway(*answers) as server:
+        conflict, invalid, limited, unreadable = await play(
+            server, "for (let i = 0; i < 4; i++) await show(send());"
+        )
+
+    assert (conflict["name"], conflict["key"]) == ("Conflict", "invoice-7")
+    assert conflict["message"] == (
+        "insufficient_funds: No. Wait for funds or send less; then use a new Idempotency-Key. (request r-1)"
+    )
+    assert conflict["problem"]["transaction_id"] == "t1"
+    assert (invalid["name"], invalid["errors"]) == ("InvalidRequest", [value])
+    assert "body.amount: Input should be greater than 0." in invalid["message"]
+    assert (limited["name"], limited["code"]) == ("RateLimited", "rate_limited")
+    assert (unreadable["name"], unreadable["code"]) == ("ServerError", "unreadable_answer")
+
+
+async def test_the_outcome_of_a_write_that_may_have_arrived_is_unknown(play: Run) -> None:
+    proxy = plain(503, {"code": "unavailable", "detail": "x"})
+    unavailable = problem(503, "unavailable", headers={"Retry-After": "0"})
+    async with gateway(DROP, unavailable, unavailable, proxy) as server:
+        lost, proxied = await play(server, "await show(send()); await show(send());")
+        ids = [value for request in server.received for value in request.headers.values()]
+    (nothing,) = await play(server, "await show(send());")
+
+    for error in (lost, proxied):
+        assert (error["name"], error["code"]) == ("OutcomeUnknown", "no_answer")
+        assert (error["key"], error["id"] in ids) == ("invoice-7", True)
+    assert (nothing["name"], nothing["code"]) == ("Unavailable", "no_connection")
+
+
+async def test_iterating_asks_for_the_pages_and_events_that_follow(play: Run) -> None:
+    def page(number: int) -> Any:
+        pagination = {"limit": 1, "total": 2, "page": number}
+        return success([{"delivery_id": f"d{number}"}], pagination=pagination)
+
+    events = success([{"id": "evt_1"}]), success([{"id": "evt_2"}]), success([])
+    async with gateway(page(1), page(2), *events) as server:
+        script = """
+            await show(all(client.listCustomerDeliveries("s/1", { limit: 1 })));
+            await show(all(client.listPartnerEvents({ after: "evt_0" })));
+        """
+        deliveries, listed = await play(server, script)
+
+    assert deliveries == [{"delivery_id": "d1"}, {"delivery_id": "d2"}]
+    assert listed == [{"id": "evt_1"}, {"id": "evt_2"}]
+    assert all(request.signed for request in server.received)
+    assert [request.target.rpartition("/")[2] for request in server.received] == [
+        "deliveries?limit=1",
+        "deliveries?limit=1&page=2",
+        "events?after=evt_0",
+        "events?after=evt_1",
+        "events?after=evt_2",
+    ]
+    assert "/s%2F1/" in server.received[0].target
+
+
+def plain(status: int, body: Any) -> Callable[[], web.Response]:
+    """JSON that is neither an envelope nor a problem."""
+    content = encode(body)
+    return lambda: web.Response(status=status, body=content, content_type="application/json")
