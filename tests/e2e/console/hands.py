@@ -79,26 +79,28 @@ class Seat:
         assert self.totp is not None
         return self.totp.at(int(time.time()) + ahead * STEP_SECONDS)
 
-    def watch(self) -> None:
-        here = urlsplit(self.url).netloc
 
-        def said(message: ConsoleMessage) -> None:
-            if "Content Security Policy" in message.text:
-                self.wrong.append(message.text)
+def watch(context: BrowserContext, url: str, wrong: list[str]) -> None:
+    """Add to `wrong` what happens in the browser that no page of this origin may do."""
+    here = urlsplit(url).netloc
 
-        def asked(request: Request) -> None:
-            parts = urlsplit(request.url)
-            if parts.netloc != here and parts.scheme != "data":
-                self.wrong.append(f"request to {request.url}")
+    def said(message: ConsoleMessage) -> None:
+        if "Content Security Policy" in message.text:
+            wrong.append(message.text)
 
-        async def shown(dialog: Dialog) -> None:
-            self.wrong.append(f"dialog: {dialog.message}")
-            await dialog.dismiss()
+    def asked(request: Request) -> None:
+        parts = urlsplit(request.url)
+        if parts.netloc != here and parts.scheme != "data":
+            wrong.append(f"request to {request.url}")
 
-        self.context.on("console", said)
-        self.context.on("request", asked)
-        self.context.on("dialog", shown)
-        self.context.on("weberror", lambda error: self.wrong.append(str(error.error)))
+    async def shown(dialog: Dialog) -> None:
+        wrong.append(f"dialog: {dialog.message}")
+        await dialog.dismiss()
+
+    context.on("console", said)
+    context.on("request", asked)
+    context.on("dialog", shown)
+    context.on("weberror", lambda error: wrong.append(str(error.error)))
 
 
 class Desk:
@@ -124,7 +126,7 @@ class Desk:
         self._contexts.append(context)
         context.set_default_timeout(1000 * PAGE_SECONDS * pace())
         seat = Seat(self.url, context, await context.new_page(), name, made["one_time_password"])
-        seat.watch()
+        watch(context, self.url, seat.wrong)
         return seat
 
     async def seat(self, role: Role) -> Seat:

@@ -144,8 +144,8 @@ async def status_of(reader: asyncio.StreamReader) -> int:
 
 
 async def test_who_does_not_read_is_given_up(bounded: Desk) -> None:
-    """Eight bundles of the documents' page are more than the buffers of both ends take."""
-    asked = raw_request("GET", "/docs/swagger-ui-bundle.js", {}) * 8
+    """So many pages of the documents are more than the buffers of both ends take."""
+    asked = raw_request("GET", "/docs/events", {}) * 32
     async with connected(bounded, [asked]) as [(_, writer)]:
         cast(asyncio.Transport, writer.transport).pause_reading()
         metrics = f"http://{LOOPBACK}:{bounded.stack.services['gateway'].admin_port}/metrics"

@@ -1,0 +1,130 @@
+"""The reference at `/docs` of the gateway, in the browser of the console's tests."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+from playwright.async_api import Browser, Page
+
+from libs.specs.openapi import openapi_document
+from libs.specs.reference.operations import Reference
+from tests.e2e.console.hands import PAGE_SECONDS, watch
+from tests.support.api import Api
+from tests.support.live import Live
+from tests.support.pace import pace
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def page(live: Live, browser: Browser) -> AsyncIterator[Page]:
+    """Empty, and checked afterwards: nothing happened that the pages' policy forbids."""
+    wrong: list[str] = []
+    context = await browser.new_context(base_url=live.stack.base_url)
+    context.set_default_timeout(1000 * PAGE_SECONDS * pace())
+    watch(context, live.stack.base_url, wrong)
+    yield await context.new_page()
+    await context.close()
+    assert wrong == []
+
+
+async def use(page: Page, api: Api, secret: str | None = None) -> None:
+    """Type the key, as an integrator does once for a page."""
+    await page.click("#open-key")
+    await page.fill("#subscription-key", api.key.subscription_key)
+    await page.fill("#secret", secret or api.key.secret)
+    await page.click("#use-key")
+
+
+async def tried(page: Page, operation_id: str) -> str:
+    """Send the form of an operation; what came of it."""
+    form = page.locator(f".samples[data-operation={operation_id}] form.try")
+    await form.get_by_role("button", name="Sign and send").click()
+    await form.locator(".outcome .answer").wait_for()
+    return await form.locator(".outcome").inner_text()
+
+
+async def test_a_call_is_signed_in_the_browser_and_shows_what_was_signed(
+    page: Page, live: Live
+) -> None:
+    await page.goto("/docs/customers#listCustomers")
+    await use(page, live.partner)
+    await page.fill("#listCustomers-limit", "1")
+
+    shown = await tried(page, "listCustomers")
+
+    assert "Answer 200" in shown
+    assert "GET\n/partner/reseller/customers?limit=1\n" in shown
+    stored = "JSON.stringify([{...localStorage}, {...sessionStorage}, document.cookie])"
+    assert live.partner.key.secret not in await page.evaluate(stored)
+
+
+async def test_a_refused_signature_is_shown_beside_the_expected_string(
+    page: Page, live: Live
+) -> None:
+    await page.goto("/docs/customers#listCustomers")
+    await use(page, live.partner, secret="not the secret of this key")
+
+    shown = await tried(page, "listCustomers")
+
+    assert "Answer 401" in shown
+    assert "invalid_signature" in shown
+    assert "Expected by the server" in shown
+    assert await page.locator(".compared mark").count() == 2
+
+
+async def test_the_example_for_browsers_reads(page: Page, live: Live) -> None:
+    await page.goto("/docs")
+    reference = Reference(openapi_document())
+    (code,) = (
+        sample.code
+        for resource in reference.resources
+        for operation in resource.operations
+        for call in operation.calls
+        for sample in call.samples
+        if call.operation_id == "listPartnerAccounts" and sample.name == "Browser"
+    )
+    key = {
+        "url": live.stack.base_url,
+        "key": live.partner.key.subscription_key,
+        "secret": live.partner.key.secret,
+    }
+    said: list[str] = []
+    page.on("console", lambda message: said.append(message.text))
+
+    await page.evaluate(f"window.bankside = {json.dumps(key)}; (async () => {{ {code} }})()")
+
+    assert said[-1].startswith("200 {")
+
+
+async def test_search_leads_to_an_operation_by_the_keyboard(page: Page) -> None:
+    await page.goto("/docs")
+    await page.keyboard.press("/")
+    await page.keyboard.type("send money")
+    await page.locator("#found li").first.wait_for()
+
+    await page.keyboard.press("Enter")
+
+    await page.wait_for_url("**/docs/wires#sendWire")
+    assert await page.locator("#sendWire").is_visible()
+
+
+async def test_the_language_of_examples_is_kept(page: Page) -> None:
+    await page.goto("/docs/wires")
+    await page.get_by_role("tab", name="Node").first.click()
+
+    await page.goto("/docs/accounts")
+
+    shown = page.locator(".sample:visible")
+    assert {await each.get_attribute("data-language") for each in await shown.all()} == {"Node"}
+
+
+async def test_no_page_is_wider_than_a_telephone(page: Page) -> None:
+    await page.set_viewport_size({"width": 360, "height": 740})
+
+    for path in ("/docs", "/docs/wires", "/docs/events", "/docs/errors"):
+        await page.goto(path)
+        assert await page.evaluate("document.documentElement.scrollWidth") <= 360, path

@@ -1,0 +1,149 @@
+"""The pages of `/docs` against the document that they show."""
+
+from __future__ import annotations
+
+import json
+import re
+from functools import cache
+from html.parser import HTMLParser
+from typing import Any
+
+import pytest
+
+from libs.contracts.table import OPERATIONS
+from libs.specs.openapi import openapi_document
+from libs.specs.reference.fields import Schemas
+from libs.specs.reference.guides import markdown
+from libs.specs.reference.pages import HTML, Page, pages
+from libs.specs.reference.samples import Request, samples_of
+
+
+class Parsed(HTMLParser):
+    def __init__(self, page: Page) -> None:
+        super().__init__()
+        self.ids: list[str] = []
+        self.links: list[str] = []
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.text = ""
+        self.feed(page.body.decode())
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        attributes = dict(attrs)
+        self.elements.append((tag, attributes))
+        if identity := attributes.get("id"):
+            self.ids.append(identity)
+        for name in ("href", "src"):
+            if link := attributes.get(name):
+                self.links.append(link)
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+document = cache(openapi_document)
+
+
+@cache
+def made() -> dict[str, Page]:
+    return pages(document())
+
+
+@cache
+def parsed() -> dict[str, Parsed]:
+    return {path: Parsed(page) for path, page in made().items() if page.content_type == HTML}
+
+
+def test_every_operation_and_event_has_its_place() -> None:
+    wanted = {
+        operation["operationId"]: operation["tags"][0]
+        for item in document()["paths"].values()
+        for operation in item.values()
+    } | dict.fromkeys(document()["webhooks"], "events")
+
+    missing = [name for name, tag in wanted.items() if name not in parsed()[f"/docs/{tag}"].ids]
+
+    assert missing == []
+    assert len(wanted) > len(OPERATIONS) / 3
+
+
+def test_every_code_of_an_error_has_its_place_and_says_what_to_do() -> None:
+    codes = {
+        schema["properties"]["code"]["const"]
+        for schema in document()["components"]["schemas"].values()
+        if "const" in schema.get("properties", {}).get("code", {})
+    }
+
+    assert codes - {*parsed()["/docs/errors"].ids} == {"method_not_allowed"} & codes
+
+
+@pytest.mark.parametrize("path", sorted(parsed()))
+def test_links_lead_to_what_is_there_and_ids_are_unique(path: str) -> None:
+    page = parsed()[path]
+    lost = []
+    for link in page.links:
+        target, _, fragment = link.partition("#")
+        if target.startswith("https://") or target == "/openapi.json":
+            continue
+        where = target or path
+        if not where.startswith("/"):
+            where = f"{path.rpartition('/')[0]}/{where}"
+        if where not in made() or (fragment and fragment not in parsed()[where].ids):
+            lost.append(link)
+
+    assert lost == []
+    assert len(page.ids) == len(set(page.ids))
+
+
+@pytest.mark.parametrize("path", sorted(parsed()))
+def test_pages_have_nothing_that_their_policy_forbids(path: str) -> None:
+    for tag, attributes in parsed()[path].elements:
+        assert tag != "style"
+        assert tag != "script" or attributes.get("src") == "/docs/reference.js"
+        assert not any(name == "style" or name.startswith("on") for name in attributes)
+
+
+def test_search_finds_operations_events_and_errors_where_they_are() -> None:
+    for entry in json.loads(made()["/docs/search.json"].body):
+        target, _, fragment = entry["path"].partition("#")
+        assert not fragment or fragment in parsed()[target].ids
+
+
+def test_nested_members_alternatives_and_bounds_are_read_off_a_schema() -> None:
+    step = {
+        "type": "object",
+        "title": "Step",
+        "properties": {"at": {"type": "string", "format": "date-time", "description": "When."}},
+        "required": ["at"],
+    }
+    value: dict[str, Any] = {
+        "type": "object",
+        "properties": {
+            "steps": {"type": "array", "items": {"$ref": "#/Step"}, "maxItems": 3},
+            "state": {"anyOf": [{"enum": ["open", "shut"], "type": "string"}, {"type": "null"}]},
+            "limit": {"type": "integer", "minimum": 1, "default": 50},
+        },
+    }
+
+    steps, state, limit = Schemas({"Step": step}).members(value)
+
+    assert (steps.type, steps.limits) == ("array of Step object", "at most 3 items")
+    (at,) = steps.members
+    assert (at.name, at.type, at.required) == ("at", "string, date-time", True)
+    assert (state.type, [*state.values]) == ("string or null", ["open", "shut"])
+    assert (limit.type, limit.limits) == ("integer", "at least 1, 50 unless given")
+
+
+def test_a_text_of_the_document_cannot_bring_html() -> None:
+    assert "<script" not in markdown("<script>alert(1)</script>")
+
+
+@pytest.mark.parametrize("name", ["Node", "Browser"])
+def test_a_body_cannot_end_the_literal_that_it_stands_in(name: str) -> None:
+    request = Request("POST", "/x", {"purpose": "`${1}\\"}, idempotent=True)
+
+    (code,) = (sample.code for sample in samples_of(request) if sample.name == name)
+
+    literal = re.search(r"const body = `((?:\\.|[^`\\])*)`\n", code)
+    assert literal is not None
+    read = re.sub(r"\\(.)", r"\1", literal.group(1))
+    assert json.loads(read) == request.body
