@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import json
 import time
+import tomllib
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from bankside_client import AsyncClient, Client, WebhookSignatureError, events, verify_webhook
+from bankside_client import (
+    AsyncClient,
+    Client,
+    WebhookSignatureError,
+    events,
+    exchange,
+    verify_webhook,
+)
 from bankside_client.exchange import Gateway, signed_headers
 from bankside_client.models import EVENT_DATA, WireEventData
 from libs.contracts.errors import ERRORS
@@ -27,6 +35,7 @@ from libs.specs.openapi import openapi_document
 VECTORS: dict[str, list[dict[str, Any]]] = json.loads(
     (Path(__file__).parent / "vectors.json").read_text("utf-8")
 )
+LIBS = Path(__file__).parents[2] / "libs"
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 
 
@@ -44,6 +53,15 @@ def test_the_types_of_the_typescript_client_are_current() -> None:
     stale = typescript_types(openapi_document()) != TYPES.read_text("utf-8")
 
     assert not stale, "the document has changed: run `python -m libs.specs.clients`"
+
+
+def test_a_client_names_the_version_of_its_package() -> None:
+    project = tomllib.loads((LIBS / "python_client" / "pyproject.toml").read_text())["project"]
+    package = json.loads((LIBS / "typescript_client" / "package.json").read_text())
+    client = (LIBS / "typescript_client" / "src" / "client.ts").read_text()
+
+    assert project["version"] == exchange.VERSION
+    assert f'VERSION = "{package["version"]}"' in client
 
 
 @pytest.mark.parametrize("kind", [Client, AsyncClient])

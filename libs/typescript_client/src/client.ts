@@ -82,12 +82,13 @@ export class Client extends Methods {
     const timestamp = String(Math.floor(Date.now() / 1000));
     const target = url.pathname + url.search;
     const signed = await signedHeaders(this.#settings, method, target, body, timestamp, newNonce());
+    const sent = new Headers({ ...headers, ...signed, "X-Request-Id": exchange.requestId });
     let response: Response;
     let text: string;
     try {
       response = await this.#settings.fetch(url, {
         method,
-        headers: { ...headers, ...signed, "X-Request-Id": exchange.requestId },
+        headers: sent,
         redirect: "manual",
         signal: AbortSignal.timeout(this.#settings.timeoutSeconds * 1000),
         ...(body.length > 0 ? { body } : {}),

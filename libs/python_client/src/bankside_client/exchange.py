@@ -291,7 +291,11 @@ def _parts(
     rest = {name: value for name, value in values.items() if name not in operation.headers}
     body = b""
     if operation.method == "GET":
-        path += f"?{urlencode(rest)}" if rest else ""
+        query = {
+            name: value.isoformat() if isinstance(value, date) else value
+            for name, value in rest.items()
+        }
+        path += f"?{urlencode(query)}" if query else ""
     elif rest:
         body = encode(rest)
         headers["Content-Type"] = "application/json"
