@@ -24,6 +24,7 @@ from tests.support.api import Answer
 from tests.support.infrastructure import Environment
 from tests.support.launching import forked
 from tests.support.live import ACCOUNTS, CUSTOMERS, Deployment, Live, hands_on
+from tests.support.pace import waiting_pace
 from tests.support.people import APPROVED, application, new_key, new_tin
 from tests.support.ports import free_ports
 from tests.support.receivers import receiver
@@ -38,6 +39,11 @@ SEALING = ("gateway", "onboarding", "webhook_dispatcher")
 NEEDED = [service for service in SERVICES if service.name != "reconciliation"]
 RESTARTED = ("onboarding", "ledger_read", "payments", "webhook_dispatcher")
 """One process after the other."""
+TWO_PROCESSES = {
+    "BANKSIDE_GATEWAY_PROCESSES": "2",
+    # Connections that are kept have to carry a request within it, or are closed as one is sent.
+    "BANKSIDE_GATEWAY_DRAIN_SECONDS": str(waiting_pace()),
+}
 KEPT_FOR_A_DAY = "BANKSIDE_GATEWAY_LOOKUP_KEYS"
 SUBSCRIPTIONS = "/partner/reseller/webhooks/subscriptions"
 UNLIMITED = ("--writes-per-minute", "1000000", "--reads-per-minute", "1000000")
@@ -100,7 +106,7 @@ class Fleet:
 async def running_fleet(
     environment: Environment, folder: Path
 ) -> AsyncIterator[tuple[Fleet, Rings]]:
-    stack = Stack(environment, folder, NEEDED, forked, BANKSIDE_GATEWAY_PROCESSES="2")
+    stack = Stack(environment, folder, NEEDED, forked, **TWO_PROCESSES)
     rings = Rings(stack, folder / "rings")
     for service in NEEDED:
         stack.services[service.name].settings = settings_of(service, stack.env)

@@ -10,6 +10,7 @@ import pytest_asyncio
 
 from tests.integration.gateway.desk import Desk, desk_at, gateway_process
 from tests.support.infrastructure import Environment, Infrastructure
+from tests.support.pace import waiting_pace
 from tests.support.stack import Stack
 
 DEADLINE_SECONDS = 7.0
@@ -34,6 +35,8 @@ async def gateway(
         BANKSIDE_GATEWAY_PROCESSES="2",
         BANKSIDE_GATEWAY_DEADLINE_SECONDS=str(DEADLINE_SECONDS),
         BANKSIDE_GATEWAY_BODY_SECONDS="1.5",
+        # Connections that are kept have to carry a request within it, or are closed as one is sent.
+        BANKSIDE_GATEWAY_DRAIN_SECONDS=str(waiting_pace()),
         BANKSIDE_GATEWAY_FAILURES_PER_MINUTE="1000000",
         BANKSIDE_GATEWAY_LOG_LEVEL="DEBUG",
     ) as stack:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import uuid
 from functools import partial
+from typing import Any
 
 import pytest
 
 from libs.contracts.errors import InvalidState, NotFound, OutcomePending
 from tests.integration.payments.desk import Desk
+from tests.support.waiting import eventually
 
 
 async def waiting_for_the_bank(desk: Desk) -> str:
@@ -19,6 +21,18 @@ async def waiting_for_the_bank(desk: Desk) -> str:
         await desk.send(command_id=transaction_id, wait_seconds=4)
     await desk.until("nothing was sent", partial(is_wire, desk, transaction_id, "IS NULL"))
     return transaction_id
+
+
+async def canceled_between_sends(desk: Desk, transaction_id: str) -> Any:
+    """A drive that tries to reach the bank has noted a send for as long as that takes."""
+
+    async def canceled() -> Any:
+        try:
+            return await desk.cancel(transaction_id)
+        except InvalidState:
+            return None
+
+    return await eventually("it is canceled", canceled)
 
 
 async def is_wire(desk: Desk, transaction_id: str, send_begun: str) -> bool:
@@ -35,7 +49,7 @@ async def test_a_wire_that_was_not_sent_is_canceled_and_never_sent(desk: Desk) -
     await desk.bank_down()
     transaction_id = await waiting_for_the_bank(desk)
 
-    canceled = await desk.cancel(transaction_id)
+    canceled = await canceled_between_sends(desk, transaction_id)
     await desk.bank_up()
 
     assert canceled["state"] == "canceled"

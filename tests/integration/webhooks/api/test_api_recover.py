@@ -253,7 +253,7 @@ async def test_more_than_one_batch_is_recovered_whole(desk: Desk) -> None:
         )
         INSERT INTO attempt SELECT a.day, c.delivery_id, 1, a.subscription_id, a.event_day, c.event_id, a.event_type,
             a.delivery_created_at, a.concluded, a.attempted_at, 1, 500, NULL, NULL, a.concluded_at
-        FROM attempt a, copies c WHERE a.subscription_id = $2::text::uuid AND a.number = 1
+        FROM attempt a, copies c WHERE a.subscription_id = $2::text::uuid AND a.concluded IS NOT NULL
         """,
         *(desk.tenant, subscription_id),
     )
