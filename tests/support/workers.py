@@ -25,6 +25,7 @@ SHARING = (
         "e2e/test_audit.py",
         "e2e/test_authentication.py",
         "e2e/test_external_accounts.py",
+        "e2e/test_guides.py",
         "e2e/test_metrics.py",
         "e2e/test_onboarding.py",
         "e2e/test_operating.py",
