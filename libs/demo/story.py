@@ -171,7 +171,7 @@ async def play(out: Console) -> None:
             await chapter(scene)
     out.print("\n[bold green]✓[/] Everything is as it should be.")
     out.print(
-        "  Next: bankside call GET /partner/reseller/accounts, or the document at "
+        "  Next: .venv/bin/bankside call GET /partner/reseller/accounts, or the document at "
         + base_url
         + "/docs"
     )

@@ -32,6 +32,8 @@ NOTE = (
 )
 
 LEFT, RIGHT = 18.0, 197.9
+ABOUT_X, ABOUT_WIDTH = 114.0, 59.0
+"""Where the account's facts begin, and how wide a fact may be: the longest period fits."""
 TOP_BAND = 30.0
 FOOT = 262.0
 """Below this (millimetres from the top) there is only the foot of the page."""
@@ -192,10 +194,11 @@ class StatementDocument(Sheet):
         )
         for row, (label, value) in enumerate(about):
             self.use_font("", 8)
-            self.put(124, 45 + row * 5.4, label, GREY)
+            self.put(ABOUT_X, 45 + row * 5.4, label, GREY)
             self.use_font("B", 8)
-            self.put_right(RIGHT, 45 + row * 5.4, self.shortened(written(value), 45), INK)
-            self.rule(124, RIGHT, 46.8 + row * 5.4, HAIRLINE)
+            fact = self.shortened(written(value), ABOUT_WIDTH)
+            self.put_right(RIGHT, 45 + row * 5.4, fact, INK)
+            self.rule(ABOUT_X, RIGHT, 46.8 + row * 5.4, HAIRLINE)
 
     def _summary(self) -> None:
         facts = self._facts

@@ -17,13 +17,17 @@ def line(amount: str, name: str = "Jane Roe", *, hours: int = 0) -> Line:
     return Line(BEGIN + timedelta(hours=hours), name, "deposit", Decimal(amount))
 
 
-def drawn(lines: Sequence[Line], opening: str = "100.00") -> bytes:
+def drawn(
+    lines: Sequence[Line],
+    opening: str = "100.00",
+    period: tuple[date, date] = (date(2025, 3, 1), date(2025, 3, 31)),
+) -> bytes:
     amounts = [one.amount for one in lines]
     facts = Facts(
         statement_id="01a1fb4a-e155-7788-abf7-25f553bf2f4a",
         generated_at=datetime(2025, 4, 1, 12, tzinfo=UTC),
-        start=date(2025, 3, 1),
-        end=date(2025, 3, 31),
+        start=period[0],
+        end=period[1],
         holder=("Łódź Trading", "1 Main St", "Reno, NV 89501"),
         account_title="Main",
         account_number="400100000001",
@@ -57,6 +61,12 @@ def test_it_says_who_when_how_much_and_what_is_left_after_each_line() -> None:
         "Closing balance on March 31, 2025",
     ]
     assert texts[opening + 13] == "119.25"
+
+
+def test_the_longest_period_is_not_cut_off() -> None:
+    [texts] = texts_of_pages(drawn([], period=(date(2028, 9, 28), date(2028, 9, 30))))
+
+    assert texts.count("September 28, 2028 to September 30, 2028") == 2  # letterhead and facts
 
 
 def test_every_page_has_its_number_and_the_heads_of_the_columns() -> None:
