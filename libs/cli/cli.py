@@ -81,6 +81,11 @@ def make_app(arguments: list[str]) -> App:
         help="Receive the webhooks of the running stack here, verify and show them.",
     )
     app.command(
+        "libs.cli.events:app",
+        name="events",
+        help="The events of a key's tenant: follow them, resume from an id.",
+    )
+    app.command(
         "libs.cli.webhooks:app",
         name="webhooks",
         help="Webhooks: subscriptions that fail, their deliveries, resend.",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -170,10 +170,15 @@ def _read(body: bytes) -> tuple[str, str]:
     except NotExactJson:
         return "", ""
     match event:
-        case {"type": str(name), "data": {"object": str(kind)}}:
-            data: dict[str, Any] = event["data"]
-            fields = (f"{kind}_id", "id", *(field for field in data if field.endswith("_id")), "")
-            return name, f"{kind} {next((data[field] for field in fields if field in data), '')}"
+        case {"type": str(name), "data": {"object": str()} as data}:
+            return name, resource_of(data)
         case {"type": str(name)}:
             return name, ""
     return "", ""
+
+
+def resource_of(data: Mapping[str, Any]) -> str:
+    """What the data of an event are about, as `wire 0199…`."""
+    kind = data.get("object", "")
+    fields = (f"{kind}_id", "id", *(field for field in data if field.endswith("_id")), "")
+    return f"{kind} {next((data[field] for field in fields if field in data), '')}"

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from libs.cli import cli
+from libs.contracts.events import API_VERSION
 from tests.support.command_line import Finished, run_bankside
 from tests.unit.client.answering import KEY, gateway, problem, success
 
@@ -110,6 +111,7 @@ async def test_the_body_can_come_from_a_file_or_from_standard_input(
     ("arguments", "says"),
     [
         (("call", "GET", "/x"), "make status"),
+        (("events", "tail", "--event-type", "wires"), "--event-type"),
         (("call", "GET"), "PATH"),
         (("call", "GET", "x"), "PATH"),
         (("call", "GET", "/ä"), "PATH"),
@@ -175,3 +177,52 @@ def test_the_command_starts_without_what_only_its_commands_need() -> None:
 
     slow = {"aiohttp", "aio_pika", "pydantic", "sqlalchemy", "structlog", "libs.contracts.table"}
     assert not slow & set(done.stdout.decode().split())
+
+
+def _event(number: int) -> dict[str, object]:
+    return {
+        "id": f"evt_{number}",
+        "type": "wire.completed",
+        "timestamp": "2026-11-23T10:00:00.000000Z",
+        "api_version": API_VERSION,
+        "sequence": number,
+        "data": {"object": "wire", "transaction_id": WIRE, "amount": 12.50},
+    }
+
+
+async def test_events_are_shown_page_after_page_from_the_last_one_seen() -> None:
+    async with gateway(
+        problem(403, "wrong_route_family"), success([_event(8), _event(9)]), success([])
+    ) as server:
+        status, out, err = await bankside(
+            *("events", "tail", "--once", "--json", "--after", "evt_7", "--event-type", "wire"),
+            base_url=server.base_url,
+        )
+
+    assert (status, err) == (0, "")
+    shown = [json.loads(line) for line in out.splitlines()]
+    assert shown == [_event(8), _event(9)]
+    _, first, second = (request.target for request in server.received)
+    assert first.startswith("/customer/events?")
+    assert {"after=evt_7", "event_type=wire"} <= set(first.partition("?")[2].split("&"))
+    assert "after=evt_9" in second.partition("?")[2].split("&")
+
+
+async def test_events_are_a_line_each_with_their_resource() -> None:
+    async with gateway(success([]), success([_event(8)]), success([])) as server:
+        status, out, _ = await bankside("events", "tail", "--once", base_url=server.base_url)
+
+    [line] = out.splitlines()
+    assert status == 0
+    assert line.split()[2:] == ["wire.completed", "wire", WIRE, "evt_8"]
+
+
+async def test_a_gateway_that_ends_while_events_are_followed_is_a_sentence_with_the_last_one() -> (
+    None
+):
+    async with gateway(success([]), success([_event(8)]), problem(503, "unavailable")) as server:
+        status, out, err = await bankside("events", "tail", base_url=server.base_url)
+
+    assert status == 2
+    assert "evt_8" in out
+    assert err.endswith("Go on with --after evt_8.\n")
