@@ -301,7 +301,7 @@ async def test_the_callers_request_id_comes_back(live: Live) -> None:
 
 async def test_the_documents_need_no_credentials(live: Live) -> None:
     timeout = aiohttp.ClientTimeout(total=10)
-    for path in ("/openapi.json", "/docs", "/"):
+    for path in ("/openapi.json", "/asyncapi.json", "/docs", "/docs/guides/quickstart", "/"):
         for method in ("GET", "HEAD"):
             async with live.session.request(
                 method, live.stack.base_url + path, timeout=timeout
@@ -310,4 +310,5 @@ async def test_the_documents_need_no_credentials(live: Live) -> None:
                 assert int(response.headers["Content-Length"]) > 50
     async with live.session.get(f"{live.stack.base_url}/", timeout=timeout) as response:
         start = await response.json()
-    assert {start["openapi"], start["documentation"]} == {"/openapi.json", "/docs"}
+    assert (start["openapi"], start["asyncapi"]) == ("/openapi.json", "/asyncapi.json")
+    assert start["documentation"] == "/docs"
