@@ -41,9 +41,9 @@ def markdown(text: str) -> str:
     return str(_markdown.render(text))
 
 
-def guides() -> list[Guide]:
+def guides(folder: Path = FOLDER) -> list[Guide]:
     """In the order of the navigation. The file `README.md` is the folder's, and no guide."""
-    found = {path.stem: path for path in sorted(FOLDER.glob("*.md")) if path.stem != "README"}
+    found = {path.stem: path for path in sorted(folder.glob("*.md")) if path.stem != "README"}
     names = [name for name in ORDER if name in found]
     names += [name for name in found if name not in names]
     return [_guide(name, found[name].read_text("utf-8")) for name in names]

@@ -6,6 +6,7 @@ import json
 import re
 from functools import cache
 from html.parser import HTMLParser
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ import pytest
 from libs.contracts.table import OPERATIONS
 from libs.specs.openapi import openapi_document
 from libs.specs.reference.fields import Schemas
-from libs.specs.reference.guides import markdown
+from libs.specs.reference.guides import guides, markdown
 from libs.specs.reference.pages import HTML, Page, pages
 from libs.specs.reference.samples import Request, samples_of
 
@@ -64,6 +65,16 @@ def test_every_operation_and_event_has_its_place() -> None:
 
     assert missing == []
     assert len(wanted) > len(OPERATIONS) / 3
+
+
+def test_the_id_of_an_operation_or_event_alone_leads_to_it() -> None:
+    ids = {
+        operation["operationId"]
+        for item in document()["paths"].values()
+        for operation in item.values()
+    } | {*document()["webhooks"]}
+
+    assert ids <= {*parsed()["/docs"].ids}
 
 
 def test_every_code_of_an_error_has_its_place_and_says_what_to_do() -> None:
@@ -131,6 +142,20 @@ def test_nested_members_alternatives_and_bounds_are_read_off_a_schema() -> None:
     assert (at.name, at.type, at.required) == ("at", "string, date-time", True)
     assert (state.type, [*state.values]) == ("string or null", ["open", "shut"])
     assert (limit.type, limit.limits) == ("integer", "at least 1, 50 unless given")
+
+
+def test_a_guide_links_to_others_and_its_parts_can_be_linked_to(tmp_path: Path) -> None:
+    text = "# Going live\n\n## What `wires` need\n\n[a](webhooks.md#secrets) [b](/docs#sendWire)\n"
+    (tmp_path / "going-live.md").write_text(text, "utf-8")
+    (tmp_path / "signing.md").write_text("# Signing\n", "utf-8")
+    (tmp_path / "README.md").write_text("# Guides\n", "utf-8")
+
+    signing, live = guides(tmp_path)
+
+    assert (signing.name, signing.title, live.name) == ("signing", "Signing", "going-live")
+    assert '<h2 id="what-wires-need">' in live.html
+    assert 'href="webhooks#secrets"' in live.html
+    assert 'href="/docs#sendWire"' in live.html
 
 
 def test_a_text_of_the_document_cannot_bring_html() -> None:

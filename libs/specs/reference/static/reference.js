@@ -122,6 +122,12 @@ for (const samples of document.querySelectorAll(".samples")) {
 }
 speak(localStorage.getItem(LANGUAGE) ?? "curl")
 
+for (const block of document.querySelectorAll(".prose pre")) {
+  const frame = element("div", { className: "code" }, element("button", { type: "button", className: "copy quiet", textContent: "Copy" }))
+  block.replaceWith(frame)
+  block.tabIndex = 0
+  frame.append(block)
+}
 for (const button of document.querySelectorAll(".copy")) {
   button.hidden = !navigator.clipboard
   button.addEventListener("click", async () => {
@@ -131,14 +137,15 @@ for (const button of document.querySelectorAll(".copy")) {
   })
 }
 
-// A link into a part that is folded opens it.
+// A link into a part that is folded opens it; `/docs#sendWire`, a row of the start page, leads on to the operation.
 
-function unfold() {
+function follow() {
   const target = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)))
   for (let part = target; part; part = part.parentElement) if (part.tagName === "DETAILS") part.open = true
+  if (target && target.tagName === "TR" && location.pathname === "/docs") location.replace(target.querySelector("a").href)
 }
-addEventListener("hashchange", unfold)
-unfold()
+addEventListener("hashchange", follow)
+follow()
 
 // "Try it".
 
@@ -185,10 +192,15 @@ function targetOf(form) {
 
 /** Both canonical strings, with what differs first marked in each. */
 function compared(ours, theirs) {
+  if (ours === theirs) {
+    return element("div", {}, element("h4", {}, "Signed here, and expected by the server"), element("pre", {}, ours),
+      element("p", {}, "Both are the same: it is the secret that is not this key's."))
+  }
   let at = 0
   while (at < ours.length && ours[at] === theirs[at]) at += 1
+  const seen = (sign) => (sign === "\n" ? "↵\n" : sign || "∅")
   const marked = (title, text) => element("div", {}, element("h4", {}, title),
-    element("pre", {}, text.slice(0, at), element("mark", {}, text.slice(at, at + 1) || "∅"), text.slice(at + 1)))
+    element("pre", {}, text.slice(0, at), element("mark", {}, seen(text.slice(at, at + 1))), text.slice(at + 1)))
   return element("div", { className: "compared" }, marked("Signed here", ours), marked("Expected by the server", theirs))
 }
 
