@@ -225,6 +225,13 @@ def _exact(value: Any) -> Any:
     return value
 
 
+def _whole(value: Any) -> Any:
+    """`12.0` is an integer in JSON Schema, so callers may send it; the bound is far beyond what any field takes."""
+    if isinstance(value, Decimal) and abs(value) < 10**18 and value == value.to_integral_value():
+        return int(value)
+    return value
+
+
 def _to_cents(value: Decimal) -> Decimal:
     """Two decimals, however it was written: `1e3` is 1000.00."""
     return value.quantize(Decimal("0.01"))
@@ -265,6 +272,7 @@ CalendarDate = Annotated[date, BeforeValidator(_calendar_date)]
 PastDate = Annotated[CalendarDate, AfterValidator(_not_in_the_future)]
 BirthDate = Annotated[CalendarDate, AfterValidator(_adult), Sensitive()]
 Number = Annotated[Decimal, BeforeValidator(_exact), Field(allow_inf_nan=False)]
+WholeNumber = Annotated[int, BeforeValidator(_whole)]
 Percentage = Annotated[Number, Field(ge=0, le=100, examples=[60])]
 WireAmount = Annotated[
     Number,
@@ -323,7 +331,10 @@ CountryCode = Annotated[
 Phone = Annotated[
     _Line,
     AfterValidator(_phone),
-    _shown(patterns.PHONE, "E.164, or ten US digits in any usual punctuation"),
+    _shown(
+        patterns.PHONE,
+        "E.164 with as many digits as numbers of its country have, or ten US digits in any usual punctuation",
+    ),
 ]
 Email = Annotated[
     EmailStr,

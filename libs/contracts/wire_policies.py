@@ -11,8 +11,8 @@ from pydantic import Field
 from libs.contracts import fields as f
 from libs.contracts.model import Command, Model
 
-Count = Annotated[int, Field(ge=1, le=1_000_000)]
-Hours = Annotated[int, Field(ge=1, le=8760)]
+Count = Annotated[f.WholeNumber, Field(ge=1, le=1_000_000)]
+Hours = Annotated[f.WholeNumber, Field(ge=1, le=8760)]
 
 
 class WireLimit(StrEnum):

@@ -125,7 +125,7 @@ def _document(
         if made.setdefault(envelope_name(row), envelope) != envelope:
             raise RuntimeError(f"two envelopes are named {envelope_name(row)}")
         paths.setdefault(row.path or "", {})[str(row.method).lower()] = operation_object(
-            row, command, envelope_name(row)
+            row, command, envelope_name(row), rows
         )
     for event in events:
         made[event_name(event)] = event_schema(event, schemas[key_of(event.data), "reply"])

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, get_args, get_origin
 
 from libs.contracts.operation import Operation
 from libs.specs import problems
 from libs.specs.example_answers import example_answer
 from libs.specs.examples import REQUESTS
+from libs.specs.links import links_of
 from libs.specs.schemas import Schema, component_name, ref
 
 IDEMPOTENCY_KEY = "Idempotency-Key"
@@ -52,16 +54,20 @@ HEADERS: dict[str, Schema] = {
 }
 
 
-def operation_object(row: Operation, command: Schema, envelope: str) -> Schema:
+def operation_object(
+    row: Operation, command: Schema, envelope: str, rows: Sequence[Operation]
+) -> Schema:
     """The operation of a row.
 
     Args:
+        rows: those of the document, to which its answer may link.
         command: the schema of all fields of its command.
         envelope: the name of the component that describes its success.
     """
     success: Schema = {"schema": ref(envelope)}
     if (example := example_answer(row)) is not None:
         success["example"] = example
+    links = links_of(row, rows)
     described: Schema = {
         "operationId": row.operation_id,
         "tags": [tag_of(row)],
@@ -74,6 +80,7 @@ def operation_object(row: Operation, command: Schema, envelope: str) -> Schema:
                 "description": row.message,
                 "headers": {name: _header(name) for name in _success_headers(row)},
                 "content": {"application/json": success},
+                **({"links": links} if links else {}),
             },
             **problems.responses_of(row),
         },
