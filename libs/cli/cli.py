@@ -76,6 +76,16 @@ def make_app(arguments: list[str]) -> App:
         help="Find out, before services are started, what would keep them from working.",
     )
     app.command(
+        "libs.cli.status:status",
+        name="status",
+        help="Does the gateway that the settings name answer, and does it take the key.",
+    )
+    app.command(
+        "libs.cli.completion:completion",
+        name="completion",
+        help="Print the script by which a shell completes what is typed.",
+    )
+    app.command(
         "libs.cli.listening:listen",
         name="listen",
         help="Receive the webhooks of the running stack here, verify and show them.",

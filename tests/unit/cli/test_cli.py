@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from aiohttp import web
 
 from libs.cli import cli
 from libs.contracts.events import API_VERSION
 from tests.support.command_line import Finished, run_bankside
-from tests.unit.client.answering import KEY, gateway, problem, success
+from tests.unit.client.answering import KEY, answer, gateway, problem, success
 
 WIRE = "019aacf2-1b3e-7000-8000-000000000001"
 
@@ -226,3 +229,45 @@ async def test_a_gateway_that_ends_while_events_are_followed_is_a_sentence_with_
     assert status == 2
     assert "evt_8" in out
     assert err.endswith("Go on with --after evt_8.\n")
+
+
+async def test_status_says_the_version_and_whose_the_key_is() -> None:
+    document = answer({"info": {"version": API_VERSION}})
+    async with gateway(
+        document, problem(403, "wrong_route_family"), problem(403, "insufficient_scope")
+    ) as server:
+        status, out, err = await bankside("status", "--json", base_url=server.base_url)
+
+    assert (status, err) == (0, "")
+    assert json.loads(out) == {
+        "base_url": server.base_url,
+        "api_version": API_VERSION,
+        "subscription_key": KEY.subscription_key,
+        "family": "customer",
+        "refusal": None,
+    }
+
+
+@pytest.mark.parametrize(
+    ("answers", "ends", "says"),
+    [
+        ((answer({"info": {"version": "7"}}), problem(401, "invalid_signature")), 1, "refused"),
+        ((answer(["a", "page"]),), 2, "is not a gateway"),
+    ],
+    ids=["another secret", "another server"],
+)
+async def test_status_says_what_is_wrong(
+    answers: tuple[Callable[[], web.Response], ...], ends: int, says: str
+) -> None:
+    async with gateway(*answers) as server:
+        status, out, err = await bankside("status", base_url=server.base_url)
+
+    assert status == ends
+    assert says in out + err
+
+
+async def test_the_completion_of_a_shell_knows_commands_and_options() -> None:
+    status, out, _ = await bankside("completion", "bash")
+
+    assert status == 0
+    assert {"events", "tail", "--event-type"} <= set(re.findall(r"[\w-]+", out))

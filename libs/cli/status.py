@@ -1,0 +1,96 @@
+"""`bankside status`: does the gateway that the settings name answer, and does it take the key."""
+
+from __future__ import annotations
+
+import asyncio
+from http import HTTPStatus
+
+import aiohttp
+import msgspec
+
+from libs.cli.decisions import Flag
+from libs.cli.output import console, escape, print_json
+from libs.client import settings
+from libs.client.answers import error_of
+from libs.client.credentials import Credentials, look_up
+from libs.client.errors import OperatorError
+from libs.client.transport import NoAnswer, NotSent, Response, Transport
+from libs.contracts.errors import BanksideError, InsufficientScope, WrongRouteFamily
+
+DOCUMENT = "/openapi.json"
+READS = {"partner": "/partner/reseller/accounts", "customer": "/customer/accounts"}
+"""A read of each family, by which a key shows whose it is."""
+
+
+class _Info(msgspec.Struct):
+    version: str
+
+
+class _Document(msgspec.Struct):
+    info: _Info
+
+
+def status(*, key: str | None = None, json: Flag = False) -> int:
+    """Show the gateway, the version of its interface, and whose the key is.
+
+    Such as `bankside status --key shop`. Reads only. In a checkout, `make status` shows every part of its stack. Ends
+    with 0 when the gateway takes the key, else with 1.
+
+    Args:
+        key: The key to sign with: a saved name or a subscription key; by default that of the demo partner.
+        json: Print one JSON document: base_url, api_version, subscription_key, family, refusal.
+    """
+    base_url, credentials = settings.base_url(), look_up(key)
+    try:
+        version, family, refusal = asyncio.run(_looked(base_url, credentials))
+    except (NotSent, NoAnswer) as error:
+        raise OperatorError(
+            f"The gateway at {base_url} cannot be reached ({error}): is it up, and is BANKSIDE_BASE_URL right?"
+        ) from None
+    if json:
+        print_json(
+            {
+                "base_url": base_url,
+                "api_version": version,
+                "subscription_key": credentials.subscription_key,
+                "family": family,
+                "refusal": refusal.code if refusal else None,
+            }
+        )
+    else:
+        out = console()
+        out.print(f"gateway  {escape(base_url)} answers, interface {escape(version)}")
+        said = (
+            f"[green]taken[/], a {family}'s"
+            if refusal is None
+            else f"[red]refused[/]: {escape(refusal.detail)} ({escape(refusal.code)})"
+        )
+        out.print(f"key      {escape(credentials.subscription_key)} {said}")
+    return 1 if refusal else 0
+
+
+async def _looked(
+    base_url: str, credentials: Credentials
+) -> tuple[str, str | None, BanksideError | None]:
+    """The interface's version, and the key's family or why the key is refused."""
+    async with aiohttp.ClientSession(trust_env=False) as session:
+        transport = Transport(base_url, credentials, session)
+        version = _version_of(base_url, await transport.send("GET", DOCUMENT, b"", {}))
+        refusal: BanksideError | None = None
+        for family, target in READS.items():
+            answer = await transport.send("GET", target, b"", {})
+            refusal = None if answer.status == HTTPStatus.OK else error_of(answer)
+            if refusal is None or isinstance(refusal, InsufficientScope):
+                return version, family, None  # a key that may not read accounts is taken as well
+            if not isinstance(refusal, WrongRouteFamily):
+                break
+    return version, None, refusal
+
+
+def _version_of(base_url: str, answer: Response) -> str:
+    try:
+        return msgspec.json.decode(answer.body, type=_Document).info.version
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        raise OperatorError(
+            f"{base_url} is not a gateway: {DOCUMENT} is answered with {answer.status} and no OpenAPI document."
+        ) from None
