@@ -31,6 +31,14 @@ numbers, dates of birth, external account numbers, secrets) are sealed in both d
 a string that only the services can open. Every message names its sender in the property `user_id`, which the broker
 checks.
 """
+OF_EVENTS = f"""\
+Every event of every tenant, for programs beside this installation; integrators subscribe callback URLs. Events are published to the durable
+topic exchange `{EVENTS}`, once their transaction is committed: persistent, with the type as routing key (`wire.completed`; bind `wire.*` or
+`#`), at least once. `message_id` is the event's id, by which a consumer knows what it has; `type` is its type; `user_id` names the service
+that published it. Of one resource, `sequence` counts up.
+
+A consumer has a user and a durable queue of its own, which it binds, and acknowledges what it has stored.
+"""
 REPLIES = "replies"
 DELIVERIES = "deliveries"
 DISPATCHER = "webhook_dispatcher"
@@ -74,6 +82,28 @@ def asyncapi_document() -> dict[str, Any]:
         "components": {
             "messages": messages,
             "schemas": used_by(messages, definitions | _envelopes()),
+        },
+    }
+
+
+def events_document() -> dict[str, Any]:
+    """What queue consumers of an operator's own read: the part about events."""
+    whole = asyncapi_document()
+    channel = whole["channels"][EVENTS]
+    messages = {name: whole["components"]["messages"][name] for name in channel["messages"]}
+    reference = f"#/channels/{EVENTS}"
+    return {
+        **whole,
+        "info": {**whole["info"], "title": "Bankside's events", "description": OF_EVENTS},
+        "channels": {EVENTS: channel},
+        "operations": {
+            name: operation
+            for name, operation in whole["operations"].items()
+            if operation["channel"]["$ref"] == reference
+        },
+        "components": {
+            "messages": messages,
+            "schemas": used_by(messages, whole["components"]["schemas"]),
         },
     }
 
