@@ -32,10 +32,11 @@ a string that only the services can open. Every message names its sender in the 
 checks.
 """
 OF_EVENTS = f"""\
-Every event of every tenant, for programs beside this installation; integrators subscribe callback URLs. Events are published to the durable
-topic exchange `{EVENTS}`, once their transaction is committed: persistent, with the type as routing key (`wire.completed`; bind `wire.*` or
-`#`), at least once. `message_id` is the event's id, by which a consumer knows what it has; `type` is its type; `user_id` names the service
-that published it. Of one resource, `sequence` counts up.
+Every event of every tenant, for programs beside this installation; integrators subscribe callback URLs. Events are
+published to the durable topic exchange `{EVENTS}` once their transaction is committed: persistent, at least once, with
+the type as routing key (`wire.completed`; bind `wire.*` or `#`). `message_id` is the event's id, by which a consumer
+knows what it has; `type` is its type; `user_id` names the service that published it. Of one resource, `sequence` counts
+up.
 
 A consumer has a user and a durable queue of its own, which it binds, and acknowledges what it has stored.
 """
