@@ -10,7 +10,7 @@ from libs.specs.schemas import Schema
 
 IDEMPOTENCY_KEY = "Idempotency-Key"
 EVENT = "DeliveredEvent"
-"""The schema of an event as it is listed, whatever its type."""
+"""The schema of an event as it is listed, of any type."""
 
 
 @dataclass(frozen=True, slots=True)
