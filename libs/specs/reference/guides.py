@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from markdown_it import MarkdownIt
@@ -54,13 +56,16 @@ def _guide(name: str, text: str) -> Guide:
     html = markdown(body)
     # `webhooks.md#secrets` in the repository is `webhooks#secrets` among the pages.
     html = re.sub(r'href="([a-z-]+)\.md(#[^"]*)?"', r'href="\1\2"', html)
-    html = re.sub(r"<h([23])>(.*?)</h\1>", _with_id, html)
+    html = re.sub(r"<h([23])>(.*?)</h\1>", partial(_with_id, Counter()), html)
     return Guide(name, title.removeprefix("# ").strip(), html)
 
 
-def _with_id(heading: re.Match[str]) -> str:
-    """A heading that can be linked to, by the id that code hosts give it."""
+def _with_id(seen: Counter[str], heading: re.Match[str]) -> str:
+    """A heading that can be linked to, by the id that code hosts give it: `python`, the next one `python-1`."""
     level, inner = heading.groups()
     text = re.sub(r"<[^>]+>|&[a-z]+;", "", inner).lower()
     anchor = re.sub(r"[^a-z0-9 _-]", "", text).strip().replace(" ", "-")
+    seen[anchor] += 1
+    if seen[anchor] > 1:
+        anchor += f"-{seen[anchor] - 1}"
     return f'<h{level} id="{anchor}">{inner}</h{level}>'

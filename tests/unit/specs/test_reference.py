@@ -145,7 +145,10 @@ def test_nested_members_alternatives_and_bounds_are_read_off_a_schema() -> None:
 
 
 def test_a_guide_links_to_others_and_its_parts_can_be_linked_to(tmp_path: Path) -> None:
-    text = "# Going live\n\n## What `wires` need\n\n[a](webhooks.md#secrets) [b](/docs#sendWire)\n"
+    text = (
+        "# Going live\n\n## What `wires` need\n\n[a](webhooks.md#secrets) [b](/docs#sendWire)\n"
+        + 2 * "### Go\n"
+    )
     (tmp_path / "going-live.md").write_text(text, "utf-8")
     (tmp_path / "signing.md").write_text("# Signing\n", "utf-8")
     (tmp_path / "README.md").write_text("# Guides\n", "utf-8")
@@ -154,6 +157,8 @@ def test_a_guide_links_to_others_and_its_parts_can_be_linked_to(tmp_path: Path) 
 
     assert (signing.name, signing.title, live.name) == ("signing", "Signing", "going-live")
     assert '<h2 id="what-wires-need">' in live.html
+    assert '<h3 id="go">' in live.html
+    assert '<h3 id="go-1">' in live.html
     assert 'href="webhooks#secrets"' in live.html
     assert 'href="/docs#sendWire"' in live.html
 
