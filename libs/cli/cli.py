@@ -96,6 +96,11 @@ def make_app(arguments: list[str]) -> App:
         help="The events of a key's tenant: follow them, resume from an id.",
     )
     app.command(
+        "libs.cli.trigger:trigger",
+        name="trigger",
+        help="Have the sandbox do what causes an event, such as wire.completed.",
+    )
+    app.command(
         "libs.cli.webhooks:app",
         name="webhooks",
         help="Webhooks: subscriptions that fail, their deliveries, resend.",

@@ -14,7 +14,8 @@ import pytest
 from aiohttp import web
 
 from libs.cli import cli
-from libs.contracts.events import API_VERSION
+from libs.cli.trigger import CAUSES, REQUESTS, UNAVAILABLE
+from libs.contracts.events import API_VERSION, EVENT_TYPES
 from tests.support.command_line import Finished, run_bankside
 from tests.unit.client.answering import KEY, answer, gateway, problem, success
 
@@ -115,6 +116,10 @@ async def test_the_body_can_come_from_a_file_or_from_standard_input(
     [
         (("call", "GET", "/x"), "make status"),
         (("events", "tail", "--event-type", "wires"), "--event-type"),
+        (("trigger", "wire.completed"), "TRANSACTION_ID"),
+        (("trigger", "wire.complete", WIRE), "wire.completed"),
+        (("trigger", "customer.updated", WIRE), "PATCH /partner/reseller/customers/business"),
+        (("trigger", "webhook_subscription.unavailable"), "410"),
         (("call", "GET"), "PATH"),
         (("call", "GET", "x"), "PATH"),
         (("call", "GET", "/ä"), "PATH"),
@@ -271,3 +276,21 @@ async def test_the_completion_of_a_shell_knows_commands_and_options() -> None:
 
     assert status == 0
     assert {"events", "tail", "--event-type"} <= set(re.findall(r"[\w-]+", out))
+
+
+def test_every_event_is_caused_by_the_sandbox_or_has_a_sentence() -> None:
+    assert sorted([*CAUSES, *REQUESTS, UNAVAILABLE]) == sorted(EVENT_TYPES)
+
+
+async def test_what_the_sandbox_refuses_is_a_sentence() -> None:
+    refusal = answer({"error": {"code": "invalid_state", "message": "It is returned."}}, status=409)
+    async with gateway(refusal) as sandbox:
+        status, _, err = await bankside(
+            "trigger", "wire.completed", "a/b", BANKSIDE_SANDBOX_URL=sandbox.base_url
+        )
+
+    assert (status, err) == (
+        2,
+        "bankside: The sandbox refuses it: It is returned. (invalid_state)\n",
+    )
+    assert sandbox.received[0].target == "/simulate/wires/a%2Fb/complete"

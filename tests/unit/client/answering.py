@@ -78,9 +78,11 @@ def success(data: Any, message: str = "Done", **more: Any) -> Callable[[], web.R
     return lambda: web.Response(body=content, content_type="application/json", headers=headers)
 
 
-def answer(content: Any) -> Callable[[], web.Response]:
+def answer(content: Any, status: int = 200) -> Callable[[], web.Response]:
     """JSON without an envelope."""
-    return lambda: web.Response(body=encode(content), content_type="application/json")
+    return lambda: web.Response(
+        status=status, body=encode(content), content_type="application/json"
+    )
 
 
 def problem(status: int, code: str, **more: Any) -> Callable[[], web.Response]:
