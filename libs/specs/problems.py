@@ -48,6 +48,12 @@ _INVALID = {
     ]
 }
 
+_WIRE = {
+    "transaction_id": {
+        **_TEXT,
+        "description": "Of the wire that was recorded and refused, if one was",
+    }
+}
 _PENDING_ID = {**_TEXT, "description": "The id of what is pending, by which it can be asked for"}
 
 EXTRA_MEMBERS: dict[str, dict[str, Schema]] = {
@@ -67,6 +73,12 @@ EXTRA_MEMBERS: dict[str, dict[str, Schema]] = {
         }
     },
     e.InsufficientScope.code: {"scope": {**_TEXT, "description": "The scope that it needs"}},
+    e.AccountClosed.code: _WIRE,
+    e.AccountRestricted.code: _WIRE,
+    e.ExternalAccountNotLinked.code: _WIRE,
+    e.InsufficientFunds.code: _WIRE,
+    e.InvalidState.code: _WIRE,
+    e.ProviderRefused.code: _WIRE,
     e.LimitExceeded.code: {
         "limit": {
             **ref("WireLimit"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from uuid import UUID
+
 from libs.contracts import errors as e
 from libs.providers.outcomes import Reason, Refused
 
@@ -31,7 +33,8 @@ def reason_of(refused: Refused) -> str:
     return refused.reason.value
 
 
-def error_of(reason: str | None) -> e.BanksideError:
+def error_of(reason: str | None, transaction_id: UUID) -> e.BanksideError:
     """The answer to the sender of a wire that was rejected for this reason."""
+    extra = {"transaction_id": str(transaction_id)}
     precise = _ERRORS.get(reason or "")
-    return precise() if precise else e.ProviderRefused(REJECTED)
+    return precise(extra=extra) if precise else e.ProviderRefused(REJECTED, extra=extra)

@@ -144,5 +144,8 @@ def verdict_reply(wire: WireRecord) -> Result:
     if wire.was_accepted:
         return Result(data=wire_result(wire))
     if wire.state is WireState.CANCELED:
-        raise InvalidState("The wire was canceled before it was sent.")
-    raise error_of(wire.reason)
+        raise InvalidState(
+            "The wire was canceled before it was sent.",
+            extra={"transaction_id": str(wire.transaction_id)},
+        )
+    raise error_of(wire.reason, wire.transaction_id)

@@ -117,6 +117,7 @@ async def refused_once(sender: Sender, answer: Answer, code: str) -> None:
     """Told as a conflict, and kept as a wire that was rejected for that reason."""
     assert (answer.status, answer.code) == (409, code)
     (newest,) = (await sender.api.get(f"{WIRES}?limit=1")).data
+    assert answer.body["transaction_id"] == newest["transaction_id"]
     assert (newest["state"], newest["reason"]) == ("rejected", code)
     assert [step["state"] for step in newest["history"]] == ["pending_submission", "rejected"]
     await sender.has_told([newest["transaction_id"]], "created", "rejected")
