@@ -19,6 +19,86 @@ from libs.client.errors import OperatorError
 from libs.client.settings import load_stack_environment
 from libs.contracts.errors import BanksideError
 
+COMMANDS = (
+    ("call", "libs.cli.call:call", "Sign a request, send it, show what came back."),
+    (
+        "keys",
+        "libs.cli.keys:app",
+        "Subscription keys: create, list, revoke, rotate, scopes, allow; reseal what is stored.",
+    ),
+    ("commands", "libs.cli.commands:app", "Commands that are not finished: list, retry, abandon."),
+    ("trace", "libs.cli.trace:trace", "Show what became of a request, by the id in its answer."),
+    ("dead", "libs.cli.dead:app", "Look at dead letters, have them accepted anew."),
+    (
+        "restores",
+        "libs.cli.restores:app",
+        "See to databases that went back behind what providers hold.",
+    ),
+    ("feeds", "libs.cli.feeds:app", "Provider feeds: where they stand, entries that stop them."),
+    (
+        "provider",
+        "libs.cli.providers:app",
+        "Which company has each provider role, what it promises and what it lacks.",
+    ),
+    (
+        "audit",
+        "libs.cli.audit:app",
+        "What was done, by whom: verify that the record is whole, export it.",
+    ),
+    (
+        "doctor",
+        "libs.cli.doctor:doctor",
+        "Find out, before services are started, what would keep them from working.",
+    ),
+    (
+        "status",
+        "libs.cli.status:status",
+        "Does the gateway that the settings name answer, and does it take the key.",
+    ),
+    (
+        "completion",
+        "libs.cli.completion:completion",
+        "Print the script by which a shell completes what is typed.",
+    ),
+    (
+        "listen",
+        "libs.cli.listening:listen",
+        "Receive the webhooks of the running stack here, verify and show them.",
+    ),
+    (
+        "events",
+        "libs.cli.events:app",
+        "The events of a key's tenant: follow them, resume from an id.",
+    ),
+    (
+        "trigger",
+        "libs.cli.trigger:trigger",
+        "Have the sandbox do what causes an event, such as wire.completed.",
+    ),
+    (
+        "webhooks",
+        "libs.cli.webhooks:app",
+        "Webhooks: subscriptions that fail, their deliveries, resend.",
+    ),
+    (
+        "differences",
+        "libs.cli.differences:app",
+        "What differs from the providers: list, show, explain.",
+    ),
+    ("reconcile", "libs.cli.differences:reconcile", "Compare all books with the providers' now."),
+    (
+        "wires",
+        "libs.cli.wires:app",
+        "Wires: list, show, approve, decline, cancel, resolve those of unknown outcome.",
+    ),
+    (
+        "sagas",
+        "libs.cli.sagas:app",
+        "Commands of onboarding that are not finished, compensations refused.",
+    ),
+)
+"""Name, where it is, and its line in the list of commands, which needs no import; its own help is its docstring."""
+
 
 def make_app(arguments: list[str]) -> App:
     """The command with all its commands, none of them imported yet."""
@@ -29,105 +109,10 @@ def make_app(arguments: list[str]) -> App:
         "stack that runs in this checkout.",
         version=lambda: version("bankside"),
     )
-    app.command(
-        "libs.cli.call:call", name="call", help="Sign a request, send it, show what came back."
-    )
-    app.command(
-        "libs.cli.keys:app",
-        name="keys",
-        help="Subscription keys: create, list, revoke, rotate, scopes, allow; reseal what is stored.",
-    )
-    app.command(
-        "libs.cli.commands:app",
-        name="commands",
-        help="Commands that are not finished: list, retry, abandon.",
-    )
-    app.command(
-        "libs.cli.trace:trace",
-        name="trace",
-        help="Show what became of a request, by the id in its answer.",
-    )
-    app.command(
-        "libs.cli.dead:app", name="dead", help="Look at dead letters, have them accepted anew."
-    )
-    app.command(
-        "libs.cli.restores:app",
-        name="restores",
-        help="See to databases that went back behind what providers hold.",
-    )
-    app.command(
-        "libs.cli.feeds:app",
-        name="feeds",
-        help="Provider feeds: where they stand, entries that stop them.",
-    )
-    app.command(
-        "libs.cli.providers:app",
-        name="provider",
-        help="Which company has each provider role, what it promises and what it lacks.",
-    )
-    app.command(
-        "libs.cli.audit:app",
-        name="audit",
-        help="What was done, by whom: verify that the record is whole, export it.",
-    )
-    app.command(
-        "libs.cli.doctor:doctor",
-        name="doctor",
-        help="Find out, before services are started, what would keep them from working.",
-    )
-    app.command(
-        "libs.cli.status:status",
-        name="status",
-        help="Does the gateway that the settings name answer, and does it take the key.",
-    )
-    app.command(
-        "libs.cli.completion:completion",
-        name="completion",
-        help="Print the script by which a shell completes what is typed.",
-    )
-    app.command(
-        "libs.cli.listening:listen",
-        name="listen",
-        help="Receive the webhooks of the running stack here, verify and show them.",
-    )
-    app.command(
-        "libs.cli.events:app",
-        name="events",
-        help="The events of a key's tenant: follow them, resume from an id.",
-    )
-    app.command(
-        "libs.cli.trigger:trigger",
-        name="trigger",
-        help="Have the sandbox do what causes an event, such as wire.completed.",
-    )
-    app.command(
-        "libs.cli.webhooks:app",
-        name="webhooks",
-        help="Webhooks: subscriptions that fail, their deliveries, resend.",
-    )
-    app.command(
-        "libs.cli.differences:app",
-        name="differences",
-        help="What differs from the providers: list, show, explain.",
-    )
-    app.command(
-        "libs.cli.differences:reconcile",
-        name="reconcile",
-        help="Compare all books with the providers' now.",
-    )
-    app.command(
-        "libs.cli.wires:app",
-        name="wires",
-        help="Wires: list, show, approve, decline, cancel, resolve those of unknown outcome.",
-    )
-    app.command(
-        "libs.cli.sagas:app",
-        name="sagas",
-        help="Commands of onboarding that are not finished, compensations refused.",
-    )
+    for name, place, line in COMMANDS:
+        app.command(place, name=name, help=line if listed else None)
     for entry in sorted(entry_points(group=OPERATORS)):
         service = entry.value.split(".")[1].replace("_", " ")
-        # In the list a line that needs no import; the command itself shows its own.
         app.command(
             entry.value, name=entry.name, help=f"For operators of {service}." if listed else None
         )

@@ -123,9 +123,8 @@ def trigger(event_type: str, resource_id: str | None = None, /, *, json: Flag = 
 
     Args:
         event_type: Such as wire.completed. For one that a request to the gateway causes, the request is named.
-        resource_id: What happens to: an account for account.*, transaction.*, statement.*, deposit_locations.* and
-            ach.created; a wire's transaction_id; another ACH event's reference_id; a customer for customer.* and
-            account.opened.
+        resource_id: What it happens to: a customer for customer events and account.opened, a wire's transaction_id, an
+            ACH request's reference_id for what follows ach.created, an account for all others.
         json: Print one JSON document: the sandbox's answer.
     """
     cause = _cause(event_type)

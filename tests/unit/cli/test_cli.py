@@ -294,3 +294,9 @@ async def test_what_the_sandbox_refuses_is_a_sentence() -> None:
         "bankside: The sandbox refuses it: It is returned. (invalid_state)\n",
     )
     assert sandbox.received[0].target == "/simulate/wires/a%2Fb/complete"
+
+
+async def test_the_help_of_a_command_has_its_example() -> None:
+    _, out, _ = await bankside("trigger", "--help")
+
+    assert "bankside trigger wire.completed TRANSACTION_ID" in " ".join(out.split())
