@@ -31,18 +31,10 @@ numbers, dates of birth, external account numbers, secrets) are sealed in both d
 a string that only the services can open. Every message names its sender in the property `user_id`, which the broker
 checks.
 """
-OF_EVENTS = f"""\
-Every event of every tenant, for programs beside this installation; integrators subscribe callback URLs. Events are
-published to the durable topic exchange `{EVENTS}` once their transaction is committed: persistent, at least once, with
-the type as routing key (`wire.completed`; bind `wire.*` or `#`). `message_id` is the event's id, by which a consumer
-knows what it has; `type` is its type; `user_id` names the service that published it. Of one resource, `sequence` counts
-up.
-
-A consumer has a user and a durable queue of its own, which it binds, and acknowledges what it has stored.
-"""
 REPLIES = "replies"
 DELIVERIES = "deliveries"
 DISPATCHER = "webhook_dispatcher"
+EVENTS_EXCHANGE: Schema = {"name": EVENTS, "type": "topic", "durable": True, "autoDelete": False}
 
 
 @cache
@@ -61,8 +53,8 @@ def asyncapi_document() -> dict[str, Any]:
         messages[_reply_name(row)] = _reply(row, schemas[key_of(row.reply), "reply"])
         operations[row.name] = _operation(row)
     for event in EVENT_TYPES.values():
-        messages[event.name] = _event(event, schemas[key_of(event.data), "reply"])
-        channel = EVENTS if _is_published(event) else DELIVERIES
+        messages[event.name] = event_message(event, schemas[key_of(event.data), "reply"])
+        channel = EVENTS if is_published(event) else DELIVERIES
         operations[event.name] = {
             "action": "send",
             "title": f"{event.emitter} reports {event.name}",
@@ -83,28 +75,6 @@ def asyncapi_document() -> dict[str, Any]:
         "components": {
             "messages": messages,
             "schemas": used_by(messages, definitions | _envelopes()),
-        },
-    }
-
-
-def events_document() -> dict[str, Any]:
-    """What queue consumers of an operator's own read: the part about events."""
-    whole = asyncapi_document()
-    channel = whole["channels"][EVENTS]
-    messages = {name: whole["components"]["messages"][name] for name in channel["messages"]}
-    reference = f"#/channels/{EVENTS}"
-    return {
-        **whole,
-        "info": {**whole["info"], "title": "Bankside's events", "description": OF_EVENTS},
-        "channels": {EVENTS: channel},
-        "operations": {
-            name: operation
-            for name, operation in whole["operations"].items()
-            if operation["channel"]["$ref"] == reference
-        },
-        "components": {
-            "messages": messages,
-            "schemas": used_by(messages, whole["components"]["schemas"]),
         },
     }
 
@@ -168,13 +138,13 @@ def _channels() -> dict[str, Schema]:
                 queries,
                 f"Messages are batches of queries, published to {QUERIES} by the service's name.",
             )
-    published = [event.name for event in EVENT_TYPES.values() if _is_published(event)]
+    published = [event.name for event in EVENT_TYPES.values() if is_published(event)]
     channels[EVENTS] = {
         "address": "{type}",
         "description": "Facts. The routing key is the event's type.",
         "parameters": {"type": {"enum": sorted(published)}},
         "messages": {name: _message_ref(name) for name in published},
-        "bindings": {"amqp": {"is": "routingKey", "exchange": _exchange(EVENTS, "topic")}},
+        "bindings": {"amqp": {"is": "routingKey", "exchange": EVENTS_EXCHANGE}},
     }
     channels[DELIVERIES] = {
         "address": None,
@@ -201,13 +171,9 @@ def _channel(queue: str, rows: list[str], description: str) -> Schema:
     }
 
 
-def _is_published(event: EventType) -> bool:
+def is_published(event: EventType) -> bool:
     """Those of the dispatcher go straight into what it delivers."""
     return event.emitter != DISPATCHER
-
-
-def _exchange(name: str, kind: str) -> Schema:
-    return {"name": name, "type": kind, "durable": True, "autoDelete": False}
 
 
 def _operation(row: Operation) -> Schema:
@@ -259,7 +225,8 @@ def _batch(item: Schema, limit: int) -> Schema:
     return {"type": "array", "minItems": 1, "maxItems": limit, "items": item}
 
 
-def _event(event: EventType, data: Schema) -> Schema:
+def event_message(event: EventType, data: Schema) -> Schema:
+    """Headers and payload of events of this type; `data` is the schema of theirs."""
     text = {"type": "string"}
     headers: dict[str, Schema] = dict.fromkeys(("tenant", "customer_id", "resource_id"), text)
     headers["request_id"] = {**text, "description": "Of the request that caused it, if known"}

@@ -63,7 +63,7 @@ class Documents:
 
 def _public() -> Made:
     # Templates and markdown, of the forked process alone.
-    from libs.specs.asyncapi import events_document  # noqa: PLC0415
+    from libs.specs.event_queues import event_queues_document  # noqa: PLC0415
     from libs.specs.reference.pages import pages  # noqa: PLC0415
 
     document = openapi_document()
@@ -73,7 +73,7 @@ def _public() -> Made:
     return {
         **reference,
         OPENAPI: _made(JSON, encode(document)),
-        ASYNCAPI: _made(JSON, encode(events_document())),
+        ASYNCAPI: _made(JSON, encode(event_queues_document())),
     }
 
 

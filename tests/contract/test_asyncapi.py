@@ -12,7 +12,7 @@ from libs.contracts.customer_views import ExternalAccountEventData
 from libs.contracts.events import EVENT_TYPES, new_event
 from libs.contracts.exact_json import decode
 from libs.contracts.table import OPERATIONS
-from libs.specs.asyncapi import asyncapi_document, events_document
+from libs.specs.asyncapi import asyncapi_document
 
 
 def references(value: Any) -> Iterator[str]:
@@ -68,17 +68,6 @@ def test_events_of_the_dispatcher_do_not_travel_over_the_broker() -> None:
     assert set(document["channels"]["deliveries"]["messages"]) == set(EVENT_TYPES)
     for name in own:
         assert document["operations"][name]["channel"]["$ref"] == "#/channels/deliveries"
-
-
-def test_consumers_of_events_are_shown_these_and_nothing_else() -> None:
-    document = events_document()
-
-    assert [*document["channels"]] == ["bankside.events"]
-    published = set(document["channels"]["bankside.events"]["messages"])
-    assert set(document["operations"]) == set(document["components"]["messages"]) == published
-    named = {found.rpartition("/")[2] for found in references(document) if "/schemas/" in found}
-    assert named == set(document["components"]["schemas"])
-    assert "Envelope" not in document["components"]["schemas"]
 
 
 def test_every_payload_is_a_schema() -> None:
