@@ -1,12 +1,8 @@
-"""`bankside trigger`: have the sandbox do what causes an event."""
+"""`bankside trigger`: have the bank in the box do what causes an event."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from dataclasses import dataclass
-from datetime import UTC, datetime
-from decimal import Decimal
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import quote
@@ -24,77 +20,11 @@ from libs.contracts.exact_json import NotExactJson, decode, encode
 from libs.contracts.operation import Operation
 from libs.contracts.principal import Family
 from libs.contracts.webhook_operations import TEST_SUBSCRIPTION
+from libs.providers.causes import Cause, causes
+from libs.providers.companies import DEFAULT
 
 SECONDS = 30.0
-AMOUNT = Decimal("12.50")
-RETURN_CODE = "R01"
-"""Insufficient funds."""
 
-
-@dataclass(frozen=True, slots=True)
-class Cause:
-    """A request to the sandbox. `of` names the id that it is about; `path` has it as `{id}`, or `body` takes it."""
-
-    of: str
-    path: str
-    body: Callable[[str], dict[str, Any] | None] = lambda _: None
-
-
-def _decided(decision: str) -> Cause:
-    return Cause(
-        "customer_id",
-        "/simulate/identity/decisions",
-        lambda customer_id: {"customer_id": customer_id, "decision": decision},
-    )
-
-
-def _this_month(account_id: str) -> dict[str, Any]:
-    today = datetime.now(UTC).date()
-    return {"account_id": account_id, "year": today.year, "month": today.month}
-
-
-CAUSES: dict[str, Cause] = {
-    "customer.approved": _decided("approved"),
-    "customer.denied": _decided("denied"),
-    "customer.pending_review": _decided("pending_review"),
-    "customer.documents_required": _decided("awaiting_documents"),
-    "account.opened": Cause(
-        "customer_id",
-        "/simulate/accounts",
-        lambda customer_id: {"customer_id": customer_id, "account_title": "Second account"},
-    ),
-    "account.restricted": Cause("account_id", "/simulate/accounts/{id}/restrict"),
-    "account.unrestricted": Cause("account_id", "/simulate/accounts/{id}/unrestrict"),
-    "account.closed": Cause("account_id", "/simulate/accounts/{id}/close"),
-    "transaction.created": Cause(
-        "account_id",
-        "/simulate/deposits",
-        lambda account_id: {
-            "account_id": account_id,
-            "amount": AMOUNT,
-            "counterparty_name": "bankside trigger",
-        },
-    ),
-    "wire.completed": Cause("transaction_id", "/simulate/wires/{id}/complete"),
-    "wire.rejected": Cause("transaction_id", "/simulate/wires/{id}/reject"),
-    "wire.returned": Cause("transaction_id", "/simulate/wires/{id}/return"),
-    "ach.created": Cause(
-        "account_id",
-        "/simulate/ach",
-        lambda account_id: {"account_id": account_id, "amount": AMOUNT},
-    ),
-    "ach.submitted": Cause("reference_id", "/simulate/ach/{id}/submit"),
-    "ach.settled": Cause("reference_id", "/simulate/ach/{id}/settle"),
-    "ach.returned": Cause(
-        "reference_id", "/simulate/ach/{id}/return", lambda _: {"return_code": RETURN_CODE}
-    ),
-    "statement.available": Cause("account_id", "/simulate/statements", _this_month),
-    "deposit_locations.updated": Cause(
-        "account_id",
-        "/simulate/deposit-locations",
-        lambda account_id: {"account_id": account_id},
-    ),
-}
 
 REQUESTS: dict[str, Operation] = {
     "customer.created": onboarding.ONBOARD_CUSTOMER,
@@ -116,7 +46,7 @@ UNAVAILABLE = "webhook_subscription.unavailable"
 
 
 def trigger(event_type: str, resource_id: str | None = None, /, *, json: Flag = False) -> int:
-    """Have the sandbox do what causes an event of a type, to a resource that exists.
+    """Have the bank in the box do what causes an event of a type, to a resource that exists.
 
     Such as `bankside trigger wire.completed TRANSACTION_ID`, or `bankside trigger transaction.created ACCOUNT_ID`.
     `bankside events tail` shows the event. Amounts are 12.50 dollars.
@@ -125,44 +55,44 @@ def trigger(event_type: str, resource_id: str | None = None, /, *, json: Flag = 
         event_type: Such as wire.completed. For one that a request to the gateway causes, the request is named.
         resource_id: What it happens to: a customer for customer events and account.opened, a wire's transaction_id, an
             ACH request's reference_id for what follows ach.created, an account for all others.
-        json: Print one JSON document: the sandbox's answer.
+        json: Print one JSON document: the bank in the box's answer.
     """
     cause = _cause(event_type)
     if resource_id is None:
         raise OperatorError(
             f"Name what it happens to: bankside trigger {event_type} {cause.of.upper()}."
         )
-    url = settings.bank_url("sandbox")
+    url = settings.bank_url(DEFAULT)
     path = cause.path.replace("{id}", quote(resource_id, safe=""))
     answer = asyncio.run(_post(url, path, cause.body(resource_id)))
     if json:
         print_json(answer)
     else:
         console().print(
-            f"Done at the sandbox: POST {escape(path)}. {event_type} follows once the stack has read of it."
+            f"Done at the bank in the box: POST {escape(path)}. {event_type} follows once the stack has read of it."
         )
     return 0
 
 
 def _cause(event_type: str) -> Cause:
-    found = CAUSES.get(event_type)
+    found = causes().get(event_type)
     if found is not None:
         return found
     if (request := REQUESTS.get(event_type)) is not None:
         raise OperatorError(
-            f"The sandbox cannot cause {event_type}: `bankside call {request.method} {request.path}` does."
+            f"The bank in the box cannot cause {event_type}: `bankside call {request.method} {request.path}` does."
         )
     if event_type == UNAVAILABLE:
         raise OperatorError(
-            f"The sandbox cannot cause {event_type}: an endpoint that answers 410 does."
+            f"The bank in the box cannot cause {event_type}: an endpoint that answers 410 does."
         )
     raise OperatorError(
-        f"There is no event type {event_type!r}; the sandbox can cause {', '.join(CAUSES)}."
+        f"There is no event type {event_type!r}; the bank in the box can cause {', '.join(causes())}."
     )
 
 
 async def _post(url: str, path: str, body: dict[str, Any] | None) -> dict[str, Any]:
-    """The sandbox's answer.
+    """The bank in the box's answer.
 
     Raises:
         OperatorError: it refuses, or cannot be reached.
@@ -181,12 +111,12 @@ async def _post(url: str, path: str, body: dict[str, Any] | None) -> dict[str, A
             status, answer = response.status, decode(await response.read())
     except (aiohttp.ClientError, TimeoutError, NotExactJson):
         raise OperatorError(
-            f"The sandbox at {url} gave no answer: is the stack up (make status)?"
+            f"The bank in the box at {url} gave no answer: is the stack up (make status)?"
         ) from None
     match answer:
         case dict() if status == HTTPStatus.OK:
             return answer
         case {"error": {"code": str(code), "message": str(message)}}:
-            raise OperatorError(f"The sandbox refuses it: {message} ({code})")
+            raise OperatorError(f"The bank in the box refuses it: {message} ({code})")
         case _:
-            raise OperatorError(f"The sandbox at {url} answered {status}.")
+            raise OperatorError(f"The bank in the box at {url} answered {status}.")

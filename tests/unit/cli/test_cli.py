@@ -14,8 +14,9 @@ import pytest
 from aiohttp import web
 
 from libs.cli import cli
-from libs.cli.trigger import CAUSES, REQUESTS, UNAVAILABLE
+from libs.cli.trigger import REQUESTS, UNAVAILABLE
 from libs.contracts.events import API_VERSION, EVENT_TYPES
+from libs.providers.causes import causes
 from tests.support.command_line import Finished, run_bankside
 from tests.unit.client.answering import KEY, answer, gateway, problem, success
 
@@ -279,7 +280,7 @@ async def test_the_completion_of_a_shell_knows_commands_and_options() -> None:
 
 
 def test_every_event_is_caused_by_the_sandbox_or_has_a_sentence() -> None:
-    assert sorted([*CAUSES, *REQUESTS, UNAVAILABLE]) == sorted(EVENT_TYPES)
+    assert sorted([*causes(), *REQUESTS, UNAVAILABLE]) == sorted(EVENT_TYPES)
 
 
 async def test_what_the_sandbox_refuses_is_a_sentence() -> None:
@@ -291,7 +292,7 @@ async def test_what_the_sandbox_refuses_is_a_sentence() -> None:
 
     assert (status, err) == (
         2,
-        "bankside: The sandbox refuses it: It is returned. (invalid_state)\n",
+        "bankside: The bank in the box refuses it: It is returned. (invalid_state)\n",
     )
     assert sandbox.received[0].target == "/simulate/wires/a%2Fb/complete"
 
