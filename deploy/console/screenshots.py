@@ -1,4 +1,4 @@
-"""Pictures of the console's pages: `make screenshots`, on a running stack in which `make demo` has played.
+"""Pictures of the console's pages, and of the reference: `make screenshots`, on a running stack after `make demo`.
 
 Each page in light, dark and 360 px narrow, as PNG files in `pictures`. An operator is made for it, who logs in for the
 first time, and is revoked at the end.
@@ -58,7 +58,7 @@ ITEMS = {
 """The newest item of each list."""
 
 
-async def take(url: str, name: str, password: str, program: str) -> list[Path]:
+async def take(url: str, gateway_url: str, name: str, password: str, program: str) -> list[Path]:
     """The pictures, as they are written."""
     PICTURES.mkdir(exist_ok=True)
     async with chromium(program) as browser:
@@ -78,7 +78,8 @@ async def take(url: str, name: str, password: str, program: str) -> list[Path]:
         for picture, path in paths.items():
             await page.goto(f"{url}{path}")
             taken += await _pictures(page, picture)
-        return taken
+        await page.goto(f"{gateway_url}/docs/wires")
+        return taken + await _pictures(page, "reference")
 
 
 async def _new_page(browser: Browser) -> Page:
@@ -124,7 +125,9 @@ def main() -> int:
             o.CreateOperator(name=name, role="admin", login=True, reason=REASON),
         )
         try:
-            taken = asyncio.run(take(url, name, made.one_time_password or "", program))
+            taken = asyncio.run(
+                take(url, str(known["base_url"]), name, made.one_time_password or "", program)
+            )
         finally:
             ask(o.REVOKE_OPERATOR, o.RevokeOperator(name=name, reason=REASON))
     except OperatorError as error:
