@@ -27,6 +27,8 @@ COLLECTED_BYTES = 16 * 1024 * 1024
 """The garbage collector is called whenever so much has arrived on all connections."""
 
 OPEN = Gauge("bankside_http_connections", "Connections of callers.")
+FIRST_REQUESTS_SECONDS = 0.02
+"""Between two looks at connections without a request."""
 CLOSED = Counter(
     "bankside_http_connections_closed_total",
     "Connections of callers that were closed for a bound.",
@@ -60,6 +62,8 @@ class _Connection(asyncio.Protocol):
         self._handler = handler
         self.transport: asyncio.Transport | None = None
         self.address: str | None = None
+        self.made_at = time.monotonic()
+        self.has_had_request = False
         self.is_authenticated = False
         """A signed request was admitted on it."""
         self._headers_began: float | None = None
@@ -88,6 +92,7 @@ class _Connection(asyncio.Protocol):
         self._owner.received(len(data))
 
     def begin_request(self) -> None:
+        self.has_had_request = True
         self._requests += 1
         self._headers_began = None
 
@@ -216,6 +221,16 @@ class Connections:
         """
         self.is_draining = True
         await asyncio.sleep(seconds)
+
+    async def first_requests(self, seconds: float) -> None:
+        """Once no connection is accepted any more: wait until those of the last `seconds` have had a request, which is
+        on its way, or so long.
+        """
+        while True:
+            since = time.monotonic() - seconds
+            if all(each.has_had_request or each.made_at < since for each in self._open.values()):
+                return
+            await asyncio.sleep(FIRST_REQUESTS_SECONDS)
 
     async def close_slow_ones_for_ever(self) -> None:
         """Close those whose headers take too long, or whose callers do not read."""

@@ -71,7 +71,7 @@ class Listener:
             auto_decompress=False,
             handler_cancellation=False,
             keepalive_timeout=KEEPALIVE_SECONDS,
-            shutdown_timeout=settings.shutdown_seconds - settings.longest_drain_seconds,
+            shutdown_timeout=settings.shutdown_seconds - 2 * settings.longest_drain_seconds,
             max_headers=MAX_HEADERS,
             lingering_time=LINGERING_SECONDS,
         )
@@ -110,5 +110,6 @@ class Listener:
         await self._connections.drain(self._settings.longest_drain_seconds)
 
     async def close(self) -> None:
-        """Let requests under way finish, and close what is left."""
+        """Let requests under way finish, those of the last connections included, and close what is left."""
+        await self._connections.first_requests(self._settings.longest_drain_seconds)
         await self._runner.cleanup()

@@ -39,3 +39,34 @@ async def test_connections_that_come_while_it_drains_are_served_also_when_none_w
     await runner.cleanup()
     assert closed == ["close"] * 3
     assert was_draining
+
+
+async def test_a_request_of_a_connection_that_was_made_at_last_is_waited_for() -> None:
+    async def answer(_: web.Request) -> web.Response:
+        return web.Response(text="served")
+
+    connections = Connections(lambda peer: peer, per_address=10, in_all=10, stalled_seconds=10)
+    served = web.Application(middlewares=[connections.middleware])
+    served.router.add_get("/", answer)
+    runner = web.AppRunner(served)
+    await runner.setup()
+    assert runner.server is not None
+    loop = asyncio.get_running_loop()
+    server = await loop.create_server(connections.protocols(runner.server), LOOPBACK, 0)
+    reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
+    await asyncio.sleep(0)  # the server accepts it
+    await connections.drain(0.05)
+    server.close()
+
+    waiting = asyncio.create_task(connections.first_requests(5 * pace()))
+    await asyncio.sleep(0.1)
+    is_waiting = not waiting.done()
+    writer.write(b"GET / HTTP/1.1\r\nHost: here\r\n\r\n")
+    answered = await reader.readuntil(b"served")
+    await waiting
+    await connections.first_requests(0)
+    writer.close()
+    await runner.cleanup()
+
+    assert is_waiting
+    assert answered.startswith(b"HTTP/1.1 200")
