@@ -23,6 +23,8 @@ class MadeAside:
         self._reading, writing = os.pipe()
         self._pid = os.fork()
         if self._pid == 0:
+            # Else this process would read from itself, and wait for ever once the other one has ended.
+            os.close(self._reading)
             _make_and_exit(make, writing)
         os.close(writing)
 

@@ -32,3 +32,19 @@ def test_bytes_arrive_whole_and_what_cannot_be_made_is_an_error() -> None:
     assert making.returncode == 0, making.stderr
     assert making.stdout.splitlines() == ["1000000", "the other could not be made", "once"]
     assert "ValueError: no bytes" in making.stderr
+
+
+ENDING = """
+from services.gateway.made_aside import MadeAside
+
+MadeAside("a test", lambda: bytes(1_000_000))  # more than a pipe holds
+"""
+
+
+def test_what_makes_them_ends_when_the_process_that_wanted_them_has_ended() -> None:
+    """Its output, which both have open, is at its end when both have ended."""
+    ending = subprocess.run(
+        [sys.executable, "-c", ENDING], capture_output=True, check=False, timeout=60
+    )
+
+    assert ending.returncode == 0
