@@ -33,6 +33,7 @@ REQUESTS: dict[str, Operation] = {
     "person.updated": onboarding.UPDATE_PERSON,
     "external_account.created": onboarding.ADD_EXTERNAL_BANK_ACCOUNT,
     "external_account.primary_changed": onboarding.ADD_EXTERNAL_BANK_ACCOUNT,
+    "account.opened": onboarding.ONBOARD_CUSTOMER,
     "wire.created": payments.SEND_WIRE,
     "wire.approval_requested": payments.SEND_WIRE,
     "wire.approved": payments.APPROVE_WIRE,
@@ -53,7 +54,7 @@ def trigger(event_type: str, resource_id: str | None = None, /, *, json: Flag = 
 
     Args:
         event_type: Such as wire.completed. For one that a request to the gateway causes, the request is named.
-        resource_id: What it happens to: a customer for customer events and account.opened, a wire's transaction_id, an
+        resource_id: What it happens to: a customer for customer events, a wire's transaction_id, an
             ACH request's reference_id for what follows ach.created, an account for all others.
         json: Print one JSON document: the bank in the box's answer.
     """

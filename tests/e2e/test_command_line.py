@@ -25,7 +25,6 @@ async def test_what_is_triggered_is_among_the_events(
 
     assert (await _run(live, key, "status"))["family"] == "customer"
     caused = {
-        "account.opened": customer_id,
         "transaction.created": account_id,
         "ach.created": account_id,
         "deposit_locations.updated": account_id,

@@ -32,11 +32,6 @@ CAUSES: Mapping[str, Cause] = {
     "customer.denied": _decided("denied"),
     "customer.pending_review": _decided("pending_review"),
     "customer.documents_required": _decided("awaiting_documents"),
-    "account.opened": Cause(
-        "customer_id",
-        "/simulate/accounts",
-        lambda customer_id: {"customer_id": customer_id, "account_title": "Second account"},
-    ),
     "account.restricted": Cause("account_id", "/simulate/accounts/{id}/restrict"),
     "account.unrestricted": Cause("account_id", "/simulate/accounts/{id}/unrestrict"),
     "account.closed": Cause("account_id", "/simulate/accounts/{id}/close"),
