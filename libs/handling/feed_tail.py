@@ -34,6 +34,8 @@ from libs.runtime.crash import crash_point
 
 SHORTEST_PAUSE_SECONDS = 0.05
 LONGEST_PAUSE_SECONDS = 30.0
+LONGEST_OUTAGE_PAUSE_SECONDS = 3.0
+"""When another service or the database could not be used: it may be back within seconds, and trying costs little."""
 
 POSITION = Gauge("bankside_feed_position", "Position up to which a feed was applied", ("feed",))
 ENTRIES = Counter("bankside_feed_entries", "Feed entries applied", ("feed",))
@@ -116,7 +118,8 @@ class FeedTail(Generic[EntryT]):
         """Apply page after page, for ever: full pages at once, else after `poll_seconds`.
 
         A page that cannot be fetched or applied, for any reason, is logged, counted, recorded and tried again after a
-        pause that doubles up to 30 s: a stopped feed must not take its service down.
+        pause that doubles up to 30 s, or 3 s when another service or the database cannot be used: a stopped feed must
+        not take its service down.
 
         Raises:
             NotLeading: the term is over, or the database is away.
@@ -138,6 +141,8 @@ class FeedTail(Generic[EntryT]):
             except Exception as error:  # the contract above: tried again, never skipped
                 is_stopped = True
                 pause_seconds = backoff.pause_seconds(failures + 1)
+                if isinstance(error, _NotNow):
+                    pause_seconds = min(pause_seconds, LONGEST_OUTAGE_PAUSE_SECONDS)
                 if await self._stop(error, pause_seconds):
                     continue
                 failures += 1
@@ -272,7 +277,8 @@ class FeedTail(Generic[EntryT]):
             feed=self._feed,
             entry=entry.position if entry else None,
             retry_seconds=pause_seconds,
-            exc_info=error,
+            cause=type(cause).__name__,
+            exc_info=None if isinstance(error, _NotNow) else error,  # it may be long, and often
         )
         return False
 

@@ -52,13 +52,17 @@ class Broker:
         url: `amqp://user:password@host:port/vhost`, or `amqps:` for TLS; the user is the service's own.
         name: of the connection, as the broker shows it.
         ca_file: the CA of the broker's certificate, instead of those that the system trusts.
+        probes: whether consumers are probed (`libs.messaging.probing`), as is needed at a cluster.
     """
 
-    def __init__(self, url: str, name: str, *, ca_file: str | None = None) -> None:
+    def __init__(
+        self, url: str, name: str, *, ca_file: str | None = None, probes: bool = False
+    ) -> None:
         self._url = url
         self._user = unquote(urlsplit(url).username or "")
         self._ca_file = ca_file
         self._name = name
+        self._probes = probes
         self._parts: list[Part] = []
         self._started = asyncio.Event()
         self._ready = asyncio.Event()
@@ -151,7 +155,7 @@ class Broker:
             ),
             name="broker-connect",
         )
-        session = Session(connection, self._user)
+        session = Session(connection, self._user, probes=self._probes)
         watch: asyncio.Task[None] | None = None
         try:
             await within(CONNECT_SECONDS, self._attach(session), name="broker-attach")

@@ -19,6 +19,7 @@ from libs.messaging.metrics import (
     QUEUE_MESSAGES,
     QUEUE_OLDEST_SECONDS,
 )
+from libs.messaging.probing import Probe, is_probe
 from libs.messaging.publishing import underlying
 from libs.messaging.queue_age import QueueAge
 from libs.messaging.session import Session
@@ -65,6 +66,7 @@ class Consumption:
         self._pause_or_resume = pause_or_resume
         self._channel: AbstractChannel | None = None
         self._tag: str | None = None
+        self._probe: Probe | None = None
         self._paused = False
         self._stopped = False
         self._progressed = False
@@ -82,6 +84,7 @@ class Consumption:
         await self._declare(channel)
         await channel.set_qos(prefetch_count=self._prefetch)
         self._channel, self._tag, self._still_since = channel, None, None
+        self._probe = await Probe.of(session, channel, self.queue) if session.probes else None
         if not self._paused and not self._stopped:
             await self._consume(channel)
         session.watch(self)
@@ -90,6 +93,12 @@ class Consumption:
         self._tag = await consume(channel, self.queue, self._deliver)
 
     async def _deliver(self, message: Delivery) -> None:
+        if self._probe is not None:
+            self._probe.served()
+        if is_probe(message):
+            with contextlib.suppress(*BROKER_ERRORS):  # it comes again, in another session
+                await message.ack(wait=False)
+            return
         self._progressed = True
         self._age.delivered(message.properties.message_id)
         await self._on_delivery(message)
@@ -138,6 +147,14 @@ class Consumption:
     async def pause_or_resume(self) -> None:
         if self._pause_or_resume is not None and not self._stopped:
             await self._pause_or_resume()
+
+    async def is_unserved(self) -> bool:
+        if self._probe is None:
+            return False
+        if self._paused or self._stopped or self._works() or self._waits():
+            self._probe.served()
+            return False
+        return await self._probe.is_unanswered()
 
     async def is_stalled(self, channel: AbstractChannel) -> bool:
         """No progress for `STALL_SECONDS`, although a message that was taken waits, or the queue has messages and the

@@ -6,7 +6,8 @@ from prometheus_client import Counter, Gauge
 
 CONSUMER_RESTARTS = Counter(
     "bankside_consumer_restarts_total",
-    "Sessions with the broker ended because the consumer of this queue made no progress while messages waited.",
+    "Sessions with the broker ended because the consumer of this queue made no progress while messages waited, or"
+    " was served nothing.",
     ["queue"],
 )
 CONSUMER_PAUSED = Gauge(

@@ -31,8 +31,10 @@ from libs.messaging.topology import (
     DEAD,
     EVENT_CONSUMERS,
     EVENTS,
+    PROBES,
     QUERIES,
     REPLIES,
+    consumed_queues,
     dead_queue,
     durable_queues,
     queues_of,
@@ -68,6 +70,7 @@ def permissions_of(service: str) -> Permissions:
     own = [*map(re.escape, queues_of(service))]
     asks = bool(asked_by(service) or commands_sent_by(service))
     replies = replies_queues(service)
+    probed = _any_of(re.escape(name) for name in consumed_queues(service))
     if asks:
         own.append(replies)
     topics = {
@@ -88,6 +91,7 @@ def permissions_of(service: str) -> Permissions:
             _any_of([replies] if asks else []),
         ),
         DEAD: TopicPermission(_any_of(map(re.escape, dead)), _any_of(map(re.escape, dead))),
+        PROBES: TopicPermission(probed, probed),
     }
     written = [re.escape(name) for name, topic in topics.items() if topic.write != NOTHING]
     bound = [re.escape(name) for name, topic in topics.items() if topic.read != NOTHING]

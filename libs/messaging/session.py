@@ -40,13 +40,17 @@ class Watched(Protocol):
         """Pause or resume consuming."""
         ...
 
+    async def is_unserved(self) -> bool:
+        """Whether the broker delivers nothing to it, not even what it has sent to itself."""
+
     async def is_stalled(self, channel: AbstractChannel) -> bool:
         """Whether it made no progress for too long while messages waited."""
         ...
 
 
 class Session:
-    def __init__(self, connection: Connection, user: str) -> None:
+    def __init__(self, connection: Connection, user: str, *, probes: bool = False) -> None:
+        self.probes = probes
         self._connection = connection
         self.user = user
         """As which the process is known to the broker: the name of its service."""
@@ -110,6 +114,10 @@ class Session:
                     await within(
                         ANSWER_SECONDS, consumer.pause_or_resume(), name=f"pause:{consumer.queue}"
                     )
+                    if await within(
+                        ANSWER_SECONDS, consumer.is_unserved(), name=f"serve:{consumer.queue}"
+                    ):
+                        self._replace(consumer, "consumer_unserved", "is delivered nothing")
                 if round_ % TENDS_PER_PROBE == 0:
                     await self._probe(probes)
         except TimeoutError as error:
@@ -127,6 +135,9 @@ class Session:
                 ANSWER_SECONDS, consumer.is_stalled(channel), name=f"look:{consumer.queue}"
             )
             if stalled:
-                CONSUMER_RESTARTS.labels(consumer.queue).inc()
-                self._log.error("consumer_stalled", queue=consumer.queue)
-                self.lose(f"the consumer of {consumer.queue} stood still")
+                self._replace(consumer, "consumer_stalled", "stood still")
+
+    def _replace(self, consumer: Watched, event: str, why: str) -> None:
+        CONSUMER_RESTARTS.labels(consumer.queue).inc()
+        self._log.error(event, queue=consumer.queue)
+        self.lose(f"the consumer of {consumer.queue} {why}")

@@ -7,6 +7,7 @@
 | `bankside.events` | the type |
 | `bankside.replies` | the queue of the process that asked |
 | `bankside.dead` | the dead queue |
+| `bankside.probes` | the queue whose consumers are probed (`libs.messaging.probing`) |
 
 All are topic exchanges, since RabbitMQ checks routing keys by permission on these alone. They come with the users and
 permissions (`deploy/rabbitmq`); a service declares and binds its own queues and nothing else.
@@ -26,7 +27,8 @@ QUERIES = "bankside.queries"
 EVENTS = "bankside.events"
 REPLIES = "bankside.replies"
 DEAD = "bankside.dead"
-EXCHANGES = (COMMANDS, QUERIES, EVENTS, REPLIES, DEAD)
+PROBES = "bankside.probes"
+EXCHANGES = (COMMANDS, QUERIES, EVENTS, REPLIES, DEAD, PROBES)
 
 QueueType = Literal["classic", "quorum"]
 
@@ -78,15 +80,15 @@ def durable_queues(service: str) -> tuple[str, ...]:
     )
 
 
+def consumed_queues(service: str) -> tuple[str, ...]:
+    """The queues that each of its processes consumes, besides that of its replies."""
+    queries = any(operation.is_query for operation in operations_of(service))
+    return (*durable_queues(service), *((queries_queue(service),) if queries else ()))
+
+
 def queues_of(service: str) -> tuple[str, ...]:
     """All queues that its processes share."""
-    queries = any(operation.is_query for operation in operations_of(service))
-    durable = durable_queues(service)
-    return (
-        *durable,
-        *map(dead_queue, durable),
-        *((queries_queue(service),) if queries else ()),
-    )
+    return (*consumed_queues(service), *map(dead_queue, durable_queues(service)))
 
 
 def dead_queues() -> tuple[str, ...]:

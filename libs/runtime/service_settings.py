@@ -40,8 +40,8 @@ class MessagingSettings(ServiceSettings):
     """The CA of the broker's certificate; None: those that the system trusts."""
     query_queues: QueueType = "classic"
     """The type of the queues that queries wait in. A classic one is fast, and in a cluster of brokers gone while its
-    node is; a quorum queue is on several nodes. It is chosen before the first start: afterwards the broker refuses
-    another type until `<service>.queries` is deleted there.
+    node is; a quorum queue is on several nodes, and its service then probes all its consumers. It is chosen before
+    the first start: afterwards the broker refuses another type until `<service>.queries` is deleted there.
     """
     traces_endpoint: TracesEndpoint = Field(
         default=None, validation_alias=AliasChoices("OTEL_EXPORTER_OTLP_ENDPOINT")
@@ -51,6 +51,10 @@ class MessagingSettings(ServiceSettings):
     OpenTelemetry's own name, since its exporter reads the others of that family, such as the headers by which a
     collector knows who sends.
     """
+
+    @property
+    def broker_is_cluster(self) -> bool:
+        return self.query_queues == "quorum"
 
     @property
     def collector(self) -> str | None:

@@ -198,12 +198,12 @@ class ListeningSettings(ProcessSettings):
 
     drain_seconds: float = Field(default=1, ge=0, le=60)
     """At a stop, requests are still taken for so long, and each connection is closed after its next answer. At most
-    half of `shutdown_seconds`.
+    a third of `shutdown_seconds`, so that requests under way have the rest.
     """
 
     @property
     def longest_drain_seconds(self) -> float:
-        return min(self.drain_seconds, self.shutdown_seconds / 2)
+        return min(self.drain_seconds, self.shutdown_seconds / 3)
 
 
 class ServiceSettings(ProcessSettings):

@@ -31,7 +31,10 @@ BROKER_WAIT_SECONDS = 5.0
 async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
     sealer = settings.message_sealer()
     broker = Broker(
-        settings.amqp_url.get_secret_value(), process.service, ca_file=settings.amqp_ca_file
+        settings.amqp_url.get_secret_value(),
+        process.service,
+        ca_file=settings.amqp_ca_file,
+        probes=settings.broker_is_cluster,
     )
     caller = Caller(sealer)
     broker.add(caller)

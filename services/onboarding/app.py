@@ -65,7 +65,10 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
     lookup = settings.lookup()
     store = Store(Vault(settings.ring("storage_keys"), lookup))
     broker = Broker(
-        settings.amqp_url.get_secret_value(), process.service, ca_file=settings.amqp_ca_file
+        settings.amqp_url.get_secret_value(),
+        process.service,
+        ca_file=settings.amqp_ca_file,
+        probes=settings.broker_is_cluster,
     )
     caller = Caller(sealer)
     broker.add(caller)

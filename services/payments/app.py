@@ -52,7 +52,10 @@ KEPT_FOR_EVER = frozenset({table.SEND_WIRE.name, table.APPROVE_WIRE.name})
 async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
     sealer = settings.message_sealer()
     broker = Broker(
-        settings.amqp_url.get_secret_value(), process.service, ca_file=settings.amqp_ca_file
+        settings.amqp_url.get_secret_value(),
+        process.service,
+        ca_file=settings.amqp_ca_file,
+        probes=settings.broker_is_cluster,
     )
     caller = Caller(sealer)
     broker.add(caller)

@@ -46,7 +46,10 @@ ASK_SECONDS = 15.0
 async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
     sealer = settings.message_sealer()
     broker = Broker(
-        settings.amqp_url.get_secret_value(), process.service, ca_file=settings.amqp_ca_file
+        settings.amqp_url.get_secret_value(),
+        process.service,
+        ca_file=settings.amqp_ca_file,
+        probes=settings.broker_is_cluster,
     )
     caller = Caller(sealer)
     broker.add(caller)

@@ -32,6 +32,7 @@ class Wire:
         """All that was sent to the broker."""
         self._holds_answers = False
         self._held: dict[asyncio.StreamWriter, bytearray] = {}
+        self._undelivered: dict[asyncio.StreamWriter, _WithoutDeliveries] = {}
         self.url = ""
         self.is_open = True
         """False: who connects is refused."""
@@ -56,6 +57,10 @@ class Wire:
             writer.write(b"".join(frame for frame in _frames(bytes(data)) if not _confirms(frame)))
             writer.close()
         self._held.clear()
+
+    def swallow_deliveries(self) -> None:
+        """From now on the connections that are open get no message that the broker delivers, and all else."""
+        self._undelivered = {writer: _WithoutDeliveries() for writer in self._open}
 
     def heal(self) -> None:
         """Let everything move again."""
@@ -89,6 +94,8 @@ class Wire:
                         await writer.drain()
                         break
                 passed += len(data)
+                if not to_broker and writer in self._undelivered:
+                    data = self._undelivered[writer].of(data)
                 writer.write(data)
                 await writer.drain()
 
@@ -137,6 +144,29 @@ def _frames(data: bytes) -> Iterator[bytes]:
 def _confirms(frame: bytes) -> bool:
     """Whether it is Basic.Ack or Basic.Nack."""
     return frame[0] == METHOD and struct.unpack_from(">HH", frame, 7) in {(60, 80), (60, 120)}
+
+
+class _WithoutDeliveries:
+    """What one connection is sent, without Basic.Deliver, and the header and body that follow it on its channel."""
+
+    def __init__(self) -> None:
+        self._rest = b""
+        self._delivering: set[bytes] = set()
+        """Channels."""
+
+    def of(self, data: bytes) -> bytes:
+        frames = list(_frames(self._rest + data))
+        self._rest = (self._rest + data)[sum(map(len, frames)) :]
+        return b"".join(frame for frame in frames if not self._is_of_delivery(frame))
+
+    def _is_of_delivery(self, frame: bytes) -> bool:
+        channel = frame[1:3]
+        if frame[0] == METHOD:
+            if struct.unpack_from(">HH", frame, 7) == (60, 60):
+                self._delivering.add(channel)
+            else:
+                self._delivering.discard(channel)
+        return channel in self._delivering
 
 
 @contextlib.asynccontextmanager

@@ -149,7 +149,11 @@ def handlers(environment: Environment) -> dict[str, HandlersOf]:
     def of_dispatcher(database: Database) -> dict[str, QueryHandler]:
         service = "webhook_dispatcher"
         accept = webhook_dispatcher.accept_anew(
-            service, database, ordering=in_order_of_recovery, retention=timedelta(days=30)
+            service,
+            database,
+            ordering=in_order_of_recovery,
+            retention=timedelta(days=30),
+            clock=lambda: datetime.now(UTC),
         )
         return operating_handlers(service, database, letters=own(service, accept))
 

@@ -12,6 +12,7 @@ from libs.messaging.topology import (
     DEAD,
     EVENT_CONSUMERS,
     EVENTS,
+    PROBES,
     QUERIES,
     REPLIES,
     commands_queue,
@@ -62,10 +63,11 @@ def addresses() -> Iterator[Address]:
     for queue in QUEUES:
         yield Address("", queue)
         yield Address(DEAD, queue)
+        yield Address(PROBES, queue)
 
 
 def may_send(service: str, address: Address) -> bool:
-    """By the tables; its own dead queues a service may write to."""
+    """By the tables; its own dead queues a service may write to, and probe its others."""
     exchange, key = address
     if exchange == COMMANDS:
         return any(row.name == key and service in row.senders for row in OPERATIONS)
@@ -79,4 +81,5 @@ def may_send(service: str, address: Address) -> bool:
     if exchange == REPLIES:
         asker = key.partition(".")[0]
         return any(asker in row.senders for row in operations_of(service))
-    return exchange == DEAD and key in queues_of(service) and key.endswith(dead_queue(""))
+    is_dead = key.endswith(dead_queue(""))
+    return key in queues_of(service) and exchange == (DEAD if is_dead else PROBES)
