@@ -28,6 +28,7 @@ from services.webhook_dispatcher.adapters.callback_urls import ResolvingCallback
 from services.webhook_dispatcher.adapters.callback_urls import Rules as CallbackRules
 from services.webhook_dispatcher.adapters.lookups import Lookups
 from services.webhook_dispatcher.adapters.poster import open_poster
+from services.webhook_dispatcher.engine.database_clock import DatabaseClock
 from services.webhook_dispatcher.engine.rules import Rules
 from services.webhook_dispatcher.engine.run import CONNECTIONS, run_engine
 from services.webhook_dispatcher.handlers.deliveries import (
@@ -65,7 +66,10 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
     callback_rules = rules_of(settings)
     keyring, sealer = settings.ring("storage_keys"), settings.message_sealer()
     broker = Broker(
-        settings.amqp_url.get_secret_value(), process.service, ca_file=settings.amqp_ca_file
+        settings.amqp_url.get_secret_value(),
+        process.service,
+        ca_file=settings.amqp_ca_file,
+        probes=settings.broker_is_cluster,
     )
     process.readiness.add("broker", broker.ping)
     connect = partial(
@@ -89,12 +93,19 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
         opened.push_async_callback(engine_database.close)
         opened.push_async_callback(database.close)
         opened.push_async_callback(lookups.close)
+        clock = DatabaseClock(engine_database)
+        await clock.start()
+        await opened.enter_async_context(
+            process.background("database-clock", clock.follow_for_ever())
+        )
         poster = await opened.enter_async_context(
-            open_poster(callback_rules, connections=CONNECTIONS_PER_SLOT * settings.slots)
+            open_poster(
+                callback_rules, connections=CONNECTIONS_PER_SLOT * settings.slots, clock=clock
+            )
         )
         await opened.enter_async_context(broker.open())
         wake = await opened.enter_async_context(
-            run_engine(process, broker, engine_database, poster, keyring, rules)
+            run_engine(process, broker, engine_database, poster, keyring, rules, clock=clock)
         )
         handlers = Handlers(
             keyring,
@@ -120,6 +131,7 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
                         database,
                         ordering=in_order_of_recovery,
                         retention=retention,
+                        clock=clock,
                     ),
                 ),
                 sealed=sealed_store(settings),

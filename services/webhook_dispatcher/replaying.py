@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from datetime import timedelta
+from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta
 
 from libs.handling.acceptance import Ordering
 from libs.handling.operating.letters import AcceptAnew
@@ -13,15 +13,19 @@ from libs.messaging.event_consumer import NotAnEvent, decode_event
 from libs.messaging.topology import commands_queue, events_queue
 from libs.persistence.engine import Database
 from services.webhook_dispatcher.engine.ingest import Ingest
-from services.webhook_dispatcher.engine.run import utc_now
 from services.webhook_dispatcher.repository.partitions import Partitions
 
 
 def accept_anew(
-    service: str, database: Database, *, ordering: Ordering, retention: timedelta
+    service: str,
+    database: Database,
+    *,
+    ordering: Ordering,
+    retention: timedelta,
+    clock: Callable[[], datetime],
 ) -> Mapping[str, AcceptAnew]:
     """By queue."""
-    ingest = Ingest(database, Partitions(database), retention, utc_now, lambda _, __: None)
+    ingest = Ingest(database, Partitions(database), retention, clock, lambda _, __: None)
 
     async def accept_command(letter: DeadLetter) -> None:
         await accept_command_anew(database, letter, service, ordering=ordering)

@@ -14,7 +14,7 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 import aiohttp
 import structlog
@@ -213,7 +213,7 @@ async def open_poster(
     timeouts: Timeouts = Timeouts(),
     lookups: Lookups | None = None,
     ssl_context: ssl.SSLContext | None = None,
-    clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+    clock: Callable[[], datetime],
 ) -> AsyncIterator[AiohttpPoster]:
     """A poster with connections and lookups of its own.
 

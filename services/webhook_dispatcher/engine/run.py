@@ -1,6 +1,6 @@
 """The engine as a part of the process: events in, signed posts out.
 
-async with run_engine(process, broker, database, poster, keyring, rules) as wake:
+async with run_engine(process, broker, database, poster, keyring, rules, clock=clock) as wake:
     ...  # `broker.start` comes after
 """
 
@@ -10,7 +10,7 @@ import gc
 import random as randomness
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from datetime import UTC, datetime
+from datetime import datetime
 
 from libs.contracts.sensitive import Sealer
 from libs.messaging.broker import Broker
@@ -33,7 +33,9 @@ from services.webhook_dispatcher.ports import Poster
 from services.webhook_dispatcher.repository.partitions import Partitions
 
 CONNECTIONS = 9
-"""Connections to the database: one for each background task, and one that renews the lease of the upkeep."""
+"""Connections to the database: one for each background task, and one that renews the lease of the upkeep. The clock is
+read in a millisecond, on one that is free.
+"""
 STOP_SECONDS = 3.0
 DRAIN_SECONDS = POST_SECONDS + 2.0
 """For posts under way to end and to be recorded."""
@@ -46,10 +48,6 @@ milliseconds: with the default of 700 for the youngest generation, collecting ta
 """
 
 
-def utc_now() -> datetime:
-    return datetime.now(UTC)
-
-
 @asynccontextmanager
 async def run_engine(
     process: Process,
@@ -59,7 +57,7 @@ async def run_engine(
     sealer: Sealer,
     rules: Rules,
     *,
-    clock: Callable[[], datetime] = utc_now,
+    clock: Callable[[], datetime],
     random: Random = randomness.random,
 ) -> AsyncIterator[Callable[[], None]]:
     """Record and deliver events during the body, once the broker is started.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime
+from datetime import date, datetime
 from uuid import UUID
 
 from sqlalchemy import select, text
@@ -40,7 +40,7 @@ _RECORD = text(
         INSERT INTO event (day, id, position, tenant, customer_id, type, resource_id, sequence, body, recorded_at,
             request_id, trace_context)
         SELECT day, id, CAST(:last AS bigint) + n, tenant, customer_id, type, resource_id, sequence, body,
-            CAST(:at AS timestamptz), request_id, trace_context
+            COALESCE(CAST(:at AS timestamptz), clock_timestamp()), request_id, trace_context
         FROM fresh
         ON CONFLICT DO NOTHING
         RETURNING day, id, position, tenant, customer_id, type
@@ -56,7 +56,8 @@ _RECORD = text(
             s.id, e.tenant, e.day, e.id, e.type,
             CASE s.status WHEN 'active' THEN 'pending' ELSE 'held' END,
             CASE s.status WHEN 'active' THEN NULL ELSE clock_timestamp() END,
-            CAST(:at AS timestamptz), CAST(:at AS timestamptz)
+            COALESCE(CAST(:at AS timestamptz), clock_timestamp()),
+            COALESCE(CAST(:at AS timestamptz), clock_timestamp())
         FROM stored e CROSS JOIN LATERAL (
             SELECT id, status, event_type FROM subscription
             WHERE tenant = e.tenant AND customer_id = e.customer_id AND status <> 'deleted'
@@ -132,18 +133,22 @@ async def record(
     request_id = task.request_id if task is not None else None
     arrival = arrival_of(replace(event, request_id=request_id, trace=tracing.current()))
     assert arrival is not None, "ids of our own events are evt_<uuidv7>"
-    recorded = await record_batch(connection, [arrival], datetime.now(UTC), only_for=only_for)
+    recorded = await record_batch(connection, [arrival], None, only_for=only_for)
     return recorded.one if only_for is not None else None
 
 
 async def record_batch(
     connection: AsyncConnection,
     arrivals: Sequence[Arrival],
-    at: datetime,
+    at: datetime | None,
     *,
     only_for: UUID | None = None,
 ) -> Recorded:
-    """Record those of the events that are new, in their order. The partitions of their days exist."""
+    """Record those of the events that are new, in their order. The partitions of their days exist.
+
+    Args:
+        at: from when on they are due; None: now, by the database's clock.
+    """
     unique = list({arrival.id: arrival for arrival in arrivals}.values())
     events = [arrival.event for arrival in unique]
     last = await lock_positions(connection)

@@ -11,6 +11,7 @@ import time
 import tracemalloc
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -269,7 +270,12 @@ async def test_a_post_that_found_no_thread_for_its_name_was_not_tried() -> None:
     lookups = Lookups(seconds=1, thread_seconds=0.2, at_once=1, getaddrinfo=names)
     async with (
         receiver() as endpoint,
-        open_poster(Rules(Allowance.parse(HERE)), connections=4, lookups=lookups) as sender,
+        open_poster(
+            Rules(Allowance.parse(HERE)),
+            connections=4,
+            lookups=lookups,
+            clock=lambda: datetime.now(UTC),
+        ) as sender,
     ):
         hung, unlucky = await asyncio.gather(
             sender.post(to("https://silent.example.com/")),
