@@ -56,6 +56,7 @@ def create(
     reads_per_minute: int = 6000,
     writes_per_minute: int = 600,
     wires_per_minute: int = 60,
+    require_idempotency_key: bool | None = None,
     scope: Annotated[list[str] | None, Parameter(negative="")] = None,
     allow: Annotated[list[str] | None, Parameter(negative="")] = None,
     expires: str | None = None,
@@ -65,6 +66,9 @@ def create(
     json: Json = False,
 ) -> None:
     """Make a key and show its secret, once.
+
+    Such as `bankside keys create --family partner --tenant acme --save acme`, or `bankside keys create --family
+    customer --customer CUSTOMER_ID --scope accounts:read --expires 90d`.
 
     Parameters
     ----------
@@ -76,6 +80,8 @@ def create(
         The customer of a customer's key: the customer_id from onboarding.
     tenant_name
         The name of a new partner; its id when not given.
+    require_idempotency_key
+        Refuse writes without an Idempotency-Key. When not given: in production yes, in development no.
     scope
         What it may do, such as accounts:read; repeat for several. All of its family when not given.
     allow
@@ -102,6 +108,7 @@ def create(
         "reads_per_minute": reads_per_minute,
         "writes_per_minute": writes_per_minute,
         "wires_per_minute": wires_per_minute,
+        "require_idempotency_key": require_idempotency_key,
         "expires_at": expiry_of(expires),
         "reason": reason,
     }
@@ -120,7 +127,10 @@ def create(
 
 @app.command(name="list")
 def list_keys(*, tenant: str | None = None, sign_with: Sign = None, json: Json = False) -> None:
-    """Show the keys, without secrets."""
+    """Show the keys, without secrets.
+
+    Such as `bankside keys list --tenant acme`.
+    """
     found: list[k.KeyView] = []
     values: dict[str, Any] = {"limit": LISTED, "order": Order.OLDEST}
     if tenant is not None:
@@ -150,7 +160,10 @@ def list_keys(*, tenant: str | None = None, sign_with: Sign = None, json: Json =
 def revoke(
     key: str, *, reason: str = "bankside keys revoke", sign_with: Sign = None, json: Json = False
 ) -> None:
-    """Stop a key; it is refused within two seconds."""
+    """Stop a key; it is refused within two seconds.
+
+    Such as `bankside keys revoke KEY --reason "its program is gone"`.
+    """
     command = checked(k.RevokeKey, {"subscription_key": key, "reason": reason})
     try:
         ask(k.REVOKE_KEY, command, key=sign_with)
@@ -173,6 +186,8 @@ def change_scopes(
     json: Json = False,
 ) -> None:
     """Change what a key may do, or show it; within two seconds it is so everywhere.
+
+    Such as `bankside keys scopes KEY --add wires:read --remove wires:write`.
 
     Parameters
     ----------
@@ -213,6 +228,8 @@ def change_addresses(
     json: Json = False,
 ) -> None:
     """Change where requests of a key may come from, or show it; within two seconds it is so everywhere.
+
+    Such as `bankside keys allow KEY --add 203.0.113.0/24`, or `bankside keys allow KEY --anywhere`.
 
     Parameters
     ----------
@@ -258,6 +275,8 @@ def rotate(
     json: Json = False,
 ) -> None:
     """Give a key a new secret; the old one stays valid for the overlap.
+
+    Such as `bankside keys rotate KEY --overlap-hours 48`.
 
     Parameters
     ----------

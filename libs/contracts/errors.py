@@ -2,6 +2,7 @@
 
     BanksideError
     ├── MalformedJson                400  malformed_json
+    ├── IdempotencyKeyRequired       400  idempotency_key_required
     ├── Unauthenticated              401
     │   ├── MissingCredentials            missing_credentials
     │   ├── MalformedCredentials          malformed_credentials
@@ -86,6 +87,12 @@ class MalformedJson(BanksideError):
     """The body is not JSON as this interface takes it."""
 
     status, code = 400, "malformed_json"
+
+
+class IdempotencyKeyRequired(BanksideError):
+    """Writes with this subscription key need an Idempotency-Key."""
+
+    status, code = 400, "idempotency_key_required"
 
 
 class Unauthenticated(BanksideError):

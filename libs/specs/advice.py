@@ -8,6 +8,7 @@ from libs.contracts import errors as e
 from libs.specs.schemas import Schema
 
 ADVICE: Final[dict[str, str]] = {
+    e.IdempotencyKeyRequired.code: "Send the request with an Idempotency-Key, the same when you repeat it.",
     e.MalformedJson.code: "Send JSON without duplicate keys, NaN or Infinity, as UTF-8.",
     e.MissingCredentials.code: "Send the four X-API headers with every request.",
     e.MalformedCredentials.code: "Send each X-API header once, in the form that the reference gives.",

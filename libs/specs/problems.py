@@ -9,6 +9,7 @@ from http import HTTPStatus
 
 from libs.contracts import errors as e
 from libs.contracts.operation import Operation
+from libs.contracts.principal import Family
 from libs.contracts.wire_policies import WireLimit
 from libs.specs.schemas import Schema, ref
 
@@ -155,6 +156,8 @@ def errors_of(operation: Operation) -> list[type[e.BanksideError]]:
         found += WITH_BODY
     if operation.takes_idempotency_key:
         found += (e.IdempotencyKeyReused, e.IdempotencyInProgress, e.Abandoned)
+        if operation.family is not Family.OPERATOR:
+            found.append(e.IdempotencyKeyRequired)
     found.append(e.ProviderTimeout if operation.is_read else e.OutcomePending)
     if operation.path_fields:
         found.append(e.NotFound)

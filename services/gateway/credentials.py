@@ -55,6 +55,8 @@ class Credential:
     previous_secret_expires_at: datetime | None
     expires_at: datetime | None
     revoked_at: datetime | None
+    requires_idempotency_key: bool = False
+    """Whether its writes need one."""
     role: Role | None = None
     """Of an operator; None for a console, and for the other families."""
 
@@ -133,5 +135,6 @@ class Credentials:
             previous_secret_expires_at=row.previous_secret_expires_at,
             expires_at=row.expires_at,
             revoked_at=row.revoked_at,
+            requires_idempotency_key=row.requires_idempotency_key,
             role=Role(row.role) if row.role not in (None, CONSOLE) else None,
         )

@@ -23,6 +23,7 @@ from libs.contracts.errors import (
     AddressNotAllowed,
     BanksideError,
     ErrorDetail,
+    IdempotencyKeyRequired,
     InsufficientRole,
     InsufficientScope,
     InternalError,
@@ -229,6 +230,7 @@ class Endpoints:
         except BanksideError as error:
             self._refusals.known(error, address, principal.subscription_key, operation.name)
             raise
+        _require_idempotency_key(operation, signed.credential, request)
         if not operation.is_read:
             principal = msgspec.structs.replace(principal, address=caller_address)
             if operation.family is Family.OPERATOR:
@@ -320,6 +322,14 @@ class Endpoints:
         if reply.replayed:
             response.headers["Idempotent-Replayed"] = "true"
         return response
+
+
+def _require_idempotency_key(
+    operation: Operation, credential: Credential, request: web.Request
+) -> None:
+    is_asked_for = operation.takes_idempotency_key and credential.requires_idempotency_key
+    if is_asked_for and "Idempotency-Key" not in request.headers:
+        raise IdempotencyKeyRequired
 
 
 def _authorize(operation: Operation, credential: Credential, role: Role | None) -> None:

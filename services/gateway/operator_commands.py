@@ -49,6 +49,8 @@ def create(
 ) -> None:
     """Make an operator with a key, and show its secret, once.
 
+    Such as `bankside operators create ada --role admin --login`.
+
     Args:
         name: Lower-case letters, digits, '-' and '_'.
         role: viewer reads, operator acts, admin also manages keys and operators; console is for a console, whose
@@ -112,7 +114,10 @@ def _created_at_database(command: o.CreateOperator) -> o.CreatedOperator:
 
 @app.command(name="list")
 def list_operators(*, key: Key = None, json: Flag = False) -> None:
-    """Show the operators, the oldest first."""
+    """Show the operators, the oldest first.
+
+    Such as `bankside operators list`.
+    """
     found: list[o.OperatorView] = []
     command = o.ListOperators(limit=LISTED, order=Order.OLDEST)
     while True:
@@ -141,7 +146,10 @@ def revoke(
     key: Key = None,
     json: Flag = False,
 ) -> None:
-    """End all keys of an operator, for good; they are refused within two seconds."""
+    """End all keys of an operator, for good; they are refused within two seconds.
+
+    Such as `bankside operators revoke ada --reason "left"`.
+    """
     command = checked(o.RevokeOperator, {"name": name, "reason": reason})
     _changed(ask(o.REVOKE_OPERATOR, command, key=key), json)
 
@@ -156,7 +164,10 @@ def change_role(
     key: Key = None,
     json: Flag = False,
 ) -> None:
-    """Give an operator another role: viewer, operator or admin."""
+    """Give an operator another role: viewer, operator or admin.
+
+    Such as `bankside operators role ada operator`.
+    """
     command = checked(o.ChangeRole, {"name": name, "role": role, "reason": reason})
     _changed(ask(o.CHANGE_ROLE, command, key=key), json)
 
@@ -170,7 +181,10 @@ def reset_login(
     key: Key = None,
     json: Flag = False,
 ) -> None:
-    """Give an operator a one-time password for the console, in place of password and authenticator app."""
+    """Give an operator a one-time password for the console, in place of password and authenticator app.
+
+    Such as `bankside operators reset-login ada --reason "lost telephone"`.
+    """
     command = checked(o.ResetLogin, {"name": name, "reason": reason})
     made = ask(o.RESET_LOGIN, command, key=key)
     if json:

@@ -32,6 +32,7 @@ class NewCredential:
     reads_per_minute: int
     writes_per_minute: int
     wires_per_minute: int
+    requires_idempotency_key: bool
     expires_at: datetime | None
 
 

@@ -17,6 +17,7 @@ from sqlalchemy import (
     SmallInteger,
     Table,
     Text,
+    false,
     func,
     text,
     true,
@@ -128,6 +129,7 @@ credentials = Table(
     Column("expires_at", INSTANT),
     Column("revoked_at", INSTANT),
     Column("last_used_at", INSTANT),
+    Column("requires_idempotency_key", Boolean, nullable=False, server_default=false()),
     Index(
         "credentials_by_time",
         "created_at",

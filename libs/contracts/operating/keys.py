@@ -52,6 +52,8 @@ class KeyView(Model):
     reads_per_minute: int
     writes_per_minute: int
     wires_per_minute: int
+    requires_idempotency_key: bool
+    """Whether a write without an Idempotency-Key is refused."""
     created_at: f.UtcDateTime
     expires_at: f.UtcDateTime | None
     revoked_at: f.UtcDateTime | None
@@ -73,6 +75,8 @@ class CreateKey(Write):
     reads_per_minute: PerMinute = 6000
     writes_per_minute: PerMinute = 600
     wires_per_minute: PerMinute = 60
+    require_idempotency_key: bool | None = None
+    """Whether a write without an Idempotency-Key is refused. When not given: in production yes, in development no."""
     expires_at: f.UtcDateTime | None = None
 
 

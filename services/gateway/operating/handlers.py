@@ -37,6 +37,8 @@ class Parts:
     logins: Logins
     traffic: TrafficCounts
     queues: QueueSamples
+    require_idempotency_keys: bool
+    """Of new keys, unless their creation says otherwise."""
 
 
 def handlers_of(parts: Parts, caller: Caller) -> dict[str, QueryHandler]:
@@ -45,7 +47,12 @@ def handlers_of(parts: Parts, caller: Caller) -> dict[str, QueryHandler]:
     services = Services(caller, handlers)
     queries = QueryClient(caller, patience_seconds=ASK_SECONDS)
     for made in (
-        Keys(parts.database, parts.keyring, queries).handlers(),
+        Keys(
+            parts.database,
+            parts.keyring,
+            queries,
+            require_idempotency_keys=parts.require_idempotency_keys,
+        ).handlers(),
         Operators(parts.database, parts.keyring, parts.passwords).handlers(),
         Searching(services).handlers(),
         RequestTraces(services).handlers(),

@@ -30,10 +30,18 @@ class Keys:
         queries: asks onboarding, which owns customers.
     """
 
-    def __init__(self, database: Database, keyring: Keyring, queries: QueryClient) -> None:
+    def __init__(
+        self,
+        database: Database,
+        keyring: Keyring,
+        queries: QueryClient,
+        *,
+        require_idempotency_keys: bool,
+    ) -> None:
         self._database = database
         self._keyring = keyring
         self._queries = queries
+        self._require_idempotency_keys = require_idempotency_keys
 
     def handlers(self) -> dict[str, QueryHandler]:
         return {
@@ -68,6 +76,9 @@ class Keys:
             else key_limits.scopes_of(family, command.scopes, "scopes")
         )
         networks = sorted(key_limits.networks_of(command.allowed_networks, "allowed_networks"))
+        required = command.require_idempotency_key
+        if required is None:
+            required = self._require_idempotency_keys
         tenant = await self._tenant(command, deadline)
         subscription_key, secret = operator_keys.new_subscription_key(), operator_keys.new_secret()
         async with self._database.transaction() as connection:
@@ -85,6 +96,7 @@ class Keys:
                     reads_per_minute=command.reads_per_minute,
                     writes_per_minute=command.writes_per_minute,
                     wires_per_minute=command.wires_per_minute,
+                    requires_idempotency_key=required,
                     expires_at=command.expires_at,
                 ),
             )
@@ -101,6 +113,7 @@ class Keys:
                 reads_per_minute=command.reads_per_minute,
                 writes_per_minute=command.writes_per_minute,
                 wires_per_minute=command.wires_per_minute,
+                requires_idempotency_key=required,
                 expires_at=command.expires_at.isoformat() if command.expires_at else None,
             )
         made = {"subscription_key": subscription_key, "secret": secret}

@@ -64,6 +64,7 @@ async def make_key(
     customer_id: uuid.UUID | None = None,
     per_minute: int = 1_000_000,
     writes_per_minute: int | None = None,
+    requires_idempotency_key: bool = False,
     expires_at: datetime | None = None,
     allowed_networks: Sequence[str] = (),
 ) -> Key:
@@ -87,6 +88,7 @@ async def make_key(
                 reads_per_minute=per_minute,
                 writes_per_minute=writes_per_minute or per_minute,
                 wires_per_minute=per_minute,
+                requires_idempotency_key=requires_idempotency_key,
                 expires_at=expires_at,
             ),
         )

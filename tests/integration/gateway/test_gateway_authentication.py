@@ -309,7 +309,7 @@ async def test_a_key_whose_secret_cannot_be_opened_fails_alone(desk: Desk) -> No
     assert {answer.status for key, answer in by_key if key is not broken} == {PASSED}
 
 
-async def test_production_keeps_what_it_signed_to_itself(
+async def test_production_keeps_what_it_signed_to_itself_and_has_keys_that_cannot_send_twice(
     gateway_environment: Environment, tmp_path: Path
 ) -> None:
     async with running_gateway(
@@ -321,9 +321,14 @@ async def test_production_keeps_what_it_signed_to_itself(
         key = await desk.key()
 
         answer = await desk.send(headers_of(key, secret="another"), TARGET)
+        admin = await desk.operator()
+        wanted = {"family": "partner", "tenant": "acme", "reason": "a test"}
+        made = (await admin.post("/operator/keys", wanted)).data
+        shown = (await admin.get(f"/operator/keys/{made['subscription_key']}")).data
 
     assert (answer.status, answer.code) == (401, "invalid_signature")
     assert "canonical_string" not in answer.body
+    assert shown["requires_idempotency_key"] is True
 
 
 async def test_an_address_that_keeps_failing_is_told_so_by_every_process_and_may_sign(

@@ -134,6 +134,22 @@ async def test_a_request_is_known_again_by_a_lookup_key_that_is_being_replaced(d
     assert len(service.drives) == 1
 
 
+async def test_a_subscription_key_may_require_the_header(desk: Desk) -> None:
+    api, key = await desk.new_api(requires_idempotency_key=True), people.new_key()
+
+    async with serving(desk, Service()) as service:
+        without = await api.patch(TARGET, BODY)
+        malformed = await api.patch(TARGET, BODY, "")
+        corrected = await api.patch(TARGET, BODY, key)
+        read = await api.get("/partner/reseller/customers?limit=0")
+
+    assert (without.status, without.code) == (400, "idempotency_key_required")
+    assert malformed.status == 422
+    assert (corrected.status, corrected.is_replayed) == (200, False)
+    assert read.status == 422
+    assert len(service.drives) == 1
+
+
 async def test_the_same_key_with_another_body_is_refused(desk: Desk) -> None:
     api, key = await desk.new_api(), people.new_key()
 

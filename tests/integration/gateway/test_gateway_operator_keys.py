@@ -50,6 +50,20 @@ async def test_a_key_is_made_changed_listed_rotated_and_revoked(desk: Desk) -> N
         assert verdict(again) == (404, "not_found"), change
 
 
+@pytest.mark.parametrize(
+    ("said", "required"), [({}, False), ({"require_idempotency_key": True}, True)]
+)
+async def test_a_key_says_whether_its_writes_need_an_idempotency_key(
+    desk: Desk, said: dict[str, bool], required: bool
+) -> None:
+    admin = await desk.operator()
+
+    made = (await admin.post(KEYS, of_a_partner(**said))).data
+
+    shown = (await admin.get(f"{KEYS}/{made['subscription_key']}")).data
+    assert shown["requires_idempotency_key"] is required
+
+
 async def test_what_a_key_cannot_be_made_with_is_refused(desk: Desk) -> None:
     admin = await desk.operator()
 

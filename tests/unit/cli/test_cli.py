@@ -69,6 +69,20 @@ async def test_call_signs_sends_and_shows_every_digit() -> None:
     assert received.headers["source"] == "till"
 
 
+async def test_call_makes_an_idempotency_key_for_what_changes_something() -> None:
+    async with gateway(success({}), success({})) as server:
+        _, written, _ = await bankside(
+            "call", "PATCH", "/x", "--data", "{}", base_url=server.base_url
+        )
+        _, read, _ = await bankside("call", "GET", "/x", base_url=server.base_url)
+
+    [of_write, of_read] = [one.headers.get("Idempotency-Key") for one in server.received]
+    assert of_write is not None
+    assert f"idempotency key {of_write}" in written
+    assert of_read is None
+    assert "idempotency key" not in read
+
+
 async def test_call_prints_one_json_document() -> None:
     async with gateway(success([1.10, 2])) as server:
         status, out, _ = await bankside("call", "GET", "/x", "--json", base_url=server.base_url)
