@@ -181,12 +181,16 @@ async def test_errors_name_code_what_to_do_and_request(play: Run) -> None:
 async def test_the_outcome_of_a_write_that_may_have_arrived_is_unknown(play: Run) -> None:
     proxy = plain(503, {"code": "unavailable", "detail": "x"})
     unavailable = problem(503, "unavailable", headers={"Retry-After": "0"})
-    async with gateway(DROP, unavailable, unavailable, proxy) as server:
-        lost, proxied = await play(server, "await show(send()); await show(send());")
+    late, left = problem(408, "request_timeout"), problem(409, "abandoned")
+    script = "for (let i = 0; i < 3; i++) await show(send());"
+    async with gateway(DROP, unavailable, unavailable, DROP, late, *[proxy] * 3, left) as server:
+        lost, retried, proxied = await play(server, script)
+        (abandoned,) = await play(server, "await show(send());")
         ids = [value for request in server.received for value in request.headers.values()]
     (nothing,) = await play(server, "await show(send());")
 
-    for error in (lost, proxied):
+    assert (abandoned["name"], abandoned["code"]) == ("OutcomeUnknown", "abandoned")
+    for error in (lost, retried, proxied):
         assert (error["name"], error["code"]) == ("OutcomeUnknown", "no_answer")
         assert (error["key"], error["id"] in ids) == ("invoice-7", True)
     assert (nothing["name"], nothing["code"]) == ("Unavailable", "no_connection")

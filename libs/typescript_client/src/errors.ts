@@ -86,7 +86,7 @@ export class AuthenticationFailed extends BanksideError {}
 export class PermissionDenied extends BanksideError {}
 /** There is no such resource for this key. */
 export class NotFound extends BanksideError {}
-/** The state of the resource does not allow it. */
+/** The state of the resource does not allow it; nothing was done. */
 export class Conflict extends BanksideError {}
 /** Too many requests, also after the retries. */
 export class RateLimited extends BanksideError {}
@@ -109,7 +109,13 @@ const BY_STATUS: Record<number, ErrorClass> = {
   504: OutcomeUnknown,
 };
 
-/** The class of a status that is no success. */
-export function errorClass(status: number): ErrorClass {
+const BY_CODE: Record<string, ErrorClass> = {
+  abandoned: OutcomeUnknown,
+  idempotency_in_progress: OutcomeUnknown,
+};
+
+/** The class of an answer that is no success. */
+export function errorClass(status: number, code: string): ErrorClass {
+  if (Object.hasOwn(BY_CODE, code)) return BY_CODE[code]!;
   return BY_STATUS[status] ?? (status >= 400 && status < 500 ? InvalidRequest : ServerError);
 }

@@ -22,6 +22,9 @@ const IN_PROGRESS = "idempotency_in_progress";
 const RETRIED = new Set(["unavailable", "rate_limited", IN_PROGRESS]);
 /** Without a problem document these are a proxy's, which may have passed the request on. */
 const FROM_PROXIES = new Set([502, 503, 504]);
+/** They refuse one send before its Idempotency-Key is looked at, and so say nothing of an earlier one. */
+const OF_ONE_SEND = new Set([401, 403, 408, 413, 415]);
+const MAY_BE_DONE = "An earlier send may have been carried out.";
 /** What Node says of a connection that there is not: nothing was sent. */
 const NOT_SENT = new Set(["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "ENETUNREACH", "EHOSTUNREACH", "UND_ERR_CONNECT_TIMEOUT"]);
 
@@ -59,18 +62,26 @@ export class Exchange {
     const status = response.status;
     let error: BanksideError;
     if (isProblem && isObject(content) && typeof content["code"] === "string") {
-      error = this.#error(errorClass(status), content["code"], String(content["detail"]), status, content);
+      error = this.#error(errorClass(status, content["code"]), content["code"], String(content["detail"]), status, content);
     } else if (status === 422 && isObject(content) && Array.isArray(content["detail"])) {
       const detail = sentences(content["detail"] as ValueError[]);
-      error = this.#error(errorClass(status), "invalid", detail, status, content);
+      error = this.#error(errorClass(status, "invalid"), "invalid", detail, status, content);
     } else if (FROM_PROXIES.has(status)) {
       return this.#noAnswer(`A proxy answered ${status}.`, undefined, response);
     } else {
-      error = this.#error(errorClass(status), UNREADABLE_ANSWER, `The answer is ${status}.`, status);
+      error = this.#error(errorClass(status, UNREADABLE_ANSWER), UNREADABLE_ANSWER, `The answer is ${status}.`, status);
     }
-    if (!RETRIED.has(error.code)) throw error;
+    if (!RETRIED.has(error.code)) throw this.#final(error);
     this.#isUnderWay ||= error.code === IN_PROGRESS;
     return this.#pause(error, response);
+  }
+
+  /** A refusal of this send, where an earlier one may have been carried out, leaves the outcome of a write unknown. */
+  #final(error: BanksideError): BanksideError {
+    const isOfOneSend = OF_ONE_SEND.has(error.status ?? 0) || error.code === UNREADABLE_ANSWER;
+    if (!isOfOneSend || this.idempotencyKey === undefined || !(this.#isLost || this.#isUnderWay)) return error;
+    const detail = `${error.detail} ${MAY_BE_DONE}`;
+    return this.#error(OutcomeUnknown, NO_ANSWER, detail, error.status, undefined, error);
   }
 
   /** No connection, or no whole answer. */
@@ -96,7 +107,7 @@ export class Exchange {
     if (this.#attempt < this.limits.attempts && !isLate) return pause;
     const isTold = error.code === IN_PROGRESS || error.code === NO_ANSWER;
     if (isTold || !(this.#isLost || this.#isUnderWay)) throw error;
-    const detail = "No answer came, and an earlier send may have been carried out.";
+    const detail = `No answer came. ${MAY_BE_DONE}`;
     throw this.#error(OutcomeUnknown, NO_ANSWER, detail, undefined, undefined, error);
   }
 

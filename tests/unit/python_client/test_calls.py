@@ -177,6 +177,40 @@ async def test_the_outcome_of_a_write_that_may_have_arrived_is_unknown(
     assert error.request_id in server.received[-1].headers.values()
 
 
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        problem(408, "request_timeout"),
+        problem(401, "timestamp_out_of_window"),
+        problem(403, "address_not_allowed"),
+        lambda: web.Response(status=404, text="Nothing here."),
+    ],
+    ids=["408", "401", "403", "a proxy's page"],
+)
+async def test_a_refusal_of_a_retry_says_nothing_of_the_send_before(
+    kind: str, refusal: Callable[[], web.Response]
+) -> None:
+    async with gateway(DROP, refusal) as server:
+        unknown = await failure(kind, server, "send_wire", **SENT)
+    async with gateway(refusal) as server:
+        refused = await failure(kind, server, "send_wire", **SENT)
+    async with gateway(DROP, refusal) as server:
+        of_a_read = await failure(kind, server, "get_wire", "t1")
+
+    assert type(unknown) is OutcomeUnknown
+    assert "An earlier send may have been carried out." in str(unknown)
+    assert not isinstance(refused, OutcomeUnknown)
+    assert not isinstance(of_a_read, OutcomeUnknown)
+
+
+@pytest.mark.parametrize("code", ["idempotency_in_progress", "abandoned"])
+async def test_what_is_under_way_or_was_abandoned_is_no_refusal(kind: str, code: str) -> None:
+    async with gateway(problem(409, code, headers={"Retry-After": "0"})) as server:
+        error = await failure(kind, server, "send_wire", **SENT)
+
+    assert (type(error), error.code, error.status) == (OutcomeUnknown, code, 409)
+
+
 async def test_without_a_connection_nothing_was_sent(kind: str) -> None:
     async with gateway() as server:
         pass  # its port is free again

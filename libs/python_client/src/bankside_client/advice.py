@@ -15,6 +15,7 @@ ADVICE = {
     "body_too_large": "Send a smaller body.",
     "external_account_not_linked": "Use an external account that listExternalAccounts shows.",
     "idempotency_in_progress": "Send the request again under the same Idempotency-Key after Retry-After.",
+    "idempotency_key_required": "Send the request with an Idempotency-Key, the same when you repeat it.",
     "idempotency_key_reused": "Use a new Idempotency-Key for another request; a retry sends the same body.",
     "insufficient_funds": "Wait for funds or send less; then use a new Idempotency-Key.",
     "insufficient_scope": "Use a key with the scope that `scope` names, or have it added to this one.",

@@ -5,11 +5,11 @@ BanksideError
 ├── AuthenticationFailed  401
 ├── PermissionDenied      403
 ├── NotFound              404
-├── Conflict              409: the state of the resource does not allow it
+├── Conflict              409: the state of the resource does not allow it; nothing was done
 ├── RateLimited           429, still so after the retries
 ├── ServerError           500, 502, or an answer that cannot be read
 ├── Unavailable           503, or no connection: nothing was started
-└── OutcomeUnknown        504, or no answer: a write may have been carried out
+└── OutcomeUnknown        504, no answer, 409 idempotency_in_progress or abandoned: a write may have been carried out
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class NotFound(BanksideError):
 
 
 class Conflict(BanksideError):
-    """The state of the resource does not allow it."""
+    """The state of the resource does not allow it; nothing was done."""
 
 
 class RateLimited(BanksideError):
@@ -113,6 +113,14 @@ _BY_STATUS: dict[int, type[BanksideError]] = {
 }
 
 
-def error_class(status: int) -> type[BanksideError]:
-    """The class of a status that is no success."""
+_BY_CODE: dict[str, type[BanksideError]] = {
+    "abandoned": OutcomeUnknown,
+    "idempotency_in_progress": OutcomeUnknown,
+}
+
+
+def error_class(status: int, code: str) -> type[BanksideError]:
+    """The class of an answer that is no success."""
+    if code in _BY_CODE:
+        return _BY_CODE[code]
     return _BY_STATUS.get(status, InvalidRequest if 400 <= status < 500 else ServerError)

@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NoReturn, TypeVar
 from urllib.parse import quote, urlencode
 from uuid import uuid4
 
@@ -35,6 +35,9 @@ RETRIED = frozenset({"unavailable", "rate_limited", IN_PROGRESS})
 """Codes after which a request is sent again: nothing was started, or the first request will have its answer."""
 FROM_PROXIES = frozenset({502, 503, 504})
 """Without a problem document these are a proxy's, which may have passed the request on."""
+OF_ONE_SEND = frozenset({401, 403, 408, 413, 415})
+"""They refuse one send before its Idempotency-Key is looked at, and so say nothing of an earlier one."""
+MAY_BE_DONE = "An earlier send may have been carried out."
 NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
 UNREADABLE = (ValueError, TypeError, KeyError, AttributeError, ArithmeticError)
 
@@ -178,9 +181,23 @@ class Exchange(Generic[T]):
                 detail = f"The answer is {response.status_code} {response.reason_phrase}."
                 error = self._error(response.status_code, errors.UNREADABLE_ANSWER, detail, {})
         if error.code not in RETRIED:
-            raise error
+            self._end(error)
         self._is_under_way |= error.code == IN_PROGRESS
         return self._pause(error, response)
+
+    def _end(self, error: BanksideError) -> NoReturn:
+        """Raise what the call ends with: a refusal of this send, where an earlier one may have been carried out, leaves
+        the outcome of a write unknown.
+        """
+        is_of_one_send = error.status in OF_ONE_SEND or error.code == errors.UNREADABLE_ANSWER
+        if not (is_of_one_send and self._operation.takes_idempotency_key and self._may_be_done):
+            raise error
+        detail = f"{error.detail} {MAY_BE_DONE}"
+        raise self._own(OutcomeUnknown, errors.NO_ANSWER, detail, error.status) from error
+
+    @property
+    def _may_be_done(self) -> bool:
+        return self._lost is not None or self._is_under_way
 
     def lost(self, cause: Exception) -> float:
         """No connection, or no whole answer.
@@ -189,6 +206,8 @@ class Exchange(Generic[T]):
             BanksideError: the request is not sent again.
         """
         if isinstance(cause, httpx.LocalProtocolError | httpx.UnsupportedProtocol):
+            if self._may_be_done:
+                raise self._own(OutcomeUnknown, errors.NO_ANSWER, MAY_BE_DONE) from cause
             raise cause  # the request cannot be sent as it is, such as a newline in the idempotency key
         if isinstance(cause, NOT_SENT):
             detail = f"There is no connection to {self._url.host}."
@@ -216,9 +235,9 @@ class Exchange(Generic[T]):
         if self._attempt < self._gateway.attempts and not is_late:
             return pause
         is_told = error.code in {IN_PROGRESS, errors.NO_ANSWER}
-        if is_told or not (self._lost or self._is_under_way):
+        if is_told or not self._may_be_done:
             raise error
-        detail = "No answer came, and an earlier send may have been carried out."
+        detail = f"No answer came. {MAY_BE_DONE}"
         raise self._own(OutcomeUnknown, errors.NO_ANSWER, detail) from error
 
     def _success(self, response: httpx.Response, body: bytes) -> Answer[T]:
@@ -240,7 +259,7 @@ class Exchange(Generic[T]):
     def _error(
         self, status: int, code: str, detail: str, problem: Mapping[str, Any]
     ) -> BanksideError:
-        return errors.error_class(status)(
+        return errors.error_class(status, code)(
             code,
             detail,
             self._request_id,
