@@ -61,7 +61,8 @@ def _curl(request: Request) -> str:
         )
     headers = ""
     if request.idempotent:
-        headers += f' \\\n  --header "{IDEMPOTENCY_HEADER}: $(openssl rand -hex 16)"'
+        body += "idempotency_key=$(openssl rand -hex 16)  # keep it: a repeat sends the same one\n"
+        headers += f' \\\n  --header "{IDEMPOTENCY_HEADER}: $idempotency_key"'
     if request.body is not None:
         headers += ' \\\n  --header "Content-Type: application/json"'
     return f"""\
@@ -83,18 +84,19 @@ curl --silent --show-error --request "$method" "$BANKSIDE_BASE_URL$target" \\
 
 def _python(request: Request) -> str:
     body = 'b""' if request.body is None else f'"""{request.text}""".encode()'
-    headers = ""
+    headers = key = ""
     if request.body is not None:
         headers += '\n    "Content-Type": "application/json",'
     if request.idempotent:
-        headers += f'\n    "{IDEMPOTENCY_HEADER}": secrets.token_hex(16),'
+        headers += f'\n    "{IDEMPOTENCY_HEADER}": idempotency_key,'
+        key = "\nidempotency_key = secrets.token_hex(16)  # keep it: a repeat sends the same one"
     return f"""\
 import hashlib, hmac, os, secrets, time
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
 method, target = "{request.method}", "{request.target}"
-body = {body}
+body = {body}{key}
 
 key, secret = os.environ["BANKSIDE_SUBSCRIPTION_KEY"], os.environ["BANKSIDE_SECRET"]
 timestamp, nonce = str(int(time.time())), secrets.token_hex(16)
@@ -154,12 +156,13 @@ def _literal(request: Request) -> str:
 
 
 def _fetch(request: Request, random: str) -> str:
-    headers = ""
+    headers = key = ""
     if request.body is not None:
         headers += '\n    "Content-Type": "application/json",'
     if request.idempotent:
-        headers += f'\n    "{IDEMPOTENCY_HEADER}": {random},'
-    return f"""
+        headers += f'\n    "{IDEMPOTENCY_HEADER}": idempotencyKey,'
+        key = f"\nconst idempotencyKey = {random}  // keep it: a repeat sends the same one"
+    return f"""{key}
 const answer = await fetch(url + target, {{
   method,{"" if request.body is None else chr(10) + "  body,"}
   headers: {{

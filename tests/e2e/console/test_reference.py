@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser, Page
+from playwright.async_api import Browser, Page, Route
 
 from libs.specs.openapi import openapi_document
 from libs.specs.reference.operations import Reference
@@ -86,6 +87,38 @@ async def test_a_wrong_secret_is_told_by_equal_strings(page: Page, live: Live) -
     assert "Answer 401" in shown
     assert "invalid_signature" in shown
     assert "it is the secret that is not this key's" in shown
+
+
+async def test_what_was_not_answered_is_sent_again_under_its_key(page: Page, live: Live) -> None:
+    keys: list[str] = []
+    answers: list[tuple[int, dict[str, Any]]] = [
+        (502, {}),
+        (409, {"code": "idempotency_in_progress"}),
+        (404, {"message": "a proxy's"}),
+        (200, {"data": {}}),
+        (200, {"data": {}}),
+    ]
+
+    async def answer(route: Route) -> None:
+        keys.append(route.request.headers["idempotency-key"])
+        status, body = answers[len(keys) - 1]
+        await route.fulfill(status=status, json=body)
+
+    await page.goto("/docs/wires#sendWire")
+    await use(page, live.partner)
+    await page.route("**/customer/wire", answer)
+
+    shown = [await tried_anew(page, "sendWire") for _ in answers]
+
+    assert ["Answer 502" in shown[0], "Answer 200" in shown[3]] == [True, True]
+    assert keys[0] == keys[1] == keys[2] == keys[3] != keys[4]
+
+
+async def tried_anew(page: Page, operation_id: str) -> str:
+    """As `tried`, without what came of the send before."""
+    outcome = page.locator(f".samples[data-operation={operation_id}] form.try .outcome")
+    await outcome.evaluate("shown => shown.replaceChildren()")
+    return await tried(page, operation_id)
 
 
 async def test_the_example_for_browsers_reads(page: Page, live: Live) -> None:

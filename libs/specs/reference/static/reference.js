@@ -224,20 +224,37 @@ function indented(json) {
     .join("")
 }
 
+/** Of each form: the key of a request that has no final answer yet, so that sending it again repeats it. */
+const unanswered = new WeakMap()
+
+function keyOf(form, request) {
+  if (unanswered.get(form)?.request !== request) unanswered.set(form, { request, key: crypto.randomUUID() })
+  return unanswered.get(form).key
+}
+
+// By our own answers alone: a proxy's page says nothing of what became of the request.
+function isFinal(status, body) {
+  if (status === 200) return "data" in body
+  if (status === 422) return Array.isArray(body.detail)
+  if (![400, 404, 409].includes(status) || typeof body.code !== "string") return false
+  return body.code !== "idempotency_in_progress" && body.code !== "abandoned"
+}
+
 async function attempt(form) {
   const method = form.dataset.method
   const target = targetOf(form)
   const body = form.elements.body?.value ?? ""
   const { canonical, headers } = await signed(method, target, body)
   if (body) headers["Content-Type"] = "application/json"
-  if ("idempotent" in form.dataset) headers["Idempotency-Key"] = crypto.randomUUID()
+  if ("idempotent" in form.dataset) headers["Idempotency-Key"] = keyOf(form, [target, body].join("\n"))
   const answer = await fetch(target, { method, headers, body: body || undefined, cache: "no-store", credentials: "omit" })
   const text = await answer.text()
   const shown = [element("h4", {}, "Canonical string"), element("pre", {}, canonical)]
   let pretty = text
   try {
-    const problem = JSON.parse(text)
-    if (answer.status === 401 && problem.canonical_string) shown.splice(0, 2, compared(canonical, problem.canonical_string))
+    const parsed = JSON.parse(text)
+    if (isFinal(answer.status, parsed)) unanswered.delete(form)
+    if (answer.status === 401 && parsed.canonical_string) shown.splice(0, 2, compared(canonical, parsed.canonical_string))
     pretty = indented(text)
   } catch {
     pretty = text
@@ -254,13 +271,20 @@ for (const form of document.querySelectorAll(".try")) {
       dialog.showModal()
       return
     }
+    const button = form.querySelector("button[type=submit], button:not([type])")
+    button.disabled = true
     try {
       outcome.replaceChildren(...(await attempt(form)))
     } catch (error) {
       const insecure = !globalThis.crypto?.subtle
+      const repeats = unanswered.has(form)
+        ? " It may have been carried out: sending the same again repeats it under the same Idempotency-Key."
+        : ""
       outcome.replaceChildren(element("p", {}, insecure
         ? "Browsers sign on https and on localhost only: open this page there."
-        : `The request could not be sent: ${error.message}`))
+        : `No answer came: ${error.message}.${repeats}`))
+    } finally {
+      button.disabled = false
     }
   })
 }
