@@ -39,6 +39,8 @@ def verify(
 ) -> int:
     """Compute the audit's chain of hashes anew. Exit status 1: a row was changed, removed or put in between.
 
+    Such as `bankside audit verify --since 2026-01-01`.
+
     Args:
         service: Only the audit of this service; with --head it has to be named. Without, of all.
         since: From this day on (UTC), without looking at what was before.
@@ -74,6 +76,8 @@ def verify(
 @app.command
 def export(service: Service, /, *, since: date | None = None, json: Flag = False) -> int:
     """Print the audit of a service, one JSON document a line, the oldest first.
+
+    Such as `bankside audit export gateway --since 2026-01-01 --json`.
 
     Args:
         service: Whose audit.

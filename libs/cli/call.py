@@ -10,12 +10,13 @@ import time
 from http import HTTPStatus
 from pathlib import Path
 from typing import Annotated, Any
+from uuid import uuid4
 
 import aiohttp
 import msgspec
 from cyclopts import Parameter
 
-from libs.cli.output import console, pretty, print_json
+from libs.cli.output import console, escape, pretty, print_json
 from libs.client import settings
 from libs.client.credentials import look_up, look_up_operator
 from libs.client.errors import OperatorError
@@ -38,13 +39,16 @@ def call(
 ) -> int:
     """Sign a request and send it once; show the status and the body, and on 401 what was signed.
 
+    Such as `bankside call GET /partner/reseller/accounts`, or `bankside call POST /customer/wire --key shop --data
+    @wire.json`.
+
     Args:
         method: GET, POST, PUT, PATCH or DELETE.
         path: Path and query, sent and signed exactly as given.
         data: The body: JSON, @FILE for the content of a file, @- for standard input. Sent as it is.
         key: The key to sign with: a saved name or a subscription key; by default that of the demo partner, and for
             /operator/... that of the operator.
-        idempotency_key: Sent as Idempotency-Key.
+        idempotency_key: Sent as Idempotency-Key; a request that changes something gets a new one when not given.
         header: A further header, as `NAME: VALUE`; may be repeated.
         json: Print one JSON document: status, request_id, body, and on 401 canonical.
     """
@@ -55,6 +59,9 @@ def call(
     if not re.fullmatch(r"[A-Za-z]{1,16}", method):
         raise OperatorError(f"METHOD is one of GET, POST, PUT, PATCH, DELETE: {method!r} is not.")
     headers = dict(_header(item) for item in header or ())
+    is_given = any(name.lower() == "idempotency-key" for name in headers)
+    if idempotency_key is None and method.upper() != "GET" and not is_given:
+        idempotency_key = str(uuid4())
     if idempotency_key is not None:
         headers["Idempotency-Key"] = idempotency_key
     body = _body(data)
@@ -81,7 +88,7 @@ def call(
     if json:
         print_json(_as_document(response))
     else:
-        _show(response, milliseconds)
+        _show(response, milliseconds, idempotency_key)
     return 0 if response.status < 400 else 1
 
 
@@ -120,13 +127,15 @@ def _as_document(response: Response) -> dict[str, Any]:
     return document
 
 
-def _show(response: Response, milliseconds: float) -> None:
+def _show(response: Response, milliseconds: float, idempotency_key: str | None) -> None:
     out = console()
     colour = {2: "green", 4: "yellow"}.get(response.status // 100, "red")
     phrase = http.client.responses.get(response.status, "")
     notes = [f"{milliseconds:.0f} ms"]
     if (request_id := response.headers.get("X-Request-Id")) is not None:
         notes.append(f"request {request_id}")
+    if idempotency_key is not None:
+        notes.append(f"idempotency key {escape(idempotency_key)}")
     if response.headers.get("Idempotent-Replayed") == "true":
         notes.append("replayed")
     out.print(f"[bold {colour}]{response.status} {phrase}[/]  [dim]{' · '.join(notes)}[/]")

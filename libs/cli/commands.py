@@ -35,6 +35,8 @@ def list_commands(
 ) -> int:
     """List commands that are accepted and not finished, the oldest of each service first.
 
+    Such as `bankside commands list --parked`.
+
     Args:
         parked: Only those that wait for an operator, those that wait longest first.
         service: Only those of this service.
@@ -73,6 +75,8 @@ def retry(
     Of commands that must be carried out in order it becomes the last: those that were accepted after it may have been
     carried out meanwhile, and what it changes overwrites what they changed.
 
+    Such as `bankside commands retry COMMAND_ID --reason "the provider answers again"`.
+
     Args:
         command_id: As listed.
         reason: Why, such as what was mended.
@@ -108,6 +112,8 @@ def abandon(
 
     A request that repeats it is answered 409 `abandoned` from then on. No write to a provider is reversed. The
     operator's name and the reason stay in the command's row, which is never purged.
+
+    Such as `bankside commands abandon COMMAND_ID --reason "the bank has no such customer"`.
 
     Args:
         command_id: As listed.

@@ -41,6 +41,8 @@ Identifiers = Annotated[list[str] | None, Parameter(name="IDENTIFIERS", negative
 def list_letters(*, queue: str | None = None, limit: int = 50, json: Flag = False) -> int:
     """List dead letters, the oldest of each queue first. They stay where they are.
 
+    Such as `bankside dead list --queue payments.commands.dead`.
+
     Args:
         queue: Only those of this queue, given with or without `.dead`.
         limit: Show at most so many of each queue.
@@ -78,6 +80,8 @@ def list_letters(*, queue: str | None = None, limit: int = 50, json: Flag = Fals
 @app.command
 def show(identifier: str, /, *, queue: str | None = None, json: Flag = False) -> int:
     """Show a dead letter. Its sensitive fields are sealed. It stays where it is.
+
+    Such as `bankside dead show MESSAGE_ID`.
 
     Args:
         identifier: The id of a letter or of a command.
@@ -123,6 +127,8 @@ def replay(
     A command that is carried out now may surprise a caller who has long since sent it anew under another
     Idempotency-Key: so this shows how old each letter is and asks. A letter that cannot be read, or whose sender may
     not send it, stays.
+
+    Such as `bankside dead replay MESSAGE_ID --reason "all replicas have the release"`.
 
     Args:
         identifiers: Ids of letters or of commands.
@@ -178,6 +184,8 @@ def discard(
     json: Flag = False,
 ) -> int:
     """Remove dead letters for good. Nothing is done about what they ask for; reason and name stay in the audit.
+
+    Such as `bankside dead discard MESSAGE_ID --reason "sent by hand, as a test"`.
 
     Args:
         identifiers: Ids of letters or of commands.

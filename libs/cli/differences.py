@@ -45,6 +45,8 @@ def start(
 ) -> int:
     """Request a run from fresh data; it changes nothing but the list of differences.
 
+    Such as `bankside reconcile --wait`.
+
     Args:
         read_postings_again: Read postings and deposit loads from the first one on, after the provider was restored.
         wait: Until the run has ended; then 1 is returned when anything differs or is in flight.
@@ -79,6 +81,8 @@ def list_differences(
 ) -> int:
     """List differences that are open, the oldest first.
 
+    Such as `bankside differences list --kind wire_state`.
+
     Args:
         kind: Only those of this kind.
         closed: Those that disappeared or were explained as well.
@@ -99,6 +103,8 @@ def list_differences(
 @app.command
 def show(difference_id: UUID, /, *, json: Flag = False) -> int:
     """Show a difference with both sides.
+
+    Such as `bankside differences show DIFFERENCE_ID`.
 
     Args:
         difference_id: As listed.
@@ -130,6 +136,8 @@ def show(difference_id: UUID, /, *, json: Flag = False) -> int:
 @app.command
 def explain(difference_id: UUID, /, *, reason: str, json: Flag = False) -> int:
     """Close a difference with a reason. While it stays exactly as it is, it is not opened again.
+
+    Such as `bankside differences explain DIFFERENCE_ID --reason "booked by hand at the bank"`.
 
     Args:
         difference_id: As listed.

@@ -30,6 +30,8 @@ def doctor(*services: str, production: Flag = False, json: Flag = False) -> int:
 
     Nothing is changed. Ends with 0 when nothing was found, else with 1.
 
+    Such as `bankside doctor payments --production`.
+
     Args:
         services: Which services; without, those whose login is in the environment.
         production: Say what the production profile refuses, also under another one.

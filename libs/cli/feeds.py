@@ -29,6 +29,8 @@ app = App(name="feeds", help="Provider feeds: where they stand, entries that sto
 def list_feeds(*, stopped: Flag = False, json: Flag = False) -> int:
     """List the feeds of all services with the position up to which each was applied.
 
+    Such as `bankside feeds list --stopped`.
+
     Args:
         stopped: Only those that stand still.
         json: Print one JSON document.
@@ -50,6 +52,8 @@ def show(feed: str, /, *, json: Flag = False) -> int:
 
     Of an entry there are its position, its type and the names and types of its fields; its values are the provider's
     to show.
+
+    Such as `bankside feeds show financial`.
 
     Args:
         feed: As listed, such as `payments/core`.
@@ -86,6 +90,8 @@ def skip(
     """Have the entry skipped at which a feed stands still. What it reports is then never applied.
 
     The feed moves past the entry at its next try, within 30 s. Who asked for it, and why, is recorded.
+
+    Such as `bankside feeds skip financial --position 4711 --reason "the bank says that it is void"`.
 
     Args:
         feed: As listed, such as `payments/core`.
@@ -132,6 +138,8 @@ def restart(
     entries are passed by. A feed that had more is restarted with --apply-again only, since its older entries are
     applied a second time: subscribers get events of ledger_read again, under new ids, and payments keeps its
     contradictions again. Onboarding compares them with what it knows.
+
+    Such as `bankside feeds restart financial --reason "the bank began its feed anew"`.
 
     Args:
         feed: As listed, such as `payments/core`.

@@ -48,6 +48,8 @@ def listen(
     Works where the stack delivers to 127.0.0.1, as one started by `make up` does. At the end the subscription is
     deleted.
 
+    Such as `bankside listen --forward http://127.0.0.1:3000/webhooks --event-type wire`.
+
     Args:
         forward: Hand genuine deliveries on to this URL, unchanged, and answer as it does; 502 when it does not.
         event_type: A type (wire.completed), a kind (wire), or * for every event.

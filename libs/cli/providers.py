@@ -31,6 +31,8 @@ def show(role: str | None = None, /, *, json: Flag = False) -> int:
 
     The choices are read from the environment that is here, as services read them.
 
+    Such as `bankside provider show core`.
+
     Args:
         role: identity, core or financial; without, all of them.
         json: Print one JSON document.

@@ -23,6 +23,8 @@ def reseal(service: Service, *, reason: str, json: Flag = False) -> None:
     The service goes on meanwhile. Put a new key in front of the ring first, and let every process of the services that
     have the ring read it. The command can be interrupted and begun again. It ends with 1 while an old key is used.
 
+    Such as `bankside keys reseal onboarding --reason "the old key is retired"`.
+
     Args:
         service: Whose rows.
         reason: Why, such as which key goes out of use.

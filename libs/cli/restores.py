@@ -21,6 +21,8 @@ app = App(
 def list_restores(*, json: Flag = False) -> int:
     """List what providers hold and a service's database lacked. Until that case is closed, each first send asks first.
 
+    Such as `bankside restores list`.
+
     Args:
         json: Print one JSON document.
     """
@@ -55,6 +57,8 @@ def list_restores(*, json: Flag = False) -> int:
 def declare(service: Service, /, *, reason: str, json: Flag = False) -> int:
     """Say that a service's database was restored: from now on each first send asks the provider first.
 
+    Such as `bankside restores declare payments --reason "restored to 14:05 UTC"`.
+
     Args:
         service: Whose database.
         reason: What was done.
@@ -74,6 +78,8 @@ def declare(service: Service, /, *, reason: str, json: Flag = False) -> int:
 @app.command
 def close(service: Service, /, *, reason: str, json: Flag = False) -> int:
     """Say that what was missing has been seen to: first sends are sent at once again.
+
+    Such as `bankside restores close payments --reason "all differences are explained"`.
 
     Args:
         service: Whose database.

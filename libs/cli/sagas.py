@@ -42,6 +42,8 @@ def list_sagas(
 ) -> int:
     """List unfinished commands and steps of unknown outcome, the oldest first; refused compensations, the newest first.
 
+    Such as `bankside sagas list --refused`.
+
     Args:
         refused: Only the compensations that a provider refused; until an operator has seen to them, providers disagree.
         unknown: Only the steps that were sent and of which it is not known whether they happened.
@@ -96,6 +98,8 @@ def resolve(
 
     The decision is kept with the step. Its command is driven again and acts on it.
 
+    Such as `bankside sagas resolve SAGA_ID STEP --as absent --reason "the provider has no such customer"`.
+
     Args:
         saga_id: As listed.
         step: As listed.
@@ -137,6 +141,8 @@ def resolve(
 @app.command
 def settle(saga_id: UUID, step: str, *, reason: str, json: Flag = False) -> int:
     """Say that a refused compensation has been seen to: it is listed no longer, and purged in time.
+
+    Such as `bankside sagas settle SAGA_ID STEP --reason "removed at the bank by hand"`.
 
     Args:
         saga_id: As listed.

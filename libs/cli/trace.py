@@ -47,6 +47,8 @@ def trace(request_id: str, /, *, json: Flag = False) -> int:
 
     The exit status is 1 when nothing is recorded of it, or a service does not answer.
 
+    Such as `bankside trace REQUEST_ID`.
+
     Args:
         request_id: As in the header X-Request-Id of its answer, or `request_id` of its error.
         json: Print one JSON document.

@@ -38,6 +38,8 @@ def failing(
 ) -> int:
     """List subscriptions that have deliveries of which an attempt has failed, the newest first.
 
+    Such as `bankside webhooks failing --tenant acme`.
+
     Args:
         state: Instead, those that are active, disabled, unavailable or slow, or whose circuit breaker is open.
         tenant: Only those of this tenant.
@@ -59,6 +61,8 @@ def failing(
 @app.command
 def show(subscription_id: UUID, delivery_id: UUID | None = None, /, *, json: Flag = False) -> int:
     """Show a subscription with its health and failing deliveries, or one delivery with its attempts.
+
+    Such as `bankside webhooks show SUBSCRIPTION_ID`, or `bankside webhooks show SUBSCRIPTION_ID DELIVERY_ID`.
 
     Args:
         subscription_id: As listed.
@@ -92,6 +96,8 @@ def show(subscription_id: UUID, delivery_id: UUID | None = None, /, *, json: Fla
 @app.command
 def resend(subscription_id: UUID, delivery_id: UUID, /, *, reason: str, json: Flag = False) -> int:
     """Deliver an event to a subscription once more, at once; where the circuit breaker is open, as its probe.
+
+    Such as `bankside webhooks resend SUBSCRIPTION_ID DELIVERY_ID --reason "their endpoint is repaired"`.
 
     Args:
         subscription_id: An active subscription.

@@ -53,6 +53,9 @@ def list_wires(
 ) -> int:
     """List wires, the oldest first.
 
+    Such as `bankside wires list --unknown`, or `bankside wires list --state pending_approval --customer
+    CUSTOMER_ID`.
+
     Args:
         state: Only those in this state.
         unknown: Only those of which a send has begun and the outcome is not known.
@@ -83,6 +86,8 @@ def list_wires(
 @app.command
 def show(transaction_id: UUID, /, *, json: Flag = False) -> int:
     """Show a wire: its history, the request that asked for it, its send, core banking's view, its events' deliveries.
+
+    Such as `bankside wires show TRANSACTION_ID`.
 
     Args:
         transaction_id: The wire.
@@ -128,6 +133,9 @@ def resolve(
     A decision is for a wire whose outcome is not known, after the bank was asked by other means: it ends the wire's
     send for good, and stays in the wire's history with its reason.
 
+    Such as `bankside wires resolve TRANSACTION_ID`, or `bankside wires resolve TRANSACTION_ID --as submitted
+    --reason "the bank confirmed it by telephone"`.
+
     Args:
         transaction_id: The wire.
         decision: What the bank did with it.
@@ -169,6 +177,8 @@ def resolve(
 def cancel(transaction_id: UUID, /, *, reason: str, yes: Flag = False, json: Flag = False) -> int:
     """Cancel a wire of which certainly nothing was sent.
 
+    Such as `bankside wires cancel TRANSACTION_ID --reason "asked for by the customer"`.
+
     Args:
         transaction_id: The wire.
         reason: Why; it stands in the wire's history, which its customer sees.
@@ -187,6 +197,8 @@ def cancel(transaction_id: UUID, /, *, reason: str, yes: Flag = False, json: Fla
 def approve(transaction_id: UUID, /, *, reason: str, yes: Flag = False, json: Flag = False) -> int:
     """Approve a wire that waits for approval: it is sent then.
 
+    Such as `bankside wires approve TRANSACTION_ID --reason "invoice seen"`.
+
     Args:
         transaction_id: The wire.
         reason: Why; it stands in the wire's history, which its customer sees.
@@ -204,6 +216,8 @@ def approve(transaction_id: UUID, /, *, reason: str, yes: Flag = False, json: Fl
 @app.command
 def decline(transaction_id: UUID, /, *, reason: str, yes: Flag = False, json: Flag = False) -> int:
     """Decline a wire that waits for approval: it is canceled.
+
+    Such as `bankside wires decline TRANSACTION_ID --reason "unknown payee"`.
 
     Args:
         transaction_id: The wire.
