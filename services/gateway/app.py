@@ -20,7 +20,7 @@ from services.gateway import console_key
 from services.gateway.admission import Admission
 from services.gateway.application import operator_application, public_application
 from services.gateway.authentication import Authentication
-from services.gateway.certificates import follow_for_ever
+from services.gateway.certificates import Certificate
 from services.gateway.credentials import Credentials
 from services.gateway.documents import Documents
 from services.gateway.endpoint import Endpoints
@@ -69,7 +69,7 @@ def possible_connections(wanted: int) -> int:
 async def serve(settings: Settings, process: Process, documents: Documents) -> AsyncIterator[None]:
     """Listen and answer until left; then let requests under way finish."""
     keyring, lookup = settings.ring("storage_keys"), settings.lookup()
-    encryption = settings.encryption()
+    certificate = Certificate(settings)
     database = open_database(
         settings.database_url.get_secret_value(),
         settings.service,
@@ -109,7 +109,18 @@ async def serve(settings: Settings, process: Process, documents: Documents) -> A
         caller,
         lookup,
         Answering(
-            handlers_of(Parts(database, keyring, passwords, logins, traffic, queues), caller)
+            handlers_of(
+                Parts(
+                    database,
+                    keyring,
+                    passwords,
+                    logins,
+                    traffic,
+                    queues,
+                    require_idempotency_keys=settings.is_production,
+                ),
+                caller,
+            )
         ),
         logins,
         traffic,
@@ -122,7 +133,7 @@ async def serve(settings: Settings, process: Process, documents: Documents) -> A
             public(settings),
             partial(public_application, documents),
             endpoints,
-            encryption,
+            certificate.context,
             in_all=possible - for_operators_only,
         ),
         Listener(
@@ -130,7 +141,7 @@ async def serve(settings: Settings, process: Process, documents: Documents) -> A
             for_operators(settings),
             partial(operator_application, documents),
             endpoints,
-            encryption,
+            certificate.context,
             in_all=for_operators_only,
         ),
     )
@@ -165,8 +176,8 @@ async def serve(settings: Settings, process: Process, documents: Documents) -> A
                 async with AsyncExitStack() as opened:
                     for listener in listeners:
                         await opened.enter_async_context(listener.listening(process))
-                    if encryption is not None:
-                        following = follow_for_ever(settings, partial(_renew, listeners))
+                    if certificate.context is not None:
+                        following = certificate.follow_for_ever(partial(_renew, listeners))
                         await opened.enter_async_context(
                             process.background("tls-certificate", following)
                         )

@@ -18,29 +18,41 @@ _Mark = tuple[int, int, int] | None
 """What changes when a file is written, or another one takes its place; None: there is none."""
 
 
-async def follow_for_ever(settings: Settings, renew: Callable[[ssl.SSLContext], None]) -> None:
-    """Have `renew` called whenever the files of certificate and key have changed and can be used.
+class Certificate:
+    """What a listener encrypts by: the files of certificate and key as they were when it was made, then as renewed.
 
-    While they cannot, as when one of them is not written yet, what was read last stays in use.
+    Raises Misconfigured when they cannot be used then.
     """
-    log = structlog.get_logger("gateway")
-    used = refused = _marks(settings)
-    while True:
-        await asyncio.sleep(CHECK_SECONDS)
-        marks = _marks(settings)
-        if marks == used:
-            continue
-        try:
-            context = settings.encryption()
-        except Misconfigured as error:
-            if marks != refused:
-                log.error("certificate_not_renewed", because=str(error))  # noqa: TRY400 - it says all
-            refused = marks
-            continue
-        assert context is not None, "settings do not change"
-        renew(context)
-        used = marks
-        log.info("certificate_renewed")
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        # Before they are read: files that change in between are read again.
+        self._used = self._refused = _marks(settings)
+        self.context = settings.encryption()
+        """None: connections are not encrypted."""
+
+    async def follow_for_ever(self, renew: Callable[[ssl.SSLContext], None]) -> None:
+        """Have `renew` called whenever the files have changed and can be used.
+
+        While they cannot, as when one of them is not written yet, what was read last stays in use.
+        """
+        log = structlog.get_logger("gateway")
+        while True:
+            await asyncio.sleep(CHECK_SECONDS)
+            marks = _marks(self._settings)
+            if marks == self._used:
+                continue
+            try:
+                context = self._settings.encryption()
+            except Misconfigured as error:
+                if marks != self._refused:
+                    log.error("certificate_not_renewed", because=str(error))  # noqa: TRY400 - it says all
+                self._refused = marks
+                continue
+            assert context is not None, "settings do not change"
+            renew(context)
+            self._used = marks
+            log.info("certificate_renewed")
 
 
 def _marks(settings: Settings) -> list[_Mark]:

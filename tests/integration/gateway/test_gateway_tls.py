@@ -171,7 +171,9 @@ async def test_a_renewed_certificate_is_served_and_one_that_cannot_be_used_is_no
 
     process = encrypted.stack.services["gateway"]
     key_file = Path(encrypted.stack.env["BANKSIDE_GATEWAY_TLS_KEY_FILE"])
-    [before] = await served()
+
+    async def are_ready() -> bool:
+        return process.log.count('"event":"ready"') == PROCESSES
 
     async def is_refused() -> bool:
         return process.log.count("certificate_not_renewed") == PROCESSES
@@ -179,7 +181,11 @@ async def test_a_renewed_certificate_is_served_and_one_that_cannot_be_used_is_no
     async def is_served() -> bool:
         return len(renewed := await served()) == 1 and before not in renewed
 
-    key_file.write_text("not yet")
+    await eventually("each process is ready", are_ready)
+    [before] = await served()
+    unusable = key_file.with_suffix(".new")
+    unusable.write_text("not yet")
+    unusable.replace(key_file)  # at once: the empty file would be refused as another one
     await eventually("the key is refused", is_refused)
     meanwhile = await served()
     encrypted.authority.identity()
