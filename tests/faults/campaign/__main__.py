@@ -9,11 +9,13 @@ import argparse
 import asyncio
 import random
 import resource
+import shutil
 import sys
 import tempfile
 from contextlib import AsyncExitStack
 from pathlib import Path
 
+from deploy.local.environment import ROOT
 from tests.faults.campaign.callers import new_callers
 from tests.faults.campaign.replicas import running_fleet
 from tests.faults.campaign.report import table
@@ -22,6 +24,7 @@ from tests.faults.campaign.server_faults import CLUSTER_FAULTS, DatabaseDiskFull
 from tests.faults.campaign.servers import running_cluster
 
 CLUSTERED = {"BANKSIDE_QUERY_QUEUES": "quorum"}
+LOGS = ROOT / ".local" / "faults"
 RATE = 16.0
 """Operations a second."""
 
@@ -32,7 +35,11 @@ async def campaign(minutes: float, seed: int, rate: float, only: str) -> int:
 
     async with AsyncExitStack() as opened:
         folder = Path(opened.enter_context(tempfile.TemporaryDirectory(prefix="bankside-faults-")))
-        servers = await opened.enter_async_context(running_cluster())
+        home = folder / "servers"
+        home.mkdir()
+        folder.chmod(0o711)  # PostgreSQL may run as another user than we do
+        home.chmod(0o711)
+        servers = await opened.enter_async_context(running_cluster(home))
         faults = [fault for fault in CLUSTER_FAULTS if only in fault.name]
         if servers.postgres.no_disks and DatabaseDiskFull in faults:
             faults.remove(DatabaseDiskFull)
@@ -45,17 +52,33 @@ async def campaign(minutes: float, seed: int, rate: float, only: str) -> int:
         )
         callers = await opened.enter_async_context(new_callers(fleet, seed))
         report(f"seed {seed}: everything runs twice; {minutes:g} minutes")
-        result = await run(
-            callers,
-            faults,
-            seed=seed,
-            minutes=minutes,
-            rate=rate,
-            report=report,
-            servers=servers,
-        )
+        try:
+            result = await run(
+                callers,
+                faults,
+                seed=seed,
+                minutes=minutes,
+                rate=rate,
+                report=report,
+                servers=servers,
+            )
+        except AssertionError:
+            report(f"logs are in {keep_logs(folder)}")
+            raise
         report(table(result, seed))
+        if not result.is_good:
+            report(f"logs are in {keep_logs(folder, result.queues)}")
         return 0 if result.is_good else 1
+
+
+def keep_logs(folder: Path, queues: str = "") -> Path:
+    """Copy them from a folder that is removed after the run, in place of those of a run before."""
+    shutil.rmtree(LOGS, ignore_errors=True)
+    LOGS.mkdir(parents=True)
+    for log in folder.rglob("*.log"):
+        shutil.copy(log, LOGS)
+    (LOGS / "queues.txt").write_text(queues)
+    return LOGS
 
 
 def main() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -153,13 +154,35 @@ async def _judge_updates(callers: Callers, partner: Partner, verdict: Verdict) -
             verdict.lost.append(f"the bank has {names}, we {shown}\n  {last.history()}")
 
 
-async def _judge_events(callers: Callers, partner: Partner, verdict: Verdict) -> None:
-    """Of each wire and each customer the events that its way has, each once and delivered."""
+async def _told(
+    callers: Callers, partner: Partner
+) -> tuple[list[dict[str, Any]], dict[str, Counter[str]]]:
+    """All events, and how many of each type there are of a wire or a customer."""
     events = await _all_events(callers, partner)
     told: dict[str, Counter[str]] = defaultdict(Counter)
     for event in events:
         data = event["data"]
         told[data.get("transaction_id") or data.get("customer_id") or ""][event["type"]] += 1
+    return events, told
+
+
+async def _judge_events(callers: Callers, partner: Partner, verdict: Verdict) -> None:
+    """Of each wire and each customer the events that its way has, each once and delivered."""
+    wires = [
+        operation.data["transaction_id"]
+        for operation in callers.operations
+        if operation.kind is Kind.WIRE and operation.is_done and _is_of(operation, partner)
+    ]
+
+    async def all_told() -> bool:
+        _, told = await _told(callers, partner)
+        missing = [wire for wire in wires if not set(WIRE_EVENTS) <= told[wire].keys()]
+        assert not missing, f"of {len(missing)} wires events are missing: {missing[:3]}"
+        return True
+
+    with contextlib.suppress(AssertionError):  # judged below, wire by wire
+        await eventually("each wire has its events", all_told, COMPLETED_SECONDS)
+    events, told = await _told(callers, partner)
     for operation in callers.operations:
         if not operation.is_done or not _is_of(operation, partner):
             continue

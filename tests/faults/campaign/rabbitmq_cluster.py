@@ -12,9 +12,12 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import aio_pika
+
 from deploy.local.ports import LOOPBACK
 from deploy.local.rabbitmq import RabbitMQ
 from deploy.local.services import Secrets
+from libs.messaging.broker_errors import BROKER_ERRORS
 from libs.runtime.supervision import Supervisor
 from tests.faults.campaign.port_mapper import PortMapper
 from tests.support.infrastructure import START_SECONDS, new_rabbitmq
@@ -23,8 +26,19 @@ from tests.support.routes import Route
 
 NODES = 3
 COMMAND_SECONDS = 60.0
+CHECK_SECONDS = 10.0
+CHECKED = "campaign.checked"
 MORE_THAN_ANY_DISK, ANY_DISK = 10**18, 1_000_000
 """Limits of the free disk, in bytes."""
+
+
+async def _pass_one_message(url: str) -> None:
+    async with await aio_pika.connect(url) as connection, connection.channel() as channel:
+        queue = await channel.declare_queue(
+            CHECKED, durable=True, arguments={"x-queue-type": "quorum"}
+        )
+        await channel.default_exchange.publish(aio_pika.Message(b""), CHECKED)
+        await queue.get(no_ack=True, timeout=CHECK_SECONDS)
 
 
 class RabbitMQCluster:
@@ -124,6 +138,22 @@ class RabbitMQCluster:
             route.accept()
             route.cut()
 
+    async def works(self, vhost: str) -> bool:
+        """Whether a client of no service can publish to a quorum queue at each node, and get the message."""
+        try:
+            async with asyncio.timeout(CHECK_SECONDS):
+                for node in self.nodes:
+                    await _pass_one_message(node.url(vhost))
+        except (*BROKER_ERRORS, TimeoutError, OSError, StopAsyncIteration):
+            return False
+        return True
+
+    async def restart(self) -> None:
+        """Each node anew, as an operator does when nodes do not find each other again."""
+        for node in self.nodes:
+            self._supervisor.kill(node.name)
+        await self.ready()
+
     def _between(self, nodes: Collection[RabbitMQ]) -> list[Route]:
         names = {node.name for node in nodes}
         return [
@@ -143,6 +173,14 @@ class RabbitMQCluster:
             for row in json.loads(listed)
             if row["leader"] in nodes
         }
+
+    async def queues(self, vhost: str) -> str:
+        """A line for each queue: where its members are, and who consumes it. What cannot be said is said so."""
+        about = ("name", "type", "state", "leader", "online", "messages", "consumers")
+        try:
+            return await self._control("list_queues", "-p", vhost, "--timeout", "30", *about)
+        except OSError as error:
+            return str(error)
 
     async def _control(self, *command: str, nodes: Sequence[RabbitMQ] = ()) -> str:
         """What `rabbitmqctl` prints, of the first of the nodes that answers. Raises OSError when none does.

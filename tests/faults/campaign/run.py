@@ -12,10 +12,12 @@ from tests.faults.campaign.callers import Callers
 from tests.faults.campaign.faults import Fault, Ground
 from tests.faults.campaign.operations import Kind, Operation, now
 from tests.faults.campaign.replicas import Fleet
-from tests.faults.campaign.servers import Servers
+from tests.faults.campaign.servers import VHOST, Servers
 
 QUIET_SECONDS = 5.0
 """Before the first fault, to know how long operations take."""
+BROKER_SECONDS = 20.0
+"""For RabbitMQ to come back after the network between its nodes has. Then it is looked whether it works without us."""
 PAUSE_SECONDS = 0.3
 """Between a recovery and the next fault."""
 RECOVERED_SECONDS = 60.0
@@ -57,6 +59,8 @@ class Run:
     verdict: Verdict = field(default_factory=Verdict)
     stuck: str = ""
     """From which fault it did not recover."""
+    queues: str = ""
+    """How the broker's queues were at that moment."""
     began: float = 0.0
     ended: float = 0.0
 
@@ -94,10 +98,11 @@ async def run(
             await fault.strike()
             mended = now()
             try:
-                await _recovered(callers, mended, fault)
+                mended = await _recovered(callers, mended, fault, servers)
             except NotRecovered as error:
                 result.stuck = str(error)
                 report(result.stuck)
+                result.queues = await servers.rabbitmq.queues(VHOST) if servers else ""
                 break
             struck = Struck(
                 fault.name, fault.detail, began, mended, now() - mended, frozenset(fault.touched)
@@ -122,8 +127,15 @@ async def run(
     return result
 
 
-async def _recovered(callers: Callers, mended: float, fault: Fault) -> None:
-    """Return when an operation of each kind that was sent since `mended` was answered 200. Raises NotRecovered."""
+async def _recovered(
+    callers: Callers, mended: float, fault: Fault, servers: Servers | None
+) -> float:
+    """Return when an operation of each kind that was sent since `mended` was answered 200. Raises NotRecovered.
+
+    A broker that does not work `BROKER_SECONDS` later, for a client of no service either, is restarted, as its operator
+    would: the fault is then mended when it is back. Returns when that was.
+    """
+    is_restarted = False
     deadline = mended + RECOVERED_SECONDS
     waiting = set(Kind)
     probes: dict[Kind, Operation] = {}
@@ -135,7 +147,16 @@ async def _recovered(callers: Callers, mended: float, fault: Fault) -> None:
             if any(a.code == "200" and a.sent_at >= mended for a in operation.attempts)
         }
         if not waiting:
-            return
+            return mended
+        if servers and not is_restarted and now() > mended + BROKER_SECONDS:
+            is_restarted = True
+            if not await servers.rabbitmq.works(VHOST):
+                await servers.rabbitmq.restart()
+                fault.detail += "; RabbitMQ did not come back, and was restarted"
+                deadline = now() + RECOVERED_SECONDS
+                while not await servers.rabbitmq.works(VHOST) and now() < deadline:
+                    await asyncio.sleep(PROBES_SECONDS)
+                mended = now()
         if now() > deadline:
             kinds = ", ".join(sorted(kind.value for kind in waiting))
             raise NotRecovered(

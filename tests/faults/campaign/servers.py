@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import tempfile
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -35,12 +34,14 @@ class Servers:
 
 
 @contextlib.asynccontextmanager
-async def running_cluster() -> AsyncIterator[Servers]:
-    """All of it, ready, with every table and the virtual host."""
+async def running_cluster(home: Path) -> AsyncIterator[Servers]:
+    """All of it, ready, with every table and the virtual host.
+
+    Args:
+        home: an empty folder for data and logs, which PostgreSQL can enter even if it runs as another user.
+    """
     secrets = Secrets.generate()
     async with AsyncExitStack() as opened:
-        home = Path(opened.enter_context(tempfile.TemporaryDirectory(prefix="bankside-faults-")))
-        home.chmod(0o711)  # PostgreSQL may run as another user than we do
         supervisor = await opened.enter_async_context(Supervisor())
         rabbitmq = RabbitMQCluster(home / "rabbitmq", secrets, supervisor)
         await opened.enter_async_context(rabbitmq.running())
