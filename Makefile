@@ -13,7 +13,7 @@ BANK ?=
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help up down status logs demo check format test faults recovery bench screenshots migrate clean lock sbom environment
+.PHONY: help up down status logs demo check format test faults recovery bench screenshots recording migrate clean lock sbom environment
 
 help: ## Show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -66,6 +66,9 @@ bench: environment ## Measure, beside the limits; one key with ONLY=read_path, m
 screenshots: environment ## Take pictures of the console's pages on the running stack, after make demo
 	@$(RUN) -m deploy.local requirements --browser
 	@$(RUN) -m deploy.console.screenshots
+
+recording: environment ## Record make up && make demo as text, in a checkout without a stack
+	@$(RUN) -m deploy.console.recording
 
 migrate: environment ## Bring the running stack's database to the newest revision
 	@$(RUN) -m deploy.local migrate

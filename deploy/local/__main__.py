@@ -7,7 +7,7 @@ import asyncio
 import errno
 import os
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,7 +15,7 @@ from deploy.local import chromium, faketime, node, promtool
 from deploy.local.banks import BANKS
 from deploy.local.down import clean, down
 from deploy.local.mistakes import Mistake
-from deploy.local.stack import migrate, supervise
+from deploy.local.stack import migrate, own_rabbitmq, runs_own_rabbitmq, supervise
 from deploy.local.state import LocalState
 from deploy.local.status import status
 from deploy.local.up import ensure_rabbitmq, up
@@ -29,6 +29,7 @@ COMMANDS = {
     "clean": "stop everything and remove its data",
     "env": "print the settings of the stack",
     "migrate": "bring the database of the running stack to its newest revision",
+    "rabbitmqctl": "run RabbitMQ's rabbitmqctl for the stack's own node",
     "requirements": "install what the tests need beyond Python packages",
     "supervise": "run the stack in the foreground (what `up` starts)",
 }
@@ -60,6 +61,8 @@ def main() -> int:
             command.add_argument(
                 "part", nargs="?", help="a service, postgres, rabbitmq, supervisor"
             )
+        if name == "rabbitmqctl":
+            command.add_argument("arguments", nargs=argparse.REMAINDER, help="of rabbitmqctl")
         if name == "requirements":
             for option, extra in EXTRAS.items():
                 command.add_argument(f"--{option}", action="store_true", help=f"{extra.name}, too")
@@ -72,6 +75,7 @@ def main() -> int:
             arguments.command,
             LocalState(ROOT / ".local"),
             part=getattr(arguments, "part", None),
+            arguments=getattr(arguments, "arguments", ()),
             bank=getattr(arguments, "bank", None),
             extras=[name for name in EXTRAS if getattr(arguments, name, False)],
             only_promtool=getattr(arguments, "promtool", False),
@@ -92,6 +96,7 @@ def run(
     state: LocalState,
     *,
     part: str | None = None,
+    arguments: Sequence[str] = (),
     bank: str | None = None,
     extras: Iterable[str] = (),
     only_promtool: bool = False,
@@ -113,6 +118,8 @@ def run(
             print(state.environment.read_text(), end="")
         case "migrate":
             asyncio.run(migrate(state, state.read_environment()))
+        case "rabbitmqctl":
+            return control_broker(state, arguments)
         case "requirements":
             state.create()
             if only_promtool:
@@ -125,6 +132,13 @@ def run(
         case "supervise":
             asyncio.run(supervise(state))
     return 0
+
+
+def control_broker(state: LocalState, arguments: Sequence[str]) -> int:
+    remembered = state.remembered()
+    if remembered is None or not runs_own_rabbitmq(remembered, state.read_environment()):
+        raise Mistake("No RabbitMQ of this stack runs here: run rabbitmqctl where the broker is.")
+    return own_rabbitmq(state, remembered, ensure_rabbitmq(state)).control(arguments)
 
 
 def _say_missing(program: str, package: str, reason: str | None) -> None:

@@ -10,6 +10,7 @@ import json
 import os
 import shutil
 import signal
+import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -194,6 +195,11 @@ class RabbitMQ:
                 return await reader.read(1) == _METHOD_FRAME
             finally:
                 writer.close()
+
+    def control(self, arguments: Sequence[str]) -> int:
+        """Run `rabbitmqctl` for this node in this terminal; its exit status."""
+        tool = str(self.server.parent / "rabbitmqctl")
+        return subprocess.run((tool, *arguments), env=self._env(), check=False).returncode
 
     async def create_vhosts(self, *names: str) -> None:
         """New virtual hosts with their exchanges, open to our users. A name has letters, digits, `_` and `-`."""
