@@ -25,11 +25,11 @@ IDLE_SECONDS = 2.0
 UNANSWERED_SECONDS = 3.0
 """With the session's look once a second: noticed 7 s after the last delivery."""
 
-_PROBE = "bankside.probe"
+PROBE = "bankside.probe"
 
 
 def is_probe(message: Delivery) -> bool:
-    return message.properties.message_type == _PROBE
+    return message.properties.message_type == PROBE
 
 
 class Probe:
@@ -69,5 +69,5 @@ class Probe:
 
     async def _send(self, count: int) -> None:
         for _ in range(count):
-            properties = Properties(message_type=_PROBE, delivery_mode=TRANSIENT)
+            properties = Properties(message_type=PROBE, delivery_mode=TRANSIENT)
             await self._publisher.publish(PROBES, self._queue, b"", properties)

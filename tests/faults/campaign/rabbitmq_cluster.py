@@ -17,7 +17,10 @@ import aio_pika
 from deploy.local.ports import LOOPBACK
 from deploy.local.rabbitmq import RabbitMQ
 from deploy.local.services import Secrets
+from libs.contracts.table import SERVICES
 from libs.messaging.broker_errors import BROKER_ERRORS
+from libs.messaging.probing import PROBE
+from libs.messaging.topology import PROBES, consumed_queues
 from libs.runtime.supervision import Supervisor
 from tests.faults.campaign.port_mapper import PortMapper
 from tests.support.infrastructure import START_SECONDS, new_rabbitmq
@@ -32,13 +35,18 @@ MORE_THAN_ANY_DISK, ANY_DISK = 10**18, 1_000_000
 """Limits of the free disk, in bytes."""
 
 
-async def _pass_one_message(url: str) -> None:
+async def _pass_messages(url: str) -> None:
+    """One to a queue of our own and out of it; to each queue that services consume, one that they discard."""
     async with await aio_pika.connect(url) as connection, connection.channel() as channel:
         queue = await channel.declare_queue(
             CHECKED, durable=True, arguments={"x-queue-type": "quorum"}
         )
         await channel.default_exchange.publish(aio_pika.Message(b""), CHECKED)
         await queue.get(no_ack=True, timeout=CHECK_SECONDS)
+        probes = await channel.get_exchange(PROBES, ensure=False)
+        for service in SERVICES:
+            for name in consumed_queues(service):
+                await probes.publish(aio_pika.Message(b"", type=PROBE), name, mandatory=False)
 
 
 class RabbitMQCluster:
@@ -139,17 +147,17 @@ class RabbitMQCluster:
             route.cut()
 
     async def works(self, vhost: str) -> bool:
-        """Whether a client of no service can publish to a quorum queue at each node, and get the message."""
+        """Whether each node takes messages of a client of no service, for every queue, and delivers one."""
         try:
             async with asyncio.timeout(CHECK_SECONDS):
                 for node in self.nodes:
-                    await _pass_one_message(node.url(vhost))
+                    await _pass_messages(node.url(vhost))
         except (*BROKER_ERRORS, TimeoutError, OSError, StopAsyncIteration):
             return False
         return True
 
     async def restart(self) -> None:
-        """Each node anew, as an operator does when nodes do not find each other again."""
+        """Each node anew, as an operator does when they do not find each other again, or a queue takes nothing."""
         for node in self.nodes:
             self._supervisor.kill(node.name)
         await self.ready()
