@@ -108,7 +108,7 @@ def show(transaction_id: UUID, /, *, json: Flag = False) -> int:
         key, request_id = wire.request.subscription_key or "?", wire.request.request_id
         out.print(f"  asked for with {escape(key)}, request {escape(request_id)}")
     for step in wire.history:
-        said = (step.reason, step.by and f"by {step.by}", step.comment)
+        said = (step.reason, step.reason_detail, step.by and f"by {step.by}", step.comment)
         rest = "".join(f"  {escape(part)}" for part in said if part)
         out.print(f"  {step.at:%Y-%m-%d %H:%M:%S}Z  {step.state}{rest}")
     if wire.send is not None:

@@ -26,6 +26,29 @@ class WireState(StrEnum):
     CANCELED = "canceled"
 
 
+class WireReason(StrEnum):
+    """Why a wire is in its state.
+
+    `account_closed`, `account_restricted`, `external_account_not_linked`, `insufficient_funds`: the bank refused the
+    wire, or rejected it later, for that. `provider_refused`: for another reason; `reason_detail` has what the bank says
+    of it. `returned`: the receiving bank sent the money back; `reason_detail` likewise. `declined`: its approval was.
+    `approval_expired`: it was neither approved nor declined in time. `canceled_by_operator`: before it was sent.
+    `decided_by_operator`: an operator recorded what the bank had done with it. Of the last two and of `declined`, the
+    step's `comment` says why.
+    """
+
+    ACCOUNT_CLOSED = "account_closed"
+    ACCOUNT_RESTRICTED = "account_restricted"
+    EXTERNAL_ACCOUNT_NOT_LINKED = "external_account_not_linked"
+    INSUFFICIENT_FUNDS = "insufficient_funds"
+    PROVIDER_REFUSED = "provider_refused"
+    RETURNED = "returned"
+    DECLINED = "declined"
+    APPROVAL_EXPIRED = "approval_expired"
+    CANCELED_BY_OPERATOR = "canceled_by_operator"
+    DECIDED_BY_OPERATOR = "decided_by_operator"
+
+
 class SendWire(Command):
     """Send money from an account of this customer to one of its linked external accounts.
 
@@ -113,8 +136,10 @@ class WireStep(Model):
     """The state."""
     at: f.UtcDateTime
     """When."""
-    reason: str | None
-    """Why, as a code; null where there is nothing to say."""
+    reason: WireReason | None
+    """Why; null where there is nothing to say."""
+    reason_detail: str | None = None
+    """The bank's own words for the reason, where it gave some."""
     by: str | None = None
     """Who did it: a subscription key, or `operator:<name>`; null for what came from the bank or by itself."""
     comment: str | None = None
@@ -126,8 +151,10 @@ class Wire(WireResult):
 
     state: WireState
     """How far it has come."""
-    reason: str | None
-    """Why it is in this state, as a code; null where there is nothing to say."""
+    reason: WireReason | None
+    """Why it is in this state; null where there is nothing to say."""
+    reason_detail: str | None = None
+    """The bank's own words for the reason, where it gave some."""
     history: list[WireStep]
     """Every state that it was in, oldest first."""
     created_at: f.UtcDateTime

@@ -71,7 +71,12 @@ _DIFFERENCES: dict[str, dict[str, Any]] = {
     "wire.returned": r.wire(
         *_SENT,
         r.step("completed", at=r.ENDED_AT),
-        r.step("returned", at="2026-03-04T16:00:00.000000Z", reason="account_closed"),
+        r.step(
+            "returned",
+            at="2026-03-04T16:00:00.000000Z",
+            reason="returned",
+            reason_detail="Account closed.",
+        ),
     ),
     "wire.canceled": r.DECLINED_WIRE,
     "webhook_subscription.unavailable": {"status": "unavailable"},

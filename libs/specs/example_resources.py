@@ -133,7 +133,8 @@ WIRE_RESULT: dict[str, Any] = {
 
 def step(state: str, *, at: str = SENT_AT, **more: str | None) -> dict[str, Any]:
     """A step of a wire's history."""
-    return {"state": state, "at": at, "reason": None, "by": None, "comment": None, **more}
+    nothing = dict.fromkeys(("reason", "reason_detail", "by", "comment"))
+    return {"state": state, "at": at, **nothing, **more}
 
 
 ASKED_FOR = step("pending_submission", by=SUBSCRIPTION_KEY)
@@ -147,6 +148,7 @@ def wire(*steps: dict[str, Any]) -> dict[str, Any]:
         **WIRE_RESULT,
         "state": last["state"],
         "reason": last["reason"],
+        "reason_detail": last["reason_detail"],
         "history": [*steps],
         "created_at": steps[0]["at"],
         "updated_at": last["at"],

@@ -14,7 +14,7 @@ from sqlalchemy import bindparam, func, literal, select
 from libs.contracts.errors import ApproverIsInitiator, InvalidState, NotFound
 from libs.contracts.payments_operations import APPROVE_WIRE
 from libs.contracts.principal import Principal
-from libs.contracts.wires import WireState
+from libs.contracts.wires import WireReason, WireState
 from libs.handling.operating.auditing import record
 from libs.handling.periodic import repeat
 from libs.persistence.async_engine import AsyncConnection
@@ -22,12 +22,11 @@ from libs.persistence.engine import Database
 from libs.persistence.inbox_acceptance import InternalCommand, enqueue
 from services.payments import states
 from services.payments.models import WireRecord
+from services.payments.reasons import Why
 from services.payments.repository import policies, send_marks, wires
 from services.payments.rules import Rules
 from services.payments.tables import wires as table
 
-DECLINED = "declined"
-EXPIRED = "approval_expired"
 EXPIRE_SECONDS = 15.0
 EXPIRED_TOGETHER = 100
 
@@ -66,7 +65,7 @@ async def approve(
     await policies.lock_limits(connection, wire.tenant, wire.customer_id)
     await rules.require_within_limits(connection, wire, now)
     pending = states.advance(
-        wire, WireState.PENDING_SUBMISSION, at=now, by=principal.actor, comment=comment
+        wire, WireState.PENDING_SUBMISSION, at=now, by=principal.actor, why=Why(comment=comment)
     )
     approved = replace(pending, approved_at=now, approved_by=command_id)
     await _save(connection, approved)
@@ -91,9 +90,8 @@ async def decline(
         wire,
         WireState.CANCELED,
         at=datetime.now(UTC),
-        reason=DECLINED,
+        why=Why(WireReason.DECLINED, comment=comment),
         by=principal.actor,
-        comment=comment,
     )
     declined = replace(canceled, canceled_by=command_id)
     await _save(connection, declined)
@@ -171,7 +169,9 @@ async def expire(database: Database) -> int:
         await _save(
             connection,
             *(
-                states.advance(wire, WireState.CANCELED, at=now, reason=EXPIRED)
+                states.advance(
+                    wire, WireState.CANCELED, at=now, why=Why(WireReason.APPROVAL_EXPIRED)
+                )
                 for wire in expired.values()
             ),
         )

@@ -9,7 +9,7 @@ from uuid import UUID
 
 import msgspec
 
-from libs.contracts.wires import WireState
+from libs.contracts.wires import WireReason, WireState
 from libs.providers.writing import Earlier
 
 
@@ -19,11 +19,13 @@ class Step:
 
     state: WireState
     at: datetime
-    reason: str | None
+    reason: WireReason | None
     by: str | None = None
     """Who did it: a subscription key, or `operator:<name>`; None for what came from the bank or by itself."""
     comment: str | None = None
     """What they gave as their reason."""
+    reason_detail: str | None = None
+    """The bank's own words for the reason, where it gave some."""
 
 
 class PostalAddress(msgspec.Struct, frozen=True):
@@ -111,8 +113,12 @@ class WireRecord:
         return self.history[-1].state
 
     @property
-    def reason(self) -> str | None:
+    def reason(self) -> WireReason | None:
         return self.history[-1].reason
+
+    @property
+    def reason_detail(self) -> str | None:
+        return self.history[-1].reason_detail
 
     @property
     def updated_at(self) -> datetime:
@@ -168,6 +174,7 @@ class WireReport:
 
     Args:
         transaction_id: ours, or text that the bank gives in its place.
+        reason: the bank's words for why it is in that state, where it gives some.
         earlier_states: in which the wire has been for certain, where the bank reports the last one only.
     """
 

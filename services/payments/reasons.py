@@ -1,40 +1,81 @@
-"""The reasons of a wire's states, as its history stores and callers see them."""
+"""Why a wire is in its state: our code for it, and the bank's own words beside it."""
 
 from __future__ import annotations
 
+from typing import NamedTuple
 from uuid import UUID
 
 from libs.contracts import errors as e
-from libs.providers.outcomes import Reason, Refused
+from libs.contracts.wires import WireReason, WireState
+from libs.providers.outcomes import Refused
 
 LONGEST_REASON = 255
 REJECTED = "The bank refused the wire: no money has moved, and the wire is recorded as rejected."
 
+_CODES = frozenset(code.value for code in WireReason)
 _ERRORS: dict[str, type[e.BanksideError]] = {
-    Reason.ACCOUNT_CLOSED: e.AccountClosed,
-    Reason.ACCOUNT_RESTRICTED: e.AccountRestricted,
-    Reason.EXTERNAL_ACCOUNT_NOT_LINKED: e.ExternalAccountNotLinked,
-    Reason.INSUFFICIENT_FUNDS: e.InsufficientFunds,
+    WireReason.ACCOUNT_CLOSED: e.AccountClosed,
+    WireReason.ACCOUNT_RESTRICTED: e.AccountRestricted,
+    WireReason.EXTERNAL_ACCOUNT_NOT_LINKED: e.ExternalAccountNotLinked,
+    WireReason.INSUFFICIENT_FUNDS: e.InsufficientFunds,
 }
 
 
+class Why(NamedTuple):
+    """Args:
+    reason: None where there is nothing to say.
+    detail: the bank's words for it, where it gave some and the reason does not say the same.
+    comment: what a person gave as their reason.
+    """
+
+    reason: WireReason | None = None
+    detail: str | None = None
+    comment: str | None = None
+
+
+NOTHING_TO_SAY = Why()
+
+
 def one_line(text: str) -> str:
-    """A reason from outside, made fit to store and show.
+    """Words from outside, made fit to store and show.
 
     At most `LONGEST_REASON` characters; a question mark replaces each character that cannot be printed.
     """
     return "".join(c if c.isprintable() else "?" for c in text[:LONGEST_REASON])
 
 
-def reason_of(refused: Refused) -> str:
-    """The reason of a refusal: one of `Reason`, or the bank's code when it has no equivalent there."""
-    if refused.reason is Reason.PROVIDER_REFUSED:
-        return one_line(refused.code)
-    return refused.reason.value
+def why_refused(refused: Refused) -> Why:
+    """The bank's code is told where there is none of ours for it."""
+    if refused.reason in _ERRORS:
+        return Why(WireReason(refused.reason))
+    return Why(WireReason.PROVIDER_REFUSED, one_line(refused.code))
 
 
-def error_of(reason: str | None, transaction_id: UUID) -> e.BanksideError:
+def why_reported(state: WireState, words: str | None) -> Why:
+    """Why a wire is in the state that the bank reports, in whose words."""
+    if state not in (WireState.REJECTED, WireState.RETURNED):
+        return NOTHING_TO_SAY
+    if state is WireState.REJECTED and words in _ERRORS:
+        return Why(WireReason(words))
+    other = WireReason.RETURNED if state is WireState.RETURNED else WireReason.PROVIDER_REFUSED
+    return Why(other, one_line(words) if words else None)
+
+
+def why_recorded(
+    state: WireState, reason: str | None, detail: str | None, by: str | None, comment: str | None
+) -> Why:
+    """What a row of a wire's history says. Releases before `reason_detail` stored the words in place of the reason."""
+    if reason is None or reason in _CODES:
+        return Why(WireReason(reason) if reason else None, detail, comment)
+    if by is None:
+        return why_reported(state, reason)
+    canceled = state is WireState.CANCELED
+    by_operator = WireReason.CANCELED_BY_OPERATOR if canceled else WireReason.DECIDED_BY_OPERATOR
+    return Why(by_operator, comment=comment or reason)
+
+
+def error_of(reason: WireReason | None, transaction_id: UUID) -> e.BanksideError:
     """The answer to the sender of a wire that was rejected for this reason."""
     extra = {"transaction_id": str(transaction_id)}
-    precise = _ERRORS.get(reason or "")
+    precise = None if reason is None else _ERRORS.get(reason)
     return precise(extra=extra) if precise else e.ProviderRefused(REJECTED, extra=extra)

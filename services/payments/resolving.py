@@ -10,7 +10,7 @@ from uuid import UUID
 
 from libs.contracts.errors import InvalidState, NotFound
 from libs.contracts.principal import Principal
-from libs.contracts.wires import WireState
+from libs.contracts.wires import WireReason, WireState
 from libs.handling.operating.auditing import record
 from libs.persistence import parking
 from libs.persistence.async_engine import AsyncConnection
@@ -19,6 +19,7 @@ from libs.persistence.parking import OpenCommand
 from services.payments import states
 from services.payments.approving import require_certainly_unsent
 from services.payments.models import WireRecord
+from services.payments.reasons import Why
 from services.payments.repository import sends, wires
 
 
@@ -50,7 +51,8 @@ async def resolve_wire(
                 raise InvalidState("Only a wire whose outcome is unknown can be decided on.")
             if send.is_driven:
                 raise InvalidState("The provider is being asked right now. Try again shortly.")
-            wire = await _advanced(connection, wire, decision, reason, by=principal.actor)
+            why = Why(WireReason.DECIDED_BY_OPERATOR, comment=reason)
+            wire = await _advanced(connection, wire, decision, why, by=principal.actor)
         await sends.make_due(connection, wire.send_command)
         await record(
             connection,
@@ -75,7 +77,8 @@ async def cancel_wire(
     async with database.transaction() as connection:
         _, wire = await _locked(connection, transaction_id)
         await require_unsent(connection, wire)
-        wire = await _advanced(connection, wire, WireState.CANCELED, reason, by=principal.actor)
+        why = Why(WireReason.CANCELED_BY_OPERATOR, comment=reason)
+        wire = await _advanced(connection, wire, WireState.CANCELED, why, by=principal.actor)
         await sends.make_due(connection, wire.send_command)
         await record(
             connection,
@@ -111,9 +114,9 @@ async def _locked(
 
 
 async def _advanced(
-    connection: AsyncConnection, wire: WireRecord, state: WireState, reason: str, *, by: str
+    connection: AsyncConnection, wire: WireRecord, state: WireState, why: Why, *, by: str
 ) -> WireRecord:
-    following = states.advance(wire, state, at=datetime.now(UTC), reason=reason, by=by)
+    following = states.advance(wire, state, at=datetime.now(UTC), why=why, by=by)
     saved = await wires.save(connection, following)
     assert saved, "its row is locked"
     return following

@@ -7,6 +7,7 @@ from datetime import datetime
 
 from libs.contracts.wires import WireState as State
 from services.payments.models import Step, WireRecord
+from services.payments.reasons import NOTHING_TO_SAY, Why, why_reported
 
 TRANSITIONS: dict[State, frozenset[State]] = {
     State.PENDING_APPROVAL: frozenset({State.PENDING_SUBMISSION, State.CANCELED}),
@@ -54,9 +55,8 @@ def advance(
     state: State,
     *,
     at: datetime,
-    reason: str | None = None,
+    why: Why = NOTHING_TO_SAY,
     by: str | None = None,
-    comment: str | None = None,
 ) -> WireRecord:
     """The next version of the wire. Its history never goes back in time: an earlier `at` becomes the last step's.
 
@@ -65,16 +65,19 @@ def advance(
     """
     if not may_follow(wire.state, state):
         raise IllegalTransition(wire.state, state)
-    step = Step(state, max(at, wire.updated_at), reason, by, comment)
+    step = Step(state, max(at, wire.updated_at), why.reason, by, why.comment, why.detail)
     return replace(wire, history=(*wire.history, step))
 
 
 def apply_report(
-    wire: WireRecord, state: State, *, at: datetime, reason: str | None = None
+    wire: WireRecord, state: State, *, at: datetime, words: str | None = None
 ) -> list[WireRecord]:
     """The versions of a wire that follow from a state that core banking reports; none when it has been in it.
 
     Core banking reports on wires that it accepted. For a wire that is pending, the first version is `submitted`.
+
+    Args:
+        words: core banking's, for why it is in that state.
 
     Raises:
         IllegalTransition: the report contradicts the history.
@@ -84,5 +87,6 @@ def apply_report(
     versions = []
     if wire.is_pending and state is not State.SUBMITTED:
         versions.append(advance(wire, State.SUBMITTED, at=at))
-    versions.append(advance(versions[-1] if versions else wire, state, at=at, reason=reason))
+    latest = versions[-1] if versions else wire
+    versions.append(advance(latest, state, at=at, why=why_reported(state, words)))
     return versions

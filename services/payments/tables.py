@@ -119,6 +119,7 @@ wire_history = Table(
     Column("at", INSTANT, nullable=False),
     Column("by", Text),
     Column("comment", Text),
+    Column("reason_detail", Text),
 )
 
 # What a partner has set for its customer, null for none.

@@ -56,11 +56,13 @@ def _wire(wire: WireRecord) -> dict[str, Any]:
         **_result(wire),
         "state": wire.state,
         "reason": wire.reason,
+        "reason_detail": wire.reason_detail,
         "history": [
             contract.WireStep(
                 state=step.state,
                 at=step.at,
                 reason=step.reason,
+                reason_detail=step.reason_detail,
                 by=step.by,
                 comment=step.comment,
             )

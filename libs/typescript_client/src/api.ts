@@ -1986,7 +1986,8 @@ export interface components {
             amount: number;
             note: string;
             state: components["schemas"]["WireState"];
-            reason: string | null;
+            reason: components["schemas"]["WireReason"] | null;
+            reason_detail: string | null;
             history: components["schemas"]["WireStep"][];
             /** Format: date-time */
             created_at: string;
@@ -2067,7 +2068,8 @@ export interface components {
             amount: number;
             note: string;
             state: components["schemas"]["WireState"];
-            reason: string | null;
+            reason: components["schemas"]["WireReason"] | null;
+            reason_detail: string | null;
             history: components["schemas"]["WireStep"][];
             /** Format: date-time */
             created_at: string;
@@ -2106,6 +2108,11 @@ export interface components {
             message: string;
             data: components["schemas"]["WirePolicy"];
         };
+        /**
+         * WireReason
+         * @enum {string}
+         */
+        WireReason: "account_closed" | "account_restricted" | "external_account_not_linked" | "insufficient_funds" | "provider_refused" | "returned" | "declined" | "approval_expired" | "canceled_by_operator" | "decided_by_operator";
         /** WireRejectedEvent */
         WireRejectedEvent: {
             id: string;
@@ -2154,7 +2161,8 @@ export interface components {
             state: components["schemas"]["WireState"];
             /** Format: date-time */
             at: string;
-            reason: string | null;
+            reason: components["schemas"]["WireReason"] | null;
+            reason_detail: string | null;
             by: string | null;
             comment: string | null;
         };

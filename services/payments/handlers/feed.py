@@ -65,7 +65,6 @@ def _apply(
     wire = current.get(transaction_id) if transaction_id is not None else None
     if wire is None:
         return _contradiction("news_of_unknown_wire", position, report, None)
-    reason = one_line(report.reason) if report.reason else None
     at = report.occurred_at
     at = at if at.tzinfo else at.replace(tzinfo=UTC)
     versions: list[WireRecord] = []
@@ -73,7 +72,7 @@ def _apply(
         for state in report.earlier_states:
             versions += states.apply_report(versions[-1] if versions else wire, state, at=at)
         latest = versions[-1] if versions else wire
-        versions += states.apply_report(latest, report.wire_state, at=at, reason=reason)
+        versions += states.apply_report(latest, report.wire_state, at=at, words=report.reason)
     except states.IllegalTransition as error:
         return _contradiction(
             "news_of_illegal_transition", position, report, wire.state, str(error)

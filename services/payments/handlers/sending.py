@@ -23,7 +23,7 @@ from services.payments import states
 from services.payments.metrics import SENDS
 from services.payments.models import Begun, WireRecord
 from services.payments.ports import Acceptance, CoreBanking
-from services.payments.reasons import error_of, reason_of
+from services.payments.reasons import NOTHING_TO_SAY, error_of, why_refused
 from services.payments.repository import send_marks, send_writes
 from services.payments.views import wire_result
 
@@ -119,7 +119,7 @@ class Sending:
             wire,
             WireState.REJECTED if refused else WireState.SUBMITTED,
             at=datetime.now(UTC),
-            reason=reason_of(refused) if refused else None,
+            why=why_refused(refused) if refused else NOTHING_TO_SAY,
         )
         crash_point("payments.recording")
         standing = await drive.commit(send_writes.RECORD, version)

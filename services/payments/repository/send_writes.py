@@ -63,9 +63,9 @@ _INTEND = """
 _RECORD = """
     WITH asked AS (
         SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::integer[], $4::text[], $5::text[], $6::timestamptz[],
-            $7::text[], $8::text[], $9::text[], $10::text[], $11::bytea[], $12::uuid[], $13::text[])
+            $7::text[], $8::text[], $9::text[], $10::text[], $11::bytea[], $12::uuid[], $13::text[], $14::text[])
             AS a (command_id, lease, sequence, state, reason, at, tenant, customer_id, event_id, event_type, event_body,
-            transaction_id, trace)
+            transaction_id, trace, reason_detail)
         LIMIT cardinality($1)
     ), leased AS (
         SELECT asked.*, i.request_id
@@ -80,8 +80,8 @@ _RECORD = """
         WHERE w.transaction_id = free.transaction_id AND w.sequence = free.sequence - 1
         RETURNING free.*
     ), step AS (
-        INSERT INTO wire_history (transaction_id, sequence, state, reason, at)
-        SELECT transaction_id, sequence, state, reason, at FROM saved
+        INSERT INTO wire_history (transaction_id, sequence, state, reason, at, reason_detail)
+        SELECT transaction_id, sequence, state, reason, at, reason_detail FROM saved
     ), event AS (
         INSERT INTO outbox (event_id, type, tenant, customer_id, resource_id, sequence, body, request_id, trace_context)
         SELECT event_id, event_type, tenant, customer_id, transaction_id::text, sequence, event_body, request_id, trace
@@ -155,6 +155,7 @@ async def _record(
         [event.body for event in events],
         [wire.transaction_id for wire in versions.values()],
         [record.command.trace for record in records],
+        [wire.reason_detail for wire in versions.values()],
     )
     return {row["command_id"]: versions[row["command_id"]] for row in rows}
 

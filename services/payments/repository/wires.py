@@ -42,6 +42,7 @@ from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.continuity import Compared
 from libs.persistence.tables import INSTANT, UUID_TYPE, seconds_since
 from services.payments.models import Creditor, Step, WireRecord
+from services.payments.reasons import why_recorded
 from services.payments.tables import inbox, wire_history
 from services.payments.tables import wires as table
 from services.payments.views import wire_event
@@ -58,6 +59,7 @@ _HISTORY = (
         _in_order(wire_history.c.reason).label("reasons"),
         _in_order(wire_history.c.by).label("actors"),
         _in_order(wire_history.c.comment).label("comments"),
+        _in_order(wire_history.c.reason_detail).label("reason_details"),
     )
     .where(wire_history.c.transaction_id == table.c.transaction_id)
     .lateral("history")
@@ -84,6 +86,7 @@ SELECT: Select[Any] = select(
     _HISTORY.c.reasons,
     _HISTORY.c.actors,
     _HISTORY.c.comments,
+    _HISTORY.c.reason_details,
 ).select_from(table.join(_HISTORY, true()))
 """The columns that `wire_of` reads, of every wire."""
 
@@ -134,6 +137,7 @@ _steps = (
         bindparam("step_moments", type_=ARRAY(INSTANT)),
         bindparam("step_actors", type_=ARRAY(Text)),
         bindparam("step_comments", type_=ARRAY(Text)),
+        bindparam("step_reason_details", type_=ARRAY(Text)),
     )
     .table_valued(
         column("id", UUID_TYPE),
@@ -143,6 +147,7 @@ _steps = (
         column("at", INSTANT),
         column("by", Text),
         column("comment", Text),
+        column("reason_detail", Text),
     )
     .render_derived(name="step")
 )
@@ -169,7 +174,7 @@ _saved = (
 _history_written = (
     insert(wire_history)
     .from_select(
-        ["transaction_id", "sequence", "state", "reason", "at", "by", "comment"],
+        ["transaction_id", "sequence", "state", "reason", "at", "by", "comment", "reason_detail"],
         select(_steps).join(_saved, _saved.c.transaction_id == _steps.c.id),
     )
     .cte("history_written")
@@ -287,6 +292,7 @@ async def save(
             "step_moments": [wire.updated_at for wire in versions],
             "step_actors": [wire.history[-1].by for wire in versions],
             "step_comments": [wire.history[-1].comment for wire in versions],
+            "step_reason_details": [wire.reason_detail for wire in versions],
         },
     )
     if saved.scalar_one() != len(latest):
@@ -368,7 +374,15 @@ async def compare(
 
 def wire_of(row: Row[Any]) -> WireRecord:
     """The wire of a row of `SELECT`."""
-    steps = zip(row.states, row.moments, row.reasons, row.actors, row.comments, strict=True)
+    steps = zip(
+        row.states,
+        row.moments,
+        row.reasons,
+        row.actors,
+        row.comments,
+        row.reason_details,
+        strict=True,
+    )
     return WireRecord(
         transaction_id=row.transaction_id,
         tenant=row.tenant,
@@ -386,8 +400,17 @@ def wire_of(row: Row[Any]) -> WireRecord:
         approval_expires_at=row.approval_expires_at,
         approved_at=row.approved_at,
         approved_by=row.approved_by,
-        history=tuple(
-            Step(WireState(state), at, reason, by, comment)
-            for state, at, reason, by, comment in steps
-        ),
+        history=tuple(_step(*step) for step in steps),
     )
+
+
+def _step(
+    state: str,
+    at: datetime,
+    reason: str | None,
+    by: str | None,
+    comment: str | None,
+    detail: str | None,
+) -> Step:
+    why = why_recorded(WireState(state), reason, detail, by, comment)
+    return Step(WireState(state), at, why.reason, by, why.comment, why.detail)

@@ -16,7 +16,7 @@ from libs.providers.increase.capabilities import WRITES
 from libs.providers.increase.client import IncreaseClient
 from libs.providers.increase.money import amount_of, cents_of
 from services.payments.adapters.increase.core import IncreaseCoreBanking
-from services.payments.adapters.increase.feed import REASONS, WireFeed
+from services.payments.adapters.increase.feed import WireFeed
 from services.payments.ports import CoreBanking
 from tests.contract.ports.wire_banks import Fault, Feed, Funded
 from tests.support.increase_bank.server import running_bank
@@ -61,7 +61,7 @@ class IncreaseWireBank:
 
     async def reject(self, transaction_id: UUID, reason: str) -> str | None:
         await self.move(transaction_id, "rejected")
-        return REASONS["rejected"]
+        return "rejected"
 
     async def send_back(self, transaction_id: UUID, reason: str) -> str | None:
         await self.move(transaction_id, "reversed")

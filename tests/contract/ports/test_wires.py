@@ -337,7 +337,7 @@ def applied(wire: WireRecord, entries: list[FeedEntry]) -> list[tuple[WireState,
         if report is None or report.transaction_id != str(wire.transaction_id):
             continue
         for state in (*report.earlier_states, report.wire_state):
-            reason = report.reason if state is report.wire_state else None
-            versions = states.apply_report(wire, state, at=report.occurred_at, reason=reason)
+            words = report.reason if state is report.wire_state else None
+            versions = states.apply_report(wire, state, at=report.occurred_at, words=words)
             wire = versions[-1] if versions else wire
-    return [(step.state, step.reason) for step in wire.history]
+    return [(step.state, step.reason_detail) for step in wire.history]

@@ -58,7 +58,8 @@ async def test_an_amount_ending_in_66_is_rejected_by_itself_and_costs_nothing(li
     wire = await sender.has_state(transaction_id, "rejected")
 
     assert states(wire) == ["pending_submission", "submitted", "rejected"]
-    assert wire["reason"]
+    assert wire["reason"] == "provider_refused"
+    assert wire["reason_detail"]
     assert await sender.account.balance() == balance("100.00", "0.00")
     assert [row["amount"] for row in await sender.posted()] == ["100.00"]
     await sender.has_told([transaction_id], "created", "submitted", "rejected")
@@ -87,9 +88,10 @@ async def test_funds_are_held_until_the_bank_decides_and_come_back_with_a_return
     assert await sender.account.balance() == balance("100.00", "0.00")
     assert states(rejected)[-1] == "rejected"
     assert states(returned) == ["pending_submission", "submitted", "completed", "returned"]
-    reasons = [rejected["reason"], returned["reason"]]
-    assert all(reasons)
-    assert not live.bank.gives_reasons or reasons == ["No such beneficiary.", "Account closed."]
+    assert [rejected["reason"], returned["reason"]] == ["provider_refused", "returned"]
+    details = [rejected["reason_detail"], returned["reason_detail"]]
+    assert all(details)
+    assert not live.bank.gives_reasons or details == ["No such beneficiary.", "Account closed."]
     assert await one_transaction(sender, first) == ("wire", Decimal("30.01"), True)
     credit = (await sender.account.ids())[0]
     assert credit not in {first, second}

@@ -101,7 +101,8 @@ async def test_a_decision_ends_the_send_and_stays_in_the_history(desk: Desk, dec
         desk, transaction_id, "--as", decision, "--reason", "The bank said so by phone."
     )
 
-    assert (wire["state"], wire["reason"]) == (decision, "The bank said so by phone.")
+    assert (wire["state"], wire["reason"]) == (decision, "decided_by_operator")
+    assert wire["history"][-1]["comment"] == "The bank said so by phone."
     await desk.until_quiet()
     if decision == "submitted":
         assert (await desk.send(command_id=transaction_id))["transaction_id"] == transaction_id
@@ -218,7 +219,8 @@ async def test_an_unsent_wire_is_canceled_and_is_then_neither_approved_nor_decli
         with pytest.raises(AssertionError, match="canceled"):
             await stack.command("wires", decision, transaction_id, *why)
 
-    assert (canceled["state"], canceled["reason"]) == ("canceled", why[1])
+    assert (canceled["state"], canceled["reason"]) == ("canceled", "canceled_by_operator")
+    assert canceled["history"][-1]["comment"] == why[1]
     await desk.bank_up()
     await desk.until_quiet()
     assert not desk.core.executed

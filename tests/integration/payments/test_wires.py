@@ -49,7 +49,9 @@ async def test_a_return_after_completion_has_its_reason(desk: Desk) -> None:
 
     returned = await desk.has_state(transaction_id, "returned")
 
-    assert returned["reason"] == "account_of_beneficiary_closed"
+    said = {"reason": "returned", "reason_detail": "account_of_beneficiary_closed"}
+    assert returned == returned | said
+    assert returned["history"][-1] == returned["history"][-1] | said
     await desk.has_events(transaction_id, "created", "submitted", "completed", "returned")
 
 
@@ -74,6 +76,7 @@ async def test_a_refusal_is_answered_by_the_banks_reason(
 
     rejected = await desk.get(transaction_id)
     assert (rejected["state"], rejected["reason"]) == ("rejected", error.code)
+    assert rejected["reason_detail"] is None
     assert not desk.core.executed
     await desk.has_events(transaction_id, "created", "rejected")
 
@@ -86,7 +89,8 @@ async def test_a_refusal_for_a_reason_of_the_banks_own_is_provider_refused(desk:
         await desk.send(command_id=transaction_id)
 
     assert "the wire is recorded as rejected" in refused.value.detail
-    assert (await desk.get(transaction_id))["reason"] == "not_found"
+    rejected = await desk.get(transaction_id)
+    assert (rejected["reason"], rejected["reason_detail"]) == ("provider_refused", "not_found")
 
 
 async def test_an_external_account_that_the_bank_does_not_have_linked_is_not_linked(
@@ -279,8 +283,11 @@ async def test_a_wire_that_the_bank_took_and_later_rejected_was_accepted(desk: D
     sent = await sending
 
     assert sent["transaction_id"] == transaction_id
-    assert rejected["reason"] == "no_such_beneficiary"
+    why = {"reason": "provider_refused", "reason_detail": "no_such_beneficiary"}
+    assert rejected == rejected | why
     await desk.has_events(transaction_id, "created", "submitted", "rejected")
+    data = next(event["data"] for event in desk.events if event["type"] == "wire.rejected")
+    assert data == data | why
 
 
 async def test_news_that_contradict_what_is_known_change_nothing(desk: Desk) -> None:

@@ -50,7 +50,7 @@ async def test_a_reason_that_cannot_be_stored_does_not_stop_the_news_of_others(
     await bench.apply_feed()
 
     wire = await bench.found(rejected)
-    assert (wire.state, wire.reason) == (WireState.REJECTED, stored)
+    assert (wire.state, wire.reason_detail) == (WireState.REJECTED, stored)
     assert (await bench.found(completed)).state is WireState.COMPLETED
 
 

@@ -18,7 +18,7 @@ from libs.contracts.operating import wires as contract
 from libs.contracts.operating.pages import Listed, Order
 from libs.contracts.operating.search import FindId, FoundIds
 from libs.contracts.principal import Family, Principal
-from libs.contracts.wires import WireState
+from libs.contracts.wires import WireReason, WireState
 from services.payments.handlers.operating import OperatingWires
 from services.payments.rules import Rules
 from tests.unit.payments.bench import COMMAND, MINE, Bench
@@ -236,7 +236,8 @@ async def test_a_decision_is_audited_under_the_operators_name(bench: Bench) -> N
     wire = await resolve(bench, transaction_id, "rejected")
 
     assert asked.outcome_unknown
-    assert (wire.state, wire.reason) == (WireState.REJECTED, "By telephone.")
+    assert (wire.state, wire.reason) == (WireState.REJECTED, WireReason.DECIDED_BY_OPERATOR)
+    assert wire.history[-1].comment == "By telephone."
     first, second = await entries(bench, transaction_id)
     assert (first["action"], first.get("decision")) == ("wires.resolve", None)
     assert second["decision"] == "rejected"
@@ -264,7 +265,8 @@ async def test_an_operator_cancels_a_wire_of_which_nothing_was_sent_and_its_send
 
     wire = await cancel(bench, transaction_id)
 
-    assert (wire.state, wire.reason) == (WireState.CANCELED, "By telephone.")
+    assert (wire.state, wire.reason) == (WireState.CANCELED, WireReason.CANCELED_BY_OPERATOR)
+    assert wire.history[-1].comment == "By telephone."
     [entry] = await entries(bench, transaction_id)
     assert (entry["action"], entry["actor"]) == ("wires.cancel", "operator:ada")
     with pytest.raises(InvalidState):

@@ -6,7 +6,7 @@ import pytest
 
 from libs.contracts.errors import InvalidState
 from libs.contracts.principal import Family, Principal
-from libs.contracts.wires import WireState
+from libs.contracts.wires import WireReason, WireState
 from services.payments.resolving import resolve_wire
 from tests.unit.payments.bench import Bench
 
@@ -37,7 +37,8 @@ async def test_a_wire_whose_send_rests_is_decided_on(bench: Bench, decision: Wir
     await resolve_wire(bench.database, ADA, send.command_id, decision, reason="By phone.")
 
     wire = await bench.found(send)
-    assert (wire.state, wire.reason) == (decision, "By phone.")
+    assert (wire.state, wire.reason) == (decision, WireReason.DECIDED_BY_OPERATOR)
+    assert wire.history[-1].comment == "By phone."
 
 
 async def test_a_wire_of_which_nothing_was_sent_is_not_decided_on(bench: Bench) -> None:

@@ -134,7 +134,7 @@ async def test_no_send_begins_of_a_wire_that_is_not_pending(bench: Bench, state:
 
 
 @pytest.mark.parametrize(
-    ("code", "reason"),
+    ("code", "detail"),
     [
         ("no\x00such\nthing", "no?such?thing"),
         ("x" * 10_000, "x" * 255),
@@ -143,7 +143,7 @@ async def test_no_send_begins_of_a_wire_that_is_not_pending(bench: Bench, state:
 )
 @pytest.mark.parametrize("earlier_sends", [False, True])
 async def test_a_refusal_by_a_code_that_cannot_be_stored_is_a_refusal(
-    bench: Bench, code: str, reason: str, earlier_sends: bool
+    bench: Bench, code: str, detail: str, earlier_sends: bool
 ) -> None:
     bench.core.refusal_code = code
     send = await (bench.wire(first_sent_seconds_ago=1) if earlier_sends else bench.accepted())
@@ -152,7 +152,7 @@ async def test_a_refusal_by_a_code_that_cannot_be_stored_is_a_refusal(
         await bench.send(send, attempt=2 if earlier_sends else 1)
 
     wire = await bench.found(send)
-    assert (wire.state, wire.reason) == (WireState.REJECTED, reason)
+    assert (wire.state, wire.reason_detail) == (WireState.REJECTED, detail)
 
 
 @pytest.mark.parametrize(

@@ -14,12 +14,13 @@ import asyncpg
 import pytest
 from sqlalchemy import text
 
-from libs.contracts.wires import WireState
+from libs.contracts.wires import WireReason, WireState
 from libs.persistence import inbox, leased_writes
 from libs.persistence.leased_writes import LeasedValue
 from libs.providers.writing import Earlier
 from services.payments import states
 from services.payments.models import Step, WireRecord
+from services.payments.reasons import Why
 from services.payments.repository import send_writes, wires
 from tests.support.infrastructure import Environment
 from tests.support.waiting import eventually
@@ -139,7 +140,7 @@ async def test_a_wire_that_moved_on_amid_a_group_stays_as_it_is(bench: Bench) ->
     versions = [submitted(send, await bench.found(send)) for send in sends]
     async with bench.database.transaction() as connection:
         moved = states.apply_report(
-            await bench.found(sends[1]), WireState.COMPLETED, at=datetime.now(UTC), reason="early"
+            await bench.found(sends[1]), WireState.COMPLETED, at=datetime.now(UTC), words="early"
         )
         assert await wires.save(connection, *moved)
 
@@ -158,7 +159,7 @@ async def test_an_acceptance_of_a_wire_recorded_as_rejected_is_stored_as_a_contr
     send = await bench.wire(first_sent_seconds_ago=1)
     wire = await bench.found(send)
     async with bench.database.transaction() as connection:
-        rejected = states.advance(wire, WireState.REJECTED, at=datetime.now(UTC), reason="refused")
+        rejected = states.advance(wire, WireState.REJECTED, at=datetime.now(UTC))
         assert await wires.save(connection, rejected)
 
     [standing] = await record(bench, [submitted(send, wire)])
@@ -195,19 +196,18 @@ async def test_a_locked_wire_delays_only_its_own_record(bench: Bench) -> None:
 
 async def test_a_refusal_is_recorded_with_its_reason(bench: Bench) -> None:
     send = await bench.wire(first_sent_seconds_ago=1)
+    why = Why(WireReason.PROVIDER_REFUSED, "do_not_honor")
     version = states.advance(
-        await bench.found(send), WireState.REJECTED, at=datetime.now(UTC), reason="account_closed"
+        await bench.found(send), WireState.REJECTED, at=datetime.now(UTC), why=why
     )
 
     [standing] = await record(bench, [LeasedValue(send, version)])
 
     assert standing is version
     found = await bench.found(send)
-    assert (found.state, found.reason, found.sequence) == (
-        WireState.REJECTED,
-        "account_closed",
-        2,
-    )
+    step = found.history[-1]
+    assert (step.state, step.reason, step.reason_detail) == (WireState.REJECTED, *why[:2])
+    assert found.sequence == 2
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from libs.contracts.events import EVENT_TYPES
+from libs.contracts.wires import WireReason
 from libs.contracts.wires import WireState as State
 from services.payments import states
 from services.payments.models import Step, WireRecord
@@ -76,11 +77,13 @@ def test_each_state_has_an_event_of_the_table() -> None:
 
 @pytest.mark.parametrize("reported", [State.COMPLETED, State.REJECTED])
 def test_a_report_about_a_pending_wire_records_its_acceptance_first(reported: State) -> None:
-    versions = states.apply_report(wire(), reported, at=T0 + timedelta(seconds=3), reason="so")
+    versions = states.apply_report(wire(), reported, at=T0 + timedelta(seconds=3), words="so")
 
     assert [version.state for version in versions] == [State.SUBMITTED, reported]
     assert [version.sequence for version in versions] == [2, 3]
-    assert [version.reason for version in versions] == [None, "so"]
+    refused = (WireReason.PROVIDER_REFUSED, "so")
+    says = refused if reported is State.REJECTED else (None, None)
+    assert [(each.reason, each.reason_detail) for each in versions] == [(None, None), says]
     assert versions[-1].was_accepted
 
 

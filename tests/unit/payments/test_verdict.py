@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from libs.contracts import errors as e
-from libs.contracts.wires import WireState
+from libs.contracts.wires import WireReason, WireState
 from libs.providers.outcomes import Reason, Refused
 from services.payments import states
 from services.payments.handlers.sending import verdict_reply
-from services.payments.reasons import reason_of
+from services.payments.reasons import Why, why_refused
 from tests.unit.payments.test_states import T0, wire
 
 
@@ -27,7 +27,7 @@ def test_a_refusal_is_answered_by_its_reason(
     reason: Reason, code: str, error: type[e.BanksideError]
 ) -> None:
     refused = states.advance(
-        wire(), WireState.REJECTED, at=T0, reason=reason_of(Refused(reason, code))
+        wire(), WireState.REJECTED, at=T0, why=why_refused(Refused(reason, code))
     )
 
     with pytest.raises(error):
@@ -35,7 +35,8 @@ def test_a_refusal_is_answered_by_its_reason(
 
 
 def test_an_operators_rejection_is_answered_as_a_refusal() -> None:
-    refused = states.advance(wire(), WireState.REJECTED, at=T0, reason="The bank said so by phone.")
+    why = Why(WireReason.DECIDED_BY_OPERATOR, comment="The bank said so by phone.")
+    refused = states.advance(wire(), WireState.REJECTED, at=T0, why=why)
 
     with pytest.raises(e.ProviderRefused):
         verdict_reply(refused)
@@ -43,7 +44,8 @@ def test_an_operators_rejection_is_answered_as_a_refusal() -> None:
 
 def test_an_accepted_wire_is_answered_as_accepted_also_when_it_was_rejected_later() -> None:
     accepted = states.advance(wire(), WireState.SUBMITTED, at=T0)
-    rejected = states.advance(accepted, WireState.REJECTED, at=T0, reason="insufficient_funds")
+    short = Why(WireReason.INSUFFICIENT_FUNDS)
+    rejected = states.advance(accepted, WireState.REJECTED, at=T0, why=short)
 
     assert verdict_reply(accepted) == verdict_reply(rejected)
 

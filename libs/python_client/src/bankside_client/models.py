@@ -32,6 +32,19 @@ SubscriptionStatus = Literal["active", "disabled", "unavailable"]
 
 TransactionType = Literal["deposit", "withdrawal", "wire", "ach", "fee", "interest", "return"]
 
+WireReason = Literal[
+    "account_closed",
+    "account_restricted",
+    "external_account_not_linked",
+    "insufficient_funds",
+    "provider_refused",
+    "returned",
+    "declined",
+    "approval_expired",
+    "canceled_by_operator",
+    "decided_by_operator",
+]
+
 WireState = Literal[
     "pending_approval",
     "pending_submission",
@@ -518,7 +531,8 @@ class Wire:
     amount: Decimal
     note: str
     state: WireState
-    reason: str | None
+    reason: WireReason | None
+    reason_detail: str | None
     history: list[WireStep]
     created_at: datetime
     updated_at: datetime
@@ -532,7 +546,8 @@ class WireEventData:
     amount: Decimal
     note: str
     state: WireState
-    reason: str | None
+    reason: WireReason | None
+    reason_detail: str | None
     history: list[WireStep]
     created_at: datetime
     updated_at: datetime
@@ -564,7 +579,8 @@ class WireResult:
 class WireStep:
     state: WireState
     at: datetime
-    reason: str | None
+    reason: WireReason | None
+    reason_detail: str | None
     by: str | None
     comment: str | None
 

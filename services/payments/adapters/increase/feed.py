@@ -31,11 +31,8 @@ from services.payments.models import FeedEntry, WireReport
 CATEGORIES = ("wire_transfer.created", "wire_transfer.updated")
 AT_ONCE = 8
 """Wires that are read. Those of the first events come first: what is not read in time is left for the next fetch."""
-REASONS = {
-    "canceled": "The wire was canceled at the bank.",
-    "rejected": "The wire was rejected by the bank.",
-}
-"""By the wire's status, of which Increase does not say why."""
+UNEXPLAINED = frozenset({"canceled", "rejected"})
+"""Statuses of which Increase does not say why: its word for the status is all there is."""
 
 WireRead = WireTransfer | ProviderRefusal | AttemptFailed
 
@@ -138,7 +135,7 @@ def _entry(item: Any, place: Place) -> FeedEntry:
 def _report(wire: WireTransfer, changed_at: datetime) -> WireReport:
     state = STATES[wire.status]
     reversal = wire.reversal
-    reason = REASONS.get(wire.status)
+    reason: str | None = wire.status if wire.status in UNEXPLAINED else None
     if state is WireState.RETURNED and reversal is not None:
         reason = reversal.return_reason_code_description or reversal.description
     return WireReport(
