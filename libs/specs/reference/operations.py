@@ -20,6 +20,8 @@ EXAMPLE_ID = "0197a1c2-5a3e-7c11-9d54-3f2b1c0e8a77"
 Document = Mapping[str, Any]
 Way = tuple[str, str, Document]
 """Method, path and operation."""
+Parameter = tuple[str, Field]
+"""With where it stands: path, query or header."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +46,7 @@ class Call:
     method: str
     path: str
     scope: str
-    parameters: Sequence[Mapping[str, Any]]
+    parameters: Sequence[Parameter]
     request: Request
     samples: Sequence[Sample]
 
@@ -62,7 +64,7 @@ class Operation:
     description: str
     is_extension: bool
     calls: Sequence[Call]
-    parameters: Sequence[tuple[str, Field]]
+    parameters: Sequence[Parameter]
     body: Sequence[Field]
     answer_fields: Sequence[Field]
     answer: str
@@ -142,22 +144,16 @@ class Reference:
             description=first["description"],
             is_extension=bool(first.get("x-extension")),
             calls=[self._call(*way) for way in ways],
-            parameters=[
-                (
-                    item["in"],
-                    self._schemas.field(
-                        item["name"],
-                        {**item["schema"], "description": item["description"]},
-                        item.get("required", False),
-                    ),
-                )
-                for item in parameters
-            ],
+            parameters=[self._parameter(item) for item in parameters],
             body=self._schemas.members(content["schema"]) if content else (),
             answer_fields=self._schemas.members(answer["schema"]),
             answer=_pretty(answer.get("example")),
             errors=[*self._errors(first["responses"])],
         )
+
+    def _parameter(self, item: Document) -> Parameter:
+        schema = {**item["schema"], "description": item["description"]}
+        return item["in"], self._schemas.field(item["name"], schema, item.get("required", False))
 
     def _call(self, method: str, path: str, operation: Document) -> Call:
         parameters = [self._schemas.resolved(item) for item in operation["parameters"]]
@@ -182,7 +178,7 @@ class Reference:
             method.upper(),
             path,
             operation["x-scope"],
-            [item for item in parameters if item["in"] in ("path", "query")],
+            [self._parameter(item) for item in parameters if item["in"] in ("path", "query")],
             request,
             samples_of(request),
         )

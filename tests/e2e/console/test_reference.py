@@ -63,6 +63,17 @@ async def test_a_call_is_signed_in_the_browser_and_shows_what_was_signed(
     assert live.partner.key.secret not in await page.evaluate(stored)
 
 
+async def test_values_of_a_closed_list_are_chosen(page: Page, live: Live) -> None:
+    await page.goto("/docs/customers#listCustomers")
+    await use(page, live.partner)
+    await page.get_by_label("status").first.select_option("pending_review")
+
+    shown = await tried(page, "listCustomers")
+
+    assert "Answer 200" in shown
+    assert "GET\n/partner/reseller/customers?status=pending_review\n" in shown
+
+
 async def test_the_first_difference_to_what_the_server_expected_is_marked(
     page: Page, live: Live
 ) -> None:

@@ -183,7 +183,7 @@ async function signed(method, target, body) {
 function targetOf(form) {
   let path = form.dataset.path
   const pairs = []
-  for (const input of form.querySelectorAll("input[data-in]")) {
+  for (const input of form.querySelectorAll("[data-in]")) {
     if (input.dataset.in === "path") path = path.replace(`{${input.name}}`, encodeURIComponent(input.value.trim()))
     else if (input.value.trim()) pairs.push(`${input.name}=${encodeURIComponent(input.value.trim())}`)
   }
