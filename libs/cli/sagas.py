@@ -15,10 +15,10 @@ from libs.client.errors import OperatorError
 from libs.client.operator_client import ask
 from libs.contracts.errors import InvalidState, NotFound
 from libs.contracts.exact_json import NotExactJson, decode
-from libs.contracts.operating import customers as contract
+from libs.contracts.operating import saga_steps as contract
 from libs.contracts.operating.commands import LIST_COMMANDS, ListCommandsOf, OpenCommand
-from libs.contracts.operating.customers import SagaStep, StepKind, StepResolution
 from libs.contracts.operating.pages import Order
+from libs.contracts.operating.saga_steps import SagaStep, StepKind, StepResolution
 
 COMMAND_MEMBERS = {
     "command_id",

@@ -28,6 +28,8 @@ class Role(StrEnum):
 
 
 class Scope(StrEnum):
+    """What a subscription key may do."""
+
     CUSTOMERS_READ = "customers:read"
     CUSTOMERS_WRITE = "customers:write"
     ACCOUNTS_READ = "accounts:read"

@@ -15,7 +15,7 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
 from libs.contracts.named import MARK
-from libs.specs.docstrings import field_docstrings
+from libs.specs.docstrings import docstring, field_docstrings
 from libs.specs.wording import BY_NAME
 
 Schema = dict[str, Any]
@@ -59,7 +59,12 @@ class WireSchema(GenerateJsonSchema):
         described = super().model_schema(schema)
         if self.mode == "serialization":
             described.pop("additionalProperties", None)
-        own = field_docstrings(cast("type[BaseModel]", schema["cls"]))
+        model = cast("type[BaseModel]", schema["cls"])
+        if about := docstring(model):
+            described["description"] = about
+        else:
+            described.pop("description", None)
+        own = field_docstrings(model)
         for name, item in described.get("properties", {}).items():
             text = own.get(name) or item.get("description") or BY_NAME.get(name)
             if text:

@@ -7,6 +7,7 @@ from typing import Any
 from libs.contracts import customer_views as views
 from libs.contracts.customers import CustomerStatus
 from libs.contracts.operating import customers as operating
+from libs.contracts.operating.saga_steps import SagaStep
 from services.onboarding.models import (
     DEPOSIT,
     PROVIDER_REFUSED,
@@ -56,9 +57,7 @@ def customer_event(file: CustomerFile) -> views.CustomerEventData:
     return views.CustomerEventData(**base, accounts=accounts, business=file.customer.business)
 
 
-def operator_customer(
-    file: CustomerFile, steps: list[operating.SagaStep]
-) -> operating.OperatorCustomer:
+def operator_customer(file: CustomerFile, steps: list[SagaStep]) -> operating.OperatorCustomer:
     """For operators; of every number the last four digits."""
     customer = file.customer
     return operating.OperatorCustomer(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from functools import cache
 from http import HTTPMethod
 from typing import Any
@@ -255,8 +256,9 @@ def test_an_operation_its_parameters_and_its_answer_are_described(row: Operation
     assert operation["responses"]["200"]["content"]["application/json"]["example"]
 
 
-def test_every_schema_and_every_property_is_described() -> None:
-    for name, schema in document()["components"]["schemas"].items():
+@pytest.mark.parametrize("make", [openapi_document, operator_document])
+def test_every_schema_and_every_property_is_described(make: Callable[[], dict[str, Any]]) -> None:
+    for name, schema in make()["components"]["schemas"].items():
         assert schema["description"], name
         for field, item in schema.get("properties", {}).items():
             assert item["description"], (name, field)
@@ -316,6 +318,10 @@ def test_the_document_of_operators_has_their_rows_and_nothing_else() -> None:
     }
 
     validate(described)
+    for operation in documented.values():
+        assert operation["description"] != operation["summary"]
+        for item in (operation, *operation["parameters"]):
+            assert item["description"].endswith("."), (operation["operationId"], item)
     assert set(documented) == {row.operation_id for row in OPERATOR_OPERATIONS}
     for row in OPERATOR_OPERATIONS:
         operation = documented[row.operation_id]

@@ -44,18 +44,27 @@ class ListAudit(ListPage):
 
 
 class ListAuditOf(ListAudit):
+    """Rows in the order of the chain. A filter looks at the next 20,000 rows: a page may have few rows, or none, and a
+    `next`.
+    """
+
     service: Service
+    """Whose audit is read."""
 
 
 class AuditRow(Model):
-    """Args:
-    entry: the JSON text over which the hash was made.
-    previous: the hash of the row before it, in hexadecimal.
-    hash: SHA-256 of `previous` (its bytes), then of the text `day:number:entry`.
+    """A row of the chain.
+
+    Args:
+        entry: the JSON text over which the hash was made.
+        previous: the hash of the row before it, in hexadecimal.
+        hash: SHA-256 of `previous` (its bytes), then of the text `day:number:entry`.
     """
 
     day: date
+    """The day of the row (UTC)."""
     number: int
+    """The row's number in its day, from 1 on."""
     entry: str
     previous: str
     hash: str

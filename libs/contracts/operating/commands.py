@@ -22,6 +22,8 @@ SERVICES: tuple[Service, ...] = get_args(Service)
 
 
 class CommandState(StrEnum):
+    """`open`: it is driven. `parked`: it waits for an operator."""
+
     OPEN = "open"
     PARKED = "parked"
 
@@ -38,6 +40,8 @@ class ListCommands(ListPage):
 
 
 class ListCommandsOf(ListCommands):
+    """Commands that are not final: by the time at which they were accepted; of the parked ones alone, parked."""
+
     service: Service | None = None
 
 
@@ -56,10 +60,13 @@ class OpenCommand(Model):
     command_id: str
     operation: str
     ordering_key: str | None
+    """Commands with the same one are carried out one after the other; null where order does not matter."""
     tenant: str | None
     request_id: str
     accepted_at: f.UtcDateTime
+    """When it was accepted."""
     attempts: int
+    """How often it was driven so far."""
     faults: int
     last_error: str | None
     next_attempt_at: f.UtcDateTime | None
@@ -83,15 +90,21 @@ class DecideOnCommand(Write):
 
 
 class DecideOnCommandOf(DecideOnCommand):
+    """The command of this id, at the service that has it."""
+
     service: Service
 
 
 class Abandoned(Model):
+    """A command that was ended for good."""
+
     service: str
     command_id: str
     operation: str
     abandoned_by: str
+    """The operator who did it."""
     reason: str
+    """The reason that the operator gave."""
 
 
 LIST_OF = for_each_service(

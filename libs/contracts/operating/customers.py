@@ -1,4 +1,4 @@
-"""Customers, their applications and the steps of these as operators see them, and what they do about them."""
+"""Customers and their applications as operators see them, and what they do about them."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from decimal import Decimal
 from enum import StrEnum
 from http import HTTPMethod
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from libs.contracts import errors as e
 from libs.contracts import fields as f
@@ -16,6 +16,7 @@ from libs.contracts.customer_views import BusinessDetails, Issue, PersonSummary
 from libs.contracts.customers import CustomerStatus
 from libs.contracts.model import BrokenRule, Command, Model
 from libs.contracts.operating.pages import Listed, ListPage, Write
+from libs.contracts.operating.saga_steps import SagaStep
 from libs.contracts.operation import Operation, declared_in
 from libs.contracts.principal import Role
 from libs.contracts.sensitive import Sensitive
@@ -32,6 +33,7 @@ class ListOperatorCustomers(ListPage):
 
     tenant: f.FilterId | None = None
     status: Annotated[CustomerStatus, Field(strict=False)] | None = None
+    """Only customers with this status."""
     name: f.Text | None = None
     stuck: f.Flag = False
 
@@ -44,41 +46,57 @@ class ListOperatorCustomers(ListPage):
 
 
 class GetOperatorCustomer(Command):
+    """A customer of any tenant, with everything about it that is not sensitive."""
+
     customer_id: str
 
 
 class OperatorCustomerSummary(Model):
+    """A customer in a list."""
+
     customer_id: str
     tenant: str
     status: CustomerStatus
+    """How far its application has come."""
     business_name: str
+    """The legal name."""
     dba: str | None
+    """The name that it does business under; null when it has none."""
     created_at: f.UtcDateTime
     updated_at: f.UtcDateTime
 
 
 class OperatorPerson(PersonSummary):
-    """`identity_id` and `core_id` are the providers' ids."""
+    """A person of the customer."""
 
     controller: bool
+    """Whether the person controls the business."""
     ownership_percentage: Decimal
+    """How much of the business the person owns, in percent."""
     identity_id: str | None
     core_id: str | None
 
 
 class OperatorAccount(Model):
+    """An account of the customer at core banking."""
+
     id: str
+    """The account's id: the `account_id` of other operations."""
     account_number: str
     """The last four digits only."""
     account_group: str
+    """What kind of account it is."""
     status: str
+    """What core banking says of it."""
 
 
 class OperatorExternalAccount(Model):
-    """`external_bank_account_id` is null until core banking has linked it."""
+    """An external bank account, which has a place here before core banking has linked it."""
 
     draft_id: str
+    """Our id, which it has before core banking has linked it."""
     external_bank_account_id: str | None
+    """Core banking's id; null until it is linked."""
     bank_name: str
     name_on_account: str
     routing_number: str
@@ -87,140 +105,36 @@ class OperatorExternalAccount(Model):
     primary: bool
 
 
-class StepCommand(Model):
-    """The command that attempted a step last. `last_error` is the code of its last drive's error."""
-
-    command_id: str
-    attempts: int
-    last_error: str | None
-    next_attempt_at: f.UtcDateTime | None
-    is_driven: bool
-    parked_because: str | None
-    finished_at: f.UtcDateTime | None
-
-
-class SagaStep(Model):
-    """A write at a provider.
-
-    Args:
-        compensation: it takes an earlier step back.
-        outcome_unknown: it was sent, and it is not known whether it happened.
-        first_sent_at: null while certainly nothing was sent.
-        last_asked_at: when the provider was last sent the step or asked about it.
-        resolution: what an operator said became of it.
-        command: null when the command is not kept any more.
-    """
-
-    saga_id: str
-    step: str
-    tenant: str
-    customer_id: str
-    operation: str
-    compensation: bool
-    state: Literal["intended", "done", "refused"]
-    outcome_unknown: bool
-    refusal_reason: str | None
-    refusal_code: str | None
-    intended_at: f.UtcDateTime
-    first_sent_at: f.UtcDateTime | None
-    last_asked_at: f.UtcDateTime | None
-    recorded_at: f.UtcDateTime | None
-    settled_at: f.UtcDateTime | None
-    resolution: str | None
-    resolved_by: str | None
-    resolution_reason: str | None
-    resolved_at: f.UtcDateTime | None
-    command_id: str | None
-    command: StepCommand | None
-
-
 class OperatorCustomer(Model):
-    """A customer with all that belongs to it, nothing sensitive among it. `steps`: the oldest first."""
+    """A customer with all that belongs to it, nothing sensitive among it."""
 
     customer_id: str
     tenant: str
     status: CustomerStatus
+    """How far its application has come."""
     business: BusinessDetails
+    """The business."""
     identity_id: str | None
     core_id: str | None
     refused_by_provider: bool
+    """Whether it was denied because a provider refused it, rather than by a decision about its identity."""
     issues: list[Issue]
+    """What the identity provider wants to be given."""
     persons: list[OperatorPerson]
+    """Its persons."""
     accounts: list[OperatorAccount]
+    """Its accounts."""
     external_bank_accounts: list[OperatorExternalAccount]
+    """Its external bank accounts."""
     steps: list[SagaStep]
+    """Its steps at providers, the oldest first."""
     created_at: f.UtcDateTime
     updated_at: f.UtcDateTime
 
 
-class StepKind(StrEnum):
-    """`unknown`: sent, and it is not known whether it happened. `refused`: a refused compensation, not settled."""
-
-    UNKNOWN = "unknown"
-    REFUSED = "refused"
-
-
-class ListSagaSteps(ListPage):
-    """By the time of the first send, or of the refusal."""
-
-    kind: Annotated[StepKind, Field(strict=False)]
-
-
-class StepResolution(StrEnum):
-    """`absent`: the provider holds nothing of the step, so that it is sent as if for the first time. `done`: it
-    happened. `refused`: the provider refused it.
-    """
-
-    ABSENT = "absent"
-    DONE = "done"
-    REFUSED = "refused"
-
-
-class ResolveStep(Write):
-    """`result`: the provider's answer to a step that is done."""
-
-    model_config = ConfigDict(serialize_by_alias=True, validate_by_name=True)
-
-    saga_id: str
-    step: str
-    resolution: Annotated[StepResolution, Field(alias="as", strict=False)]
-    result: dict[str, Any] | None = None
-
-    @classmethod
-    def broken_rules(cls, values: Mapping[str, Any]) -> list[BrokenRule]:
-        if (values.get("as") == StepResolution.DONE) != (values.get("result") is not None):
-            rule = "the provider's answer is given for a step that is done, and only then"
-            return [(("result",), rule)]
-        return []
-
-
-class ResolvedStep(Model):
-    """A step as it was before the decision. `is_open`: its command goes on; else the decision is only recorded."""
-
-    saga_id: str
-    step: str
-    tenant: str
-    customer_id: str
-    operation: str
-    command_id: str | None
-    first_sent_at: f.UtcDateTime
-    last_asked_at: f.UtcDateTime
-    resolution: StepResolution
-    is_open: bool
-
-
-class SettleStep(Write):
-    saga_id: str
-    step: str
-
-
-class SettledStep(Model):
-    saga_id: str
-    step: str
-    settled: bool
-
-
 class SensitiveField(StrEnum):
+    """What can be revealed: of the business its EIN, of a person TIN or date of birth, of an account its number."""
+
     EIN = "ein"
     TIN = "tin"
     DATE_OF_BIRTH = "date_of_birth"
@@ -247,9 +161,13 @@ class Reveal(Write):
 
     customer_id: str
     field: Annotated[SensitiveField, Field(strict=False)]
+    """Which value."""
     person_id: f.FilterId | None = None
+    """The person whose value it is."""
     account_id: f.FilterId | None = None
+    """The account whose number it is."""
     external_bank_account_id: f.FilterId | None = None
+    """The external bank account whose number it is."""
 
     @classmethod
     def broken_rules(cls, values: Mapping[str, Any]) -> list[BrokenRule]:
@@ -265,8 +183,12 @@ class Reveal(Write):
 
 
 class Revealed(Model):
+    """The value. The audit has who saw it, and not the value."""
+
     field: SensitiveField
+    """Which value it is."""
     value: Annotated[str, Sensitive()]
+    """The value, whole."""
 
 
 LIST_CUSTOMERS = Operation(
@@ -301,38 +223,6 @@ REVEAL = Operation(
     message="Value revealed",
     errors=(e.NotFound,),
     summary="Show one sensitive value of a customer, which is audited",
-)
-LIST_STEPS = Operation(
-    name="onboarding.operator_list_steps",
-    method=HTTPMethod.GET,
-    path="/operator/saga-steps",
-    role=Role.VIEWER,
-    command=ListSagaSteps,
-    reply=Listed[SagaStep],
-    message="Steps found",
-    summary="List steps of unknown outcome, or compensations that a provider refused",
-)
-RESOLVE_STEP = Operation(
-    name="onboarding.operator_resolve_step",
-    method=HTTPMethod.POST,
-    path="/operator/saga-steps/{saga_id}/{step}/resolve",
-    role=Role.OPERATOR,
-    command=ResolveStep,
-    reply=ResolvedStep,
-    message="Step resolved",
-    errors=(e.NotFound, e.InvalidState),
-    summary="Say what became of a step whose outcome is not known",
-)
-SETTLE_STEP = Operation(
-    name="onboarding.operator_settle_step",
-    method=HTTPMethod.POST,
-    path="/operator/saga-steps/{saga_id}/{step}/settle",
-    role=Role.OPERATOR,
-    command=SettleStep,
-    reply=SettledStep,
-    message="Compensation settled",
-    errors=(e.NotFound,),
-    summary="Say that a refused compensation has been seen to",
 )
 
 OPERATIONS = declared_in(globals(), Operation)

@@ -34,6 +34,8 @@ class ListDeadLetters(ListPage):
 
 
 class ListDeadLettersOf(ListDeadLetters):
+    """The first 1,000 letters of each queue, by the time at which they were refused."""
+
     service: Service | None = None
 
 
@@ -49,39 +51,54 @@ class DeadLetter(Model):
     service: str
     queue: str
     id: str
+    """The letter's id: that of the message."""
     command_id: str | None
     operation: str | None
+    """Of a command, its operation; null of others."""
     event_type: str | None
+    """Of an event, its type; null of others."""
     sender: str | None
+    """The service that sent the message; null where it is not known."""
     tenant: str | None
+    """The tenant of the partner that it belongs to; null where it cannot be read."""
     reason: str | None
     because: str | None
     sent_at: f.UtcDateTime | None
+    """When the message was sent; null where it does not say."""
     died_at: f.UtcDateTime | None
+    """When it was refused; null where it does not say."""
 
 
 class DeadLetterWithBody(DeadLetter):
-    """`body`: as it was delivered, its sensitive fields sealed; cut off after 64 KB."""
+    """A message that was refused, with its body."""
 
     body: str
+    """The message as it was delivered, its sensitive fields sealed; cut off after 64 KB."""
 
 
 class DeadLettersWithBody(Model):
     letters: list[DeadLetterWithBody]
+    """The letters."""
 
 
 class FindDeadLetters(Command):
     """Letters of this id, or of the command of this id."""
 
     letter_id: LetterId
+    """The id of a letter, or of a command."""
     queue: f.Text | None = None
+    """Only those of this queue, named with or without `.dead`."""
 
 
 class FindDeadLettersOf(FindDeadLetters):
+    """Letters of this id, or of the command of this id. Without `service`, all are searched."""
+
     service: Service | None = None
 
 
 class FoundDeadLetters(DeadLettersWithBody):
+    """The letters that were found."""
+
     unreachable: list[str]
 
 
@@ -89,30 +106,43 @@ class RemoveDeadLetters(Write):
     """Letters of these ids; ids of commands are none of letters here."""
 
     letter_ids: Annotated[list[LetterId], Field(min_length=1, max_length=MOST_AT_ONCE)]
+    """Which letters."""
     queue: f.Text | None = None
+    """Only those of this queue, named with or without `.dead`."""
 
 
 class RemoveDeadLettersOf(RemoveDeadLetters):
+    """Letters of one service; ids of commands are none of letters here."""
+
     service: Service
+    """The service whose queues have the letters."""
 
 
 class RemoveDeadLetterOf(Write):
+    """One letter."""
+
     letter_id: LetterId
+    """The letter's id."""
     service: Service
+    """The service whose queue has the letter."""
     queue: f.Text | None = None
+    """The queue, named with or without `.dead`; every queue of the service when absent."""
 
 
 class LeftLetter(DeadLetter):
-    """A letter that stays. `why`: it cannot be accepted anew."""
+    """A letter that stays: it cannot be accepted anew."""
 
     why: str
+    """Why it stays."""
 
 
 class RemovedDeadLetters(Model):
-    """`removed`: letters that are gone from their queues; `left`: those that stay."""
+    """What became of the letters."""
 
     removed: list[DeadLetter]
+    """The letters that are gone from their queues."""
     left: list[LeftLetter]
+    """The letters that stay."""
 
 
 LIST_OF = for_each_service(

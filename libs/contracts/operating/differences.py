@@ -33,11 +33,14 @@ class ListOperatorDifferences(ListPage):
     """
 
     kind: f.FilterId | None = None
+    """Only differences of this kind."""
     state: Annotated[DifferenceState, Field(strict=False)] | None = None
     tenant: f.FilterId | None = None
 
 
 class GetOperatorDifference(Command):
+    """A difference with what both sides hold."""
+
     difference_id: str
 
 
@@ -57,7 +60,9 @@ class RevealedDifference(Model):
     """The account number that each side has; null where it has none. It is one of ours, as `Account` has it."""
 
     ours: str | None
+    """The number that we hold."""
     theirs: str | None
+    """The number that the provider holds."""
 
 
 class OperatorDifference(Model):
@@ -73,22 +78,31 @@ class OperatorDifference(Model):
     """
 
     difference_id: f.UuidText
+    """The difference's id."""
     comparison: str
+    """Which books were compared."""
     kind: str
+    """What is different, in a word, such as `wire_missing_at_provider`."""
     subject: str
     ids: dict[str, str]
     ours: dict[str, Any] | None
     theirs: dict[str, Any] | None
     first_seen: f.UtcDateTime
+    """When a run saw it first."""
     last_seen: f.UtcDateTime
+    """When a run saw it last."""
     closed_at: f.UtcDateTime | None
+    """When it was closed; null while it is open."""
     closed_as: Literal["explained", "disappeared"] | None
+    """How it was closed; null while it is open."""
     reason: str | None
+    """The reason of the operator who explained it."""
     closed_by: str | None
 
 
 class StartReconciliation(Write):
-    """
+    """Begin a comparison of all books. One that waits already is not asked for twice.
+
     Args:
         read_postings_again: read postings and deposit loads from the first one on, after the provider was restored.
     """
@@ -101,7 +115,10 @@ class ListReconciliationRuns(ListPage):
 
 
 class GetReconciliationRun(Command):
+    """A comparison, also while it is under way."""
+
     run_id: str
+    """The run's id."""
 
 
 class ReconciliationRun(Model):
@@ -115,13 +132,19 @@ class ReconciliationRun(Model):
     """
 
     run_id: f.UuidText
+    """The run's id."""
     cause: str
+    """Why it was made: `schedule`, `operator`, or in a service's words."""
     state: Literal["requested", "under_way", "complete", "gave_up"]
     requested_at: f.UtcDateTime
+    """When it was asked for."""
     started_at: f.UtcDateTime | None
+    """When it began; null until then."""
     finished_at: f.UtcDateTime | None
+    """When it ended; null until then."""
     looked_at: int
     suspected: int
+    """Records that seemed to differ, and were looked at again."""
     in_flight: int
     differing: int
 

@@ -21,14 +21,18 @@ SERVICES: tuple[Service, ...] = get_args(Service)
 
 
 class ListFeeds(Command):
-    """Args:
-    stopped: only those that stand still.
+    """How far the service has applied what providers report.
+
+    Args:
+        stopped: only those that stand still.
     """
 
     stopped: f.Flag = False
 
 
 class ListFeedsOf(ListFeeds):
+    """How far services have applied what providers report."""
+
     service: Service | None = None
 
 
@@ -43,93 +47,125 @@ class FeedStop(Model):
 
     entry_position: int | None
     entry_type: str | None
+    """The entry's type, in the provider's words; null when no entry is at fault."""
     error: str
     outline: str | None
     since: f.UtcDateTime
+    """Since when the feed stands still."""
     tried_at: f.UtcDateTime
+    """When it was tried last."""
     tries: int
+    """How often it was tried since."""
 
 
 class Feed(Model):
-    """`position`: up to which it was applied."""
+    """A feed of a provider, which one service follows."""
 
     service: str
     feed: str
     position: int
     stop: FeedStop | None
+    """Why the feed stands still; null while it moves."""
 
 
 class Feeds(Model):
     feeds: list[Feed]
+    """The feeds."""
 
 
 class GatheredFeeds(Feeds):
-    """`unreachable`: the services that did not answer."""
+    """The feeds of every service."""
 
     unreachable: list[str]
 
 
 class FindFeed(Command):
+    """A feed with what operators decided about its entries."""
+
     feed: f.Text
 
 
 class FindFeedOf(FindFeed):
+    """A feed with what operators decided about its entries."""
+
     service: Service
 
 
 class FeedSkip(Model):
-    """An entry that an operator decided to skip; `skipped_at` is null until the feed has moved past it."""
+    """An entry that an operator decided to skip."""
 
     position: int
     reason: str
+    """The reason that the operator gave."""
     asked_by: str
+    """The operator."""
     asked_at: f.UtcDateTime
+    """When it was decided."""
     entry_type: str | None
+    """The entry's type, in the provider's words."""
     error: str
+    """Why the feed stood still."""
     skipped_at: f.UtcDateTime | None
+    """When the feed moved past it; null until then."""
 
 
 class FeedWithSkips(Feed):
     """The last 20 decisions, the latest position first."""
 
     skips: list[FeedSkip]
+    """Entries that operators decided to skip."""
 
 
 class SkipEntry(Write):
-    """`position`: of the entry at which the feed stands still."""
+    """Skip the entry at which a feed stands still."""
 
     feed: f.Text
     position: Annotated[int, Field(ge=0, lt=2**63)]
+    """The `entry_position` at which the feed stands still."""
 
 
 class SkipEntryOf(SkipEntry):
+    """Skip the entry at which a feed stands still. The feed moves on within seconds."""
+
     service: Service
 
 
 class SkipRequested(Model):
+    """A decision to skip an entry."""
+
     service: str
     feed: str
     position: int
+    """The entry's."""
     reason: str
+    """The reason that the operator gave."""
     asked_by: str
+    """The operator."""
 
 
 class RestartFeed(Write):
-    """`apply_again`: also when older entries are applied a second time."""
+    """Read a feed anew, after the provider lost its place."""
 
     feed: f.Text
     apply_again: bool = False
+    """Also when older entries are then applied a second time."""
 
 
 class RestartFeedOf(RestartFeed):
+    """Read a feed anew, after the provider lost its place."""
+
     service: Service
 
 
 class FeedRestarted(Model):
+    """A feed that begins anew."""
+
     service: str
     feed: str
     reason: str
+    """The reason that the operator gave."""
     asked_by: str
+    """The operator."""
 
 
 LIST_OF = for_each_service(

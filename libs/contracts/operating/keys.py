@@ -36,6 +36,8 @@ class ListKeys(ListPage):
 
 
 class GetKey(Command):
+    """A key without its secret."""
+
     subscription_key: str
 
 
@@ -45,18 +47,26 @@ class KeyView(Model):
     subscription_key: str
     tenant: str
     family: KeyFamily
+    """Which operations it signs: those of the partner, or of one customer."""
     customer_id: f.Uuid | None
+    """The customer whose key it is; null for a key of the partner."""
     scopes: list[str]
+    """What it may do."""
     allowed_networks: list[str]
     """Where its requests may come from; empty: from everywhere."""
     reads_per_minute: int
+    """Requests that read, in a minute."""
     writes_per_minute: int
+    """Requests that change something, in a minute; wires are counted apart."""
     wires_per_minute: int
+    """Wires, in a minute."""
     requires_idempotency_key: bool
     """Whether a write without an Idempotency-Key is refused."""
     created_at: f.UtcDateTime
     expires_at: f.UtcDateTime | None
+    """When it ends by itself; null: never."""
     revoked_at: f.UtcDateTime | None
+    """When it was revoked; null: it was not."""
     last_used_at: f.UtcDateTime | None
     """To the minute."""
 
@@ -65,19 +75,27 @@ class CreateKey(Write):
     """A key of a partner, named by `tenant`, or of a customer, whose tenant follows."""
 
     family: KeyFamily
+    """Which operations it signs: those of the partner, or of one customer."""
     tenant: TenantName | None = None
+    """The tenant of the partner; absent for the key of a customer."""
     tenant_name: f.Text | None = None
     """Of a new partner; its id when not given."""
     customer_id: f.UuidText | None = None
+    """The customer whose key it is; absent for the key of a partner."""
     scopes: Scopes | None = None
     """All of the family when not given."""
     allowed_networks: Networks = Field(default_factory=list)
+    """Where its requests may come from, such as 203.0.113.0/24; empty: from everywhere."""
     reads_per_minute: PerMinute = 6000
+    """Requests that read, in a minute."""
     writes_per_minute: PerMinute = 600
+    """Requests that change something, in a minute; wires are counted apart."""
     wires_per_minute: PerMinute = 60
+    """Wires, in a minute."""
     require_idempotency_key: bool | None = None
     """Whether a write without an Idempotency-Key is refused. When not given: in production yes, in development no."""
     expires_at: f.UtcDateTime | None = None
+    """When it ends by itself; absent: never."""
 
 
 class KeySecret(Model):
@@ -85,8 +103,10 @@ class KeySecret(Model):
 
     subscription_key: str
     secret: Annotated[str, Sensitive()]
+    """What requests are signed with."""
     tenant: str
     family: KeyFamily
+    """Which operations it signs: those of the partner, or of one customer."""
 
 
 class RotateKey(Write):
@@ -94,6 +114,7 @@ class RotateKey(Write):
 
     subscription_key: str
     overlap_hours: Annotated[f.Number, Field(ge=0, le=LONGEST_OVERLAP_HOURS)] = Decimal(24)
+    """For how many hours the secret before stays valid."""
 
 
 class RevokeKey(Write):
@@ -107,7 +128,9 @@ class ChangeScopes(Write):
 
     subscription_key: str
     add: Scopes = Field(default_factory=list)
+    """What it may do besides."""
     remove: Scopes = Field(default_factory=list)
+    """What it may do no more."""
 
 
 class ChangeNetworks(Write):
@@ -115,8 +138,11 @@ class ChangeNetworks(Write):
 
     subscription_key: str
     add: Networks = Field(default_factory=list)
+    """Networks that its requests may come from besides."""
     remove: Networks = Field(default_factory=list)
+    """Networks that its requests may come from no more."""
     anywhere: bool = False
+    """Whether they may come from everywhere; then neither `add` nor `remove` is given."""
 
 
 LIST_KEYS = Operation(

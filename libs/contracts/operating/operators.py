@@ -31,12 +31,17 @@ class ListOperators(ListPage):
 
 
 class OperatorView(Model):
+    """An operator, without secrets."""
+
     name: str
+    """By which the audit names it."""
     role: OperatorRole
+    """What it may do."""
     subscription_keys: list[str]
     """Those that are active."""
     created_at: f.UtcDateTime
     revoked_at: f.UtcDateTime | None
+    """When its keys were ended for good; null: they were not."""
     last_used_at: f.UtcDateTime | None
     """The minute of the latest request with one of its keys."""
     login: LoginState | None
@@ -47,7 +52,9 @@ class CreateOperator(Write):
     """A new operator, with a key. A name that was used before is not free again: the audit has it."""
 
     name: OperatorName
+    """By which the audit will name it."""
     role: OperatorRole
+    """What it may do."""
     login: bool = False
     """Whether the operator may log in at a console too, at first with a one-time password."""
 
@@ -62,37 +69,48 @@ class CreatedOperator(Model):
     """Neither the secret nor the one-time password is shown again."""
 
     name: str
+    """By which the audit names it."""
     role: OperatorRole
+    """What it may do."""
     subscription_key: str
     secret: Annotated[str, Sensitive()]
+    """What requests are signed with."""
     one_time_password: Annotated[str, Sensitive()] | None
+    """For the first login at a console; null of an operator who does not log in."""
 
 
 class ResetLogin(Write):
     """End the sessions of an operator and replace password and authenticator app by a one-time password."""
 
     name: str
+    """The operator's name."""
 
 
 class OneTimePassword(Model):
     """It is not shown again."""
 
     name: str
+    """The operator's name."""
     one_time_password: Annotated[str, Sensitive()]
+    """For the next login at a console."""
     expires_at: f.UtcDateTime
+    """Until when it can be used."""
 
 
 class RevokeOperator(Write):
     """End all keys of an operator, for good."""
 
     name: str
+    """The operator's name."""
 
 
 class ChangeRole(Write):
     """Give an operator another role."""
 
     name: str
+    """The operator's name."""
     role: Literal["viewer", "operator", "admin"]
+    """What it may do from now on."""
 
 
 LIST_OPERATORS = Operation(

@@ -27,6 +27,8 @@ MOST_COUNTED = 1000
 
 
 class WaitingKind(StrEnum):
+    """What waits for a person."""
+
     UNKNOWN_WIRES = "unknown_wires"
     WIRES_FOR_APPROVAL = "wires_for_approval"
     PARKED_COMMANDS = "parked_commands"
@@ -45,21 +47,25 @@ class GetOverview(Command):
 
 
 class Waiting(Model):
-    """Args:
-    count: at most 1,000, which stands for as many or more.
-    oldest_at: since when the oldest of them waits; null where that is not known.
+    """How much of one kind waits.
+
+    Args:
+        count: at most 1,000, which stands for as many or more.
+        oldest_at: since when the oldest of them waits; null where that is not known.
     """
 
     kind: Annotated[WaitingKind, Field(strict=False)]
+    """What waits."""
     count: int
     oldest_at: f.UtcDateTime | None
 
 
 class QueueDepth(Model):
-    """`messages`: that are not delivered to a consumer."""
+    """How full a queue is."""
 
     queue: str
     messages: int
+    """Messages that are not delivered to a consumer."""
 
 
 class GetQueueDepths(Command):
@@ -73,17 +79,20 @@ class QueueDepths(Model):
 
 
 class ServiceOverview(Model):
-    """Of one service. Kinds of which nothing waits are left out. `queues`: null while the broker cannot be asked."""
+    """Of one service. Kinds of which nothing waits are left out."""
 
     service: str
     waiting: list[Waiting]
+    """What waits for a person."""
     queues: list[QueueDepth] | None
+    """Its queues; null while the broker cannot be asked."""
 
 
 class Overview(Model):
-    """`unreachable`: the services that did not answer."""
+    """What waits for a person, of every service."""
 
     services: list[ServiceOverview]
+    """Each service that answered."""
     unreachable: list[str]
 
 

@@ -34,6 +34,8 @@ T = TypeVar("T")
 
 
 class Order(StrEnum):
+    """The order of a list, by the time that it is sorted by."""
+
     NEWEST = "newest"
     OLDEST = "oldest"
 
@@ -67,7 +69,9 @@ class ListPage(Command):
 
     limit: f.LongLimit = 50
     after: Annotated[str, StringConstraints(min_length=1, max_length=1024)] | None = None
+    """The `next` of the page before; without it the list begins."""
     order: Annotated[Order, Field(strict=False)] = Order.NEWEST
+    """By time: the newest first, or the oldest."""
 
     @property
     def place(self) -> Place | None:
@@ -89,13 +93,16 @@ class Listed(Model, Generic[T]):
     """A page; `next` is the `after` of the page that follows, null at the end."""
 
     items: list[T]
+    """The rows of this page."""
     next: str | None = None
+    """The `after` of the page that follows; null at the end."""
 
 
 class Write(Command):
     """What changes something: `reason` says why."""
 
     reason: Reason
+    """Why; kept in the audit under the operator's name."""
 
 
 FIRST_ID, LAST_ID = UUID(int=0), UUID(int=2**128 - 1)

@@ -57,23 +57,31 @@ class TraceStep(Model):
     """
 
     at: f.UtcDateTime
+    """When it was."""
     service: str
     kind: Annotated[StepKind, Field(strict=False)]
+    """Of what it is a step."""
     what: str
     state: str | None = None
     error: str | None = None
     response_status: int | None = None
+    """The HTTP status of the answer."""
     duration_ms: int | None = None
+    """How long it took, in milliseconds."""
     until: f.UtcDateTime | None = None
     attempts: int | None = None
     next_attempt_at: f.UtcDateTime | None = None
+    """When it is tried next."""
     subscription_key: str | None = None
     actor: str | None = None
     address: str | None = None
+    """Where the request came from."""
     tenant: str | None = None
     customer_id: str | None = None
+    """The customer that it belongs to."""
     command_id: str | None = None
     transaction_id: str | None = None
+    """The wire's id."""
     saga_id: str | None = None
     idempotency_key: str | None = None
     event_id: str | None = None
@@ -110,6 +118,7 @@ class TraceRequest(Command):
     """The request of this `X-Request-Id`, which errors have as `request_id`."""
 
     request_id: f.FilterId
+    """The `X-Request-Id`."""
 
 
 class RequestTrace(Model):
@@ -123,6 +132,7 @@ class RequestTrace(Model):
     """
 
     request_id: str
+    """The request's id."""
     steps: list[TraceStep]
     cut: list[str]
     unreachable: list[str]

@@ -30,15 +30,20 @@ class Reseal(Write):
 
 
 class ResealService(Reseal):
+    """Seal anew what a service stores under keys that are no longer the first of their ring, one step of the walk."""
+
     service: Service
 
 
 class KeyUse(Model):
-    """`values`: how many values of the rows of this step need the key."""
+    """How much a key is needed for."""
 
     ring: str
+    """The ring that the key belongs to."""
     key_id: str
+    """The key's id in its ring."""
     values: Annotated[int, Field(ge=0)]
+    """How many values of the rows of this step need the key."""
 
 
 class ResealStep(Model):

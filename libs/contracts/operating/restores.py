@@ -22,6 +22,8 @@ class ListRestores(Command):
 
 
 class ListRestoresOf(ListRestores):
+    """Cases in which a database went back behind what providers hold, and which no operator has closed."""
+
     service: Service | None = None
 
 
@@ -32,18 +34,23 @@ class Restore(Model):
 
     service: str
     since: f.UtcDateTime
+    """When the life of the database began in which it was found."""
     missing: int
+    """How many records providers hold that the database lacked."""
     missing_records: list[str]
+    """The ids of the first 1,000 of them."""
 
 
 class Restores(Model):
     restores: list[Restore]
+    """Open cases."""
 
 
 class GatheredRestores(Restores):
-    """`services`: those that were asked and answered; `unreachable`: those that did not answer."""
+    """The open cases of every service."""
 
     services: list[str]
+    """The services that answered."""
     unreachable: list[str]
 
 
@@ -52,14 +59,17 @@ class DecideOnRestore(Write):
 
 
 class DecideOnRestoreOf(DecideOnRestore):
+    """All open cases of a service are closed: what was done, or found, is the `reason`."""
+
     service: Service
 
 
 class RestoreDecided(Model):
-    """`closed`: how many cases were closed by it."""
+    """What an operator's decision closed."""
 
     service: str
     closed: int
+    """How many cases were closed by it."""
 
 
 LIST_OF = for_each_service(

@@ -34,6 +34,7 @@ class Kind(StrEnum):
 
 class FindId(Command):
     q: f.FilterId
+    """The id, whole."""
 
 
 class FoundId(Model):
@@ -46,20 +47,25 @@ class FoundId(Model):
 
     service: str
     kind: Annotated[Kind, Field(strict=False)]
+    """What the id names."""
     id: str
     tenant: str | None = None
+    """The tenant of the partner that it belongs to; null where it belongs to none."""
     customer_id: str | None = None
+    """The customer that it belongs to; null where it belongs to none."""
     label: str | None = None
 
 
 class FoundIds(Model):
     found: list[FoundId]
+    """What the id names."""
 
 
 class Search(Command):
     """An id of any kind: of a wire, a customer or a part of one, an account, a command, an event and so on."""
 
     q: f.FilterId
+    """The id, whole."""
 
 
 class SearchResult(FoundIds):

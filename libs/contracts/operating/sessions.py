@@ -41,60 +41,85 @@ class LogIn(Command):
     name: Annotated[str, StringConstraints(min_length=1, max_length=64), Sensitive()]
     """Sensitive, since people type passwords here by mistake."""
     password: Password
+    """The operator's own, or a one-time password."""
     code: Code | None = None
+    """Six digits of the authenticator app; absent with a one-time password."""
     address: Annotated[str, StringConstraints(max_length=64)] | None = None
     """Where the operator's browser is, as the console sees it."""
 
 
 class Session(Model):
-    """
+    """A session of an operator who has logged in.
+
     Args:
         enrolment_needed: it serves for enrolment and for nothing else: the password was a one-time password.
         expires_at: it ends then, and before when it is not used for `idle_seconds`.
     """
 
     token: Token
+    """What proves it: the header of later requests."""
     name: str
+    """The operator's name."""
     role: Role
+    """The operator's role."""
     enrolment_needed: bool
     expires_at: f.UtcDateTime
     idle_seconds: int
+    """After so many seconds without a request it ends."""
 
 
 class GetSession(Command):
+    """Whether a session is still good, and whose it is."""
+
     session: Token
+    """The `token` of the session."""
 
 
 class SessionView(Model):
+    """A session that is good."""
+
     name: str
+    """The operator's name."""
     role: Role
+    """The operator's role."""
     enrolment_needed: bool
+    """Whether it serves for enrolment and for nothing else."""
     expires_at: f.UtcDateTime
+    """When it ends, however much it is used."""
 
 
 class LogOut(Command):
+    """End a session, now."""
+
     session: Token
+    """The `token` of the session."""
 
 
 class Enrol(Command):
     """A password of the operator's own. Until the enrolment is confirmed, nothing has changed."""
 
     session: Token
+    """The `token` of the session."""
     password: NewPassword
+    """The new password."""
 
 
 class Enrolment(Model):
     """What the authenticator app is to be given: as a QR code, or typed in."""
 
     otpauth_uri: Annotated[str, Sensitive()]
+    """For a QR code."""
     secret: Annotated[str, Sensitive()]
+    """To be typed in, in base32."""
 
 
 class ConfirmEnrolment(Command):
     """A code of the authenticator app."""
 
     session: Token
+    """The `token` of the session."""
     code: Code
+    """Six digits of the authenticator app."""
 
 
 LOG_IN = Operation(

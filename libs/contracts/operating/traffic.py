@@ -22,35 +22,44 @@ class GetTraffic(Command):
     """The last minutes, the present one included."""
 
     minutes: Annotated[f.Page, Field(le=MOST_MINUTES)] = 60
+    """How many."""
 
 
 class MinuteOfTraffic(Model):
-    """
+    """The requests of one minute.
+
     Args:
-        refused, failed: the answers of 4xx and of 5xx, which `requests` counts too.
         latency: how many requests took so long, by the bounds.
     """
 
     minute: f.UtcDateTime
+    """When it began."""
     requests: int
+    """How many there were."""
     refused: int
+    """How many of `requests` were answered 4xx."""
     failed: int
+    """How many of `requests` were answered 5xx."""
     latency: list[int]
 
 
 class QueuedMessages(Model):
-    """`messages`: in the queues of a service, dead letters left out, once a minute; null where it is not known."""
+    """The messages in the queues of a service, once a minute."""
 
     service: str
     messages: list[int | None]
+    """For each minute the messages in its queues, dead letters left out; null where it is not known."""
 
 
 class Traffic(Model):
     """The oldest minute first, minutes without requests included. The present one is up to 10 s behind."""
 
     bounds_ms: list[int]
+    """The upper bounds of `latency`, in milliseconds; longer requests count in the last one."""
     minutes: list[MinuteOfTraffic]
+    """Each minute."""
     queues: list[QueuedMessages] = Field(default_factory=list)
+    """The same minutes, by service."""
 
 
 GET_TRAFFIC = Operation(

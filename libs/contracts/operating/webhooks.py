@@ -38,9 +38,12 @@ class ListOperatorSubscriptions(ListPage):
 
     tenant: f.FilterId | None = None
     state: Annotated[SubscriptionCondition, Field(strict=False)] | None = None
+    """Only subscriptions of which this is true."""
 
 
 class GetOperatorSubscription(Command):
+    """A subscription of any tenant, without its secrets."""
+
     subscription_id: str
 
 
@@ -49,14 +52,19 @@ class ListOperatorDeliveries(ListPage):
 
     subscription_id: str
     status: Annotated[views.DeliveryFilter, Field(strict=False)] | None = None
+    """Only deliveries with this status."""
 
 
 class GetOperatorDelivery(Command):
+    """A delivery with the bodies and headers that were sent and received."""
+
     subscription_id: str
     delivery_id: str
 
 
 class OperatorResend(Write):
+    """Deliver an event once more, whatever became of it before. The new attempt is made now."""
+
     subscription_id: str
     delivery_id: str
 
@@ -70,7 +78,9 @@ class OperatorRecover(Write):
 
     subscription_id: str
     since: f.UtcDateTime
+    """Events that were recorded at this time or later."""
     until: f.UtcDateTime | None = None
+    """Events that were recorded at this time or earlier; now by default."""
     after: Annotated[str, StringConstraints(min_length=1, max_length=1024)] | None = None
 
     @classmethod
@@ -98,11 +108,14 @@ class ListOperatorEvents(ListPage):
 
 
 class GetOperatorEvent(Command):
+    """An event of any tenant."""
+
     event_id: str
 
 
 class OperatorRecovery(views.Recovery):
-    """
+    """What was scheduled by a recovery so far.
+
     Args:
         scheduled: so far, those of the requests before that it goes on from included.
         next: the `after` of the request that goes on; null when the recovery is done.
@@ -112,19 +125,24 @@ class OperatorRecovery(views.Recovery):
 
 
 class OperatorSubscription(Model):
-    """A subscription with its owner; `customer_id` is null where the partner itself subscribed.
-
-    `health_state` is how its endpoint is doing.
-    """
+    """A subscription with its owner."""
 
     subscription_id: f.UuidText
     tenant: str
     customer_id: str | None
+    """The customer that subscribed; null where the partner itself did."""
     event_type: str
+    """What it is subscribed to: a type, a kind or `*`."""
     callback_url: str
+    """Where events are posted."""
     description: str
+    """The subscriber's own words for it."""
     status: Annotated[views.SubscriptionStatus, Field(strict=False)]
+    """Whether events are posted: `active`; by the subscriber's wish not, `disabled`; since the endpoint is dead,
+    `unavailable`.
+    """
     health_state: Annotated[views.HealthState, Field(strict=False)]
+    """How its endpoint is doing."""
     created_at: f.UtcDateTime
     updated_at: f.UtcDateTime
 
@@ -147,13 +165,15 @@ class Breaker(Model):
     """
 
     state: BreakerState
+    """Whether attempts are made."""
     open_until: f.UtcDateTime | None
     open_seconds: float | None
     unreachable_in_a_row: int
 
 
 class OperatorSubscriptionDetail(OperatorSubscription):
-    """
+    """A subscription with the state of its endpoint.
+
     Args:
         failing_since: when the first event since the last success failed for good.
         failed_events: how many have failed for good since.
@@ -161,7 +181,9 @@ class OperatorSubscriptionDetail(OperatorSubscription):
     """
 
     health: views.SubscriptionHealth
+    """How its endpoint did of late."""
     breaker: Breaker
+    """The circuit breaker of its endpoint."""
     failing_since: f.UtcDateTime | None
     failed_events: int
     previous_secret_expires_at: f.UtcDateTime | None
@@ -171,37 +193,49 @@ class OperatorAttempt(views.DeliveryAttempt):
     """An attempt with the headers that were sent; what proves our identity is left out of them."""
 
     request_headers: dict[str, str]
+    """The headers that were sent, by name."""
 
 
 class OperatorDelivery(views.Delivery):
+    """A delivery of an event to a subscription."""
+
     subscription_id: f.UuidText
 
 
 class OperatorDeliveryDetail(OperatorDelivery):
-    """`body`: what was sent, byte for byte; null when its event is kept no longer."""
+    """A delivery with its attempts."""
 
     callback_url: str
+    """Where it was posted last."""
     body: str | None
+    """What was sent, byte for byte; null when its event is kept no longer."""
     attempts: list[OperatorAttempt]
+    """Every attempt, the oldest first."""
 
 
 class OperatorEvent(Model):
-    """`customer_id` is null for an event of the partner itself."""
+    """An event."""
 
     event_id: str
     type: str
+    """The event's type, such as `wire.completed`."""
     tenant: str
     customer_id: str | None
+    """The customer that it is about; null for an event of the partner itself."""
     resource_id: str
     sequence: int
+    """Its number among the events of the same resource, from 1 on."""
     recorded_at: f.UtcDateTime
+    """When the dispatcher had it."""
 
 
 class OperatorEventDetail(OperatorEvent):
-    """`event`: as it is delivered. `deliveries`: to every subscription, the oldest first, 100 at most."""
+    """An event with its deliveries."""
 
     event: DeliveredEvent
+    """The event as it is delivered."""
     deliveries: list[OperatorDelivery]
+    """To every subscription, the oldest first, 100 at most."""
 
 
 _SUBSCRIPTIONS = "/operator/subscriptions"

@@ -25,10 +25,15 @@ class OperatorWirePolicy(Model):
     customer_id: str
     tenant: str
     per_wire_limit: Decimal | None
+    """US dollars that one wire may have at most."""
     daily_limit: Decimal | None
+    """US dollars that the wires of one day may have at most, together."""
     daily_count: int | None
+    """How many wires one day may have at most."""
     approval_threshold: Decimal | None
+    """Wires of this amount or more wait for approval, in US dollars."""
     new_payee_hours: int | None
+    """Wires to an external account that was linked less than these hours ago wait for approval."""
     updated_at: f.UtcDateTime
 
 

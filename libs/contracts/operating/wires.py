@@ -21,17 +21,19 @@ from libs.contracts.wires import Wire, WireState
 
 
 class ListOperatorWires(ListPage):
-    """By `created_at`; `start_date` and `end_date` are its days at the bank, both inclusive.
-
-    `unknown`: only wires of which a send has begun and the outcome is not known.
-    """
+    """By `created_at`; `start_date` and `end_date` are its days at the bank, both inclusive."""
 
     tenant: f.FilterId | None = None
     customer_id: f.FilterId | None = None
+    """Only wires of this customer."""
     state: Annotated[WireState, Field(strict=False)] | None = None
+    """Only wires that are in this state."""
     unknown: f.Flag = False
+    """Only wires of which a send has begun and the outcome is not known."""
     start_date: f.CalendarDate | None = None
+    """From this day on."""
     end_date: f.CalendarDate | None = None
+    """Up to this day."""
 
     @classmethod
     def broken_rules(cls, values: Mapping[str, Any]) -> list[BrokenRule]:
@@ -39,6 +41,8 @@ class ListOperatorWires(ListPage):
 
 
 class GetOperatorWire(Command):
+    """A wire of any tenant. Core banking is asked for its view at the same time."""
+
     transaction_id: str
 
 
@@ -57,6 +61,7 @@ class ResolveWire(Write):
 
     transaction_id: str
     decision: Annotated[WireDecision, Field(alias="as", strict=False)]
+    """What is decided."""
 
 
 class OperatorCancelWire(Write):
@@ -78,15 +83,16 @@ class OperatorDeclineWire(Write):
 
 
 class OperatorWire(Wire):
-    """`outcome_unknown`: a send has begun, and it is not known whether the bank has the wire."""
+    """A wire of any tenant."""
 
     tenant: str
     customer_id: str
     outcome_unknown: bool
+    """Whether a send has begun, and it is not known whether the bank has the wire."""
 
 
 class WireSend(Model):
-    """The command that sends the wire, while it is not final. `last_error` is the code of its last drive's error."""
+    """The command that sends the wire, while it is not final."""
 
     attempts: int
     last_error: str | None
@@ -102,33 +108,42 @@ class WireRequest(Model):
     subscription_key: str | None
     request_id: str
     accepted_at: f.UtcDateTime
+    """When the command of the request was accepted."""
 
 
 class WireAtProvider(Model):
-    """What core banking says of the wire now. `status` is its own word, `id` its own id.
+    """What core banking says of the wire now.
 
     All but `found` are null where the bank does not say, and where it knows no such wire.
     """
 
     found: bool
+    """Whether the bank knows the wire."""
     id: str | None = None
+    """The bank's own id."""
     state: WireState | None = None
+    """The bank's status as a state of ours; null where it is none that we know."""
     status: str | None = None
+    """The bank's own word."""
     amount: Decimal | None = None
+    """US dollars."""
     account_id: str | None = None
+    """The account that pays."""
     reason: str | None = None
+    """The bank's own words for why it rejected or returned the wire."""
 
 
 class OperatorWireDetail(OperatorWire):
-    """A wire with its send, its request and the provider's view.
-
-    `provider` is null when core banking gave no usable answer; `provider_error` then has the code of the error.
-    """
+    """A wire with its send, its request and the provider's view."""
 
     send: WireSend | None
+    """The command that sends the wire; null when it is final."""
     request: WireRequest | None
+    """The request that asked for the wire; null when it is kept no longer."""
     provider: WireAtProvider | None
+    """What core banking says of the wire now; null when it gave no usable answer."""
     provider_error: str | None
+    """The code of core banking's error; null when it answered."""
 
 
 LIST_WIRES = Operation(

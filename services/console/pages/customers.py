@@ -3,6 +3,7 @@
 from typing import Any
 
 from libs.contracts.operating import customers as o
+from libs.contracts.operating import saga_steps
 from services.console.declarations import Action, DetailPage, ListPage, Panel, Subject
 from services.console.pages import wire_policies, wires
 from services.console.values import CUSTOMERS
@@ -39,7 +40,7 @@ def _is_refused_compensation(step: Any) -> bool:
 RESOLVE_STEP = Action(
     title="Resolve step",
     path="/saga-steps/{saga_id}/{step}/resolve",
-    operation=o.RESOLVE_STEP,
+    operation=saga_steps.RESOLVE_STEP,
     effect="Says what became of a write at a provider whose answer never came. `absent`: the provider has nothing of"
     " it, so it is sent again. `done` wants the provider's answer, `refused` ends it.",
     done="The step is resolved.",
@@ -50,7 +51,7 @@ RESOLVE_STEP = Action(
 SETTLE_STEP = Action(
     title="Settle step",
     path="/saga-steps/{saga_id}/{step}/settle",
-    operation=o.SETTLE_STEP,
+    operation=saga_steps.SETTLE_STEP,
     effect="Says that a refused compensation was seen to at the provider. It is not shown as waiting any more; nothing"
     " is sent.",
     done="The compensation is settled.",
@@ -99,7 +100,7 @@ STEPS = ListPage(
     path="/saga-steps",
     title="Steps",
     about="Writes at providers that wait for a person: of unknown outcome, or refused compensations.",
-    operation=o.LIST_STEPS,
+    operation=saga_steps.LIST_STEPS,
     columns=(
         "customer_id",
         "step",
@@ -114,8 +115,8 @@ STEPS = ListPage(
     ),
     one=ONE,
     sorted_by="first_sent_at",
-    sorted_when={f"kind={o.StepKind.REFUSED.value}": "recorded_at"},
-    unless_chosen={"kind": o.StepKind.UNKNOWN.value},
+    sorted_when={f"kind={saga_steps.StepKind.REFUSED.value}": "recorded_at"},
+    unless_chosen={"kind": saga_steps.StepKind.UNKNOWN.value},
     each=(RESOLVE_STEP, SETTLE_STEP),
 )
 

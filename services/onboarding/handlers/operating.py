@@ -11,7 +11,7 @@ from uuid import UUID
 from libs.contracts.errors import NotFound
 from libs.contracts.ids import parse_id
 from libs.contracts.operating import customers as contract
-from libs.contracts.operating import search
+from libs.contracts.operating import saga_steps, search
 from libs.contracts.operating.pages import Listed, Place, cut
 from libs.contracts.principal import Principal
 from libs.contracts.result import Result
@@ -39,9 +39,9 @@ class OperatingCustomers:
             contract.LIST_CUSTOMERS.name: self.list_customers,
             contract.GET_CUSTOMER.name: self.get_customer,
             contract.REVEAL.name: self.reveal,
-            contract.LIST_STEPS.name: self.list_steps,
-            contract.RESOLVE_STEP.name: self.resolve_step,
-            contract.SETTLE_STEP.name: self.settle_step,
+            saga_steps.LIST_STEPS.name: self.list_steps,
+            saga_steps.RESOLVE_STEP.name: self.resolve_step,
+            saga_steps.SETTLE_STEP.name: self.settle_step,
             FIND_ID.name: self.find_id,
         }
 
@@ -73,16 +73,18 @@ class OperatingCustomers:
         )
         return Result(data=contract.Revealed(field=command.field, value=value))
 
-    async def list_steps(self, _: Principal, command: contract.ListSagaSteps, __: float) -> Result:
+    async def list_steps(
+        self, _: Principal, command: saga_steps.ListSagaSteps, __: float
+    ) -> Result:
         async with self._database.snapshot() as connection:
             found = await operating_steps.page(connection, command)
         page, following = cut(
             found, command.limit, lambda step: operating_steps.place_of(command.kind, step)
         )
-        return Result(data=Listed[contract.SagaStep](items=list(page), next=following))
+        return Result(data=Listed[saga_steps.SagaStep](items=list(page), next=following))
 
     async def resolve_step(
-        self, principal: Principal, command: contract.ResolveStep, _: float
+        self, principal: Principal, command: saga_steps.ResolveStep, _: float
     ) -> Result:
         resolved = await resolve_step(
             self._database,
@@ -95,7 +97,7 @@ class OperatingCustomers:
         )
         step = resolved.step
         return Result(
-            data=contract.ResolvedStep(
+            data=saga_steps.ResolvedStep(
                 saga_id=str(step.saga_id),
                 step=step.step,
                 tenant=step.tenant,
@@ -110,14 +112,14 @@ class OperatingCustomers:
         )
 
     async def settle_step(
-        self, principal: Principal, command: contract.SettleStep, _: float
+        self, principal: Principal, command: saga_steps.SettleStep, _: float
     ) -> Result:
         saga_id = _id_of(command.saga_id)
         await settle_compensation(
             self._database, principal, saga_id, command.step, reason=command.reason
         )
         return Result(
-            data=contract.SettledStep(saga_id=str(saga_id), step=command.step, settled=True)
+            data=saga_steps.SettledStep(saga_id=str(saga_id), step=command.step, settled=True)
         )
 
     async def find_id(self, _: Principal, command: search.FindId, __: float) -> Result:

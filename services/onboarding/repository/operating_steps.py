@@ -9,8 +9,8 @@ from uuid import UUID
 from sqlalchemy import ColumnElement, Row, Select, Text, bindparam, false, func, select, tuple_
 
 from libs.contracts.ids import parse_id
-from libs.contracts.operating.customers import ListSagaSteps, SagaStep, StepCommand, StepKind
 from libs.contracts.operating.pages import Order, Place
+from libs.contracts.operating.saga_steps import ListSagaSteps, SagaStep, StepCommand, StepKind
 from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.tables import INSTANT, UUID_TYPE
 from services.onboarding.repository.step_cases import IS_REFUSED_COMPENSATION, IS_UNKNOWN

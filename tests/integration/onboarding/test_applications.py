@@ -10,7 +10,7 @@ import pytest
 from libs.contracts import onboarding_operations as table
 from libs.contracts.customers import GetCustomer, ListCustomers
 from libs.contracts.errors import AlreadyExists, NotFound, ProviderRefused
-from libs.contracts.operating.customers import (
+from libs.contracts.operating.saga_steps import (
     LIST_STEPS,
     SETTLE_STEP,
     ListSagaSteps,

@@ -16,6 +16,7 @@ from sqlalchemy import text
 from libs.contracts.errors import NotFound, OutcomePending
 from libs.contracts.model import Model
 from libs.contracts.operating import customers as contract
+from libs.contracts.operating import saga_steps
 from libs.contracts.operating.pages import Listed, Order
 from libs.contracts.operating.search import FindId, FoundIds
 from libs.handling.queries import QueryHandler
@@ -246,13 +247,13 @@ async def become_unknown(steps: Steps) -> None:
 
 
 async def steps_of(
-    handlers: OperatingCustomers, kind: contract.StepKind, saga_id: UUID
-) -> list[contract.SagaStep]:
+    handlers: OperatingCustomers, kind: saga_steps.StepKind, saga_id: UUID
+) -> list[saga_steps.SagaStep]:
     """Of all pages."""
-    found: list[contract.SagaStep] = []
+    found: list[saga_steps.SagaStep] = []
     after = None
     while True:
-        command = contract.ListSagaSteps(kind=kind, order=Order.OLDEST, limit=1, after=after)
+        command = saga_steps.ListSagaSteps(kind=kind, order=Order.OLDEST, limit=1, after=after)
         data = await asked(handlers.list_steps, command)
         found += data.items
         after = data.next
@@ -272,14 +273,14 @@ async def test_a_step_of_unknown_outcome_is_listed_and_shown_with_its_customer_a
     before = await stuck(handlers)
     await become_unknown(steps)
 
-    [listed] = await steps_of(handlers, contract.StepKind.UNKNOWN, saga_id)
+    [listed] = await steps_of(handlers, saga_steps.StepKind.UNKNOWN, saga_id)
     shown = await asked(
         handlers.get_customer, contract.GetOperatorCustomer(customer_id=customer_id)
     )
     during = await stuck(handlers)
     resolved = await asked(
         handlers.resolve_step,
-        contract.ResolveStep.model_validate(
+        saga_steps.ResolveStep.model_validate(
             {
                 "saga_id": str(saga_id),
                 "step": STEP,
@@ -297,7 +298,7 @@ async def test_a_step_of_unknown_outcome_is_listed_and_shown_with_its_customer_a
     assert customer_id not in before
     assert customer_id in during
     assert resolved.is_open
-    assert await steps_of(handlers, contract.StepKind.UNKNOWN, saga_id) == []
+    assert await steps_of(handlers, saga_steps.StepKind.UNKNOWN, saga_id) == []
     row = await steps.row()
     assert (row.resolution, row.resolved_by) == ("done", "ann")
 
@@ -315,15 +316,15 @@ async def test_a_refused_compensation_is_listed_until_it_is_settled(
             ),
             {"id": saga_id},
         )
-    settle = contract.SettleStep(saga_id=str(saga_id), step=STEP, reason="Seen to.")
+    settle = saga_steps.SettleStep(saga_id=str(saga_id), step=STEP, reason="Seen to.")
 
-    [refused] = await steps_of(handlers, contract.StepKind.REFUSED, saga_id)
+    [refused] = await steps_of(handlers, saga_steps.StepKind.REFUSED, saga_id)
     during = await stuck(handlers)
     await asked(handlers.settle_step, settle)
 
     assert (refused.step, refused.compensation, refused.refusal_code) == (STEP, True, "no")
     assert str(steps.name.customer_id) in during
-    assert await steps_of(handlers, contract.StepKind.REFUSED, saga_id) == []
+    assert await steps_of(handlers, saga_steps.StepKind.REFUSED, saga_id) == []
     with pytest.raises(NotFound):
         await asked(handlers.settle_step, settle)
 

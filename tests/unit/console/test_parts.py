@@ -11,7 +11,7 @@ import pytest
 
 from libs.contracts.customers import CustomerStatus
 from libs.contracts.errors import ProviderTimeout, Unavailable
-from libs.contracts.operating.customers import OperatorPerson, ResolveStep, StepResolution
+from libs.contracts.operating.customers import OperatorPerson
 from libs.contracts.operating.keys import CreateKey, RotateKey
 from libs.contracts.operating.overview import (
     GET_OVERVIEW,
@@ -21,6 +21,7 @@ from libs.contracts.operating.overview import (
     Waiting,
     WaitingKind,
 )
+from libs.contracts.operating.saga_steps import ResolveStep, StepResolution
 from libs.contracts.operating.traffic import GET_TRAFFIC, MinuteOfTraffic, QueuedMessages, Traffic
 from libs.contracts.principal import Role, Scope
 from services.console import csv_export
