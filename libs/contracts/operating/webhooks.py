@@ -63,7 +63,7 @@ class GetOperatorDelivery(Command):
 
 
 class OperatorResend(Write):
-    """Deliver an event once more, whatever became of it before. The new attempt is made now."""
+    """Deliver an event once more, also one that was delivered. The attempt is made now."""
 
     subscription_id: str
     delivery_id: str
