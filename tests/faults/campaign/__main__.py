@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import logging
 import random
 import resource
 import shutil
@@ -88,6 +89,8 @@ def main() -> None:
     parser.add_argument("--rate", type=float, default=RATE, help="operations a second")
     parser.add_argument("--only", default="", help="faults with this in their names")
     arguments = parser.parse_args()
+    for library in ("aiormq", "aio_pika"):  # they warn of each connection that is refused
+        logging.getLogger(library).setLevel(logging.CRITICAL)
     seed = random.SystemRandom().randrange(1_000_000) if arguments.seed is None else arguments.seed
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))

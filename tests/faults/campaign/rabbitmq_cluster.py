@@ -26,10 +26,12 @@ from tests.faults.campaign.port_mapper import PortMapper
 from tests.support.infrastructure import START_SECONDS, new_rabbitmq
 from tests.support.ports import free_ports
 from tests.support.routes import Route
+from tests.support.waiting import eventually
 
 NODES = 3
 COMMAND_SECONDS = 60.0
 CHECK_SECONDS = 10.0
+LOOK_SECONDS = 0.3
 CHECKED = "campaign.checked"
 MORE_THAN_ANY_DISK, ANY_DISK = 10**18, 1_000_000
 """Limits of the free disk, in bytes."""
@@ -122,9 +124,6 @@ class RabbitMQCluster:
     def signal(self, node: RabbitMQ, signum: signal.Signals) -> None:
         self._supervisor.kill(node.name, signum)
 
-    async def ready(self) -> None:
-        await self._supervisor.until_ready([node.name for node in self.nodes], START_SECONDS)
-
     async def begin_alarm(self, node: RabbitMQ) -> None:
         """As if the node's disk were full: its free disk is below the limit. All nodes hold publishers back."""
         await self._control("set_disk_free_limit", str(MORE_THAN_ANY_DISK), nodes=[node])
@@ -156,11 +155,18 @@ class RabbitMQCluster:
             return False
         return True
 
+    async def until_works(self, vhost: str) -> None:
+        """Return when it does."""
+
+        async def works() -> bool:
+            return await self.works(vhost)
+
+        await eventually("the broker works", works, START_SECONDS, LOOK_SECONDS)
+
     async def restart(self) -> None:
         """Each node anew, as an operator does when they do not find each other again, or a queue takes nothing."""
         for node in self.nodes:
             self._supervisor.kill(node.name)
-        await self.ready()
 
     def _between(self, nodes: Collection[RabbitMQ]) -> list[Route]:
         names = {node.name for node in nodes}

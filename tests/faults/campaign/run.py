@@ -153,10 +153,9 @@ async def _recovered(
             if not await servers.rabbitmq.works(VHOST):
                 await servers.rabbitmq.restart()
                 fault.detail += "; RabbitMQ did not come back, and was restarted"
-                deadline = now() + RECOVERED_SECONDS
-                while not await servers.rabbitmq.works(VHOST) and now() < deadline:
-                    await asyncio.sleep(PROBES_SECONDS)
+                await servers.rabbitmq.until_works(VHOST)
                 mended = now()
+                deadline = mended + RECOVERED_SECONDS
         if now() > deadline:
             kinds = ", ".join(sorted(kind.value for kind in waiting))
             raise NotRecovered(

@@ -87,7 +87,7 @@ class NoMajority(MinorityCutOff):
 
 
 class KillMajority(ServerFault):
-    """`kill -9` of two of the three nodes at once; they are started again."""
+    """`kill -9` of two of the three nodes at once; they are started again. It ends when the broker is back."""
 
     name, weight = "broker: majority killed", 0.5
 
@@ -95,7 +95,7 @@ class KillMajority(ServerFault):
         for node in self._nodes(2):
             self.servers.rabbitmq.kill(node)
             self.ground.kills += 1
-        await self.servers.rabbitmq.ready()
+        await self.servers.rabbitmq.until_works(VHOST)
 
 
 class BrokerDiskFull(ServerFault):
