@@ -22,8 +22,8 @@ from libs.messaging.topology import PROBES
 
 IDLE_SECONDS = 2.0
 """Without a delivery, before probes are sent."""
-UNANSWERED_SECONDS = 3.0
-"""With the session's look once a second: noticed 7 s after the last delivery."""
+UNANSWERED_SECONDS = 2.0
+"""With the session's look once a second: noticed 6 s after the last delivery."""
 
 PROBE = "bankside.probe"
 
