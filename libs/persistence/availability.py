@@ -14,6 +14,7 @@ _AWAY = (
     asyncpg.InternalClientError,  # of a connection that breaks while a statement begins
     asyncpg.InvalidAuthorizationSpecificationError,  # logins are being changed
     asyncpg.ReadOnlySQLTransactionError,  # a standby, until the failover is over
+    asyncpg.FeatureNotSupportedError,  # an unlogged table, while the server recovers; a plan of before a migration
     asyncpg.IdleInTransactionSessionTimeoutError,
     asyncpg.TransactionRollbackError,  # a deadlock or a serialization failure
     asyncpg.LockNotAvailableError,

@@ -14,6 +14,10 @@ from libs.persistence.availability import is_away
         # Seen when PostgreSQL was killed between the checkout of a connection and its first statement.
         asyncpg.InternalClientError("cannot switch to state 12; another operation is in progress"),
         asyncpg.AdminShutdownError("terminating connection"),
+        # Two tasks of a gateway died of it while a database was restored.
+        asyncpg.FeatureNotSupportedError(
+            "cannot access temporary or unlogged relations during recovery"
+        ),
         ConnectionRefusedError(),
         TimeoutError(),
     ],
