@@ -81,9 +81,13 @@ class MinorityCutOff(ServerFault):
 
 
 class NoMajority(MinorityCutOff):
-    """No node reaches another."""
+    """No node reaches another, so that all pause. It ends when the broker is back."""
 
     name, weight, count = "broker: no majority", 0.5, 3
+
+    async def strike(self) -> None:
+        await super().strike()
+        await self.servers.rabbitmq.until_works(VHOST)
 
 
 class KillMajority(ServerFault):
