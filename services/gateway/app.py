@@ -15,6 +15,7 @@ from libs.handling.periodic import tolerating_outage
 from libs.messaging.broker import Broker
 from libs.messaging.caller import Caller
 from libs.persistence.engine import open_database
+from libs.persistence.retries import until_available
 from libs.runtime.process import Misconfigured, Process
 from services.gateway import console_key
 from services.gateway.admission import Admission
@@ -148,13 +149,15 @@ async def serve(settings: Settings, process: Process, documents: Documents) -> A
     process.readiness.add("database", database.ping)
     process.readiness.add("broker", broker.ping)
     try:
-        await maintain(database, settings.timestamp_window_seconds)
+        await until_available(
+            "nonce-partitions", lambda: maintain(database, settings.timestamp_window_seconds)
+        )
         if settings.console_key is not None and settings.console_secret is not None:
-            await console_key.register(
-                database,
-                keyring,
-                settings.console_key.get_secret_value(),
-                settings.console_secret.get_secret_value(),
+            subscription_key = settings.console_key.get_secret_value()
+            secret = settings.console_secret.get_secret_value()
+            await until_available(
+                "console-key",
+                lambda: console_key.register(database, keyring, subscription_key, secret),
             )
         async with (
             broker.open(),

@@ -11,8 +11,8 @@ from uuid import UUID
 import structlog
 
 from libs.persistence.engine import Database
+from libs.persistence.retries import until_available
 from libs.runtime.crash import crash_point
-from services.webhook_dispatcher.engine.database_retries import until_available
 from services.webhook_dispatcher.engine.delivering import AttemptedDelivery
 from services.webhook_dispatcher.engine.health import after_attempt, ended_at, may_be_dead
 from services.webhook_dispatcher.engine.rules import Rules

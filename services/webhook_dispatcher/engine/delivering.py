@@ -12,13 +12,13 @@ import structlog
 
 from libs import tracing
 from libs.persistence.engine import Database
+from libs.persistence.retries import until_available
 from libs.persistence.sealing import CannotOpen
 from libs.runtime.crash import crash_point
 from libs.runtime.request_log import request_log
 from libs.signing.webhook import WebhookSecretError
 from services.webhook_dispatcher.delivery_headers import message_id_of
 from services.webhook_dispatcher.engine.claiming import LeasedDelivery
-from services.webhook_dispatcher.engine.database_retries import until_available
 from services.webhook_dispatcher.engine.signing import Signer
 from services.webhook_dispatcher.metrics import ATTEMPT_SECONDS, FIRST_ATTEMPT_SECONDS
 from services.webhook_dispatcher.ports import Attempt, Poster, Verdict

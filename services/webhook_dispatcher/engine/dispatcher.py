@@ -10,9 +10,9 @@ from uuid import UUID
 import structlog
 
 from libs.persistence.engine import Database
+from libs.persistence.retries import until_available
 from services.webhook_dispatcher.engine.allocation import Slots
 from services.webhook_dispatcher.engine.claiming import Claimer, LeasedDelivery
-from services.webhook_dispatcher.engine.database_retries import until_available
 from services.webhook_dispatcher.engine.delivering import AttemptedDelivery, Sender
 from services.webhook_dispatcher.engine.due_subscriptions import POLL_SECONDS
 from services.webhook_dispatcher.engine.rules import Rules

@@ -16,9 +16,9 @@ from libs.contracts.events import Event
 from libs.messaging.topology import EVENTS, events_queue
 from libs.persistence.availability import is_away
 from libs.persistence.engine import Database
+from libs.persistence.retries import RETRY_SECONDS
 from libs.runtime.crash import crash_point
 from libs.runtime.request_log import request_log
-from services.webhook_dispatcher.engine.database_retries import RETRY_SECONDS
 from services.webhook_dispatcher.metrics import DELIVERIES_ADDED, EVENTS_RECORDED, INGEST_BATCH
 from services.webhook_dispatcher.repository import recording
 from services.webhook_dispatcher.repository.partitions import Partitions

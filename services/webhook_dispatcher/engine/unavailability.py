@@ -18,8 +18,8 @@ from uuid import UUID
 import structlog
 
 from libs.persistence.engine import Database
+from libs.persistence.retries import until_available
 from libs.runtime.crash import crash_point
-from services.webhook_dispatcher.engine.database_retries import until_available
 from services.webhook_dispatcher.engine.health import FAILED_EVENTS, is_dead, may_be_dead
 from services.webhook_dispatcher.engine.rules import Rules
 from services.webhook_dispatcher.engine.schedule import whole_seconds

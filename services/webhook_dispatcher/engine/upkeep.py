@@ -16,7 +16,7 @@ from libs.persistence.leadership import (
     LeadershipLost,
     leadership,
 )
-from services.webhook_dispatcher.engine.database_retries import until_available
+from libs.persistence.retries import until_available
 from services.webhook_dispatcher.engine.retention import Retention
 from services.webhook_dispatcher.engine.unavailability import Unavailability
 from services.webhook_dispatcher.metrics import LEASES_EXPIRED

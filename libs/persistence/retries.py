@@ -27,7 +27,7 @@ async def until_available(what: str, act: Callable[[], Awaitable[ResultT]]) -> R
         except Exception as error:
             if not is_away(error):
                 raise
-            structlog.get_logger("webhooks").warning(
+            structlog.get_logger("database").warning(
                 "database_away", waiting=what, error=type(error).__name__
             )
         await asyncio.sleep(RETRY_SECONDS)
