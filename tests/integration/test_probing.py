@@ -80,6 +80,14 @@ async def test_commands_that_do_not_arrive_are_carried_out_in_other_sessions(
     assert dead == 0
 
 
+async def test_a_session_probes_before_it_was_idle(
+    fresh_environment: Environment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(probing, "IDLE_SECONDS", 3600.0)
+    async with wire_to(fresh_environment.amqp_url) as wire, consuming(wire.url, Inbox()):
+        await eventually("it probes", partial(has_probed, wire, 1))
+
+
 async def test_a_consumer_that_is_served_probes_and_keeps_its_session(
     fresh_environment: Environment,
 ) -> None:
