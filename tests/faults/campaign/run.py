@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
 
 from tests.faults.campaign.agreement import Verdict, judge
@@ -12,6 +13,7 @@ from tests.faults.campaign.callers import Callers
 from tests.faults.campaign.faults import Fault, Ground
 from tests.faults.campaign.operations import Kind, Operation, now
 from tests.faults.campaign.replicas import Fleet
+from tests.faults.campaign.server_faults import BrokerFault
 from tests.faults.campaign.servers import VHOST, Servers
 
 QUIET_SECONDS = 5.0
@@ -20,6 +22,8 @@ BROKER_SECONDS = 20.0
 """For RabbitMQ to come back after the network between its nodes has. Then it is looked whether it works without us."""
 PAUSE_SECONDS = 0.3
 """Between a recovery and the next fault."""
+AT_ONCE_SECONDS = 2.0
+"""In which a broker works again that needed no time for it; to look takes some of them."""
 RECOVERED_SECONDS = 60.0
 """A fault from which nothing has recovered by then ends the run."""
 PROBES_SECONDS = 0.1
@@ -98,7 +102,8 @@ async def run(
             await fault.strike()
             mended = now()
             try:
-                mended = await _recovered(callers, mended, fault, servers)
+                async with _watched_broker(fault, servers):
+                    mended = await _recovered(callers, mended, fault, servers)
             except NotRecovered as error:
                 result.stuck = str(error)
                 report(result.stuck)
@@ -125,6 +130,30 @@ async def run(
     await callers.fleet.ready()
     result.verdict = await judge(callers)
     return result
+
+
+@contextlib.asynccontextmanager
+async def _watched_broker(fault: Fault, servers: Servers | None) -> AsyncIterator[None]:
+    """Note with a fault of the broker when the broker itself worked again, where that was not at once."""
+    if servers is None or not isinstance(fault, BrokerFault):
+        yield
+        return
+    mended = now()
+    works = asyncio.create_task(_time_of_work(servers), name="broker-works")
+    try:
+        yield
+    finally:
+        if not works.done():
+            fault.detail += "; the broker itself did not take a message for every queue before"
+        elif works.exception() is None and works.result() > mended + AT_ONCE_SECONDS:
+            fault.detail += f"; the broker itself worked after {works.result() - mended:.1f} s"
+        works.cancel()
+        await asyncio.wait({works})
+
+
+async def _time_of_work(servers: Servers) -> float:
+    await servers.rabbitmq.until_works(VHOST)
+    return now()
 
 
 async def _recovered(

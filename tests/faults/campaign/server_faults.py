@@ -22,11 +22,13 @@ class ServerFault(Fault):
         assert ground.servers is not None, "a run with a cluster"
         self.servers: Servers = ground.servers
 
+
+class BrokerFault(ServerFault):
     def _nodes(self, count: int) -> list[RabbitMQ]:
         return self.ground.random.sample(self.servers.rabbitmq.nodes, count)
 
 
-class KillLeader(ServerFault):
+class KillLeader(BrokerFault):
     """`kill -9` of the broker's node that leads most queues; it is started again."""
 
     name, weight = "broker: leader of queues killed", 1.5
@@ -41,7 +43,7 @@ class KillLeader(ServerFault):
         self.ground.kills += 1
 
 
-class StopNode(ServerFault):
+class StopNode(BrokerFault):
     """SIGSTOP of one of the broker's nodes, and SIGCONT."""
 
     name, weight = "broker: node stopped, continued", 0.7
@@ -58,7 +60,7 @@ class StopNode(ServerFault):
             self.servers.rabbitmq.signal(node, signal.SIGCONT)
 
 
-class MinorityCutOff(ServerFault):
+class MinorityCutOff(BrokerFault):
     """One of the broker's nodes is cut off from the two others, by stalled or by reset connections."""
 
     name, weight = "broker: minority cut off", 1.0
@@ -90,7 +92,7 @@ class NoMajority(MinorityCutOff):
         await self.servers.rabbitmq.until_works(VHOST)
 
 
-class KillMajority(ServerFault):
+class KillMajority(BrokerFault):
     """`kill -9` of two of the three nodes at once; they are started again. It ends when the broker is back."""
 
     name, weight = "broker: majority killed", 0.5
@@ -102,7 +104,7 @@ class KillMajority(ServerFault):
         await self.servers.rabbitmq.until_works(VHOST)
 
 
-class BrokerDiskFull(ServerFault):
+class BrokerDiskFull(BrokerFault):
     """A node's free disk is below its limit, so that the cluster takes nothing from publishers."""
 
     name, weight = "broker: disk full", 0.7
