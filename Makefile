@@ -33,14 +33,14 @@ logs: environment ## Follow the logs; of one part with SERVICE=gateway
 demo: environment ## Play a business's story on the running stack
 	@$(RUN) -m libs.demo.story
 
-check: environment ## Lint, format, types, import rules, tables against migrations, alerts, advisories
+check: environment ## Lint, format, types, import rules, migrations, alerts, advisories, the previous release beside this
 	.venv/bin/ruff check
 	.venv/bin/ruff check --preview --select PLC2701
 	.venv/bin/ruff format --check
 	.venv/bin/mypy
 	.venv/bin/lint-imports
 	@$(RUN) -m deploy.local requirements --promtool
-	.venv/bin/pytest -q tests/schema
+	.venv/bin/pytest -q -n 2 --no-loadscope-reorder tests/schema tests/upgrades
 	@$(RUN) -m deploy.local.audit
 
 format: environment ## Put the code into its format
@@ -49,7 +49,7 @@ format: environment ## Put the code into its format
 
 test: environment ## Run all tests, on servers of their own; choose with ARGS="-k nonce"
 	@$(RUN) -m deploy.local requirements --browser --node
-	.venv/bin/pytest -n 5 --no-loadscope-reorder -m "not recovery" --ignore tests/schema $(ARGS)
+	.venv/bin/pytest -n 5 --no-loadscope-reorder -m "not recovery" --ignore tests/schema --ignore tests/upgrades $(ARGS)
 
 faults: environment ## Break a stack with two of everything: MINUTES=10, SEED=7 to repeat a run
 	@$(RUN) -m deploy.local requirements --faketime
