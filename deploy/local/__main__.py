@@ -47,6 +47,7 @@ EXTRAS = {
     "browser": Extra("Chromium", chromium.PACKAGE, chromium.ensure_chromium),
     "node": Extra("Node", node.PACKAGE, node.ensure_typescript),
     "faketime": Extra("libfaketime", faketime.PACKAGE, faketime.ensure_faketime),
+    "promtool": Extra("promtool", promtool.PACKAGE, promtool.ensure_promtool),
 }
 
 
@@ -66,9 +67,6 @@ def main() -> int:
         if name == "requirements":
             for option, extra in EXTRAS.items():
                 command.add_argument(f"--{option}", action="store_true", help=f"{extra.name}, too")
-            command.add_argument(
-                "--promtool", action="store_true", help="promtool alone, for `make check`"
-            )
     arguments = parser.parse_args()
     try:
         return run(
@@ -78,7 +76,6 @@ def main() -> int:
             arguments=getattr(arguments, "arguments", ()),
             bank=getattr(arguments, "bank", None),
             extras=[name for name in EXTRAS if getattr(arguments, name, False)],
-            only_promtool=getattr(arguments, "promtool", False),
         )
     except Mistake as mistake:
         print(mistake, file=sys.stderr)
@@ -99,7 +96,6 @@ def run(
     arguments: Sequence[str] = (),
     bank: str | None = None,
     extras: Iterable[str] = (),
-    only_promtool: bool = False,
 ) -> int:
     match command:
         case "up":
@@ -122,9 +118,6 @@ def run(
             return control_broker(state, arguments)
         case "requirements":
             state.create()
-            if only_promtool:
-                _say_missing("promtool", promtool.PACKAGE, promtool.ensure_promtool(state))
-                return 0
             ensure_rabbitmq(state)
             for name in extras:
                 extra = EXTRAS[name]
