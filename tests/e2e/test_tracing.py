@@ -106,7 +106,14 @@ async def test_a_wire_is_one_trace(traced: Live, collector: Collector) -> None:
     assert not any(span.is_error for span in collector.of_trace(TRACE))
     for request in requests:
         assert "traceparent" not in request.headers, "endpoints are told nothing of it"
-    lines = [json.loads(line) for line in live.stack.log("webhook_dispatcher").splitlines()]
-    of_request = [line["event"] for line in lines if line.get("request_id") == REQUEST]
-    assert of_request.count("event_recorded") == len(STATES)
-    assert of_request.count("delivery_attempted") == len(requests)
+
+    async def is_logged() -> bool:
+        """Lines of a moment are written together, later than what they say."""
+        *written, _ = live.stack.log("webhook_dispatcher").split("\n")
+        lines = [json.loads(line) for line in written]
+        events = [line["event"] for line in lines if line.get("request_id") == REQUEST]
+        assert events.count("event_recorded") == len(STATES)
+        assert events.count("delivery_attempted") == len(requests)
+        return True
+
+    await eventually("the dispatcher has logged all of it", is_logged)
