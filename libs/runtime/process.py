@@ -3,7 +3,8 @@
     async def serve(settings: Settings, process: Process) -> AsyncIterator[None]   # an async context manager
 
 enters with everything started and leaves with everything closed. On SIGTERM or SIGINT readiness goes off first, then
-`serve` leaves, bounded by `shutdown_seconds`. A background task that dies ends the process loudly (exit 70), so that
+`serve` leaves, bounded by `shutdown_seconds`; one that is still starting, such as waiting for its database, is
+cancelled. A background task that dies ends the process loudly (exit 70), so that
 the supervisor starts a whole one anew.
 """
 
@@ -47,6 +48,7 @@ class Process:
         self.service = service
         self.readiness = Readiness()
         self.log = structlog.get_logger(service)
+        self.has_started = False
         self._failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def fail(self, error: BaseException) -> None:
@@ -100,12 +102,16 @@ async def _run(settings: SettingsT, serve: Serve[SettingsT]) -> int:
         starting = asyncio.create_task(_serve_until(serve(settings, process), process, waits))
         await asyncio.wait({starting, *waits}, return_when=asyncio.FIRST_COMPLETED)
         if not starting.done():
+            if not process.has_started:
+                starting.cancel()
             await asyncio.wait({starting}, timeout=settings.shutdown_seconds)
         if not starting.done():
             process.log.error("shutdown_too_slow", seconds=settings.shutdown_seconds)
             starting.cancel()
             await asyncio.wait({starting}, timeout=2)
-        return starting.result() if starting.done() and not starting.cancelled() else EXIT_CRASHED
+        if starting.done() and not starting.cancelled():
+            return starting.result()
+        return 0 if stop.is_set() and starting.done() and not process.has_started else EXIT_CRASHED
     finally:
         for task in (*waits, measuring):
             task.cancel()
@@ -118,6 +124,7 @@ async def _serve_until(
 ) -> int:
     """Hold `serve` open until a signal or a failure; the exit code."""
     async with context:
+        process.has_started = True
         _spare_garbage_collection()
         process.readiness.switch(True)
         process.log.info("ready")
