@@ -84,7 +84,7 @@ class _Keeper:
     async def _start(self, supervisor: Supervisor) -> None:
         home = self._home
         self._rabbitmq.prepare()
-        with (home / "rabbitmq" / "rabbitmq.conf").open("a") as configuration:
+        with (self._rabbitmq.home / "rabbitmq.conf").open("a") as configuration:
             configuration.write(ONE_NODE)
         for spec in self._rabbitmq.children(home / "epmd.log", home / "rabbitmq.log"):
             supervisor.start(spec)

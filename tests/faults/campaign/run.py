@@ -105,7 +105,7 @@ async def run(
                 async with _watched_broker(fault, servers):
                     mended = await _recovered(callers, mended, fault, servers)
             except NotRecovered as error:
-                result.stuck = str(error)
+                result.stuck = f"not recovered {RECOVERED_SECONDS:.0f} s after {fault.name} ({fault.detail}): {error}"
                 report(result.stuck)
                 result.queues = await servers.rabbitmq.queues(VHOST) if servers else ""
                 break
@@ -186,10 +186,7 @@ async def _recovered(
                 mended = now()
                 deadline = mended + RECOVERED_SECONDS
         if now() > deadline:
-            kinds = ", ".join(sorted(kind.value for kind in waiting))
-            raise NotRecovered(
-                f"not recovered {RECOVERED_SECONDS:.0f} s after {fault.name} ({fault.detail}): {kinds}"
-            )
+            raise NotRecovered(", ".join(sorted(kind.value for kind in waiting)))
         for kind in waiting:
             if kind in probes and not probes[kind].attempts:
                 continue

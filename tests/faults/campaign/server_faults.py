@@ -24,6 +24,8 @@ class ServerFault(Fault):
 
 
 class BrokerFault(ServerFault):
+    """With it the run says when the broker itself works again."""
+
     def _nodes(self, count: int) -> list[RabbitMQ]:
         return self.ground.random.sample(self.servers.rabbitmq.nodes, count)
 
