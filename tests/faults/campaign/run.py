@@ -16,8 +16,9 @@ from tests.faults.campaign.replicas import Fleet
 from tests.faults.campaign.server_faults import BrokerFault
 from tests.faults.campaign.servers import VHOST, Servers
 
-QUIET_SECONDS = 5.0
-"""Before the first fault, to know how long operations take."""
+QUIET_SHARE = 0.05
+"""The part of a run before its first fault, in which it is seen how long operations take; within the bounds below."""
+QUIET_SECONDS = (5.0, 60.0)
 BROKER_SECONDS = 20.0
 """For RabbitMQ to come back after the network between its nodes has. Then it is looked whether it works without us."""
 PAUSE_SECONDS = 0.3
@@ -92,7 +93,8 @@ async def run(
     until = result.began + 60 * minutes
     sending = asyncio.create_task(callers.send_at(lambda: rate * ground.factor), name="load")
     try:
-        await asyncio.sleep(QUIET_SECONDS)
+        shortest, longest = QUIET_SECONDS
+        await asyncio.sleep(min(longest, max(shortest, QUIET_SHARE * 60 * minutes)))
         result.quiet = result.began, now()
         weights = [fault.weight for fault in faults]
         while now() < until:
