@@ -91,7 +91,7 @@ def skip(
 
     The feed moves past the entry at its next try, within 30 s. Who asked for it, and why, is recorded.
 
-    Such as `bankside feeds skip financial --position 4711 --reason "the bank says that it is void"`.
+    Such as `bankside feeds skip payments/core --position 4711 --reason "the bank says that it is void"`.
 
     Args:
         feed: As listed, such as `payments/core`.
@@ -139,7 +139,7 @@ def restart(
     applied a second time: subscribers get events of ledger_read again, under new ids, and payments keeps its
     contradictions again. Onboarding compares them with what it knows.
 
-    Such as `bankside feeds restart financial --reason "the bank began its feed anew"`.
+    Such as `bankside feeds restart payments/core --reason "the bank began its feed anew"`.
 
     Args:
         feed: As listed, such as `payments/core`.

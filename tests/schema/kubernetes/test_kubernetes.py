@@ -4,6 +4,7 @@ docker-compose.yml.
 
 from __future__ import annotations
 
+import inspect
 import json
 import re
 import shutil
@@ -17,6 +18,11 @@ import kubernetes_validate  # type: ignore[import-untyped]
 import pytest
 import yaml  # type: ignore[import-untyped]
 
+from libs.persistence.engine import open_database
+from services.ledger_read.settings import Settings as LedgerReadSettings
+from services.onboarding.settings import Settings as OnboardingSettings
+from services.payments.settings import Settings as PaymentsSettings
+from services.reconciliation.settings import Settings as ReconciliationSettings
 from services.webhook_dispatcher.settings import Settings as DispatcherSettings
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -251,3 +257,38 @@ def test_of_each_service_two_are_there_where_one_may_go() -> None:
     [shared] = of_kind(overlay, "ConfigMap").values()
     assert shared["data"]["BANKSIDE_QUERY_QUEUES"] == "quorum"
     assert shared["data"]["BANKSIDE_PROFILE"] == "production"
+
+
+def test_postgresql_takes_the_connections_of_the_most_replicas_as_one_more_starts() -> None:
+    overlay = "highly-available"
+    most = {
+        **{n: r["spec"].get("replicas", 0) for n, r in of_kind(overlay, "Deployment").items()},
+        **{
+            n: r["spec"]["maxReplicas"]
+            for n, r in of_kind(overlay, "HorizontalPodAutoscaler").items()
+        },
+        **{n: r["spec"]["maxReplicaCount"] for n, r in of_kind(overlay, "ScaledObject").items()},
+    }
+    pool_sizes = {
+        "gateway": inspect.signature(open_database).parameters["pool_size"].default,
+        **{
+            name: settings.model_fields["database_connections"].default
+            for name, settings in {
+                "ledger-read": LedgerReadSettings,
+                "onboarding": OnboardingSettings,
+                "payments": PaymentsSettings,
+                "reconciliation": ReconciliationSettings,
+                "webhook-dispatcher": DispatcherSettings,
+            }.items()
+        },
+    }
+    assert most.keys() - pool_sizes.keys() == {"console"}, "it has no database"
+    pools_of_a_process = 2
+
+    connections = sum(
+        pools_of_a_process * size * (most[name] + 1) for name, size in pool_sizes.items()
+    )
+
+    [database] = of_kind(overlay, "Cluster").values()
+    assert connections == 820
+    assert int(database["spec"]["postgresql"]["parameters"]["max_connections"]) > connections
