@@ -17,6 +17,7 @@ from typing import Any
 import kubernetes_validate  # type: ignore[import-untyped]
 import pytest
 import yaml  # type: ignore[import-untyped]
+from pydantic import BaseModel
 
 from libs.persistence.engine import open_database
 from services.ledger_read.settings import Settings as LedgerReadSettings
@@ -269,17 +270,18 @@ def test_postgresql_takes_the_connections_of_the_most_replicas_as_one_more_start
         },
         **{n: r["spec"]["maxReplicaCount"] for n, r in of_kind(overlay, "ScaledObject").items()},
     }
+    settings_of: dict[str, type[BaseModel]] = {
+        "ledger-read": LedgerReadSettings,
+        "onboarding": OnboardingSettings,
+        "payments": PaymentsSettings,
+        "reconciliation": ReconciliationSettings,
+        "webhook-dispatcher": DispatcherSettings,
+    }
     pool_sizes = {
         "gateway": inspect.signature(open_database).parameters["pool_size"].default,
         **{
-            name: settings.model_fields["database_connections"].default
-            for name, settings in {
-                "ledger-read": LedgerReadSettings,
-                "onboarding": OnboardingSettings,
-                "payments": PaymentsSettings,
-                "reconciliation": ReconciliationSettings,
-                "webhook-dispatcher": DispatcherSettings,
-            }.items()
+            name: of_service.model_fields["database_connections"].default
+            for name, of_service in settings_of.items()
         },
     }
     assert most.keys() - pool_sizes.keys() == {"console"}, "it has no database"
