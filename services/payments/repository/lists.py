@@ -13,7 +13,7 @@ from libs.contracts.wires import ListWires, WireState
 from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.tables import INSTANT
 from services.payments.models import WireRecord
-from services.payments.repository.wires import SELECT, wire_of
+from services.payments.repository.stored_wires import SELECT, wire_of
 from services.payments.tables import wires as table
 
 BEGINNING_OF_TIME = datetime.min.replace(tzinfo=UTC)

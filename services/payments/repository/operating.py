@@ -37,7 +37,7 @@ from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.tables import INSTANT, UUID_TYPE
 from services.payments.models import WireRecord
 from services.payments.repository.lists import BEGINNING_OF_TIME, period_of
-from services.payments.repository.wires import SELECT, wire_of
+from services.payments.repository.stored_wires import SELECT, wire_of
 from services.payments.tables import inbox
 from services.payments.tables import wires as table
 
