@@ -16,6 +16,7 @@ import yaml  # type: ignore[import-untyped]
 from deploy.local.services import FINDING, KEEPING, OWNERS, PROVIDER_APIS, ROLES, SHARING, STORING
 from libs.persistence.sealing import Keyring, LookupKeys
 from libs.secret_sources import read_secret
+from services.payments.settings import Settings as PaymentsSettings
 
 ROOT = Path(__file__).resolve().parents[3]
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
@@ -116,6 +117,21 @@ def test_a_service_is_given_its_own_login_and_tokens(made: Path) -> None:
             name = f"BANKSIDE_{ROLES[service]}_{api.upper()}_TOKEN"
             assert secrets(made, service)[name] == values[name]
             assert secrets(made, "provider_sandbox")[name] == values[name]
+
+
+def test_limits_of_wires_reach_payments_where_an_operator_sets_them() -> None:
+    limits = {
+        f"BANKSIDE_PAYMENTS_{name.upper()}"
+        for name in PaymentsSettings.model_fields
+        if name.startswith(("wire_ceiling_", "wire_default_"))
+    }
+    environment = CONTAINERS["payments"]["environment"]
+
+    passed = {name for name in environment if name.startswith("BANKSIDE_PAYMENTS_WIRE_")}
+
+    assert len(limits) > 1
+    assert passed == limits
+    assert {environment[name] for name in passed} == {None}, "compose takes them from .env"
 
 
 def test_servers_elsewhere_are_named_by_their_addresses(checkout: Path) -> None:
