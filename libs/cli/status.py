@@ -17,17 +17,14 @@ from libs.client.errors import OperatorError
 from libs.client.transport import NoAnswer, NotSent, Response, Transport
 from libs.contracts.errors import BanksideError, InsufficientScope, WrongRouteFamily
 
-DOCUMENT = "/openapi.json"
+START = "/"
+"""Says what answers there."""
 READS = {"partner": "/partner/reseller/accounts", "customer": "/customer/accounts"}
 """A read of each family, by which a key shows whose it is."""
 
 
-class _Info(msgspec.Struct):
-    version: str
-
-
-class _Document(msgspec.Struct):
-    info: _Info
+class _Start(msgspec.Struct):
+    api_version: str
 
 
 def status(*, key: str | None = None, json: Flag = False) -> int:
@@ -75,7 +72,7 @@ async def _looked(
     """The interface's version, and the key's family or why the key is refused."""
     async with aiohttp.ClientSession(trust_env=False) as session:
         transport = Transport(base_url, credentials, session)
-        version = _version_of(base_url, await transport.send("GET", DOCUMENT, b"", {}))
+        version = _version_of(base_url, await transport.send("GET", START, b"", {}))
         refusal: BanksideError | None = None
         for family, target in READS.items():
             answer = await transport.send("GET", target, b"", {})
@@ -89,8 +86,8 @@ async def _looked(
 
 def _version_of(base_url: str, answer: Response) -> str:
     try:
-        return msgspec.json.decode(answer.body, type=_Document).info.version
+        return msgspec.json.decode(answer.body, type=_Start).api_version
     except (msgspec.DecodeError, UnicodeDecodeError):
         raise OperatorError(
-            f"{base_url} is not a gateway: {DOCUMENT} is answered with {answer.status} and no OpenAPI document."
+            f"{base_url} is not a gateway: GET {START} is answered with {answer.status} and no api_version."
         ) from None

@@ -67,7 +67,7 @@ def possible_connections(wanted: int) -> int:
 
 
 @asynccontextmanager
-async def serve(settings: Settings, process: Process, documents: Documents) -> AsyncIterator[None]:
+async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
     """Listen and answer until left; then let requests under way finish."""
     keyring, lookup = settings.ring("storage_keys"), settings.lookup()
     certificate = Certificate(settings)
@@ -126,13 +126,14 @@ async def serve(settings: Settings, process: Process, documents: Documents) -> A
         logins,
         traffic,
     )
+    public_documents, operator_documents = Documents("public"), Documents("operators")
     possible = possible_connections(settings.connections + OPERATOR_CONNECTIONS)
     for_operators_only = min(OPERATOR_CONNECTIONS, max(2, possible // 16))
     listeners = (
         Listener(
             settings,
             public(settings),
-            partial(public_application, documents),
+            partial(public_application, public_documents),
             endpoints,
             certificate.context,
             in_all=possible - for_operators_only,
@@ -140,7 +141,7 @@ async def serve(settings: Settings, process: Process, documents: Documents) -> A
         Listener(
             settings,
             for_operators(settings),
-            partial(operator_application, documents),
+            partial(operator_application, operator_documents),
             endpoints,
             certificate.context,
             in_all=for_operators_only,
@@ -174,7 +175,6 @@ async def serve(settings: Settings, process: Process, documents: Documents) -> A
             process.background("key-expiry", measure_for_ever(database)),
         ):
             await broker.start(wait_seconds=BROKER_WAIT_SECONDS)
-            await documents.finish()
             try:
                 async with AsyncExitStack() as opened:
                     for listener in listeners:
@@ -188,6 +188,8 @@ async def serve(settings: Settings, process: Process, documents: Documents) -> A
                     await _of_each(listeners, Listener.drain)
             finally:
                 await _of_each(listeners, Listener.close)
+                await public_documents.close()
+                await operator_documents.close()
                 await tolerating_outage("last_use", last_use.write)
                 await tolerating_outage("refusals", refusals.write)
                 await tolerating_outage("traffic", traffic.write)

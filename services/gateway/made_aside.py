@@ -1,63 +1,60 @@
-"""Bytes that a forked process makes: what making them takes of memory ends with that process, and is not kept here."""
+"""Bytes that a process of its own makes, with which the memory that making them takes is given back."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
-import signal
-import traceback
-from collections.abc import Callable
+import sys
+from asyncio.subprocess import DEVNULL, PIPE
 
 DEADLINE_SECONDS = 60.0
 
 
-class MadeAside:
-    """Begun at once, in a fork of this process, which must have neither threads nor a running event loop yet.
+class NotMade(Exception):
+    """The process ended without them, or took too long."""
 
-    Args:
-        what: its name, for the error.
+
+class MadeAside:
+    """What `python -m MODULE ARGUMENTS` writes to stdout. It is started when they are first asked for, and once: a
+    gateway that nobody asks for them spends nothing on them. It is given no `BANKSIDE_` variable, so no secret.
     """
 
-    def __init__(self, what: str, make: Callable[[], bytes]) -> None:
-        self._what = what
-        self._reading, writing = os.pipe()
-        self._pid = os.fork()
-        if self._pid == 0:
-            # Else this process would read from itself, and wait for ever once the other one has ended.
-            os.close(self._reading)
-            _make_and_exit(make, writing)
-        os.close(writing)
+    def __init__(self, module: str, *arguments: str) -> None:
+        self._command = (sys.executable, "-m", module, *arguments)
+        self._making: asyncio.Task[bytes] | None = None
 
     async def made(self) -> bytes:
-        """To be awaited once. Raises RuntimeError when they could not be made, and TimeoutError."""
+        """All who ask meanwhile wait for the same process. Raises NotMade; who asks after that has it started again."""
+        if self._making is None or (self._making.done() and self._failed(self._making)):
+            self._making = asyncio.create_task(self._make(), name=self._command[-1])
+        return await asyncio.shield(self._making)
+
+    async def close(self) -> None:
+        """End the process, if it runs. Who waits for it gets a CancelledError."""
+        if self._making is not None and not self._making.done():
+            self._making.cancel()
+            await asyncio.wait({self._making})
+
+    @staticmethod
+    def _failed(making: asyncio.Task[bytes]) -> bool:
+        return making.cancelled() or making.exception() is not None
+
+    async def _make(self) -> bytes:
+        environment = {k: v for k, v in os.environ.items() if not k.startswith("BANKSIDE_")}
+        process = await asyncio.create_subprocess_exec(
+            *self._command, stdin=DEVNULL, stdout=PIPE, env=environment
+        )
         try:
             async with asyncio.timeout(DEADLINE_SECONDS):
-                output, status = await asyncio.to_thread(self._read)
-        except BaseException:
-            os.kill(
-                self._pid, signal.SIGKILL
-            )  # which ends the read, for whose thread the process would wait
-            raise
-        if status != 0:
-            raise RuntimeError(f"{self._what} could not be made")
+                output, _ = await process.communicate()
+        except TimeoutError:
+            raise NotMade(f"not within {DEADLINE_SECONDS:g} s") from None
+        finally:
+            if process.returncode is None:
+                with contextlib.suppress(ProcessLookupError):
+                    process.kill()
+                await process.wait()
+        if process.returncode != 0:
+            raise NotMade(f"exit code {process.returncode}")
         return output
-
-    def _read(self) -> tuple[bytes, int]:
-        with os.fdopen(self._reading, "rb") as pipe:
-            output = pipe.read()
-        return output, os.waitpid(self._pid, 0)[1]
-
-
-def _make_and_exit(make: Callable[[], bytes], writing: int) -> None:
-    """Without what Python does at its end: it belongs to the process that forked."""
-    status = 1
-    try:
-        with os.fdopen(writing, "wb") as pipe:
-            pipe.write(make())
-        status = 0
-    except BrokenPipeError:
-        pass  # the process that forked has ended
-    except BaseException:
-        traceback.print_exc()
-    finally:
-        os._exit(status)

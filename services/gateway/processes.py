@@ -17,7 +17,6 @@ import signal
 import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from functools import partial
 
 import structlog
 
@@ -28,7 +27,6 @@ from libs.runtime.settings import EXIT_MISCONFIGURED
 from libs.runtime.supervision import Change, ChildSpec, NotReady, Supervisor
 from libs.runtime.supervision_state import ChildState
 from services.gateway.app import serve
-from services.gateway.documents import Documents
 from services.gateway.listening import ChildSockets, addresses_of, for_operators, public
 from services.gateway.settings import Settings
 
@@ -50,7 +48,7 @@ def main() -> None:
         signal.SIGHUP, signal.SIG_IGN
     )  # until its handler is set it would end the process
     if settings.processes == 1 or CHILD_VARIABLE in os.environ:
-        run(Settings, partial(_serve_despite_sighup, Documents()))
+        run(Settings, _serve_despite_sighup)
         return
     try:
         settings.encryption()  # each child would refuse it, again and again
@@ -65,16 +63,14 @@ def main() -> None:
 
 
 @asynccontextmanager
-async def _serve_despite_sighup(
-    documents: Documents, settings: Settings, process: Process
-) -> AsyncIterator[None]:
+async def _serve_despite_sighup(settings: Settings, process: Process) -> AsyncIterator[None]:
     """As `serve`. SIGHUP would end the process without draining, and there is none to take its place."""
 
     def ignore() -> None:
         process.log.warning("sighup_ignored", because="only a parent of processes replaces them")
 
     asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, ignore)
-    async with serve(settings, process, documents):
+    async with serve(settings, process):
         yield
 
 

@@ -7,7 +7,7 @@ from decimal import Decimal
 
 import aiohttp
 
-from tests.support.api import Api, Key, fetch_interface
+from tests.support.api import Api, Key, public_interface
 from tests.support.live import bank_of
 from tests.support.people import application
 from tests.support.stack import Stack
@@ -35,8 +35,7 @@ class Partner:
 async def onboarded_partner(stack: Stack) -> Partner:
     key = await new_key(stack, "--family", "partner", "--tenant", TENANT)
     async with aiohttp.ClientSession(auto_decompress=False) as session:
-        interface = await fetch_interface(session, stack.base_url)
-        partner = Api(session, stack.base_url, interface, key)
+        partner = Api(session, stack.base_url, public_interface(), key)
         onboarded = (await partner.post("/partner/reseller/customers", application())).data
         account_id = onboarded["business"]["account_id"]
         await bank_of(stack, session).deposit(account_id, DEPOSIT)

@@ -10,7 +10,7 @@ import aio_pika
 from aio_pika import Message
 
 from libs.contracts.principal import Role
-from tests.support.api import Api, Key, fetch_interface
+from tests.support.api import Api, Key, operator_interface
 from tests.support.live import Live
 from tests.support.operators import new_operator
 from tests.support.people import application
@@ -24,7 +24,7 @@ async def operator(live: Live, role: str) -> Api:
 
 async def at_operators(live: Live, key: Key) -> Api:
     url = live.stack.operator_url
-    return Api(live.session, url, await fetch_interface(live.session, url), key)
+    return Api(live.session, url, operator_interface(), key)
 
 
 async def found(api: Api, wanted: str) -> list[tuple[str, str]]:

@@ -1,10 +1,11 @@
 """A caller of the interface, written from the interface's text alone: it signs by itself and trusts no library of ours.
 
-Every answer that it gets is checked against the document at /openapi.json before the test sees it.
+Every answer that it gets is checked against the document of the interface before the test sees it.
 """
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import hmac
 import json
@@ -19,6 +20,9 @@ from typing import Any
 import aiohttp
 from openapi_schema_validator import OAS31Validator
 from yarl import URL
+
+from libs.contracts.exact_json import encode as encode_exactly
+from libs.specs.openapi import openapi_document, operator_document
 
 ANSWER_SECONDS = 40.0
 
@@ -75,7 +79,7 @@ def signed_headers(key: Key, method: str, target: str, body: bytes = b"") -> dic
 
 
 class Interface:
-    """The served document: whether an answer is one that it allows."""
+    """The document of /openapi.json: whether an answer is one that it allows."""
 
     def __init__(self, document: Mapping[str, Any]) -> None:
         self._components = document["components"]
@@ -189,7 +193,20 @@ def encode(body: Any) -> bytes:
     return json.dumps(body, cls=_Numbers).encode()
 
 
+@functools.cache
+def public_interface() -> Interface:
+    """As this release's gateway serves it, which tests/integration/gateway/test_gateway_documents.py compares."""
+    return Interface(json.loads(encode_exactly(openapi_document())))
+
+
+@functools.cache
+def operator_interface() -> Interface:
+    """Likewise, of the listener for operators."""
+    return Interface(json.loads(encode_exactly(operator_document())))
+
+
 async def fetch_interface(session: aiohttp.ClientSession, base_url: str) -> Interface:
+    """That of a gateway which may be of another release."""
     async with session.get(f"{base_url}/openapi.json") as response:
         assert response.status == 200
         return Interface(await response.json())

@@ -15,7 +15,7 @@ import pytest
 import pytest_asyncio
 
 from deploy.local.banks import SANDBOX, has_fake
-from tests.support.api import Answer, Api, Interface, Key, fetch_interface
+from tests.support.api import Answer, Api, Interface, Key, public_interface
 from tests.support.bank import Bank
 from tests.support.bank_at_increase import BankAtIncrease
 from tests.support.infrastructure import Environment, Infrastructure
@@ -69,7 +69,7 @@ class Deployment:
     stack: Stack
     events: RecordedEvents
     keys: dict[str, Key] = field(default_factory=dict)
-    interface: Interface | None = None
+    interface: Interface = field(default_factory=public_interface)
 
     def logs(self) -> str:
         """The end of each."""
@@ -208,7 +208,6 @@ def bank_of(stack: Stack, session: aiohttp.ClientSession) -> Bank:
 async def hands_on(deployment: Deployment) -> AsyncIterator[Live]:
     async with aiohttp.ClientSession(auto_decompress=False) as session:
         base_url = deployment.stack.base_url
-        deployment.interface = deployment.interface or await fetch_interface(session, base_url)
         bank = bank_of(deployment.stack, session)
         key = await deployment.key("anvil")
         interface = deployment.interface

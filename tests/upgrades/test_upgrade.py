@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import aiohttp
 import pytest
 
+from tests.support.api import fetch_interface
 from tests.support.infrastructure import Environment
 from tests.support.launching import begin_loading
 from tests.support.live import Deployment, hands_on
@@ -43,7 +45,10 @@ async def test_no_request_fails_while_a_release_is_brought_in_and_taken_back(
         await start(previous, [*BEHIND, GATEWAY])
         await releases.address.is_taken()
         async with (
-            hands_on(Deployment(front, events)) as live,
+            aiohttp.ClientSession() as session,
+            hands_on(
+                Deployment(front, events, interface=await fetch_interface(session, front.base_url))
+            ) as live,
             new_callers(live, "upgraded") as callers,
         ):
             async with callers.running():

@@ -23,7 +23,7 @@ from tests.benchmarks.rounds import alternate
 from tests.benchmarks.signed_requests import Target, signed
 from tests.benchmarks.stored_postings import fill_postings
 from tests.benchmarks.wrk import Load
-from tests.support.api import Api, fetch_interface
+from tests.support.api import Api, public_interface
 from tests.support.bank import Bank
 from tests.support.stack import Stack
 
@@ -76,8 +76,7 @@ class _Account:
     @staticmethod
     async def of(stack: Stack, session: aiohttp.ClientSession) -> _Account:
         partner = await onboarded_partner(stack)
-        interface = await fetch_interface(session, stack.base_url)
-        api = Api(session, stack.base_url, interface, partner.customer_key)
+        api = Api(session, stack.base_url, public_interface(), partner.customer_key)
         account = _Account(stack, partner, api, Bank(session, stack.sandbox_url))
         await account.post()
         return account

@@ -6,7 +6,7 @@ from typing import Any
 
 from libs.contracts.principal import Role
 from tests.e2e.webhooks.conftest import Cast
-from tests.support.api import Api, fetch_interface
+from tests.support.api import Api, operator_interface
 from tests.support.event_bus import EventBus, made_up_events
 from tests.support.live import Live
 from tests.support.operators import new_operator
@@ -19,7 +19,7 @@ REASON = "The customer called"
 
 async def operator(live: Live, role: str) -> Api:
     key, url = await new_operator(live.stack.environment, role), live.stack.operator_url
-    return Api(live.session, url, await fetch_interface(live.session, url), key)
+    return Api(live.session, url, operator_interface(), key)
 
 
 async def test_an_operator_finds_what_fails_and_sends_it_again_and_a_viewer_only_looks(

@@ -34,7 +34,7 @@ from tests.faults.campaign.operations import (
 )
 from tests.faults.campaign.replicas import Fleet
 from tests.faults.campaign.wishes import SUBSCRIPTIONS, Customer, Partner, Wishes
-from tests.support.api import Answer, Api, Interface, Key, fetch_interface
+from tests.support.api import Answer, Api, Interface, Key, public_interface
 from tests.support.bank import Bank
 from tests.support.waiting import eventually
 
@@ -292,8 +292,7 @@ async def new_callers(fleet: Fleet, seed: int) -> AsyncIterator[Callers]:
                 auto_decompress=False, connector=aiohttp.TCPConnector(limit=4 * IN_FLIGHT)
             )
         )
-        interface = await fetch_interface(session, fleet.stack.base_url)
         bank = Bank(session, fleet.stack.sandbox_url)
-        callers = Callers(fleet, session, interface, bank, seed)
+        callers = Callers(fleet, session, public_interface(), bank, seed)
         await callers.set_up(opened)
         yield callers

@@ -34,7 +34,15 @@ from libs.runtime.probes import http_ready
 from libs.runtime.process import Process
 from services.gateway import repository
 from services.gateway.credentials import secret_context
-from tests.support.api import Answer, Api, Interface, Key, fetch_interface, signed_headers
+from tests.support.api import (
+    Answer,
+    Api,
+    Interface,
+    Key,
+    operator_interface,
+    public_interface,
+    signed_headers,
+)
 from tests.support.infrastructure import Environment
 from tests.support.keys import sealer_of, storage_of
 from tests.support.operators import make_operator
@@ -227,10 +235,10 @@ async def desk_at(stack: Stack) -> AsyncIterator[Desk]:
                 database,
                 storage_of(environment.secrets, "gateway"),
                 session,
-                await fetch_interface(session, stack.base_url),
+                public_interface(),
                 stack.base_url,
                 environment,
-                await fetch_interface(session, stack.operator_url),
+                operator_interface(),
             )
     finally:
         await database.close()

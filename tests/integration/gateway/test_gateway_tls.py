@@ -17,7 +17,7 @@ from libs.persistence.engine import open_database
 from libs.tls import client_context
 from tests.integration.gateway.desk import GATEWAY, gateway_process, make_key
 from tests.integration.gateway.test_gateway_authentication import PASSED, TARGET
-from tests.support.api import Api, fetch_interface
+from tests.support.api import Api, public_interface
 from tests.support.certificates import Authority
 from tests.support.infrastructure import Environment, Infrastructure
 from tests.support.keys import storage_of
@@ -72,11 +72,9 @@ async def signed_reads(encrypted: Encrypted, count: int) -> list[int]:
     statuses = []
     try:
         key = await make_key(database, storage_of(environment.secrets, "gateway"))
-        async with new_session(context) as session:
-            interface = await fetch_interface(session, encrypted.base_url)
         for _ in range(count):
             async with new_session(context) as session:
-                api = Api(session, encrypted.base_url, interface, key)
+                api = Api(session, encrypted.base_url, public_interface(), key)
                 statuses.append((await api.get(TARGET)).status)
     finally:
         await database.close()

@@ -14,7 +14,7 @@ from libs.persistence import inbox_housekeeping
 from libs.persistence.engine import open_database
 from tests.integration.payments.desk import A_FAULT, C_1, C_2, Desk
 from tests.integration.tables import audit_finished
-from tests.support.api import Answer, Api, fetch_interface
+from tests.support.api import Answer, Api, public_interface
 from tests.support.people import new_key
 
 WIRE = {
@@ -30,11 +30,12 @@ async def customers(desk: Desk) -> tuple[Api, Api]:
     """Two customers of one tenant."""
     stack = desk.office.stack
     gateway = await desk.office.gateway()
-    interface = await fetch_interface(desk.http, stack.base_url)
     apis = []
     for customer_id in (C_1, C_2):
         key = await desk.office.key_of(customer_id)
-        apis.append(Api(desk.http, stack.base_url, interface, key, lambda: gateway.log[-3000:]))
+        apis.append(
+            Api(desk.http, stack.base_url, public_interface(), key, lambda: gateway.log[-3000:])
+        )
     return apis[0], apis[1]
 
 

@@ -252,9 +252,9 @@ async def test_a_gateway_that_ends_while_events_are_followed_is_a_sentence_with_
 
 
 async def test_status_says_the_version_and_whose_the_key_is() -> None:
-    document = answer({"info": {"version": API_VERSION}})
+    start = answer({"name": "Bankside", "api_version": API_VERSION})
     async with gateway(
-        document, problem(403, "wrong_route_family"), problem(403, "insufficient_scope")
+        start, problem(403, "wrong_route_family"), problem(403, "insufficient_scope")
     ) as server:
         status, out, err = await bankside("status", "--json", base_url=server.base_url)
 
@@ -271,7 +271,7 @@ async def test_status_says_the_version_and_whose_the_key_is() -> None:
 @pytest.mark.parametrize(
     ("answers", "ends", "says"),
     [
-        ((answer({"info": {"version": "7"}}), problem(401, "invalid_signature")), 1, "refused"),
+        ((answer({"api_version": "7"}), problem(401, "invalid_signature")), 1, "refused"),
         ((answer(["a", "page"]),), 2, "is not a gateway"),
     ],
     ids=["another secret", "another server"],

@@ -1,50 +1,76 @@
-"""Bytes made by a fork. In a process without threads, which pytest's may have."""
+"""Bytes that a process of its own makes."""
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
-MAKING = """
 import asyncio
-from services.gateway.made_aside import MadeAside
+from pathlib import Path
 
-def refuse():
-    raise ValueError("no bytes")
+import pytest
 
-async def finish(large, refused):
-    print(len(await large.made()))
-    try:
-        await refused.made()
-    except RuntimeError as error:
-        print(error)
-
-asyncio.run(finish(MadeAside("it", lambda: bytes(1_000_000)), MadeAside("the other", refuse)))
-print("once")
-"""
+from services.gateway.made_aside import MadeAside, NotMade
 
 
-def test_bytes_arrive_whole_and_what_cannot_be_made_is_an_error() -> None:
-    making = subprocess.run(
-        [sys.executable, "-c", MAKING], capture_output=True, text=True, check=False, timeout=60
+@pytest.fixture
+def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The source of a module that can be made with; it is empty."""
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    return tmp_path / "making.py"
+
+
+async def test_all_who_ask_get_the_bytes_of_one_process(module: Path, tmp_path: Path) -> None:
+    runs = tmp_path / "runs"
+    module.write_text(f"open({str(runs)!r}, 'a').write('x'); print('a' * 1_000_000, end='')")
+    aside = MadeAside("making")
+
+    made = await asyncio.gather(aside.made(), aside.made())
+
+    assert [*made, await aside.made()] == [b"a" * 1_000_000] * 3
+    assert runs.read_text() == "x"
+
+
+async def test_what_failed_is_tried_again_for_the_next_who_asks(module: Path) -> None:
+    module.write_text("raise SystemExit(3)")
+    aside = MadeAside("making")
+
+    with pytest.raises(NotMade, match="exit code 3"):
+        await aside.made()
+    module.write_text("import sys; print(*sys.argv[1:], end='')")
+
+    assert await MadeAside("making", "one", "two").made() == b"one two"
+    assert await aside.made() == b""
+
+
+async def test_what_makes_them_knows_no_setting(
+    module: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BANKSIDE_STORAGE_KEYS", "hush")
+    module.write_text("import os; print('BANKSIDE_STORAGE_KEYS' in os.environ, end='')")
+
+    assert await MadeAside("making").made() == b"False"
+
+
+async def test_it_does_not_take_longer_than_it_may(
+    module: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("services.gateway.made_aside.DEADLINE_SECONDS", 0.5)
+    pid = tmp_path / "pid"
+    module.write_text(
+        f"import os, time; open({str(pid)!r}, 'w').write(str(os.getpid())); time.sleep(60)"
     )
 
-    assert making.returncode == 0, making.stderr
-    assert making.stdout.splitlines() == ["1000000", "the other could not be made", "once"]
-    assert "ValueError: no bytes" in making.stderr
+    with pytest.raises(NotMade, match=r"not within 0\.5 s"):
+        await MadeAside("making").made()
+
+    assert not pid.exists() or not Path(f"/proc/{pid.read_text()}").exists()
 
 
-ENDING = """
-from services.gateway.made_aside import MadeAside
+async def test_who_waits_is_let_go_when_it_is_closed(module: Path) -> None:
+    module.write_text("import time; time.sleep(60)")
+    aside = MadeAside("making")
+    waiting = asyncio.create_task(aside.made())
+    await asyncio.sleep(0)
 
-MadeAside("a test", lambda: bytes(1_000_000))  # more than a pipe holds
-"""
+    await aside.close()
 
-
-def test_what_makes_them_ends_when_the_process_that_wanted_them_has_ended() -> None:
-    """Its output, which both have open, is at its end when both have ended."""
-    ending = subprocess.run(
-        [sys.executable, "-c", ENDING], capture_output=True, check=False, timeout=60
-    )
-
-    assert ending.returncode == 0
+    with pytest.raises(asyncio.CancelledError):
+        await waiting

@@ -22,7 +22,7 @@ from libs.handling.queries import run_queries
 from libs.messaging.broker import Broker
 from libs.runtime.process import Process
 from tests.integration.webhooks.api.desk import NOWHERE, Desk
-from tests.support.api import Api, Key, fetch_interface
+from tests.support.api import Api, Key, public_interface
 from tests.support.keys import sealer_of
 from tests.support.stack import Stack
 
@@ -80,8 +80,7 @@ async def callers(desk: Desk) -> AsyncIterator[Callers]:
     if not gateway.is_running:
         await gateway.start()
     async with aiohttp.ClientSession() as session:
-        interface = await fetch_interface(session, desk.stack.base_url)
-        yield Callers(desk.stack, session, interface)
+        yield Callers(desk.stack, session, public_interface())
 
 
 async def walk(api: Api, prefix: str) -> str:
