@@ -25,6 +25,7 @@ from pydantic import (
 from pydantic_core import PydanticCustomError, PydanticKnownError
 
 from libs.contracts import patterns
+from libs.contracts.loading import Needs
 from libs.contracts.named import Named
 from libs.contracts.places import COUNTRIES, USPS_CODES
 from libs.contracts.sensitive import Sensitive
@@ -152,8 +153,8 @@ def _phone(value: str) -> str:
         candidate = "+1" + "".join(c for c in value if c.isdigit())
     else:
         raise ValueError(rule)
-    # Most services see neither phone nor tax numbers, and each has these contracts: with the libraries for both loaded
-    # where they are used, the others are spared 1.4 MiB.
+    # Most services see neither phone nor tax numbers, and each has these contracts: the others are spared 1.4 MiB. With
+    # `Needs` it is loaded already.
     import phonenumbers  # noqa: PLC0415
 
     try:
@@ -293,18 +294,22 @@ def _shown(pattern: str, description: str, **more: Any) -> WithJsonSchema:
 Ein = Annotated[
     Trimmed,
     AfterValidator(_ein),
+    Needs("stdnum.us.ein"),
     _shown(patterns.EIN, "An EIN with a prefix that the IRS assigns"),
     Sensitive(),
 ]
 Tin = Annotated[
     Trimmed,
     AfterValidator(_tin),
+    Needs("stdnum.us.itin"),
+    Needs("stdnum.us.ssn"),
     _shown(patterns.TIN, "An SSN or ITIN"),
     Sensitive(),
 ]
 RoutingNumber = Annotated[
     Trimmed,
     AfterValidator(_routing_number),
+    Needs("stdnum.us.rtn"),
     _shown("^[0-9]{9}$", "A routing number with its ABA checksum"),
 ]
 ExternalAccountNumber = Annotated[
@@ -331,6 +336,7 @@ CountryCode = Annotated[
 Phone = Annotated[
     _Line,
     AfterValidator(_phone),
+    Needs("phonenumbers"),
     _shown(
         patterns.PHONE,
         "E.164 with as many digits as numbers of its country have, or ten US digits in any usual punctuation",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, get_args, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, create_model
@@ -69,3 +69,10 @@ def model_of(annotation: Any) -> type[Model] | None:
             if nested is not None:
                 return nested
     return None
+
+
+def build_validators(models: Iterable[Any]) -> None:
+    """Build those of the models among them: the first use of each would wait for it, up to 0.1 s."""
+    for model in models:
+        if isinstance(model, type) and issubclass(model, Model):
+            model.model_rebuild()

@@ -23,7 +23,7 @@ from libs.handling.auditing import audit_commands_for_ever
 from libs.handling.driving import Driver, keep_house
 from libs.handling.group_commit import GroupCommit, Write
 from libs.handling.parking import NeedsOperator
-from libs.handling.queries import check_handlers
+from libs.handling.queries import prepare
 from libs.handling.running import CommandRunner
 from libs.messaging.broker import Broker
 from libs.messaging.command_consumer import CommandConsumer
@@ -115,7 +115,7 @@ async def run_commands(
     Raises:
         RuntimeError: a row has no handler.
     """
-    check_handlers(process.service, handlers, queries=False)
+    prepare(process.service, handlers, queries=False)
     replier = Replier(process.service)
     answers = CommandAnswers(replier)
     group_commit = GroupCommit(database)

@@ -20,9 +20,9 @@ from libs.contracts.errors import (
     Unavailable,
 )
 from libs.contracts.exact_json import decode
-from libs.contracts.model import Command
+from libs.contracts.model import Command, build_validators
 from libs.contracts.operation import Operation
-from libs.contracts.principal import Principal
+from libs.contracts.principal import Family, Principal
 from libs.contracts.result import Result
 from libs.contracts.sensitive import Sealer, open_payload, seal_payload
 from libs.contracts.table import operations_of
@@ -72,12 +72,18 @@ def open_command(operation: Operation, command_id: str, body: bytes, sealer: Sea
     return command
 
 
-def check_handlers(service: str, names: Iterable[str], *, queries: bool) -> None:
-    """Raises RuntimeError when a row of the service lacks a handler: such a process must not start."""
-    rows = {row.name for row in operations_of(service) if row.is_query == queries}
-    missing = sorted(rows - set(names))
+def prepare(service: str, names: Iterable[str], *, queries: bool) -> None:
+    """Build the validators of the service's rows but those of operators, who may wait for them.
+
+    Raises RuntimeError when a row lacks a handler: such a process must not start.
+    """
+    rows = [row for row in operations_of(service) if row.is_query == queries]
+    missing = sorted({row.name for row in rows} - set(names))
     if missing:
         raise RuntimeError(f"{service} has no handler for {', '.join(missing)}")
+    for row in rows:
+        if row.family is not Family.OPERATOR:
+            build_validators((row.command, row.reply))
 
 
 class QueryAnswerer:
@@ -90,7 +96,7 @@ class QueryAnswerer:
         sealer: Sealer,
         replier: Replier,
     ) -> None:
-        check_handlers(service, handlers, queries=True)
+        prepare(service, handlers, queries=True)
         self._service = service
         self._queue = queries_queue(service)
         self._rows = {row.name: row for row in operations_of(service) if row.is_query}

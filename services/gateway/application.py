@@ -16,6 +16,7 @@ from libs.contracts.errors import (
     MethodNotAllowed,
     NotFound,
 )
+from libs.contracts.model import build_validators
 from libs.contracts.operation import Operation
 from libs.contracts.table import OPERATOR_OPERATIONS, PUBLIC_OPERATIONS
 from libs.runtime.connections import Connections
@@ -32,8 +33,7 @@ def public_application(
     documents: Documents, endpoints: Endpoints, connections: Connections
 ) -> web.Application:
     """What partners and customers reach."""
-    for operation in PUBLIC_OPERATIONS:
-        operation.command.model_rebuild()  # or the first caller of each would wait for its validator
+    build_validators(row.command for row in PUBLIC_OPERATIONS)
     application = _application(endpoints, connections, PUBLIC_OPERATIONS)
     add_documents(application, documents)
     return application

@@ -153,7 +153,7 @@ class RollingRestart(Fault):
 
     async def strike(self) -> None:
         for replica in self._ours:
-            await replica.replace()
+            await replica.upgrade()
 
 
 class BankFails(Fault):

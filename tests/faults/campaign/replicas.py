@@ -26,6 +26,8 @@ PROBE_SECONDS = 0.5
 """How often the load balancer asks a gateway whether it is ready."""
 
 
+MIN_READY_SECONDS = 5.0
+"""For which a new process serves beside the one before it, as in deploy/kubernetes."""
 DRAIN_SECONDS = 3 * PROBE_SECONDS
 """For which a gateway that ends takes requests: longer than the load balancer takes to see it."""
 
@@ -54,7 +56,7 @@ class Replica:
         with contextlib.suppress(ProcessLookupError):
             os.kill(self.process.pid, signum)
 
-    async def replace(self, successor: ServiceProcess | None = None, **changes: str) -> None:
+    async def replace(self, successor: ServiceProcess, **changes: str) -> None:
         """End it as an orchestrator does, and return when its successor is ready.
 
         Args:
@@ -63,9 +65,24 @@ class Replica:
         self.is_kept = False
         try:
             await self.process.stop()
-            self.process = successor or self.process
+            self.process = successor
             self.process.spawn(**changes)
             await self.process.ready()
+        finally:
+            self.is_kept = True
+
+    async def upgrade(self) -> None:
+        """Replace it as "Upgrading" in deploy/README.md has it: it ends once its successor has served for a while."""
+        self.is_kept = False
+        previous, successor = self.process, _on_ports_of_its_own(self.process)
+        try:
+            successor.spawn()
+            try:
+                await successor.ready()
+                self.process = successor
+                await asyncio.sleep(MIN_READY_SECONDS)
+            finally:
+                await (previous if self.process is successor else successor).stop()
         finally:
             self.is_kept = True
 
@@ -139,7 +156,9 @@ async def running_fleet(
     for name, process in stack.services.items():
         replicas.append(Replica(name, 1, process))
         if name != BANK:
-            replicas.append(Replica(name, 2, _second(process, folder / f"{name}.2.log")))
+            second = _on_ports_of_its_own(process)
+            second.log_path = folder / f"{name}.2.log"
+            replicas.append(Replica(name, 2, second))
     fleet = Fleet(stack, replicas)
     watchers: list[asyncio.Task[None]] = []
     try:
@@ -162,11 +181,11 @@ async def running_fleet(
                     group.create_task(replica.process.stop())
 
 
-def _second(first: ServiceProcess, log_path: Path) -> ServiceProcess:
-    """The same with ports of its own."""
-    settings = dict(first.settings)
+def _on_ports_of_its_own(other: ServiceProcess) -> ServiceProcess:
+    """The same beside it, with the same log."""
+    settings = dict(other.settings)
     for name in settings:
         if name.endswith("_ADMIN_PORT") or name in {"BANKSIDE_GATEWAY_PORT", OPERATOR_PORT_SETTING}:
             [port] = free_ports(1)
             settings[name] = str(port)
-    return ServiceProcess(first.module, settings, log_path)
+    return ServiceProcess(other.module, settings, other.log_path)

@@ -25,6 +25,7 @@ from services.onboarding.settings import Settings as OnboardingSettings
 from services.payments.settings import Settings as PaymentsSettings
 from services.reconciliation.settings import Settings as ReconciliationSettings
 from services.webhook_dispatcher.settings import Settings as DispatcherSettings
+from tests.faults.campaign.replicas import MIN_READY_SECONDS
 
 ROOT = Path(__file__).resolve().parents[3]
 FOLDER = ROOT / "deploy" / "kubernetes"
@@ -187,6 +188,14 @@ def test_ports_are_those_of_the_settings_and_policies_let_them_be_reached(overla
             container[probe]["httpGet"]["path"] for probe in ("startupProbe", "livenessProbe")
         } == {"/health"}
         assert container["readinessProbe"]["httpGet"]["path"] == "/ready"
+
+
+@pytest.mark.parametrize("overlay", OVERLAYS)
+def test_a_new_pod_serves_for_as_long_as_in_the_rolling_restarts_of_make_faults(
+    overlay: str,
+) -> None:
+    for row in of_kind(overlay, "Deployment").values():
+        assert row["spec"]["minReadySeconds"] == MIN_READY_SECONDS
 
 
 @pytest.mark.parametrize("overlay", OVERLAYS)
