@@ -58,6 +58,8 @@ class Fault(ABC):
     name: ClassVar[str]
     weight: ClassVar[float]
     """How often it is drawn, beside the others."""
+    pause_seconds: ClassVar[float] = 0.3
+    """Between the recovery from the fault before and this one."""
     touched: frozenset[Kind] = EVERYTHING
 
     def __init__(self, ground: Ground) -> None:
@@ -146,9 +148,10 @@ class Freeze(Fault):
 
 
 class RollingRestart(Fault):
-    """Every process is replaced, one after the other, as an upgrade does."""
+    """Every process is replaced, one after the other, as an upgrade does. It begins when nothing else is amiss."""
 
     name, weight = "rolling restart of everything", 0.6
+    pause_seconds = 10.0
     touched = frozenset()
 
     async def strike(self) -> None:

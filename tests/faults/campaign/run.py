@@ -21,8 +21,6 @@ QUIET_SHARE = 0.05
 QUIET_SECONDS = (5.0, 60.0)
 BROKER_SECONDS = 20.0
 """For RabbitMQ to come back after the network between its nodes has. Then it is looked whether it works without us."""
-PAUSE_SECONDS = 0.3
-"""Between a recovery and the next fault."""
 AT_ONCE_SECONDS = 2.0
 """In which a broker works again that needed no time for it; to look takes some of them."""
 RECOVERED_SECONDS = 60.0
@@ -100,6 +98,7 @@ async def run(
         while now() < until:
             [chosen] = draw.choices(faults, weights)
             fault = chosen(ground)
+            await asyncio.sleep(fault.pause_seconds)
             began = now()
             await fault.strike()
             mended = now()
@@ -122,7 +121,6 @@ async def run(
             callers.raise_failure()
             if sending.done():
                 sending.result()
-            await asyncio.sleep(PAUSE_SECONDS)
     finally:
         result.kills = ground.kills
         sending.cancel()
