@@ -46,7 +46,10 @@ class Documents:
                 made = await self._made_aside.made()
             except NotMade as error:
                 self._log.error("documents_not_made", because=str(error))
-                return failure(Unavailable(), request_id_of(request))
+                request_id = request_id_of(request)
+                response = failure(Unavailable(), request_id)
+                response.headers["X-Request-Id"] = request_id
+                return response
             self._pages = msgspec.msgpack.decode(made, type=Pages)
         if (found := self._pages.get(request.path)) is None:
             raise web.HTTPNotFound

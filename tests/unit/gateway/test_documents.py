@@ -1,0 +1,23 @@
+"""Documents that cannot be made."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from aiohttp.test_utils import make_mocked_request
+
+from services.gateway.documents import Documents
+
+
+async def test_they_are_unavailable(capfd: pytest.CaptureFixture[str]) -> None:
+    documents = Documents("a listener that there is not")
+    request = make_mocked_request("GET", "/openapi.json", headers={"X-Request-Id": "mine"})
+
+    answer = await documents.page(request)
+
+    assert answer.status == 503
+    assert isinstance(answer.body, bytes)
+    assert json.loads(answer.body)["code"] == "unavailable"
+    assert answer.headers["X-Request-Id"] == "mine"
+    assert "documents_not_made" in capfd.readouterr().out
