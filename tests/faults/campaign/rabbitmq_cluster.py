@@ -54,6 +54,23 @@ async def _pass_messages(url: str) -> None:
                     await probes.publish(aio_pika.Message(b"", type=PROBE), name, mandatory=False)
 
 
+async def _pass_replies(urls: Sequence[str]) -> None:
+    """One from each node to a queue of a connection at each other, as replies go. A node that was stopped for so long
+    that the others gave it up does not know of queues that are made at theirs afterwards, until it is restarted.
+    """
+    async with AsyncExitStack() as opened:
+        channels = []
+        for url in urls:
+            connection = await opened.enter_async_context(await aio_pika.connect(url))
+            channels.append(await connection.channel())
+        for receiving in channels:
+            queue = await receiving.declare_queue(exclusive=True)
+            for sending in channels:
+                async with asyncio.timeout(TAKEN_SECONDS):
+                    await sending.default_exchange.publish(aio_pika.Message(b""), queue.name)
+                await queue.get(no_ack=True, timeout=TAKEN_SECONDS)
+
+
 class RabbitMQCluster:
     """Its queues have a member on each node. Nodes are kept running by the supervisor."""
 
@@ -149,11 +166,12 @@ class RabbitMQCluster:
             route.cut()
 
     async def works(self, vhost: str) -> bool:
-        """Whether each node takes messages of a client of no service, for every queue, and delivers one."""
+        """Whether each node takes messages of clients of no service, for every queue, and delivers the others'."""
         try:
             async with asyncio.timeout(CHECK_SECONDS):
                 for node in self.nodes:
                     await _pass_messages(node.url(vhost))
+                await _pass_replies([node.url(vhost) for node in self.nodes])
         except (*BROKER_ERRORS, TimeoutError, OSError, StopAsyncIteration):
             return False
         return True

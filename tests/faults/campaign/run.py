@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import random
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from tests.faults.campaign.agreement import Verdict, judge
@@ -20,7 +19,7 @@ QUIET_SHARE = 0.05
 """The part of a run before its first fault, in which it is seen how long operations take; within the bounds below."""
 QUIET_SECONDS = (5.0, 60.0)
 BROKER_SECONDS = 20.0
-"""For RabbitMQ to come back after the network between its nodes has. Then it is looked whether it works without us."""
+"""For RabbitMQ to come back. Then it is looked whether it works without us, and restarted if it does not."""
 AT_ONCE_SECONDS = 2.0
 """In which a broker works again that needed no time for it; to look takes some of them."""
 RECOVERED_SECONDS = 60.0
@@ -101,17 +100,20 @@ async def run(
             await asyncio.sleep(fault.pause_seconds)
             began = now()
             await fault.strike()
-            mended = now()
             try:
-                async with _watched_broker(fault, servers):
-                    mended = await _recovered(callers, mended, fault, servers)
+                mended, recovered = await _recovered(callers, fault, servers)
             except NotRecovered as error:
                 result.stuck = f"not recovered {RECOVERED_SECONDS:.0f} s after {fault.name} ({fault.detail}): {error}"
                 report(result.stuck)
                 result.queues = await servers.rabbitmq.queues(VHOST) if servers else ""
                 break
             struck = Struck(
-                fault.name, fault.detail, began, mended, now() - mended, frozenset(fault.touched)
+                fault.name,
+                fault.detail,
+                began,
+                mended,
+                recovered - mended,
+                frozenset(fault.touched),
             )
             result.struck.append(struck)
             report(
@@ -132,21 +134,28 @@ async def run(
     return result
 
 
-@contextlib.asynccontextmanager
-async def _watched_broker(fault: Fault, servers: Servers | None) -> AsyncIterator[None]:
-    """Note with a fault of the broker when the broker itself worked again, where that was not at once."""
-    if servers is None or not isinstance(fault, BrokerFault):
-        yield
-        return
+async def _recovered(
+    callers: Callers, fault: Fault, servers: Servers | None
+) -> tuple[float, float]:
+    """When the fault was mended, and when callers were served again. Raises NotRecovered.
+
+    After a fault of the broker the next one waits for the broker itself, which serves callers before all of it works:
+    else there would be two faults at a time.
+    """
     mended = now()
+    if servers is None or not isinstance(fault, BrokerFault):
+        return await _served(callers, mended, fault, servers)
     works = asyncio.create_task(_time_of_work(servers), name="broker-works")
     try:
-        yield
-    finally:
+        mended, served = await _served(callers, mended, fault, servers)
+        await asyncio.wait({works}, timeout=max(0.0, mended + BROKER_SECONDS - now()))
         if not works.done():
-            fault.detail += "; the broker itself did not take a message for every queue before"
-        elif works.exception() is None and works.result() > mended + AT_ONCE_SECONDS:
+            mended = await _restart(servers, fault)
+            return await _served(callers, mended, fault, servers)
+        if works.result() > mended + AT_ONCE_SECONDS:
             fault.detail += f"; the broker itself worked after {works.result() - mended:.1f} s"
+        return mended, served
+    finally:
         works.cancel()
         await asyncio.wait({works})
 
@@ -156,13 +165,21 @@ async def _time_of_work(servers: Servers) -> float:
     return now()
 
 
-async def _recovered(
-    callers: Callers, mended: float, fault: Fault, servers: Servers | None
-) -> float:
-    """Return when an operation of each kind that was sent since `mended` was answered 200. Raises NotRecovered.
+async def _restart(servers: Servers, fault: Fault) -> float:
+    """Restart the broker, as its operator would; when it is back."""
+    await servers.rabbitmq.restart()
+    fault.detail += "; RabbitMQ did not come back, and was restarted"
+    return await _time_of_work(servers)
 
-    A broker that does not work `BROKER_SECONDS` later, for a client of no service either, is restarted, as its operator
-    would: the fault is then mended when it is back. Returns when that was.
+
+async def _served(
+    callers: Callers, mended: float, fault: Fault, servers: Servers | None
+) -> tuple[float, float]:
+    """When the fault was mended, and when an operation of each kind that was sent since then was answered 200. Raises
+    NotRecovered.
+
+    A broker that does not work `BROKER_SECONDS` later, for a client of no service either, is restarted: the fault is
+    then mended when it is back.
     """
     is_restarted = False
     deadline = mended + RECOVERED_SECONDS
@@ -176,14 +193,11 @@ async def _recovered(
             if any(a.code == "200" and a.sent_at >= mended for a in operation.attempts)
         }
         if not waiting:
-            return mended
+            return mended, now()
         if servers and not is_restarted and now() > mended + BROKER_SECONDS:
             is_restarted = True
             if not await servers.rabbitmq.works(VHOST):
-                await servers.rabbitmq.restart()
-                fault.detail += "; RabbitMQ did not come back, and was restarted"
-                await servers.rabbitmq.until_works(VHOST)
-                mended = now()
+                mended = await _restart(servers, fault)
                 deadline = mended + RECOVERED_SECONDS
         if now() > deadline:
             raise NotRecovered(", ".join(sorted(kind.value for kind in waiting)))
