@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Final, cast
 
 from aio_pika.abc import AbstractChannel
+from aio_pika.exceptions import DeliveryError
 from aiormq import Channel, spec
 
 from libs.messaging.broker_errors import session_loss_as_error
@@ -39,6 +43,14 @@ class Publisher:
         self._user = user
         self._confirms = confirms
         self._under_way = 0
+        self._unconfirmed_since: float | None = None
+
+    @property
+    def unconfirmed_seconds(self) -> float:
+        """For how long messages wait for the broker's confirm and none was confirmed; 0 while none waits."""
+        if self._unconfirmed_since is None or not self._confirms:
+            return 0.0
+        return time.monotonic() - self._unconfirmed_since
 
     async def publish(
         self,
@@ -65,8 +77,10 @@ class Publisher:
         # has stopped reading is noticed by the number of messages that it has not confirmed.
         wait = self._under_way >= UNCONFIRMED if self._confirms else wait_for_socket
         self._under_way += 1
+        if self._unconfirmed_since is None:
+            self._unconfirmed_since = time.monotonic()
         try:
-            with session_loss_as_error():
+            with session_loss_as_error(), self._answered():
                 await self._channel.basic_publish(
                     body,
                     exchange=exchange,
@@ -77,3 +91,15 @@ class Publisher:
                 )
         finally:
             self._under_way -= 1
+            if self._under_way == 0:
+                self._unconfirmed_since = None
+
+    @contextmanager
+    def _answered(self) -> Iterator[None]:
+        """Note that the broker has confirmed, refused or returned a message."""
+        try:
+            yield
+        except DeliveryError:
+            self._unconfirmed_since = time.monotonic()
+            raise
+        self._unconfirmed_since = time.monotonic()

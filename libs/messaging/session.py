@@ -1,9 +1,10 @@
 """A session: one connection with its channels and consumers, watched until one of them is lost.
 
 A session is lost when its connection, one of its channels or one of its consumers is, when the broker does not answer a
-request within `ANSWER_SECONDS` (so a connection that fails in either direction is noticed within 15 s), and
-when one of its consumers stalls (`libs.messaging.consumption`). The broker then ends the connection,
-which ends every wait on it, and builds another session.
+request within `ANSWER_SECONDS` (so a connection that fails in either direction is noticed within 15 s), when it
+confirms nothing of what is published for `UNCONFIRMED_SECONDS`, and when one of its consumers stalls
+(`libs.messaging.consumption`). The broker then ends the connection, which ends every wait on it, and builds another
+session.
 """
 
 from __future__ import annotations
@@ -23,6 +24,10 @@ from libs.messaging.publishing import Publisher, underlying
 TEND_SECONDS = 1.0
 TENDS_PER_PROBE = 5
 ANSWER_SECONDS = 10.0
+UNCONFIRMED_SECONDS = 5.0
+"""Longer than a queue of a cluster needs for another leader, and shorter than callers wait. On a connection that was
+made while another node stood still, RabbitMQ 3.10 may never confirm, and answers all else.
+"""
 LATE_SECONDS = 4.0
 """A probe without an answer for so long is late: the session counts as not ready before it is lost."""
 
@@ -55,6 +60,7 @@ class Session:
         self.user = user
         """As which the process is known to the broker: the name of its service."""
         self._watched: list[Watched] = []
+        self._publishers: list[Publisher] = []
         self._channels: list[AbstractChannel] = []
         """aio-pika's channels, of which publishers use the one underneath: they live as long as the session."""
         loop = asyncio.get_running_loop()
@@ -80,7 +86,9 @@ class Session:
     async def publisher(self, *, confirms: bool) -> Publisher:
         """A channel to publish on; its loss ends the session."""
         channel = await self._channel(confirms=confirms)
-        return Publisher(await underlying(channel), self.user, confirms=confirms)
+        publisher = Publisher(await underlying(channel), self.user, confirms=confirms)
+        self._publishers.append(publisher)
+        return publisher
 
     async def _channel(self, *, confirms: bool) -> AbstractChannel:
         opened = self._connection.channel(publisher_confirms=confirms, on_return_raises=confirms)
@@ -110,6 +118,8 @@ class Session:
             probes = await within(ANSWER_SECONDS, self.channel(), name="open-probes")
             for round_ in itertools.count(1):
                 await asyncio.sleep(TEND_SECONDS)
+                if any(p.unconfirmed_seconds > UNCONFIRMED_SECONDS for p in self._publishers):
+                    self.lose("the broker confirms nothing")
                 for consumer in self._watched:
                     await within(
                         ANSWER_SECONDS, consumer.pause_or_resume(), name=f"pause:{consumer.queue}"

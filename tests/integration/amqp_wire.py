@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import struct
+from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Iterator
 from urllib.parse import urlsplit
 
@@ -32,7 +33,7 @@ class Wire:
         """All that was sent to the broker."""
         self._holds_answers = False
         self._held: dict[asyncio.StreamWriter, bytearray] = {}
-        self._undelivered: dict[asyncio.StreamWriter, _WithoutDeliveries] = {}
+        self._filters: dict[asyncio.StreamWriter, _Filter] = {}
         self.url = ""
         self.is_open = True
         """False: who connects is refused."""
@@ -58,9 +59,13 @@ class Wire:
             writer.close()
         self._held.clear()
 
+    def swallow_confirms(self) -> None:
+        """From now on the connections that are open get no publisher confirm, and all else."""
+        self._filters = {writer: _WithoutConfirms() for writer in self._open}
+
     def swallow_deliveries(self) -> None:
         """From now on the connections that are open get no message that the broker delivers, and all else."""
-        self._undelivered = {writer: _WithoutDeliveries() for writer in self._open}
+        self._filters = {writer: _WithoutDeliveries() for writer in self._open}
 
     def heal(self) -> None:
         """Let everything move again."""
@@ -94,8 +99,8 @@ class Wire:
                         await writer.drain()
                         break
                 passed += len(data)
-                if not to_broker and writer in self._undelivered:
-                    data = self._undelivered[writer].of(data)
+                if not to_broker and writer in self._filters:
+                    data = self._filters[writer].of(data)
                 writer.write(data)
                 await writer.drain()
 
@@ -146,20 +151,35 @@ def _confirms(frame: bytes) -> bool:
     return frame[0] == METHOD and struct.unpack_from(">HH", frame, 7) in {(60, 80), (60, 120)}
 
 
-class _WithoutDeliveries:
-    """What one connection is sent, without Basic.Deliver, and the header and body that follow it on its channel."""
+class _Filter(ABC):
+    """What one connection is sent, without some of its frames."""
 
     def __init__(self) -> None:
         self._rest = b""
-        self._delivering: set[bytes] = set()
-        """Channels."""
 
     def of(self, data: bytes) -> bytes:
         frames = list(_frames(self._rest + data))
         self._rest = (self._rest + data)[sum(map(len, frames)) :]
-        return b"".join(frame for frame in frames if not self._is_of_delivery(frame))
+        return b"".join(frame for frame in frames if not self._swallows(frame))
 
-    def _is_of_delivery(self, frame: bytes) -> bool:
+    @abstractmethod
+    def _swallows(self, frame: bytes) -> bool: ...
+
+
+class _WithoutConfirms(_Filter):
+    def _swallows(self, frame: bytes) -> bool:
+        return _confirms(frame)
+
+
+class _WithoutDeliveries(_Filter):
+    """Without Basic.Deliver, and the header and body that follow it on its channel."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._delivering: set[bytes] = set()
+        """Channels."""
+
+    def _swallows(self, frame: bytes) -> bool:
         channel = frame[1:3]
         if frame[0] == METHOD:
             if struct.unpack_from(">HH", frame, 7) == (60, 60):

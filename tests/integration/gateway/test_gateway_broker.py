@@ -199,6 +199,25 @@ async def test_a_command_that_was_written_and_not_confirmed_is_pending_and_execu
     assert len(drives) == 1
 
 
+async def test_a_session_in_which_nothing_is_confirmed_is_replaced(
+    wired: WiredGateway, drives: list[uuid.UUID]
+) -> None:
+    """All else of it works: heartbeats, deliveries, answers to requests."""
+    async with service(wired.environment, drives):
+        api = await wired.desk.new_api()
+        await until(lambda: succeeds(api))
+        drives.clear()
+        wired.wire.swallow_confirms()
+        connections = wired.wire.connections
+
+        unconfirmed = await api.patch(TARGET, BODY)
+        driven = len(drives)
+        await until(lambda: succeeds(api))
+
+    assert (unconfirmed.status, driven) == (200, 1)
+    assert wired.wire.connections == connections + 1
+
+
 async def test_writes_whose_confirms_end_by_a_fin_behind_a_burst_of_frames_are_pending_or_answered(
     wired: WiredGateway, drives: list[uuid.UUID]
 ) -> None:

@@ -52,3 +52,35 @@ async def test_without_confirms_the_socket_is_waited_for_as_the_sender_says(wait
     )
 
     assert channel.waited == [waits]
+
+
+async def test_what_waits_for_a_confirm_is_known_until_something_is_confirmed() -> None:
+    channel = Recording()
+    publisher = Publisher(cast(Channel, channel), "gateway", confirms=True)
+    assert publisher.unconfirmed_seconds == 0
+
+    waiting = asyncio.create_task(publish(publisher))
+    await asyncio.sleep(0.05)
+    before = publisher.unconfirmed_seconds
+    given_up = asyncio.create_task(publish(publisher))
+    await asyncio.sleep(0)
+    given_up.cancel()
+    await asyncio.wait({given_up})
+    after = publisher.unconfirmed_seconds
+    channel.confirm.set()
+    await waiting
+
+    assert 0.05 <= before <= after
+    assert publisher.unconfirmed_seconds == 0
+
+
+async def test_without_confirms_nothing_waits_for_one() -> None:
+    channel = Recording()
+    publisher = Publisher(cast(Channel, channel), "gateway", confirms=False)
+
+    waiting = asyncio.create_task(publish(publisher))
+    await asyncio.sleep(0.01)
+
+    assert publisher.unconfirmed_seconds == 0
+    channel.confirm.set()
+    await waiting
