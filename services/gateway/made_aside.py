@@ -16,8 +16,8 @@ class NotMade(Exception):
 
 
 class MadeAside:
-    """What `python -m MODULE ARGUMENTS` writes to stdout. It is started when they are first asked for, and once: a
-    gateway that nobody asks for them spends nothing on them. It is given no `BANKSIDE_` variable, so no secret.
+    """What `python -m MODULE ARGUMENTS` writes to stdout. The process is started when they are first asked for, and
+    once. It is given no `BANKSIDE_` variable, so no secret.
     """
 
     def __init__(self, module: str, *arguments: str) -> None:
