@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
 import uuid
@@ -56,8 +57,10 @@ class Person:
         token = (await self.log_in(self.one_time_password)).data["token"]
         made = await self.ask("POST", f"{SESSIONS}/enrolment", token, {"password": PASSWORD})
         self.secret = made.data["secret"]
-        # The next step may begin before the gateway looks: a code of one step before would be too old then.
-        self.step = int(time.time() + 3) // 30 - 1
+        # The next step must not begin before the gateway looks: a code of one step before would be too old then.
+        if (left := 30 - time.time() % 30) < 3:
+            await asyncio.sleep(left)
+        self.step = int(time.time()) // 30 - 1
         confirmed = await self.ask(
             "POST", f"{SESSIONS}/enrolment/confirm", token, {"code": self.next_code()}
         )
