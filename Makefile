@@ -83,4 +83,4 @@ sbom: environment ## Write sbom.cdx.json: what the images carry of the lock, as 
 	.tools/uv/bin/uv export --quiet --frozen --all-extras --no-default-groups --format cyclonedx1.5 --output-file sbom.cdx.json
 
 environment:
-	@$(PYTHON) deploy/local/bootstrap.py
+	@$(PYTHON) deploy/local/bootstrap.py $(if $(filter file,$(origin PYTHON)),--prefer-system)

@@ -1,7 +1,8 @@
 """Makes `.venv` out of uv.lock, when it is not there or not up to date. Needs nothing but Python and a network.
 
 Run as `python3 deploy/local/bootstrap.py`, before there is any package: standard library only. It has to be readable
-by any Python 3, to be able to say that it is too old.
+by any Python 3, to be able to say that it is too old. With --prefer-system a new `.venv` has the system's Python where
+that is new enough, rather than the one that runs this.
 """
 
 import os
@@ -31,4 +32,4 @@ if __name__ == "__main__":
     sys.path[0] = str(Path(__file__).resolve().parents[2])
     from deploy.local.environment import main
 
-    sys.exit(main())
+    sys.exit(main(prefer_system="--prefer-system" in sys.argv[1:]))

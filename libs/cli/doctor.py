@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import AsyncIterator, Iterable, Iterator
 from dataclasses import asdict, dataclass
 
@@ -11,6 +12,7 @@ from libs.cli.decisions import Flag
 from libs.cli.output import console, print_json
 from libs.cli.services import settings_of_services
 from libs.client.errors import OperatorError
+from libs.gathering import gather_or_cancel
 from libs.runtime.provider_settings import ProviderSettings
 from libs.runtime.service_settings import MessagingSettings
 from libs.runtime.settings import ProcessSettings, ServiceSettings
@@ -40,12 +42,11 @@ def doctor(*services: str, production: Flag = False, json: Flag = False) -> int:
     wanted = _chosen(services)
 
     async def run() -> list[Finding]:
-        async with asyncio.TaskGroup() as group:
-            tasks = [
-                group.create_task(_examined(settings, production=production), name=name)
-                for name, settings in wanted.items()
-            ]
-        return [finding for task in tasks for finding in task.result()]
+        examined = await gather_or_cancel(
+            (_examined(settings, production=production) for settings in wanted.values()),
+            name="examine",
+        )
+        return list(itertools.chain.from_iterable(examined))
 
     found = asyncio.run(run())
     if production or any(_is_production(kind) for kind in wanted.values()):

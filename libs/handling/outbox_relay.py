@@ -71,12 +71,12 @@ async def _relay_for_ever(relay: Relay) -> NoReturn:
     while True:
         try:
             await relay.run_while_leading()
-        except* (*BROKER_ERRORS, LeadershipLost) as group:
-            log.warning("relay_waits", error=type(group.exceptions[0]).__name__)
-        except* Exception as group:
-            if not all(is_away(error) for error in group.exceptions):
+        except (*BROKER_ERRORS, LeadershipLost) as error:
+            log.warning("relay_waits", error=type(error).__name__)
+        except Exception as error:
+            if not is_away(error):
                 raise
-            log.warning("relay_waits", error=type(group.exceptions[0]).__name__)
+            log.warning("relay_waits", error=type(error).__name__)
         await asyncio.sleep(ELECTION_SECONDS)
 
 

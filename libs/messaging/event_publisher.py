@@ -10,6 +10,7 @@ from aiormq.abc import FieldValue
 
 from libs import tracing
 from libs.contracts.events import Event
+from libs.gathering import gather_or_cancel
 from libs.messaging.broker import Session
 from libs.messaging.publishing import PERSISTENT, Properties, Publisher
 from libs.messaging.topology import EVENTS
@@ -38,13 +39,12 @@ class EventPublisher:
         publisher = self._publisher
         if publisher is None:
             raise ConnectionError("no session with the broker")
-        async with asyncio.timeout(PUBLISH_SECONDS), asyncio.TaskGroup() as group:
-            # Frames are written in the order in which the tasks start.
-            taken = [
-                group.create_task(_publish(publisher, event), name=f"publish:{event.event_id}")
-                for event in events
-            ]
-        return [event for event, task in zip(events, taken, strict=True) if not task.result()]
+        async with asyncio.timeout(PUBLISH_SECONDS):
+            # Frames are written in the order in which the tasks begin.
+            taken = await gather_or_cancel(
+                (_publish(publisher, event) for event in events), name="publish"
+            )
+        return [event for event, is_taken in zip(events, taken, strict=True) if not is_taken]
 
 
 async def _publish(publisher: Publisher, event: Event) -> bool:

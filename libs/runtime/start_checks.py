@@ -6,6 +6,7 @@ A server that does not answer refuses nothing: a service that starts while its d
 from __future__ import annotations
 
 import asyncio
+import itertools
 import time
 from collections.abc import Callable, Iterator, Mapping
 
@@ -13,6 +14,7 @@ import aiohttp
 import asyncpg
 import structlog
 
+from libs.gathering import gather_or_cancel
 from libs.persistence.addressing import connect_arguments
 from libs.persistence.availability import is_away
 from libs.providers.companies import Login, Simulator
@@ -100,6 +102,5 @@ async def provider_refusals(logins: Mapping[str, Login], ca_file: str | None) ->
             _log.warning("provider_not_asked", variable=variable, error=type(error).__name__)
             return []
 
-    async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(ask(*item), name=item[0]) for item in logins.items()]
-    return [sentence for task in tasks for sentence in task.result()]
+    asked = await gather_or_cancel(itertools.starmap(ask, logins.items()), name="ask-provider")
+    return list(itertools.chain.from_iterable(asked))

@@ -10,6 +10,7 @@ from typing import Generic, Protocol, TypeVar
 from increase import AsyncIncrease, Omit, omit
 
 from libs.contracts.errors import ProviderError
+from libs.gathering import gather_or_cancel
 from libs.providers.errors import ProviderRefusal
 from libs.providers.increase.client import IncreaseClient
 from libs.providers.increase.refusals import NOT_FOUND
@@ -87,12 +88,7 @@ async def retrieve_each(
                 if refusal.code != NOT_FOUND:
                     raise ProviderError from refusal
 
-    try:
-        async with asyncio.TaskGroup() as tasks:
-            for one in dict.fromkeys(ids):
-                tasks.create_task(retrieve(one), name=f"{operation} {one}")
-    except ExceptionGroup as errors:
-        raise errors.exceptions[0] from errors
+    await gather_or_cancel(map(retrieve, dict.fromkeys(ids)), name=operation)
     return found
 
 

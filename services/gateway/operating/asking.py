@@ -24,6 +24,7 @@ from libs.contracts.operating.pages import Listed, Order, Place
 from libs.contracts.operating.services import Gathered, OfServices
 from libs.contracts.operation import GATEWAY, Operation
 from libs.contracts.principal import Principal
+from libs.gathering import gather_or_cancel
 from libs.handling.queries import QueryHandler, answered_error
 
 ASK_SECONDS = 6.0
@@ -77,14 +78,11 @@ class Services:
         """
         asked = [name for name in rows if only in (None, name)]
         until = min(deadline, time.time() + seconds)
-        async with asyncio.TaskGroup() as group:
-            tasks = {
-                name: group.create_task(
-                    self._data_or_error(rows[name], principal, command, until), name=f"ask:{name}"
-                )
-                for name in asked
-            }
-        found = {name: task.result() for name, task in tasks.items()}
+        answered = await gather_or_cancel(
+            (self._data_or_error(rows[name], principal, command, until) for name in asked),
+            name="ask",
+        )
+        found = dict(zip(asked, answered, strict=True))
         for answer in found.values():
             if isinstance(answer, BanksideError) and answer.status < 500:
                 raise answer

@@ -20,6 +20,7 @@ from libs.contracts.accounts import (
 from libs.contracts.errors import NotFound
 from libs.contracts.fields import BANK_ZONE
 from libs.contracts.ownership import AccountHolder
+from libs.gathering import gather_or_cancel
 from libs.providers.increase.money import amount_of
 from services.ledger_read.adapters.increase.numbers import AccountNumbers
 from services.ledger_read.adapters.increase.postings import GROUP
@@ -75,13 +76,7 @@ class IncreaseFinancial:
             async with under_way:
                 return await self._account(holders[account_id], deadline)
 
-        try:
-            async with asyncio.TaskGroup() as group:
-                tasks = [group.create_task(read(account_id)) for account_id in account_ids]
-        except ExceptionGroup as failures:
-            # The first failure cancelled the others: it is the reason.
-            raise failures.exceptions[0] from None
-        return [task.result() for task in tasks]
+        return await gather_or_cancel(map(read, account_ids), name="accounts")
 
     async def external_account(self, account_id: str, deadline: float) -> ExternalAccount:
         holder = (await self._ownership.holders([account_id], deadline)).get(account_id)

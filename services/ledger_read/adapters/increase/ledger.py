@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import time
 from datetime import UTC, date, datetime, timedelta
 from typing import assert_never
@@ -21,6 +22,7 @@ from libs.contracts.statements import (
     StatementFormat,
     StatementPeriod,
 )
+from libs.gathering import gather_or_cancel
 from libs.providers.errors import ProviderRefusal
 from libs.providers.increase.lists import LARGEST_PAGE, ListCall, RowT, read_pages
 from libs.providers.increase.money import amount_of
@@ -107,13 +109,7 @@ class IncreaseLedger:
             )
             return Statement(**dict(period), formats=formats)
 
-        try:
-            async with asyncio.TaskGroup() as group:
-                tasks = [group.create_task(linked(period, file_id)) for period, file_id in chosen]
-        except ExceptionGroup as failures:
-            # The first failure cancelled the others: it is the reason.
-            raise failures.exceptions[0] from None
-        return [task.result() for task in tasks]
+        return await gather_or_cancel(itertools.starmap(linked, chosen), name="links")
 
     async def deposit_locations(
         self, command: ListDepositLocations, deadline: float

@@ -13,6 +13,7 @@ from cachetools import LRUCache
 from libs.contracts.errors import ProviderError
 from libs.contracts.ids import parse_id
 from libs.contracts.transactions import TransactionType
+from libs.gathering import gather_or_cancel
 from libs.providers.errors import ProviderRefusal
 from libs.providers.increase.money import amount_of
 from services.ledger_read.adapters.increase.numbers import AccountNumbers
@@ -99,13 +100,10 @@ class IncreasePostings:
             if cursor is not None and isinstance(error.__cause__, ProviderRefusal):
                 raise CursorRefused from error
             raise
-        try:
-            async with asyncio.TaskGroup() as group:
-                tasks = [group.create_task(self.posting(row, deadline)) for row in page.rows]
-        except ExceptionGroup as failures:
-            # The first failure cancelled the others: it is the reason.
-            raise failures.exceptions[0] from None
-        return PostingPage([task.result() for task in tasks], page.next_cursor)
+        postings = await gather_or_cancel(
+            (self.posting(row, deadline) for row in page.rows), name="postings"
+        )
+        return PostingPage(postings, page.next_cursor)
 
     async def posting(self, row: ListedTransaction, deadline: float) -> Posting:
         """The debit of a wire is known under the id of the wire, which is the key under which it was sent."""

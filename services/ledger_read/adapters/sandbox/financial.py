@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import Sequence
 
 import structlog
 
 from libs.contracts.accounts import Account, Balance, ExternalAccount, LinkedExternalAccount
 from libs.contracts.errors import NotFound, ProviderError
+from libs.gathering import gather_or_cancel
 from libs.providers.sandbox.http import ProviderClient, segment
 from services.ledger_read.adapters.sandbox.financial_answers import (
     AccountAnswer,
@@ -62,16 +64,12 @@ class SandboxFinancial:
             async with under_way:
                 return await self._chunk(chunk, deadline)
 
-        try:
-            async with asyncio.TaskGroup() as group:
-                tasks = [
-                    group.create_task(read(account_ids[start : start + ACCOUNTS_AT_ONCE]))
-                    for start in range(0, len(account_ids), ACCOUNTS_AT_ONCE)
-                ]
-        except ExceptionGroup as failures:
-            # The first failure cancelled the others: it is the reason.
-            raise failures.exceptions[0] from None
-        return [account for task in tasks for account in task.result()]
+        chunks = (
+            account_ids[start : start + ACCOUNTS_AT_ONCE]
+            for start in range(0, len(account_ids), ACCOUNTS_AT_ONCE)
+        )
+        found = await gather_or_cancel(map(read, chunks), name="accounts")
+        return list(itertools.chain.from_iterable(found))
 
     async def _chunk(self, account_ids: Sequence[str], deadline: float) -> list[Account]:
         params = [("account_id", account_id) for account_id in account_ids]

@@ -14,6 +14,7 @@ from typing import Generic, TypeAlias, TypeVar
 from increase import AsyncIncrease
 from increase.types import Account
 
+from libs.gathering import gather_or_cancel
 from libs.providers.errors import AttemptFailed, Failure, ProviderRefusal, read_error
 from libs.providers.feed_entries import (
     FETCH_SECONDS,
@@ -137,9 +138,8 @@ class _Changes(Generic[ObjectT]):
                 except (ProviderRefusal, AttemptFailed) as error:
                     found[object_id] = error
 
-        async with asyncio.TaskGroup() as tasks:
-            for object_id in {event.object_id for event in listed if event.object_id}:
-                tasks.create_task(read(object_id), name=f"{self.operation} {object_id}")
+        object_ids = {event.object_id for event in listed if event.object_id}
+        await gather_or_cancel(map(read, object_ids), name=self.operation)
         return found
 
 

@@ -15,6 +15,7 @@ from increase.types import WireTransfer
 
 from libs.contracts.ids import parse_id
 from libs.contracts.wires import WireState
+from libs.gathering import gather_or_cancel
 from libs.providers.errors import AttemptFailed, Failure, ProviderRefusal, read_error
 from libs.providers.feed_entries import (
     FETCH_SECONDS,
@@ -96,9 +97,8 @@ class WireFeed:
                 except (ProviderRefusal, AttemptFailed) as error:
                     found[wire_id] = error
 
-        async with asyncio.TaskGroup() as tasks:
-            for wire_id in dict.fromkeys(one.object_id for one in listed if one.object_id):
-                tasks.create_task(read(wire_id), name=f"wire {wire_id}")
+        wire_ids = dict.fromkeys(one.object_id for one in listed if one.object_id)
+        await gather_or_cancel(map(read, wire_ids), name="get_wire")
         return found
 
 
