@@ -1,8 +1,8 @@
 """Several coroutines side by side, of which the first failure is the reason that the others are given up.
 
-It stands in place of `asyncio.TaskGroup` in tasks that go on after a failure. Until Python 3.13 a TaskGroup whose task
+It stands in place of `asyncio.TaskGroup` in tasks that go on after a failure. Before Python 3.13 a TaskGroup whose task
 fails while the group waits for its end leaves a request to cancel behind at the task that waits
-(`Task.cancelling()` stays 1). Until Python 3.11.4 each later `asyncio.timeout` of that task then raises CancelledError
+(`Task.cancelling()` stays 1). Before Python 3.11.3 each later `asyncio.timeout` of that task then raises CancelledError
 in place of TimeoutError, so that a background task ends and nothing says so.
 """
 
