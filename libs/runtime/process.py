@@ -59,17 +59,23 @@ class Process:
     @contextlib.asynccontextmanager
     async def background(self, name: str, work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
         """Run `work` beside the body of the `async with`; cancel it on leaving. Its death ends the process."""
+        is_leaving = False
+
+        def on_end(task: asyncio.Task[None]) -> None:
+            # `task.cancelling()` would not tell whether the end is wanted: see libs.gathering.
+            if not (is_leaving and task.cancelled()):
+                self._died(task)
+
         task = asyncio.create_task(work, name=name)
-        task.add_done_callback(self._watch)
+        task.add_done_callback(on_end)
         try:
             yield
         finally:
+            is_leaving = True
             task.cancel()
             await asyncio.wait({task})
 
-    def _watch(self, task: asyncio.Task[None]) -> None:
-        if task.cancelled() and task.cancelling():
-            return
+    def _died(self, task: asyncio.Task[None]) -> None:
         error: BaseException
         if task.cancelled():
             error = RuntimeError("a background task was cancelled by what it waited for")

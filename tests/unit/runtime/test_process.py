@@ -19,3 +19,28 @@ async def test_a_dead_background_task_ends_the_process() -> None:
     async with process.background("mortal", die()), asyncio.timeout(5 * pace()):
         with pytest.raises(ZeroDivisionError):
             await process.until_failure()
+
+
+async def test_a_background_task_that_is_cancelled_by_what_it_waits_for_ends_the_process() -> None:
+    process = Process("tests")
+
+    async def lost() -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        task.cancel()  # as a library that leaves a request to cancel behind
+        await asyncio.sleep(0)
+
+    async with process.background("lost", lost()), asyncio.timeout(5 * pace()):
+        with pytest.raises(RuntimeError, match="cancelled by what it waited for"):
+            await process.until_failure()
+
+
+async def test_a_background_task_that_ends_with_its_body_is_no_failure() -> None:
+    process = Process("tests")
+
+    async with process.background("lasting", asyncio.Event().wait()):  # type: ignore[arg-type]
+        await asyncio.sleep(0)
+
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.01):
+            await process.until_failure()
