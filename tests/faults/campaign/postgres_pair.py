@@ -22,8 +22,14 @@ from tests.faults.campaign.small_disk import NoSmallDisk, SmallDisk
 from tests.support.infrastructure import START_SECONDS
 from tests.support.ports import free_ports
 
-SETTINGS = ("-c", "wal_keep_size=512MB", "-c", "wal_retrieve_retry_interval=1s")
-"""A standby that was away for a while finds what it missed. It connects again within a second: commits wait for it."""
+SETTINGS = (
+    *("-c", "wal_keep_size=512MB"),
+    *("-c", "wal_retrieve_retry_interval=1s"),
+    *("-c", "checkpoint_timeout=60s"),
+)
+"""A standby that was away for a while finds what it missed. It connects again within a second: commits wait for it. A
+server that was killed replays at most what a minute has written: with the default of five it took nine seconds.
+"""
 IN_PAIR = "ALTER SYSTEM SET synchronous_standby_names = 'ANY 1 (*)'"
 RELOAD = "SELECT pg_reload_conf()"
 IS_IN_STEP = "SELECT count(*) FROM pg_stat_replication WHERE sync_state IN ('sync', 'quorum')"

@@ -89,6 +89,7 @@ class RabbitMQCluster:
         ]
         self._routes: dict[tuple[str, str], Route] = {}
         """From a node to another."""
+        self._cut_off: set[Route] = set()
 
     def url(self, vhost: str) -> str:
         """The administrator's, at the first node."""
@@ -154,16 +155,21 @@ class RabbitMQCluster:
     def cut_off(self, nodes: Collection[RabbitMQ], *, stalled: bool) -> None:
         """Nothing passes between these and the others: no byte at all, or connections are reset."""
         for route in self._between(nodes):
+            self._cut_off.add(route)
             if stalled:
                 route.stall()
             else:
                 route.refuse()
 
     def heal(self) -> None:
-        """All reach each other; connections that were stalled are reset."""
-        for route in self._routes.values():
+        """All reach each other; connections that were stalled are reset.
+
+        Those between nodes that were not cut off from each other stay: without them there would be no majority.
+        """
+        for route in self._cut_off:
             route.accept()
             route.cut()
+        self._cut_off.clear()
 
     async def works(self, vhost: str) -> bool:
         """Whether each node takes messages of clients of no service, for every queue, and delivers the others'."""
