@@ -9,7 +9,7 @@ in place of TimeoutError, so that a background task ends and nothing says so.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Iterable
+from collections.abc import Coroutine, Iterable, Sequence
 from typing import Any, TypeVar
 
 ResultT = TypeVar("ResultT")
@@ -32,7 +32,6 @@ async def gather_or_cancel(
     try:
         if tasks:
             await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
-        # Others that failed at the same time are looked at, too, or asyncio would log them as never retrieved.
         failures = [error for task in tasks if (error := _failure(task)) is not None]
     finally:
         await _cancelled(tasks)
@@ -47,11 +46,11 @@ def _failure(task: asyncio.Task[Any]) -> BaseException | None:
     return task.exception() if task.done() and not task.cancelled() else None
 
 
-async def _cancelled(tasks: Iterable[asyncio.Task[Any]]) -> None:
+async def _cancelled(tasks: Sequence[asyncio.Task[Any]]) -> None:
     under_way = [task for task in tasks if not task.done()]
     for task in under_way:
         task.cancel()
     if under_way:
         await asyncio.wait(under_way)
-    for task in under_way:
+    for task in tasks:
         _failure(task)

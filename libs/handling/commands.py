@@ -159,7 +159,10 @@ async def run_commands(
         process.background("audit", audit_commands_for_ever(database)),
         process.background("audit-head", log_head_for_ever(database)),
     ):
-        yield driver
-        await consumer.stop(STOP_SECONDS)
-        await driver.stop(STOP_SECONDS)
-        answers.close()
+        try:
+            yield driver
+        finally:
+            # Also where a later part does not start: commands may have been claimed already.
+            await consumer.stop(STOP_SECONDS)
+            await driver.stop(STOP_SECONDS)
+            answers.close()

@@ -188,5 +188,7 @@ async def run_queries(
     consumer = QueryConsumer(process.service, answerer.answer, answerer.refuse, queue_type)
     broker.add(replier)
     broker.add(consumer)
-    yield
-    await consumer.stop(DRAIN_SECONDS)
+    try:
+        yield
+    finally:
+        await consumer.stop(DRAIN_SECONDS)

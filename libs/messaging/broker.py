@@ -25,14 +25,32 @@ from libs.backoff import Backoff
 from libs.messaging.broker_errors import BROKER_ERRORS
 from libs.messaging.connection import connect
 from libs.messaging.deadlines import within
-from libs.messaging.session import Session
+from libs.messaging.session import CONFIRMS_NOTHING, UNCONFIRMED_SECONDS, Session
 
 __all__ = ["BROKER_ERRORS", "Broker", "Part", "Session"]
 
 HEARTBEAT_SECONDS = 5
 """After two to three of these in silence the broker ends a connection and requeues its unacked deliveries."""
 CONNECT_SECONDS = 10
-RECONNECTS = Backoff(first_seconds=0.1, longest_seconds=1.0)
+RECONNECTS = Backoff(first_seconds=0.1, longest_seconds=1.0, jitter=0.2)
+LONGEST_UNCONFIRMED_SECONDS = 20.0
+"""A broker that is slow with every confirm is not helped by sessions that give up before the first."""
+LASTING_SECONDS = 60.0
+"""A session that lasted so long was a good one: the next may be given up as early as the first."""
+
+
+class UnconfirmedLimit:
+    """For how long the next session may owe confirms and give none."""
+
+    def __init__(self) -> None:
+        self.seconds = UNCONFIRMED_SECONDS
+
+    def session_ended(self, reason: str, lasted_seconds: float) -> None:
+        """Double the limit when it ended the session, up to its bound; begin anew after one that lasted."""
+        if lasted_seconds >= LASTING_SECONDS:
+            self.seconds = UNCONFIRMED_SECONDS
+        elif reason == CONFIRMS_NOTHING:
+            self.seconds = min(2 * self.seconds, LONGEST_UNCONFIRMED_SECONDS)
 
 
 class Part(Protocol):
@@ -67,6 +85,7 @@ class Broker:
         self._started = asyncio.Event()
         self._ready = asyncio.Event()
         self._session: Session | None = None
+        self._limit = UnconfirmedLimit()
         self._log = structlog.get_logger("broker")
 
     def add(self, part: Part) -> None:
@@ -144,7 +163,9 @@ class Broker:
             await asyncio.sleep(RECONNECTS.pause_seconds(failures + 1))
 
     async def _one_session(self) -> bool:
-        """Connect, attach the parts, and wait until the session is lost; false when the broker did not answer."""
+        """Connect, attach the parts, and wait until the session is lost; false when the broker did not answer, or
+        confirmed nothing.
+        """
         connection = await within(
             CONNECT_SECONDS,
             connect(
@@ -155,7 +176,13 @@ class Broker:
             ),
             name="broker-connect",
         )
-        session = Session(connection, self._user, probes=self._probes)
+        session = Session(
+            connection,
+            self._user,
+            probes=self._probes,
+            unconfirmed_seconds=self._limit.seconds,
+        )
+        began = asyncio.get_running_loop().time()
         watch: asyncio.Task[None] | None = None
         try:
             await within(CONNECT_SECONDS, self._attach(session), name="broker-attach")
@@ -165,7 +192,8 @@ class Broker:
             watch = asyncio.create_task(session.watch_until_lost(), name="broker-watch")
             reason = await session.until_lost()
             self._log.warning("broker_session_lost", reason=reason)
-            return not session.is_dead
+            self._limit.session_ended(reason, asyncio.get_running_loop().time() - began)
+            return not session.is_dead and reason != CONFIRMS_NOTHING
         finally:
             self._session = None
             self._ready.clear()

@@ -88,8 +88,7 @@ class CommandConsumer:
         """Take no more commands; let those taken be recorded and acked, for so long."""
         await self._consumption.stop()
         try:
-            async with asyncio.timeout(seconds):
-                await self._nothing_unacked.wait()
+            await within(seconds, self._nothing_unacked.wait(), name="unacked-commands")
         except TimeoutError:
             self._log.warning("commands_left_to_the_broker", count=len(self._unacked))
 

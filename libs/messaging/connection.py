@@ -67,9 +67,11 @@ class Connection(aio_pika.Connection):
             politely: close it with the broker, by AMQP, before the socket is aborted.
         """
         closing = asyncio.create_task(self._close(), name="broker-close")
-        if politely:
-            await asyncio.wait({closing}, timeout=CLOSE_SECONDS)
-        self._socket.abort()
+        try:
+            if politely:
+                await asyncio.wait({closing}, timeout=CLOSE_SECONDS)
+        finally:
+            self._socket.abort()
         await asyncio.wait({closing}, timeout=CLOSE_SECONDS)
         if not closing.done():
             closing.cancel()

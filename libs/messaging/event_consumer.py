@@ -16,6 +16,7 @@ from libs import tracing
 from libs.contracts.events import Event
 from libs.messaging.broker_errors import BROKER_ERRORS
 from libs.messaging.consumption import HOLD_SECONDS, Consumption
+from libs.messaging.deadlines import within
 from libs.messaging.delivery import Delivery
 from libs.messaging.envelope import VERSION
 from libs.messaging.poison import SUSPECT_RETURNS, Suspects, returns_of
@@ -161,8 +162,7 @@ class EventConsumer:
         self._arrived.clear()
         await self._consumption.stop()
         try:
-            async with asyncio.timeout(seconds):
-                await self._idle.wait()
+            await within(seconds, self._idle.wait(), name="batch-of-events")
         except TimeoutError:
             self._log.warning("events_left_to_the_broker")
 

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Final, cast
 
 from aio_pika.abc import AbstractChannel
-from aio_pika.exceptions import DeliveryError
 from aiormq import Channel, spec
 
 from libs.messaging.broker_errors import session_loss_as_error
@@ -43,14 +40,25 @@ class Publisher:
         self._user = user
         self._confirms = confirms
         self._under_way = 0
+        self._confirmed = 0
+        """Messages that the broker had confirmed, refused or returned at the last look."""
         self._unconfirmed_since: float | None = None
+        """The first look at which messages waited for a confirm, and none was confirmed since."""
 
-    @property
     def unconfirmed_seconds(self) -> float:
-        """For how long messages wait for the broker's confirm and none was confirmed; 0 while none waits."""
-        if self._unconfirmed_since is None or not self._confirms:
-            return 0.0
-        return time.monotonic() - self._unconfirmed_since
+        """For how long, by the looks at it, the broker has owed confirms and given none; 0 while it owes none.
+
+        A message whose sender has given up is owed a confirm, too.
+        """
+        owed = len(self._channel.confirmations) if self._confirms else 0
+        confirmed = self._channel.delivery_tag - owed
+        now = time.monotonic()
+        if owed == 0:
+            self._unconfirmed_since = None
+        elif self._unconfirmed_since is None or confirmed != self._confirmed:
+            self._unconfirmed_since = now
+        self._confirmed = confirmed
+        return now - self._unconfirmed_since if self._unconfirmed_since is not None else 0.0
 
     async def publish(
         self,
@@ -77,10 +85,8 @@ class Publisher:
         # has stopped reading is noticed by the number of messages that it has not confirmed.
         wait = self._under_way >= UNCONFIRMED if self._confirms else wait_for_socket
         self._under_way += 1
-        if self._unconfirmed_since is None:
-            self._unconfirmed_since = time.monotonic()
         try:
-            with session_loss_as_error(), self._answered():
+            with session_loss_as_error():
                 await self._channel.basic_publish(
                     body,
                     exchange=exchange,
@@ -91,15 +97,3 @@ class Publisher:
                 )
         finally:
             self._under_way -= 1
-            if self._under_way == 0:
-                self._unconfirmed_since = None
-
-    @contextmanager
-    def _answered(self) -> Iterator[None]:
-        """Note that the broker has confirmed, refused or returned a message."""
-        try:
-            yield
-        except DeliveryError:
-            self._unconfirmed_since = time.monotonic()
-            raise
-        self._unconfirmed_since = time.monotonic()

@@ -19,22 +19,32 @@ class QueueDepths:
     def __init__(self, service: str) -> None:
         self._queues = queues_of(service)
         self._channel: AbstractChannel | None = None
+        self._look: asyncio.Task[dict[str, int] | None] | None = None
+        """Not cancelled, also when nobody waits any more: aiormq closes the channel of a request that is cancelled,
+        and with it the session would be lost.
+        """
 
     async def attach(self, session: Session) -> None:
         self._channel = await session.channel()
 
     def detach(self) -> None:
-        self._channel = None
+        self._channel = self._look = None
 
     async def now(self) -> dict[str, int] | None:
         """Messages that are not delivered to a consumer, by queue; None while the broker does not answer."""
         channel = self._channel
         if channel is None:
             return None
+        look = self._look
+        if look is None or look.done():
+            look = self._look = asyncio.create_task(self._ask(channel), name="queue-depths")
+        done, _ = await asyncio.wait({look}, timeout=ASK_SECONDS)
+        return look.result() if done else None
+
+    async def _ask(self, channel: AbstractChannel) -> dict[str, int] | None:
         try:
-            async with asyncio.timeout(ASK_SECONDS):
-                with session_loss_as_error():
-                    return {queue: await _ready(channel, queue) for queue in self._queues}
+            with session_loss_as_error():
+                return {queue: await _ready(channel, queue) for queue in self._queues}
         except BROKER_ERRORS:
             return None
 

@@ -22,12 +22,15 @@ from libs.messaging.metrics import CONSUMER_RESTARTS
 from libs.messaging.publishing import Publisher, underlying
 
 TEND_SECONDS = 1.0
+LATE_TEND_SECONDS = 2.0
+"""A look that is this late says that the process stood still: answers may wait in its socket, and are handled first."""
 TENDS_PER_PROBE = 5
 ANSWER_SECONDS = 10.0
 UNCONFIRMED_SECONDS = 5.0
 """Longer than a queue of a cluster needs for another leader, and shorter than callers wait. On a connection that was
 made while another node stood still, RabbitMQ 3.10 may never confirm, and answers all else.
 """
+CONFIRMS_NOTHING = "the broker confirms nothing"
 LATE_SECONDS = 4.0
 """A probe without an answer for so long is late: the session counts as not ready before it is lost."""
 
@@ -54,8 +57,16 @@ class Watched(Protocol):
 
 
 class Session:
-    def __init__(self, connection: Connection, user: str, *, probes: bool = False) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        user: str,
+        *,
+        probes: bool = False,
+        unconfirmed_seconds: float = UNCONFIRMED_SECONDS,
+    ) -> None:
         self.probes = probes
+        self._unconfirmed_seconds = unconfirmed_seconds
         self._connection = connection
         self.user = user
         """As which the process is known to the broker: the name of its service."""
@@ -116,14 +127,20 @@ class Session:
         """Probe the session until it is lost; a fault in here ends it as well."""
         try:
             probes = await within(ANSWER_SECONDS, self.channel(), name="open-probes")
+            loop = asyncio.get_running_loop()
             for round_ in itertools.count(1):
+                began = loop.time()
                 await asyncio.sleep(TEND_SECONDS)
-                if any(p.unconfirmed_seconds > UNCONFIRMED_SECONDS for p in self._publishers):
-                    self.lose("the broker confirms nothing")
+                stood_still = loop.time() - began > TEND_SECONDS + LATE_TEND_SECONDS
+                unconfirmed = max((p.unconfirmed_seconds() for p in self._publishers), default=0.0)
+                if unconfirmed > self._unconfirmed_seconds and not stood_still:
+                    self.lose(CONFIRMS_NOTHING)
                 for consumer in self._watched:
                     await within(
                         ANSWER_SECONDS, consumer.pause_or_resume(), name=f"pause:{consumer.queue}"
                     )
+                    if stood_still:
+                        continue
                     if await within(
                         ANSWER_SECONDS, consumer.is_unserved(), name=f"serve:{consumer.queue}"
                     ):

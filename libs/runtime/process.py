@@ -85,7 +85,9 @@ class Process:
         self.fail(error)
 
     async def until_failure(self) -> None:
-        await self._failed
+        await asyncio.shield(
+            self._failed
+        )  # one that waits may be cancelled, and the failure still be told
 
 
 async def _run(settings: SettingsT, serve: Serve[SettingsT]) -> int:

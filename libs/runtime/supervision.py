@@ -266,9 +266,11 @@ class Supervisor:
         """Stop one child for good and forget it."""
         child = self.children[name]
         assert child.task is not None
-        child.task.cancel()
+        if not child.task.cancelling():
+            # A second request would interrupt the orderly end that the first one began.
+            child.task.cancel()
         await asyncio.wait({child.task})
-        del self.children[name]
+        self.children.pop(name, None)
         self._write_state()
 
     def kill(self, name: str, signum: signal.Signals = signal.SIGKILL) -> None:

@@ -187,12 +187,16 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
                     yield
                     await _of_each(listeners, Listener.drain)
             finally:
-                await _of_each(listeners, Listener.close)
-                await public_documents.close()
-                await operator_documents.close()
-                await tolerating_outage("last_use", last_use.write)
-                await tolerating_outage("refusals", refusals.write)
-                await tolerating_outage("traffic", traffic.write)
+                async with AsyncExitStack() as closing:  # each of them, also after one that fails
+                    for name, write in (
+                        ("traffic", traffic.write),
+                        ("refusals", refusals.write),
+                        ("last_use", last_use.write),
+                    ):
+                        closing.push_async_callback(tolerating_outage, name, write)
+                    closing.push_async_callback(operator_documents.close)
+                    closing.push_async_callback(public_documents.close)
+                    await _of_each(listeners, Listener.close)
     finally:
         await database.close()
 

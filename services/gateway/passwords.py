@@ -60,6 +60,11 @@ class Passwords:
         self._waiting += 1
         try:
             async with self._turns:
-                return await asyncio.to_thread(work)
+                hashing = asyncio.create_task(asyncio.to_thread(work), name="argon2")
+                try:
+                    return await asyncio.shield(hashing)
+                finally:
+                    # A thread goes on when nobody waits any more, and its turn ends with it.
+                    await asyncio.wait({hashing})
         finally:
             self._waiting -= 1

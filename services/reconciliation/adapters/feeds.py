@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
 
 from libs.contracts import ledger_read_operations as ledger_read
@@ -10,6 +9,7 @@ from libs.contracts import onboarding_operations as onboarding
 from libs.contracts import payments_operations as payments
 from libs.contracts import reconciliation as r
 from libs.contracts.principal import SERVICE
+from libs.gathering import gather_or_cancel
 from libs.handling.query_client import QueryClient
 from libs.providers.companies import Role
 from libs.providers.feed_entries import FeedCursor
@@ -30,13 +30,14 @@ class FeedPositions:
         self._newest = newest
 
     async def applied(self, deadline: float) -> Mapping[str, FeedCursor]:
-        replies = await asyncio.gather(
-            *(
+        replies = await gather_or_cancel(
+            (
                 self._query_client.query(
                     operation, SERVICE, r.ListFeedPositions(), r.FeedPositions, deadline
                 )
                 for operation in FEEDS.values()
-            )
+            ),
+            name="feed-positions",
         )
         return {
             f"{service}/{feed.feed}": FeedCursor(feed.position, feed.state)

@@ -9,6 +9,7 @@ from uuid import UUID
 
 import structlog
 
+from libs.messaging.deadlines import within
 from libs.persistence.engine import Database
 from libs.persistence.retries import until_available
 from services.webhook_dispatcher.engine.allocation import Slots
@@ -94,12 +95,14 @@ class Dispatcher:
         self._stopping = True
         self._sender.stop()
         try:
-            async with asyncio.timeout(seconds):
-                async with self._claiming:
-                    pass
-                await self._slots.all_free()
+            await within(seconds, self._until_idle(), name="deliveries")
         except TimeoutError:
             self._log.warning("deliveries_left_to_their_leases", count=self._slots.used)
+
+    async def _until_idle(self) -> None:
+        async with self._claiming:
+            pass
+        await self._slots.all_free()
 
     async def _claim(self) -> bool:
         """Claim what may be posted. True when it is worth claiming again at once."""

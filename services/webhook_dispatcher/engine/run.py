@@ -99,8 +99,10 @@ async def run_engine(
             try:
                 yield dispatcher.wake
             finally:
-                await consumer.stop(STOP_SECONDS)
-                await dispatcher.stop(DRAIN_SECONDS)
+                try:
+                    await consumer.stop(STOP_SECONDS)
+                finally:
+                    await dispatcher.stop(DRAIN_SECONDS)
 
 
 async def _make_partitions(process: Process, upkeep: Upkeep) -> None:

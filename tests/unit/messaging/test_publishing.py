@@ -17,10 +17,16 @@ class Recording:
     def __init__(self) -> None:
         self.waited: list[bool] = []
         self.confirm = asyncio.Event()
+        self.confirmations: dict[int, str] = {}
+        self.delivery_tag = 0
 
     async def basic_publish(self, *_: object, wait: bool, **__: object) -> None:
         self.waited.append(wait)
+        self.delivery_tag += 1
+        tag = self.delivery_tag
+        self.confirmations[tag] = "awaited"
         await self.confirm.wait()
+        del self.confirmations[tag]
 
 
 async def publish(publisher: Publisher, *, wait_for_socket: bool = True) -> None:
@@ -57,21 +63,50 @@ async def test_without_confirms_the_socket_is_waited_for_as_the_sender_says(wait
 async def test_what_waits_for_a_confirm_is_known_until_something_is_confirmed() -> None:
     channel = Recording()
     publisher = Publisher(cast(Channel, channel), "gateway", confirms=True)
-    assert publisher.unconfirmed_seconds == 0
+    assert publisher.unconfirmed_seconds() == 0
 
     waiting = asyncio.create_task(publish(publisher))
-    await asyncio.sleep(0.05)
-    before = publisher.unconfirmed_seconds
-    given_up = asyncio.create_task(publish(publisher))
     await asyncio.sleep(0)
-    given_up.cancel()
-    await asyncio.wait({given_up})
-    after = publisher.unconfirmed_seconds
+    first = publisher.unconfirmed_seconds()
+    await asyncio.sleep(0.05)
+    later = publisher.unconfirmed_seconds()
     channel.confirm.set()
     await waiting
 
-    assert 0 < before <= after
-    assert publisher.unconfirmed_seconds == 0
+    assert first == 0 < later
+    assert publisher.unconfirmed_seconds() == 0
+
+
+async def test_a_confirm_that_its_sender_does_not_wait_for_any_more_is_owed() -> None:
+    channel = Recording()
+    publisher = Publisher(cast(Channel, channel), "gateway", confirms=True)
+    seen = []
+
+    for _ in range(3):
+        given_up = asyncio.create_task(publish(publisher))
+        await asyncio.sleep(0.01)
+        given_up.cancel()
+        await asyncio.wait({given_up})
+        seen.append(publisher.unconfirmed_seconds())
+
+    assert seen[0] == 0 < seen[1] < seen[2]
+
+
+async def test_a_message_that_is_never_confirmed_counts_only_while_no_other_is() -> None:
+    channel = Recording()
+    publisher = Publisher(cast(Channel, channel), "gateway", confirms=True)
+    stuck = asyncio.create_task(publish(publisher))
+    await asyncio.sleep(0)
+    channel.confirmations[channel.delivery_tag] = "never"
+    publisher.unconfirmed_seconds()
+    await asyncio.sleep(0.01)
+    assert publisher.unconfirmed_seconds() > 0
+
+    channel.delivery_tag += 1  # a message that is confirmed at once
+
+    assert publisher.unconfirmed_seconds() == 0
+    stuck.cancel()
+    await asyncio.wait({stuck})
 
 
 async def test_without_confirms_nothing_waits_for_one() -> None:
@@ -81,6 +116,6 @@ async def test_without_confirms_nothing_waits_for_one() -> None:
     waiting = asyncio.create_task(publish(publisher))
     await asyncio.sleep(0.01)
 
-    assert publisher.unconfirmed_seconds == 0
+    assert publisher.unconfirmed_seconds() == 0
     channel.confirm.set()
     await waiting

@@ -6,6 +6,7 @@ import asyncio
 import time
 
 from libs.contracts.errors import ProviderError
+from libs.gathering import gather_or_cancel
 from libs.providers.errors import ProviderRefusal
 from libs.providers.feed_entries import FETCH_SECONDS
 from libs.providers.increase.client import IncreaseClient
@@ -64,5 +65,5 @@ class NewestAccounts:
                 return entity.description
 
         entity_ids = dict.fromkeys(account.entity_id for account in page.rows)
-        owners = await asyncio.gather(*map(owner, entity_ids))
+        owners = await gather_or_cancel(map(owner, entity_ids), name="get_entity")
         return NewestPage([each for each in owners if each is not None], page.next_cursor)
