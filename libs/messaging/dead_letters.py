@@ -17,18 +17,20 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
-import aio_pika
 from aio_pika.abc import AbstractChannel, AbstractConnection, AbstractIncomingMessage, AbstractQueue
 from aio_pika.exceptions import ChannelNotFoundEntity
 
 from libs.messaging.broker_errors import session_loss_as_error
-from libs.messaging.connection import encryption_of
+from libs.messaging.connection import connect
+from libs.messaging.deadlines import within
 from libs.messaging.envelope import Envelope, NotAnEnvelope, decode_command
 from libs.messaging.message_ids import time_within
 from libs.messaging.publishing import Properties
 from libs.messaging.refusing import BECAUSE, DIED_AT, REASON, as_refused
 
 CONNECT_SECONDS = 10.0
+HEARTBEAT_SECONDS = 5
+"""A broker that is gone ends what waits for it, such as the close of a channel, within three of these."""
 WORK_SECONDS = 60.0
 MAX_LOOKED_AT = 1000
 """Letters of one queue, from its front."""
@@ -254,15 +256,16 @@ async def open_dead_letters(
     Raises:
         BROKER_ERRORS: the broker is not reached in time, or lost.
     """
-    async with asyncio.timeout(CONNECT_SECONDS):
-        connection = await aio_pika.connect(
-            amqp_url,
-            ssl_context=encryption_of(amqp_url, ca_file),
-            client_properties={"connection_name": "bankside-dead-letters"},
+    with session_loss_as_error():
+        connection = await within(
+            CONNECT_SECONDS,
+            connect(amqp_url, "dead-letters", heartbeat_seconds=HEARTBEAT_SECONDS, ca_file=ca_file),
+            name="dead-letters-connect",
         )
-    async with connection:
-        with session_loss_as_error():
+        try:
             yield DeadLetters(connection)
+        finally:
+            await connection.end(politely=True)
 
 
 def letter_of(queue: str, message: AbstractIncomingMessage) -> DeadLetter:
