@@ -102,7 +102,7 @@ def new_python(*, prefer_system: bool, system: Path = SYSTEM_PYTHON) -> Path:
     defaults takes 1.5 times as long for the same code.
 
     Args:
-        prefer_system: take the system's where it is new enough, since nobody has named another one.
+        prefer_system: take the system's where it is new enough: PYTHON was not set for make.
     """
     if prefer_system and system.exists():
         is_new = f"import sys; sys.exit(sys.version_info < {OLDEST_PYTHON})"

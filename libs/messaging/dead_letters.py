@@ -20,6 +20,7 @@ from typing import Any
 from aio_pika.abc import AbstractChannel, AbstractConnection, AbstractIncomingMessage, AbstractQueue
 from aio_pika.exceptions import ChannelNotFoundEntity
 
+from libs.messaging.broker import HEARTBEAT_SECONDS
 from libs.messaging.broker_errors import session_loss_as_error
 from libs.messaging.connection import connect
 from libs.messaging.deadlines import within
@@ -29,8 +30,6 @@ from libs.messaging.publishing import Properties
 from libs.messaging.refusing import BECAUSE, DIED_AT, REASON, as_refused
 
 CONNECT_SECONDS = 10.0
-HEARTBEAT_SECONDS = 5
-"""A broker that is gone ends what waits for it, such as the close of a channel, within three of these."""
 WORK_SECONDS = 60.0
 MAX_LOOKED_AT = 1000
 """Letters of one queue, from its front."""

@@ -20,8 +20,8 @@ class QueueDepths:
         self._queues = queues_of(service)
         self._channel: AbstractChannel | None = None
         self._look: asyncio.Task[dict[str, int] | None] | None = None
-        """Not cancelled, also when nobody waits any more: aiormq closes the channel of a request that is cancelled,
-        and with it the session would be lost.
+        """It goes on after the callers of `now` have given up: aiormq closes the channel of a request that is
+        cancelled, and with the channel the session would be lost.
         """
 
     async def attach(self, session: Session) -> None:

@@ -85,9 +85,8 @@ class Process:
         self.fail(error)
 
     async def until_failure(self) -> None:
-        await asyncio.shield(
-            self._failed
-        )  # one that waits may be cancelled, and the failure still be told
+        # Shielded: the cancellation of one waiter would cancel the future, and `fail` could not set it any more.
+        await asyncio.shield(self._failed)
 
 
 async def _run(settings: SettingsT, serve: Serve[SettingsT]) -> int:

@@ -64,7 +64,7 @@ class Passwords:
                 try:
                     return await asyncio.shield(hashing)
                 finally:
-                    # A thread goes on when nobody waits any more, and its turn ends with it.
+                    # The thread goes on after its request was cancelled, and keeps its turn until it ends.
                     await asyncio.wait({hashing})
         finally:
             self._waiting -= 1

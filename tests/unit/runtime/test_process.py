@@ -44,3 +44,16 @@ async def test_a_background_task_that_ends_with_its_body_is_no_failure() -> None
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.01):
             await process.until_failure()
+
+
+async def test_a_failure_is_told_after_another_waiter_was_cancelled() -> None:
+    process = Process("tests")
+    waiter = asyncio.create_task(process.until_failure())
+    await asyncio.sleep(0)
+    waiter.cancel()
+    await asyncio.wait({waiter})
+
+    process.fail(ZeroDivisionError())
+
+    with pytest.raises(ZeroDivisionError):
+        await process.until_failure()

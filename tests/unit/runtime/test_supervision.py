@@ -27,6 +27,17 @@ signal.signal(signal.SIGTERM, signal.SIG_IGN)
 print("deaf", flush=True)
 time.sleep(60)
 """
+SLOW_TO_END = """
+import signal, sys, time
+def end(*_):
+    print("asked to end", flush=True)
+    time.sleep(0.5)
+    print("ended", flush=True)
+    sys.exit()
+signal.signal(signal.SIGTERM, end)
+print("begun", flush=True)
+time.sleep(60)
+"""
 
 
 async def until(condition: Callable[[], bool], timeout_seconds: float = 10) -> None:
@@ -190,6 +201,25 @@ async def test_children_stop_in_reverse_order_and_one_that_ignores_sigterm_is_ki
         "second: stopped (killed: still running 0.2 s after SIGTERM)",
         "first: stopped",
     ]
+
+
+async def test_a_second_stop_waits_for_the_orderly_end_that_the_first_one_began(
+    tmp_path: Path,
+) -> None:
+    log = tmp_path / "slow.log"
+    changes: list[Change] = []
+    async with Supervisor(report=changes.append) as supervisor:
+        supervisor.start(ChildSpec("slow", (sys.executable, "-c", SLOW_TO_END), {}, log_path=log))
+        await until(lambda: log.exists() and "begun" in log.read_text())
+        first = asyncio.create_task(supervisor.stop("slow"))
+        await until(lambda: "asked to end" in log.read_text())
+        first.cancel()  # as one who replaces children and is told to stop
+        await asyncio.wait({first})
+
+        await supervisor.stop("slow")
+
+        assert "ended" in log.read_text()
+    assert changes[-1].state is ChildState.STOPPED
 
 
 async def test_what_a_child_prints_goes_to_its_log(tmp_path: Path) -> None:

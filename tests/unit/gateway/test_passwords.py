@@ -1,0 +1,50 @@
+"""How many passwords are hashed side by side."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+
+import pytest
+from argon2 import PasswordHasher
+
+from services.gateway.passwords import AT_ONCE, Passwords
+from tests.support.waiting import eventually
+
+
+class Hashing:
+    """In place of argon2: hashes that end when they are told to."""
+
+    def __init__(self) -> None:
+        self.begun = 0
+        self.end = threading.Event()
+
+    def hash(self, password: str) -> str:
+        self.begun += 1
+        assert self.end.wait(30)
+        return password
+
+
+async def test_a_hash_keeps_its_turn_after_its_request_was_cancelled(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    hashing = Hashing()
+    monkeypatch.setattr(PasswordHasher, "from_parameters", lambda _: hashing)
+    passwords = Passwords()
+    cancelled = [asyncio.create_task(passwords.hashed("first")) for _ in range(AT_ONCE)]
+
+    async def all_begun() -> bool:
+        return hashing.begun == AT_ONCE
+
+    await eventually("as many as may hash side by side", all_begun)
+    for task in cancelled:
+        task.cancel()
+    waiting = asyncio.create_task(passwords.hashed("second"))
+    for _ in range(10):
+        await asyncio.sleep(0)
+    begun_meanwhile = hashing.begun
+    hashing.end.set()
+
+    assert await waiting == "second"
+    assert begun_meanwhile == AT_ONCE
+    assert all(task.cancelled() for task in cancelled)
