@@ -44,6 +44,7 @@ async def test_a_hash_keeps_its_turn_after_its_request_was_cancelled(
         await asyncio.sleep(0)
     begun_meanwhile = hashing.begun
     hashing.end.set()
+    await asyncio.wait(cancelled)
 
     assert await waiting == "second"
     assert begun_meanwhile == AT_ONCE
