@@ -29,8 +29,10 @@ def plain_logs() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def recycled(infrastructure: Infrastructure) -> RecycledDatabase:
-    return RecycledDatabase(infrastructure.create())
+def recycled(infrastructure: Infrastructure) -> Iterator[RecycledDatabase]:
+    database = RecycledDatabase(infrastructure.create())
+    yield database
+    database.close()
 
 
 @pytest_asyncio.fixture

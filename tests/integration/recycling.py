@@ -1,13 +1,15 @@
 """One migrated database for many tests, each of which finds it as migrations left it.
 
-Emptying what a test has filled takes a tenth of the time of copying the template.
+Emptying what a test has filled takes a tenth of the time of copying the template. It is done by one session: a new one
+would read the catalogue of all tables anew, which takes PostgreSQL 40 ms of processor time.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Coroutine, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
 
 import asyncpg
 
@@ -39,11 +41,16 @@ _QUIETLY = "SET session_replication_role = replica; SET client_min_messages = wa
 
 
 class RecycledDatabase:
-    """The database of `environment`, of which no process may be left when it is emptied."""
+    """The database of `environment`, of which no process may be left when it is emptied.
+
+    Its session outlives the event loops of tests, so that it has a loop of its own, which a thread runs when asked.
+    """
 
     def __init__(self, environment: Environment) -> None:
         self.environment = environment
-        self._url = ""
+        self._beside = ThreadPoolExecutor(1, "recycling")
+        self._loop = asyncio.new_event_loop()
+        self._connection: asyncpg.Connection | None = None
         self._tables: set[str] | None = None
         self._filled: list[str] = []
         self._sequences: dict[str, int | None] = {}
@@ -52,56 +59,57 @@ class RecycledDatabase:
         """By role. The database is made when this is asked for first."""
         urls = self.environment.database_urls
         if self._tables is None:
-            self._url = urls[SUPERUSER]
-            # In a thread: the event loop of the test is running.
-            with ThreadPoolExecutor(1) as beside:
-                beside.submit(asyncio.run, self._prepare()).result()
+            self._run(self._prepare(urls[SUPERUSER])).result()
         return urls
-
-    async def _prepare(self) -> None:
-        """Note what migrations made."""
-        connection = await self._connect()
-        try:
-            await connection.execute("CREATE SCHEMA pristine")
-            self._tables = await _tables(connection)
-            self._filled = await _filled(connection, self._tables)
-            for number, table in enumerate(self._filled):
-                await connection.execute(f"CREATE TABLE pristine.t{number} AS TABLE {table}")
-            for row in await connection.fetch(_SEQUENCES):
-                self._sequences[row["name"]] = row["last_value"]
-        finally:
-            await connection.close()
 
     async def empty(self) -> None:
         """As migrations left it, for the next test."""
-        assert self._tables is not None
-        connection = await self._connect()
-        try:
-            await connection.execute(_QUIETLY)
-            await connection.execute(_END_SESSIONS)
-            tables = await _tables(connection)
-            if added := tables - self._tables:
-                await connection.execute(f"DROP TABLE {', '.join(added)} CASCADE")
-            if filled := await _filled(connection, tables - added):
-                found = await connection.fetch(_LARGE, filled, LARGE_BYTES)
-                if large := [row["name"] for row in found]:
-                    await connection.execute(f"TRUNCATE {', '.join(large)} CASCADE")
-                small = (f"DELETE FROM {table}" for table in filled if table not in large)
-                await connection.execute("; ".join(small))
-            for number, table in enumerate(self._filled):
-                await connection.execute(f"INSERT INTO {table} TABLE pristine.t{number}")
-            for row in await connection.fetch(_SEQUENCES):
-                before = self._sequences.get(row["name"])
-                if row["last_value"] != before:
-                    value = row["start_value"] if before is None else before
-                    is_called = before is not None
-                    set_value = "SELECT setval($1::text::regclass, $2, $3)"
-                    await connection.execute(set_value, row["name"], value, is_called)
-        finally:
-            await connection.close()
+        await asyncio.wrap_future(self._run(self._empty()))
 
-    async def _connect(self) -> asyncpg.Connection:
-        return await asyncpg.connect(self._url)
+    def close(self) -> None:
+        if self._connection is not None:
+            self._run(self._connection.close()).result()
+        self._beside.shutdown()
+        self._loop.close()
+
+    def _run(self, work: Coroutine[Any, Any, None]) -> Future[None]:
+        return self._beside.submit(self._loop.run_until_complete, work)
+
+    async def _prepare(self, url: str) -> None:
+        """Note what migrations made."""
+        self._connection = connection = await asyncpg.connect(url)
+        await connection.execute(_QUIETLY)
+        await connection.execute("CREATE SCHEMA pristine")
+        self._tables = await _tables(connection)
+        self._filled = await _filled(connection, self._tables)
+        for number, table in enumerate(self._filled):
+            await connection.execute(f"CREATE TABLE pristine.t{number} AS TABLE {table}")
+        for row in await connection.fetch(_SEQUENCES):
+            self._sequences[row["name"]] = row["last_value"]
+
+    async def _empty(self) -> None:
+        assert self._connection is not None
+        assert self._tables is not None
+        connection = self._connection
+        await connection.execute(_END_SESSIONS)
+        tables = await _tables(connection)
+        if added := tables - self._tables:
+            await connection.execute(f"DROP TABLE {', '.join(added)} CASCADE")
+        if filled := await _filled(connection, tables - added):
+            found = await connection.fetch(_LARGE, filled, LARGE_BYTES)
+            if large := [row["name"] for row in found]:
+                await connection.execute(f"TRUNCATE {', '.join(large)} CASCADE")
+            small = (f"DELETE FROM {table}" for table in filled if table not in large)
+            await connection.execute("; ".join(small))
+        for number, table in enumerate(self._filled):
+            await connection.execute(f"INSERT INTO {table} TABLE pristine.t{number}")
+        for row in await connection.fetch(_SEQUENCES):
+            before = self._sequences.get(row["name"])
+            if row["last_value"] != before:
+                value = row["start_value"] if before is None else before
+                is_called = before is not None
+                set_value = "SELECT setval($1::text::regclass, $2, $3)"
+                await connection.execute(set_value, row["name"], value, is_called)
 
 
 async def _tables(connection: asyncpg.Connection) -> set[str]:

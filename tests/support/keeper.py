@@ -30,6 +30,7 @@ from tests.support.infrastructure import (
     new_postgres,
     new_rabbitmq,
 )
+from tests.support.servers_folder import servers_folder
 
 GRACE_SECONDS = 1.0
 TEMPLATE = "migrated"
@@ -205,7 +206,7 @@ async def _keep(run: str) -> None:
             listener.close()
             return
         raise
-    home = Path(tempfile.mkdtemp(prefix="bankside-tests-"))
+    home = Path(tempfile.mkdtemp(prefix="bankside-tests-", dir=servers_folder()))
     home.chmod(0o711)  # PostgreSQL may run as another user than we do
     try:
         keeper = asyncio.create_task(_Keeper(home).run(listener), name="keeper")

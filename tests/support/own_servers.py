@@ -26,6 +26,7 @@ from tests.support.infrastructure import (
     new_postgres,
     new_rabbitmq,
 )
+from tests.support.servers_folder import servers_folder
 from tests.support.waiting import eventually
 
 _FIRST_LIFE = """
@@ -264,6 +265,6 @@ async def own_rabbitmq(secrets: Secrets) -> AsyncIterator[OwnRabbitMQ]:
 @contextlib.contextmanager
 def _own_folder() -> Iterator[Path]:
     """Not pytest's: only we may enter that, and PostgreSQL may run as another user than we do."""
-    with tempfile.TemporaryDirectory(prefix="bankside-test-") as name:
+    with tempfile.TemporaryDirectory(prefix="bankside-test-", dir=servers_folder()) as name:
         Path(name).chmod(0o711)
         yield Path(name)
