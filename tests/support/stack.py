@@ -113,7 +113,7 @@ class ServiceProcess:
             ended = not self.is_running
             if ended or time.monotonic() > deadline:
                 what = "ended" if ended else f"not ready after {timeout_seconds:g} s"
-                raise AssertionError(f"{self.module}: {what}\\n{self.log[-4000:]}")
+                raise AssertionError(f"{self.module}: {what}\n{self.log[-4000:]}")
             await asyncio.sleep(POLL_SECONDS)
 
     async def start(self, **changes: str) -> None:

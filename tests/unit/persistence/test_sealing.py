@@ -51,6 +51,16 @@ def test_a_token_of_an_earlier_release_is_bound_to_its_row_until_it_is_sealed_an
         ring.open(token, "person/2#/tin")
 
 
+def test_what_it_seals_is_aes_256_gcm_as_another_library_has_it() -> None:
+    key = a_key()
+
+    _, _, data = Keyring(f"k1:{key}").seal(PLAINTEXT, CONTEXT).split(".")
+
+    raw = base64.urlsafe_b64decode(data)
+    aes = AESGCM(base64.b64decode(key))
+    assert aes.decrypt(raw[:12], raw[12:], CONTEXT.encode()).decode() == PLAINTEXT
+
+
 def test_no_altered_byte_of_a_token_goes_unseen() -> None:
     version, key_id, data = RING.seal(PLAINTEXT, CONTEXT).split(".")
     raw = base64.urlsafe_b64decode(data)
