@@ -1,14 +1,13 @@
-"""What a wire policy says of a wire, and the bank's business days."""
+"""What a wire policy says of a wire."""
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
 import pytest
 
 from libs.contracts.errors import LimitExceeded
-from services.payments.business_days import after_business_days, is_business_day
 from services.payments.policies import NOTHING_USED, Policy, Usage
 
 NOW = datetime(2026, 11, 24, 15, 0, tzinfo=UTC)
@@ -73,23 +72,3 @@ def test_a_ceiling_holds_where_there_is_no_limit_and_above_one() -> None:
         approval_threshold=Decimal(7),
     )
     assert policy.beyond(ceilings) == ["per_wire_limit"]
-
-
-@pytest.mark.parametrize(
-    ("day", "open_"),
-    [
-        (date(2026, 11, 26), False),  # Thanksgiving
-        (date(2026, 11, 27), True),
-        (date(2026, 11, 28), False),  # a Saturday
-        (date(2026, 7, 3), True),  # the Friday before a holiday on a Saturday
-        (date(2027, 7, 5), False),  # the Monday after a holiday on a Sunday
-    ],
-)
-def test_the_bank_is_closed_as_the_federal_reserve_is(day: date, open_: bool) -> None:
-    assert is_business_day(day) is open_
-
-
-def test_an_approval_waits_for_business_days_at_the_same_time_of_day() -> None:
-    begun = datetime(2026, 10, 30, 15, 0, tzinfo=UTC)  # a Friday; clocks go back on November 1
-
-    assert after_business_days(begun, 5) == datetime(2026, 11, 6, 16, 0, tzinfo=UTC)
