@@ -5,9 +5,7 @@ with it, so a token moved to another row, message or field does not open. Tokens
 the row or message alone. The first key of the ring seals; every key of it opens, which is how keys rotate: put the new
 one in front, keep the old one until nothing sealed with it is left.
 
-AES is libsodium's, which takes 1 MiB of memory where a library with an OpenSSL of its own takes 8, and works by the
-processor's instructions only: x86-64 has had them since 2010, servers with ARM have them, the Raspberry Pi 4 does not.
-It is loaded when a key ring is first used, for some services only pass tokens on.
+What does it (`aes_gcm`) is loaded when a key ring is first used: it takes memory, and payments has nothing to seal.
 """
 
 from __future__ import annotations
@@ -31,10 +29,6 @@ _TOKEN = re.compile(r"s[12]\.(?P<key_id>[A-Za-z0-9_-]{1,32})\.[A-Za-z0-9_-]+=*")
 
 class BadKey(ValueError):
     """A configured key cannot be used; the message says why and never quotes it."""
-
-
-class NoAes(Exception):
-    """This processor has no AES instructions."""
 
 
 class CannotOpen(Exception):
@@ -77,20 +71,11 @@ class Keyring:
     def __repr__(self) -> str:
         return f"Keyring({', '.join(self._keys)})"
 
-    def check_processor(self) -> None:
-        """Raises NoAes."""
-        from nacl.exceptions import UnavailableError  # noqa: PLC0415 - see above
-
-        try:
-            self.seal("", "")
-        except UnavailableError:
-            raise NoAes from None
-
     def seal(self, plaintext: str, context: str) -> str:
-        from nacl.bindings import crypto_aead_aes256gcm_encrypt  # noqa: PLC0415 - see above
+        from libs.persistence import aes_gcm  # noqa: PLC0415 - see above
 
         nonce, key = os.urandom(NONCE_BYTES), self._keys[self._sealing_id]
-        sealed = crypto_aead_aes256gcm_encrypt(plaintext.encode(), context.encode(), nonce, key)
+        sealed = aes_gcm.encrypt(plaintext.encode(), context.encode(), nonce, key)
         return f"{VERSION}.{self._sealing_id}.{base64.urlsafe_b64encode(nonce + sealed).decode()}"
 
     def open(self, token: str, context: str) -> str:
@@ -99,8 +84,7 @@ class Keyring:
         Raises:
             CannotOpen: the token is not one of this ring and context.
         """
-        from nacl.bindings import crypto_aead_aes256gcm_decrypt  # noqa: PLC0415 - see above
-        from nacl.exceptions import CryptoError  # noqa: PLC0415
+        from libs.persistence import aes_gcm  # noqa: PLC0415 - see above
 
         version, _, rest = token.partition(".")
         key_id, _, data = rest.partition(".")
@@ -112,8 +96,8 @@ class Keyring:
         try:
             raw = base64.urlsafe_b64decode(data)
             nonce, sealed = raw[:NONCE_BYTES], raw[NONCE_BYTES:]
-            return crypto_aead_aes256gcm_decrypt(sealed, context.encode(), nonce, key).decode()
-        except (CryptoError, binascii.Error, ValueError):
+            return aes_gcm.decrypt(sealed, context.encode(), nonce, key).decode()
+        except (aes_gcm.NotAuthentic, binascii.Error, ValueError):
             raise CannotOpen("the sealed value was altered or belongs elsewhere") from None
 
     @property

@@ -11,13 +11,11 @@ from pydantic import AfterValidator, AliasChoices, Field, SecretStr, field_valid
 from libs.messaging.message_sealer import MessageSealer, peers_of
 from libs.messaging.topology import QueueType
 from libs.persistence.inbox import LEASE_SECONDS
-from libs.persistence.sealing import BadKey, Keyring, LookupKeys, NoAes
+from libs.persistence.sealing import BadKey, Keyring, LookupKeys
 from libs.runtime.process import Misconfigured
 from libs.runtime.production import plaintext_broker, plaintext_collector
 from libs.runtime.settings import KEY_RING, CaFile, ServiceSettings
 
-STORAGE_KEYS = "storage_keys"
-"""The setting of the keys that seal the service's own rows."""
 LOOKUP_KEYS = "lookup_keys"
 """The setting of the keys by whose digests values are found; it seals nothing."""
 
@@ -89,17 +87,9 @@ class MessagingSettings(ServiceSettings):
     def ring(self, field: str) -> Keyring:
         """The key ring of this setting. Raises Misconfigured."""
         try:
-            ring = Keyring(getattr(self, field).get_secret_value())
+            return Keyring(getattr(self, field).get_secret_value())
         except BadKey as error:
             raise Misconfigured(f"set {self.variable(field)}: {error}.") from None
-        if field == STORAGE_KEYS:  # by the others some services only pass tokens on
-            try:
-                ring.check_processor()
-            except NoAes:
-                raise Misconfigured(
-                    "run this on a processor with AES instructions, which sealed values need."
-                ) from None
-        return ring
 
     def mistakes(self) -> Iterator[str]:
         yield from super().mistakes()

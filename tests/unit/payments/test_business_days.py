@@ -10,7 +10,7 @@ from holidays.countries.united_states import UnitedStates
 from services.payments.business_days import SATURDAY, after_business_days, is_business_day
 
 FIRST_YEAR = 2022
-"""Before the first whole year with Juneteenth no wire waits."""
+"""The first whole year with Juneteenth, which our rules have in each year."""
 LAST_YEAR = 2100
 """The library knows none later."""
 

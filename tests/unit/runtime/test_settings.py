@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 
 import pytest
-from nacl.exceptions import UnavailableError
 
 from libs.persistence.sealing import Keyring
 from libs.runtime.process import Misconfigured
@@ -92,20 +91,6 @@ def test_a_key_that_cannot_be_used_is_named_and_not_shown(
         settings.message_sealer()
 
     assert "canary" not in str(mistake.value)
-
-
-def test_a_processor_without_aes_instructions_is_told_before_anything_is_sealed(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def unavailable(*_: bytes) -> bytes:
-        raise UnavailableError
-
-    settings = Settings.load()
-    monkeypatch.setattr("nacl.bindings.crypto_aead_aes256gcm_encrypt", unavailable)
-
-    mistakes = list(settings.mistakes())
-
-    assert mistakes == ["run this on a processor with AES instructions, which sealed values need."]
 
 
 def test_the_keys_are_what_was_set() -> None:
