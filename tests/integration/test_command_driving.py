@@ -7,11 +7,12 @@ import itertools
 import time
 import uuid
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import aio_pika
 import asyncpg
+import pytest
 from aio_pika import Message
 from aio_pika.abc import AbstractIncomingMessage
 from msgspec import structs
@@ -191,16 +192,24 @@ async def test_a_later_command_waits_for_a_pending_earlier_one(
     )
 
 
-async def test_an_orderly_stop_gives_leases_back_so_that_another_goes_on_at_once(
-    fresh_environment: Environment, database: Database
+class LaterPartFailed(Exception):
+    """A part of the service that is started after its commands are carried out."""
+
+
+@pytest.mark.parametrize("fails", [False, True], ids=["stopped", "a later part does not start"])
+async def test_an_orderly_end_gives_leases_back_so_that_another_goes_on_at_once(
+    fresh_environment: Environment, database: Database, fails: bool
 ) -> None:
     stopping, other = Service(), Service()
     stopping.may_end.clear()
     async with calling(fresh_environment) as caller:
-        async with carrying_out(fresh_environment, {UPDATE_PERSON.name: stopping}):
-            reply = asyncio.create_task(caller.command(envelope_of(caller)))
-            await until(stopping.has_begun)
-            # The drain of a stop is 5 s; nothing ends in it.
+        with suppress(LaterPartFailed):
+            async with carrying_out(fresh_environment, {UPDATE_PERSON.name: stopping}):
+                reply = asyncio.create_task(caller.command(envelope_of(caller)))
+                await until(stopping.has_begun)
+                if fails:
+                    raise LaterPartFailed
+        # The drain of a stop is 5 s; nothing ends in it.
         leases = await rows(database, "SELECT lease, finished_at FROM inbox")
         async with (
             carrying_out(fresh_environment, {UPDATE_PERSON.name: other}),

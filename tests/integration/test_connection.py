@@ -113,3 +113,21 @@ async def test_a_request_that_is_given_up_on_a_connection_that_is_not_read_ends_
         assert not filling.done()
         filling.cancel()
         await asyncio.wait({filling})
+
+
+async def test_an_end_that_is_canceled_drops_the_connection_all_the_same(
+    environment: Environment,
+) -> None:
+    async with connected(environment) as (connection, session, wire):
+        publisher = await session.publisher(confirms=False)
+        wire.stall()
+        filling = await full(publisher)
+        ending = asyncio.create_task(connection.end(politely=True), name="end")
+        await asyncio.wait({ending}, timeout=0.1)
+
+        ending.cancel()
+
+        async with asyncio.timeout(CLOSE_SECONDS / 2 * pace()):
+            with pytest.raises(BROKER_ERRORS):
+                await filling
+        assert ending.cancelled()
