@@ -31,7 +31,9 @@ LONGEST_PAUSE_SECONDS = 2.0
 """Before a start. On a full disk the server ends at each start, and every service waits for it once there is room."""
 _INSTALLATION = "pginstall18"
 _QUICK = ("--no-sync", "--set", "scram_iterations=16")
-"""For tests, which connect some ten thousand times: each hash of a password takes a client 3 ms otherwise."""
+"""Of `initdb`, for tests: files are not forced to the disk, and a client hashes its password in no time rather than in
+3 ms, some ten thousand times in a run.
+"""
 
 
 class PostgresError(Exception):
@@ -47,7 +49,9 @@ class Postgres:
     password: str = field(repr=False)
     """The superuser's."""
     durable: bool = True
-    """False, for tests only: committed data survives the death of the server, but not of the machine."""
+    """False, for tests only: committed data survives the death of the server, but not of the machine, and passwords are
+    hashed weakly.
+    """
 
     @property
     def data(self) -> Path:

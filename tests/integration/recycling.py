@@ -59,7 +59,7 @@ class RecycledDatabase:
         """By role. The database is made when this is asked for first."""
         urls = self.environment.database_urls
         if self._tables is None:
-            self._run(self._prepare(urls[SUPERUSER])).result()
+            self._run(self._prepare()).result()
         return urls
 
     async def empty(self) -> None:
@@ -67,19 +67,27 @@ class RecycledDatabase:
         await asyncio.wrap_future(self._run(self._empty()))
 
     def close(self) -> None:
-        if self._connection is not None:
-            self._run(self._connection.close()).result()
-        self._beside.shutdown()
-        self._loop.close()
+        try:
+            if self._connection is not None:
+                self._run(self._connection.close()).result()
+        finally:
+            self._beside.shutdown()
+            self._loop.close()
 
     def _run(self, work: Coroutine[Any, Any, None]) -> Future[None]:
         return self._beside.submit(self._loop.run_until_complete, work)
 
-    async def _prepare(self, url: str) -> None:
+    async def _session(self) -> asyncpg.Connection:
+        """The one session; another one after a test that ended it."""
+        if self._connection is None or self._connection.is_closed():
+            self._connection = await asyncpg.connect(self.environment.database_urls[SUPERUSER])
+            await self._connection.execute(_QUIETLY)
+        return self._connection
+
+    async def _prepare(self) -> None:
         """Note what migrations made."""
-        self._connection = connection = await asyncpg.connect(url)
-        await connection.execute(_QUIETLY)
-        await connection.execute("CREATE SCHEMA pristine")
+        connection = await self._session()
+        await connection.execute("DROP SCHEMA IF EXISTS pristine CASCADE; CREATE SCHEMA pristine")
         self._tables = await _tables(connection)
         self._filled = await _filled(connection, self._tables)
         for number, table in enumerate(self._filled):
@@ -88,9 +96,8 @@ class RecycledDatabase:
             self._sequences[row["name"]] = row["last_value"]
 
     async def _empty(self) -> None:
-        assert self._connection is not None
         assert self._tables is not None
-        connection = self._connection
+        connection = await self._session()
         await connection.execute(_END_SESSIONS)
         tables = await _tables(connection)
         if added := tables - self._tables:

@@ -11,11 +11,9 @@ import asyncio
 import contextlib
 import errno
 import json
-import shutil
 import signal
 import socket
 import sys
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -206,14 +204,10 @@ async def _keep(run: str) -> None:
             listener.close()
             return
         raise
-    home = Path(tempfile.mkdtemp(prefix="bankside-tests-", dir=servers_folder()))
-    home.chmod(0o711)  # PostgreSQL may run as another user than we do
-    try:
+    with servers_folder() as home:
         keeper = asyncio.create_task(_Keeper(home).run(listener), name="keeper")
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, keeper.cancel)
         await keeper
-    finally:
-        shutil.rmtree(home)
 
 
 if __name__ == "__main__":

@@ -7,8 +7,7 @@ import contextlib
 import os
 import shutil
 import subprocess
-import tempfile
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -207,7 +206,7 @@ async def own_postgres(
     Args:
         archives: its WAL, from its start on, as `OwnPostgres.restore` needs it.
     """
-    with _own_folder() as home:
+    with servers_folder() as home:
         postgres = new_postgres(home / "postgres", environment.secrets)
         postgres.home.mkdir()
         cluster = await asyncio.to_thread(lambda: environment.cluster)
@@ -226,7 +225,7 @@ async def own_postgres(
 @contextlib.asynccontextmanager
 async def newly_migrated_postgres(secrets: Secrets) -> AsyncIterator[OwnPostgres]:
     """The same without a run's servers (6 s)."""
-    with _own_folder() as home:
+    with servers_folder() as home:
         postgres = new_postgres(home / "postgres", secrets)
         await new_cluster(postgres, secrets)
         async with _running(postgres, secrets) as own:
@@ -249,7 +248,7 @@ async def _running(postgres: Postgres, secrets: Secrets) -> AsyncIterator[OwnPos
 @contextlib.asynccontextmanager
 async def own_rabbitmq(secrets: Secrets) -> AsyncIterator[OwnRabbitMQ]:
     """A node of its own; takes 5 s to start."""
-    with _own_folder() as home:
+    with servers_folder() as home:
         rabbitmq = new_rabbitmq(home / "rabbitmq", secrets)
         rabbitmq.prepare()
         async with Supervisor() as supervisor:
@@ -260,11 +259,3 @@ async def own_rabbitmq(secrets: Secrets) -> AsyncIterator[OwnRabbitMQ]:
             yield OwnRabbitMQ(
                 rabbitmq.url(), rabbitmq.home, lambda: supervisor.kill("rabbitmq"), node
             )
-
-
-@contextlib.contextmanager
-def _own_folder() -> Iterator[Path]:
-    """Not pytest's: only we may enter that, and PostgreSQL may run as another user than we do."""
-    with tempfile.TemporaryDirectory(prefix="bankside-test-", dir=servers_folder()) as name:
-        Path(name).chmod(0o711)
-        yield Path(name)
