@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
@@ -322,6 +322,36 @@ async def test_processes_read_a_history_once_together(
     gaps = [cursor for _, cursor in source.asked if cursor is not None]
     assert len(gaps) == len(set(gaps)) == 11
     assert (await mirrors[0].page(account_id))[0] == newest_first(source.histories[account_id])
+
+
+class LateStore(PostingStore):
+    """Of a process that takes its time once between finding a gap and taking it."""
+
+    def __init__(self, database: Database, meanwhile: Callable[[], Awaitable[None]]) -> None:
+        super().__init__(database)
+        self._meanwhile = [meanwhile]
+
+    async def take(self, account_id: str, filler: uuid.UUID) -> bool:
+        while self._meanwhile:
+            await self._meanwhile.pop()()
+        return await super().take(account_id, filler)
+
+
+async def test_a_gap_that_another_process_has_filled_meanwhile_is_not_read_again(
+    opened: AsyncExitStack,
+    mirror: Mirror,
+    source: ScriptedSource,
+    database: Database,
+    account_id: str,
+) -> None:
+    source.post(account_id, *some(12))
+    store = LateStore(database, lambda: mirror.catch_up(account_id))
+    late = await opened.enter_async_context(open_catching_up(source, store))
+
+    await late.catch_up(account_id, soon())
+
+    assert [cursor for _, cursor in source.asked if cursor is not None] == ["7", "2"]
+    assert (await mirror.page(account_id))[1] == 12
 
 
 async def test_a_history_that_waits_for_its_turn_may_be_read_by_another_process(

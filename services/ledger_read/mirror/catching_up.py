@@ -95,8 +95,10 @@ class CatchingUp:
             while (gap := await self._store.gap(account_id)) is not None:
                 async with self._places:
                     # Taken in a place, where pages are read at once: a lease that waits would run out.
-                    is_filler = await self._store.take(account_id, filler)
+                    was_filler, is_filler = is_filler, await self._store.take(account_id, filler)
                     if is_filler:
+                        if not was_filler and await self._store.gap(account_id) != gap:
+                            continue  # another process has moved or closed it before
                         is_filler = await self._fill_pages(account_id, filler, gap, pages)
                 if not is_filler:
                     await asyncio.sleep(LOOK_SECONDS)
