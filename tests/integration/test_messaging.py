@@ -68,7 +68,7 @@ async def test_queries_that_are_asked_together_travel_together_and_each_gets_its
     async def ask(caller: Caller, number: int) -> str:
         principal = Principal(f"t{number}", "T", Family.CUSTOMER, "sub", "c")
         payload = await caller.query(
-            LIST_CUSTOMER_ACCOUNTS, principal, ListCustomerAccounts(), time.time() + 10
+            LIST_CUSTOMER_ACCOUNTS, principal, ListCustomerAccounts(), time.time() + 10 * pace()
         )
         return str(payload["data"]["name"])
 
@@ -162,7 +162,7 @@ async def test_nobody_there_is_unavailable_at_once(fresh_environment: Environmen
             UpdatePerson.model_validate({"person_id": "p"}),
             command_id=str(uuid.uuid4()),
             request_id="r",
-            deadline=time.time() + 10,
+            deadline=time.time() + 10 * pace(),
         )
         async with asyncio.timeout(5 * pace()):
             with pytest.raises(Unavailable):

@@ -22,6 +22,7 @@ from libs.providers.sandbox.http import ProviderClient
 from libs.providers.sessions import open_session
 from tests.support.certificates import Authority, Identity, behind_tls
 from tests.support.infrastructure import Environment
+from tests.support.pace import pace
 from tests.support.ports import free_ports
 
 
@@ -138,7 +139,7 @@ async def answered(identity: Identity, ca_file: str | None) -> object:
     try:
         async with open_session(1, ca_file=ca_file) as session:
             client = ProviderClient("core", f"https://localhost:{port}", "t", session)
-            return await client.read("get", "/", deadline=time.time() + 20)
+            return await client.read("get", "/", deadline=time.time() + 20 * pace())
     finally:
         await runner.cleanup()
 

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from functools import partial
 
+import pytest
 from aio_pika import Message
 from aio_pika.abc import AbstractChannel, AbstractConnection, HeadersType
 
@@ -19,6 +20,7 @@ from libs.contracts.ledger_read_operations import LIST_CUSTOMER_ACCOUNTS
 from libs.contracts.onboarding_operations import FIND_CUSTOMER, UPDATE_PERSON
 from libs.contracts.principal import SERVICE
 from libs.contracts.table import BY_NAME, SERVICES, operations_of
+from libs.messaging import refusing
 from libs.messaging.broker import Broker
 from libs.messaging.caller import Caller
 from libs.messaging.command_consumer import CommandConsumer
@@ -53,9 +55,16 @@ from tests.security.messages import (
 from tests.support.infrastructure import Environment
 from tests.support.keys import sealer_of
 from tests.support.metrics import value_of
+from tests.support.pace import pace
 from tests.support.waiting import eventually
 
 WITH_COMMANDS = tuple(queue.partition(".")[0] for queue in QUEUES if queue.endswith(".commands"))
+
+
+@pytest.fixture(autouse=True)
+def patient_refusals(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A copy that is not confirmed in time may be in the dead queue beside its message."""
+    monkeypatch.setattr(refusing, "CONFIRM_SECONDS", refusing.CONFIRM_SECONDS * pace())
 
 
 def an_envelope(operation: str, request_id: str = "request") -> Envelope:

@@ -32,6 +32,7 @@ from tests.integration.onboarding.desk import business
 from tests.integration.onboarding.shelf import add_approved, add_pending, new_store, open_shelf
 from tests.integration.onboarding.steps import ANN, STEP, Steps
 from tests.support.infrastructure import Environment
+from tests.support.pace import pace
 
 
 @dataclass
@@ -98,7 +99,7 @@ class Hall:
 
 
 async def asked(handler: QueryHandler, command: Model) -> Any:
-    return (await handler(ANN, command, time.time() + 10)).data
+    return (await handler(ANN, command, time.time() + 10 * pace())).data
 
 
 @pytest_asyncio.fixture

@@ -16,11 +16,12 @@ from libs.providers.outcomes import Unknown
 from services.onboarding.handlers.request_steps import find_own_steps
 from services.onboarding.repository.sagas import saga_ids_of
 from tests.integration.onboarding.steps import ANN, STEP, Steps
+from tests.support.pace import pace
 
 
 async def steps_of(steps: Steps, request_id: str) -> FoundSteps:
     found = RequestSteps("onboarding", steps.database, find_own_steps)
-    result = await found.find(ANN, FindSteps(request_id=request_id), time.time() + 10)
+    result = await found.find(ANN, FindSteps(request_id=request_id), time.time() + 10 * pace())
     assert isinstance(result.data, FoundSteps)
     return result.data
 

@@ -18,6 +18,7 @@ from services.reconciliation.ports import Balance, DepositLoad, Page, Posting
 from services.reconciliation.repository import postings
 from services.reconciliation.repository.postings import WireDebit
 from tests.integration.tables import rows
+from tests.support.pace import pace
 from tests.support.waiting import eventually
 
 PAGE = 2
@@ -78,7 +79,7 @@ class FakeBank:
 async def look(database: Database, bank: FakeBank, *account_ids: str) -> list[Finding]:
     books = Books(database, bank, page_size=PAGE)
     comparison = BalanceComparison(books, bank, page_size=PAGE)
-    found = await comparison.look(account_ids or (ACCOUNT,), time.time() + 10)
+    found = await comparison.look(account_ids or (ACCOUNT,), time.time() + 10 * pace())
     return list(found.values())
 
 
@@ -109,13 +110,13 @@ async def test_the_scan_of_postings_ends_although_more_are_posted_all_the_time(
     comparison = BalanceComparison(Books(database, bank, page_size=PAGE), bank, page_size=PAGE)
     scan = comparison.scans["postings"]
 
-    full = await scan(None, time.time() + 10)
+    full = await scan(None, time.time() + 10 * pace())
 
     def deposit() -> None:
         bank.post("1.00")
 
     bank.before_postings = deposit
-    last = await scan(full.next_after, time.time() + 10)
+    last = await scan(full.next_after, time.time() + 10 * pace())
 
     assert (full.looked_at, full.next_after) == (PAGE, "more")
     assert (last.looked_at, last.next_after) == (1, None)
@@ -193,8 +194,8 @@ async def test_debits_of_wires_are_counted_under_their_transaction_ids(database:
     transaction_id = bank.post("-4.00", "wire")
     books = Books(database, bank, page_size=PAGE)
 
-    await books.catch_up(time.time() + 10)
-    await books.catch_up(time.time() + 10)
+    await books.catch_up(time.time() + 10 * pace())
+    await books.catch_up(time.time() + 10 * pace())
 
     assert await books.debits([transaction_id, "t_1"]) == {
         transaction_id: WireDebit(transaction_id, 1, Decimal("-4.00"))
@@ -206,7 +207,7 @@ async def test_money_that_came_in_by_wire_is_no_debit_of_a_wire(database: Databa
     transaction_id = bank.post("25.00", "wire")
     books = Books(database, bank, page_size=PAGE)
 
-    await books.catch_up(time.time() + 10)
+    await books.catch_up(time.time() + 10 * pace())
 
     assert await books.debits([transaction_id]) == {}
     assert await look(database, bank) == [[]]

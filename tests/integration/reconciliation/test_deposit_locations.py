@@ -11,6 +11,7 @@ from libs.persistence.engine import Database
 from services.reconciliation.handlers.deposit_locations import DepositLocationComparison
 from services.reconciliation.ports import DepositLoad, Posting
 from tests.integration.reconciliation.operating import answer
+from tests.support.pace import pace
 
 
 class FakeBank:
@@ -37,7 +38,7 @@ class FakeBank:
 async def scanned(database: Database, bank: FakeBank) -> list[str]:
     """The suspects of one page, which is recorded."""
     comparison = DepositLocationComparison(database, bank)
-    page = await comparison.scans["loads"](None, time.time() + 10)
+    page = await comparison.scans["loads"](None, time.time() + 10 * pace())
     async with database.transaction() as connection:
         if page.record is not None:
             await page.record(connection)

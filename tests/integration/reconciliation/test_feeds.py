@@ -9,6 +9,7 @@ from libs.providers.feed_entries import FeedCursor
 from services.reconciliation.handlers.feeds import FOLLOWED, FeedComparison
 from services.reconciliation.models import Difference
 from tests.integration.tables import execute
+from tests.support.pace import pace
 
 FEED = "payments/core"
 
@@ -30,7 +31,7 @@ class FakeFeeds:
 
 async def differing(database: Database, feeds: FakeFeeds) -> list[Difference]:
     comparison = FeedComparison(database, feeds, still_seconds=300)
-    found = await comparison.look(list(FOLLOWED), time.time() + 10)
+    found = await comparison.look(list(FOLLOWED), time.time() + 10 * pace())
     return [one for finding in found.values() if isinstance(finding, list) for one in finding]
 
 

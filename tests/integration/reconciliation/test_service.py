@@ -20,6 +20,7 @@ from services.reconciliation.repository.runs import Run
 from tests.e2e.wires.hands import Sender
 from tests.integration.reconciliation.books import Books
 from tests.support.keys import sealer_of
+from tests.support.pace import pace
 from tests.support.reconciling import assert_reconciled, reconciliation_database
 from tests.support.waiting import eventually
 from tests.support.waits import leases_end
@@ -132,7 +133,7 @@ async def test_a_service_has_everything_compared_again(books: Books) -> None:
             SERVICE,
             contract.StartRun(cause="the database went back"),
             contract.RequestedRun,
-            time.time() + 20,
+            time.time() + 20 * pace(),
         )
 
     async with reconciliation_database(books.live.stack) as database:

@@ -19,6 +19,7 @@ from libs.contracts.operation import Operation
 from libs.contracts.principal import SERVICE
 from libs.contracts.result import Result
 from services.gateway.operating.asking import Answers, Services, merged
+from tests.support.pace import pace
 
 BEGINNING = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -78,7 +79,7 @@ OWN: Mapping[str, Any] = {"gateway.operate_list_items": of_the_gateway}
 
 
 async def ask(services: Services, **options: Any) -> Answers:
-    return await services.ask_each(ROWS, SERVICE, ListPage(), time.time() + 5, **options)
+    return await services.ask_each(ROWS, SERVICE, ListPage(), time.time() + 5 * pace(), **options)
 
 
 def page_of(found: Answers, limit: int = 50, order: Order = Order.NEWEST) -> Any:
@@ -171,7 +172,7 @@ async def test_a_refusal_of_one_service_is_the_answer() -> None:
 
 async def test_a_write_goes_to_one_service_and_its_unreadable_answer_leaves_it_pending() -> None:
     services = Services(Sender(payments=answers()), {})
-    arguments = (SERVICE, ListPage(), time.time() + 5)
+    arguments = (SERVICE, ListPage(), time.time() + 5 * pace())
 
     with pytest.raises(OutcomePending, match="outcome_pending"):
         await services.ask_one(WRITES, "payments", *arguments)

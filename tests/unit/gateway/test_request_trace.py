@@ -24,6 +24,7 @@ from libs.contracts.principal import SERVICE, Principal
 from libs.contracts.result import Result
 from services.gateway.operating.asking import Services
 from services.gateway.operating.request_trace import RequestTraces
+from tests.support.pace import pace
 
 BEGINNING = datetime(2026, 11, 23, tzinfo=UTC)
 
@@ -56,7 +57,7 @@ async def of_the_gateway(*_: object) -> Result:
 async def traced(sender: Sender) -> RequestTrace:
     services = Services(sender, {STEPS_OF["gateway"].name: of_the_gateway})
     handler = RequestTraces(services).handlers()[TRACE_REQUEST.name]
-    result = await handler(SERVICE, TraceRequest(request_id="req-1"), time.time() + 5)
+    result = await handler(SERVICE, TraceRequest(request_id="req-1"), time.time() + 5 * pace())
     assert isinstance(result.data, RequestTrace)
     return result.data
 

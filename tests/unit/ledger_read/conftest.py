@@ -24,6 +24,7 @@ from services.ledger_read.adapters.sandbox.financial import SandboxFinancial
 from services.ledger_read.adapters.sandbox.ledger import SandboxLedger
 from services.ledger_read.handlers.accounts import AccountQueries
 from services.ledger_read.handlers.ledger import LedgerQueries
+from tests.support.pace import pace
 from tests.unit.ledger_read.fakes import Onboarding
 
 
@@ -101,7 +102,9 @@ class Service:
         self, operation: Operation, principal: Principal, **command: Any
     ) -> dict[str, Any]:
         request: Command = operation.command(**command)
-        result: Result = await self.handlers[operation.name](principal, request, time.time() + 5)
+        result: Result = await self.handlers[operation.name](
+            principal, request, time.time() + 5 * pace()
+        )
         return result.payload(operation)
 
 

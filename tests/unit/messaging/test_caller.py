@@ -23,6 +23,7 @@ from libs.messaging.broker import Session
 from libs.messaging.broker_errors import session_loss_as_error
 from libs.messaging.caller import OUTSTANDING_QUERIES, Caller
 from libs.messaging.publishing import Publisher, underlying
+from tests.support.pace import pace
 
 PRINCIPAL = Principal("tenant", "Tenant", Family.PARTNER, "sub_test")
 
@@ -90,7 +91,7 @@ async def told(error: BaseException) -> BanksideError:
         UpdatePerson.model_validate({"person_id": "p"}),
         command_id=str(uuid.uuid4()),
         request_id="r",
-        deadline=time.time() + 5,
+        deadline=time.time() + 5 * pace(),
     )
     with pytest.raises(BanksideError) as raised:
         await caller.command(envelope)

@@ -27,6 +27,7 @@ from libs.contracts.principal import Family, Principal
 from libs.handling.query_client import QueryClient
 from services.payments.adapters.ownership import OnboardingOwnership
 from services.payments.models import Creditor, Payee, PostalAddress
+from tests.support.pace import pace
 from tests.support.waiting import eventually
 
 ADDRESS = {
@@ -100,7 +101,7 @@ def ownership(onboarding: Onboarding) -> OnboardingOwnership:
 async def test_what_is_ones_own_is_asked_once_and_remembered_for_its_owner_alone() -> None:
     onboarding = Onboarding()
     asked = ownership(onboarding)
-    deadline = time.time() + 5
+    deadline = time.time() + 5 * pace()
 
     for _ in range(2):
         await asked.require_account(MINE, "acc_1", deadline)
@@ -124,7 +125,7 @@ async def test_a_crowd_that_wants_to_know_the_same_asks_once() -> None:
     onboarding = Onboarding()
     onboarding.may_answer.clear()
     asked = ownership(onboarding)
-    deadline = time.time() + 5
+    deadline = time.time() + 5 * pace()
     crowd = [asyncio.create_task(asked.require_account(MINE, "acc_1", deadline)) for _ in range(64)]
     await until_asked(onboarding, 1)
     crowd[0].cancel()
@@ -143,7 +144,8 @@ async def test_all_concurrent_requests_fail_when_onboarding_is_away() -> None:
     onboarding.may_answer.clear()
     asked = ownership(onboarding)
     crowd = [
-        asyncio.create_task(asked.require_account(MINE, "acc_1", time.time() + 5)) for _ in range(8)
+        asyncio.create_task(asked.require_account(MINE, "acc_1", time.time() + 5 * pace()))
+        for _ in range(8)
     ]
     await until_asked(onboarding, 1)
     onboarding.may_answer.set()
@@ -158,7 +160,7 @@ async def test_what_is_linked_while_an_earlier_question_is_under_way_is_asked_ab
     onboarding = Onboarding(known=set())
     onboarding.may_answer.clear()
     asked = ownership(onboarding)
-    deadline = time.time() + 5
+    deadline = time.time() + 5 * pace()
     early = asyncio.create_task(asked.require_external_account(MINE, "ext_1", deadline))
     await until_asked(onboarding, 1)
     onboarding.known.add("ext_1")
@@ -180,10 +182,10 @@ async def test_what_is_not_linked_now_may_be_in_a_moment() -> None:
     onboarding = Onboarding(known=set())
     asked = ownership(onboarding)
     with pytest.raises(ExternalAccountNotLinked):
-        await asked.require_external_account(MINE, "ext_1", time.time() + 5)
+        await asked.require_external_account(MINE, "ext_1", time.time() + 5 * pace())
     onboarding.known.add("ext_1")
 
-    await asked.require_external_account(MINE, "ext_1", time.time() + 5)
+    await asked.require_external_account(MINE, "ext_1", time.time() + 5 * pace())
 
 
 @pytest.mark.parametrize(
@@ -193,16 +195,16 @@ async def test_an_onboarding_that_cannot_tell_is_unavailable(failure: Exception)
     asked = ownership(Onboarding(failure=failure))
 
     with pytest.raises(Unavailable):
-        await asked.require_account(MINE, "acc_1", time.time() + 5)
+        await asked.require_account(MINE, "acc_1", time.time() + 5 * pace())
     with pytest.raises(Unavailable):
-        await asked.require_external_account(MINE, "ext_1", time.time() + 5)
+        await asked.require_external_account(MINE, "ext_1", time.time() + 5 * pace())
 
 
 async def test_a_reply_that_makes_no_sense_is_unavailable() -> None:
     asked = ownership(Onboarding(reply={"data": {"owner": "c_1"}}))
 
     with pytest.raises(Unavailable):
-        await asked.require_account(MINE, "acc_1", time.time() + 5)
+        await asked.require_account(MINE, "acc_1", time.time() + 5 * pace())
 
 
 async def test_an_onboarding_of_an_earlier_release_does_not_tell_the_holder_until_it_is_upgraded() -> (
@@ -211,15 +213,15 @@ async def test_an_onboarding_of_an_earlier_release_does_not_tell_the_holder_unti
     onboarding = Onboarding(reply={"data": {"external_account_id": "ext_1", "customer_id": "c_1"}})
     asked = ownership(onboarding)
 
-    holder = await asked.require_external_account(MINE, "ext_1", time.time() + 5)
+    holder = await asked.require_external_account(MINE, "ext_1", time.time() + 5 * pace())
     onboarding.reply = None
 
     assert holder == Payee(None, None)
-    assert await asked.require_external_account(MINE, "ext_1", time.time() + 5) == PAYEE
+    assert await asked.require_external_account(MINE, "ext_1", time.time() + 5 * pace()) == PAYEE
 
 
 async def test_a_negative_answer_reaches_the_caller() -> None:
     asked = ownership(Onboarding(failure=InvalidState()))
 
     with pytest.raises(InvalidState):
-        await asked.require_account(MINE, "acc_1", time.time() + 5)
+        await asked.require_account(MINE, "acc_1", time.time() + 5 * pace())

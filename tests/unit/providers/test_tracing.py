@@ -18,6 +18,7 @@ from libs.providers.sessions import open_session
 from libs.runtime import span_export
 from libs.runtime.tracing import traced
 from tests.support.collector import Collector, Span, collecting
+from tests.support.pace import pace
 from tests.support.waiting import eventually
 
 ACCOUNT = "canary-account-4711"
@@ -77,7 +78,7 @@ async def test_an_exchange_is_a_span_that_only_the_sandbox_is_told_of(
     async with collecting() as collector, open_session(4) as session, refusing() as (url, came):
         with traced("payments", collector.url):
             with tracing.trace("GET /accounts", {}, None, None), pytest.raises(ProviderRefusal):
-                await read(url, session, time.time() + 5)
+                await read(url, session, time.time() + 5 * pace())
             span = await exchanged(collector)
 
     sent = came[0].headers.get("traceparent")
@@ -100,7 +101,7 @@ async def test_an_exchange_is_a_span_that_only_the_sandbox_is_told_of(
 async def test_untraced_exchanges_tell_the_provider_nothing() -> None:
     async with open_session(4) as session, refusing() as (url, came):
         with pytest.raises(ProviderRefusal):
-            await at_sandbox(url, session, time.time() + 5)
+            await at_sandbox(url, session, time.time() + 5 * pace())
 
     assert "traceparent" not in came[0].headers
 

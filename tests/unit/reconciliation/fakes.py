@@ -11,12 +11,13 @@ from libs.contracts.reconciliation import HeldCustomer, Holder, ToldAnswer
 from services.reconciliation.handlers.customers import CustomerComparison, CustomerLists
 from services.reconciliation.models import Finding
 from services.reconciliation.ports import Page
+from tests.support.pace import pace
 
 RowT = TypeVar("RowT")
 
 
 def soon() -> float:
-    return time.time() + 10
+    return time.time() + 10 * pace()
 
 
 class FakeList(Generic[RowT]):

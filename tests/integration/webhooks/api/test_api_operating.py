@@ -21,6 +21,7 @@ from services.webhook_dispatcher.handlers.operating import OperatingWebhooks
 from services.webhook_dispatcher.handlers.operating_recovery import OperatorRecoveries
 from services.webhook_dispatcher.repository import operating
 from tests.integration.webhooks.api.desk import NOWHERE, OPERATOR, Desk
+from tests.support.pace import pace
 from tests.support.waiting import eventually
 
 REASON = "The customer called"
@@ -278,7 +279,7 @@ async def test_a_recovery_whose_time_ends_goes_on_where_it_was(
 
     first = await recovered()
     second = await recovered(after=first.next)
-    rest = await recovered(after=second.next, deadline=time.time() + 60)
+    rest = await recovered(after=second.next, deadline=time.time() + 60 * pace())
 
     assert [each.scheduled for each in (first, second, rest)] == [2, 3, 6]
     assert rest.next is None
