@@ -5,7 +5,8 @@ with it, so a token moved to another row, message or field does not open. Tokens
 the row or message alone. The first key of the ring seals; every key of it opens, which is how keys rotate: put the new
 one in front, keep the old one until nothing sealed with it is left.
 
-What does it (`aes_gcm`) is loaded when a key ring is first used: it takes memory, and payments has nothing to seal.
+The cipher itself (`aes_gcm`) is imported by the first key ring, since it takes memory: payments, which imports this
+module too, has none.
 """
 
 from __future__ import annotations
@@ -16,6 +17,10 @@ import hashlib
 import hmac
 import os
 import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from libs.persistence.aes_gcm import Cipher
 
 VERSION = "s2"
 EARLIER_VERSION = "s1"
@@ -65,17 +70,17 @@ class Keyring:
         ring = _keys(keys)
         if "" in ring:
             raise BadKey("keys are id:base64, separated by commas")
-        self._keys = ring
+        from libs.persistence.aes_gcm import cipher  # noqa: PLC0415 - see above
+
+        self._ciphers: dict[str, Cipher] = {key_id: cipher(key) for key_id, key in ring.items()}
         self._sealing_id = next(iter(ring))
 
     def __repr__(self) -> str:
-        return f"Keyring({', '.join(self._keys)})"
+        return f"Keyring({', '.join(self._ciphers)})"
 
     def seal(self, plaintext: str, context: str) -> str:
-        from libs.persistence import aes_gcm  # noqa: PLC0415 - see above
-
-        nonce, key = os.urandom(NONCE_BYTES), self._keys[self._sealing_id]
-        sealed = aes_gcm.encrypt(plaintext.encode(), context.encode(), nonce, key)
+        nonce, cipher = os.urandom(NONCE_BYTES), self._ciphers[self._sealing_id]
+        sealed = cipher.encrypt(plaintext.encode(), context.encode(), nonce)
         return f"{VERSION}.{self._sealing_id}.{base64.urlsafe_b64encode(nonce + sealed).decode()}"
 
     def open(self, token: str, context: str) -> str:
@@ -84,26 +89,24 @@ class Keyring:
         Raises:
             CannotOpen: the token is not one of this ring and context.
         """
-        from libs.persistence import aes_gcm  # noqa: PLC0415 - see above
-
         version, _, rest = token.partition(".")
         key_id, _, data = rest.partition(".")
-        key = self._keys.get(key_id)
-        if version not in (VERSION, EARLIER_VERSION) or key is None:
+        cipher = self._ciphers.get(key_id)
+        if version not in (VERSION, EARLIER_VERSION) or cipher is None:
             raise CannotOpen("not a sealed value of this key ring")
         if version == EARLIER_VERSION:
             context = context.rpartition("#")[0]
         try:
             raw = base64.urlsafe_b64decode(data)
             nonce, sealed = raw[:NONCE_BYTES], raw[NONCE_BYTES:]
-            return aes_gcm.decrypt(sealed, context.encode(), nonce, key).decode()
-        except (aes_gcm.NotAuthentic, binascii.Error, ValueError):
+            return cipher.decrypt(sealed, context.encode(), nonce).decode()
+        except ValueError:  # as all are: no base64, no UTF-8, NotAuthentic
             raise CannotOpen("the sealed value was altered or belongs elsewhere") from None
 
     @property
     def key_ids(self) -> tuple[str, ...]:
         """The first one seals."""
-        return tuple(self._keys)
+        return tuple(self._ciphers)
 
     @staticmethod
     def key_id_of(token: str) -> str | None:

@@ -4,74 +4,61 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from itertools import product
 
 import pytest
 from nacl.exceptions import UnavailableError
 
 from libs.persistence import aes_gcm
+from libs.persistence.aes_gcm import Cipher, Cryptography, Libsodium, NotAuthentic
 
 KEY, NONCE, CONTEXT = b"k" * 32, b"n" * 12, b"person/1#/tin"
-Use = Callable[[bool], None]
-
-
-@pytest.fixture
-def use_libsodium(monkeypatch: pytest.MonkeyPatch) -> Use:
-    """Decide which library is used, where both can be."""
-    if not aes_gcm.libsodium_can():
-        pytest.skip("libsodium has no AES for this processor")
-
-    def use(libsodium: bool) -> None:
-        monkeypatch.setattr(aes_gcm, "libsodium_can", lambda: libsodium)
-
-    return use
+Library = Callable[[bytes], Cipher]
+LIBRARIES: list[Library] = [Cryptography, *([Libsodium] if aes_gcm.libsodium_can() else [])]
+"""Those that can do it on this processor."""
 
 
 @pytest.mark.parametrize("plaintext", [b"", b"x", b"123-45-6789", b"x" * 4096])
 @pytest.mark.parametrize("context", [b"", CONTEXT])
-@pytest.mark.parametrize(("encrypts", "decrypts"), [(True, False), (False, True)])
+@pytest.mark.parametrize(("encrypts", "decrypts"), list(product(LIBRARIES, LIBRARIES)))
 def test_what_one_encrypts_the_other_decrypts(
-    use_libsodium: Use, encrypts: bool, decrypts: bool, context: bytes, plaintext: bytes
+    encrypts: Library, decrypts: Library, context: bytes, plaintext: bytes
 ) -> None:
-    use_libsodium(encrypts)
-    ciphertext = aes_gcm.encrypt(plaintext, context, NONCE, KEY)
-    use_libsodium(decrypts)
+    ciphertext = encrypts(KEY).encrypt(plaintext, context, NONCE)
 
-    assert aes_gcm.encrypt(plaintext, context, NONCE, KEY) == ciphertext
-    assert aes_gcm.decrypt(ciphertext, context, NONCE, KEY) == plaintext
+    assert ciphertext == decrypts(KEY).encrypt(plaintext, context, NONCE)
+    assert decrypts(KEY).decrypt(ciphertext, context, NONCE) == plaintext
 
 
-@pytest.mark.parametrize("libsodium", [True, False])
-def test_what_is_not_authentic_is_refused(use_libsodium: Use, libsodium: bool) -> None:
-    use_libsodium(libsodium)
-    ciphertext = aes_gcm.encrypt(b"123-45-6789", CONTEXT, NONCE, KEY)
-    open_it = partial(aes_gcm.decrypt, ciphertext, CONTEXT, NONCE, KEY)
-    wrong: list[Callable[[], bytes]] = [
-        partial(aes_gcm.decrypt, ciphertext[:-1], CONTEXT, NONCE, KEY),
-        partial(aes_gcm.decrypt, b"", CONTEXT, NONCE, KEY),
-        partial(aes_gcm.decrypt, ciphertext, b"person/2#/tin", NONCE, KEY),
-        partial(aes_gcm.decrypt, ciphertext, CONTEXT, b"m" * 12, KEY),
-        partial(aes_gcm.decrypt, ciphertext, CONTEXT, b"n" * 3, KEY),
-        partial(aes_gcm.decrypt, ciphertext, CONTEXT, b"", KEY),
-        partial(aes_gcm.decrypt, ciphertext, CONTEXT, NONCE, b"l" * 32),
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_what_is_not_authentic_is_refused(library: Library) -> None:
+    ciphertext = library(KEY).encrypt(b"123-45-6789", CONTEXT, NONCE)
+    altered = bytes([ciphertext[0] ^ 1]) + ciphertext[1:]
+    attempts = [
+        partial(library(KEY).decrypt, altered, CONTEXT, NONCE),
+        *(partial(library(KEY).decrypt, ciphertext[:n], CONTEXT, NONCE) for n in range(27)),
+        partial(library(KEY).decrypt, ciphertext, b"person/2#/tin", NONCE),
+        partial(library(KEY).decrypt, ciphertext, CONTEXT, b"m" * 12),
+        *(partial(library(KEY).decrypt, ciphertext, CONTEXT, NONCE[:n]) for n in range(12)),
+        partial(library(b"l" * 32).decrypt, ciphertext, CONTEXT, NONCE),
     ]
 
-    assert open_it() == b"123-45-6789"
-    for attempt in wrong:
-        with pytest.raises(aes_gcm.NotAuthentic):
+    for attempt in attempts:
+        with pytest.raises(NotAuthentic):
             attempt()
 
 
-def test_a_processor_that_libsodium_has_no_aes_for_is_noticed(
-    monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+@pytest.mark.parametrize("can", [True, False])
+def test_cryptography_does_it_where_libsodium_cannot(
+    can: bool, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
-    def unavailable(*_: bytes) -> bytes:
-        raise UnavailableError
+    def encrypt(*_: bytes) -> bytes:
+        if not can:
+            raise UnavailableError
+        return b""
 
     request.addfinalizer(aes_gcm.libsodium_can.cache_clear)
     aes_gcm.libsodium_can.cache_clear()
-    monkeypatch.setattr(aes_gcm, "crypto_aead_aes256gcm_encrypt", unavailable)
+    monkeypatch.setattr(aes_gcm, "crypto_aead_aes256gcm_encrypt", encrypt)
 
-    ciphertext = aes_gcm.encrypt(b"123-45-6789", CONTEXT, NONCE, KEY)
-
-    assert not aes_gcm.libsodium_can()
-    assert aes_gcm.decrypt(ciphertext, CONTEXT, NONCE, KEY) == b"123-45-6789"
+    assert isinstance(aes_gcm.cipher(KEY), Libsodium if can else Cryptography)

@@ -3,33 +3,18 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterator
 
 import pytest
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from hypothesis import given
 from hypothesis import strategies as st
 
-from libs.persistence import aes_gcm
 from libs.persistence.sealing import BadKey, CannotOpen, Keyring, LookupKeys
 from tests.unit.persistence.keys import a_key, a_keyring
 
 PLAINTEXT, CONTEXT = "123-45-6789", "person/1#/tin"
 RING = a_keyring()
 KEY = "A" * 43 + "="
-
-
-@pytest.fixture(scope="module", params=["libsodium", "cryptography"], autouse=True)
-def library(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Each of the two that seal, where they can."""
-    if request.param == "cryptography":
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(aes_gcm, "libsodium_can", lambda: False)
-            yield
-    elif not aes_gcm.libsodium_can():
-        pytest.skip("libsodium has no AES for this processor")
-    else:
-        yield
 
 
 @given(
