@@ -337,21 +337,34 @@ class LateStore(PostingStore):
         return await super().take(account_id, filler)
 
 
-async def test_a_gap_that_another_process_has_filled_meanwhile_is_not_read_again(
+async def read_one_page(mirror: Mirror, account_id: str) -> None:
+    filler = uuid.uuid4()
+    assert await mirror.store.take(account_id, filler)
+    gap = await mirror.store.gap(account_id)
+    assert gap is not None
+    page = await mirror.source.page(account_id, gap.cursor, soon())
+    assert await mirror.store.fill(account_id, filler, gap, page)
+    await mirror.store.release(account_id, filler)
+
+
+@pytest.mark.parametrize("meanwhile", [Mirror.catch_up, read_one_page], ids=["closed", "moved"])
+async def test_what_another_process_has_read_of_a_gap_meanwhile_is_not_read_again(
     opened: AsyncExitStack,
     mirror: Mirror,
     source: ScriptedSource,
     database: Database,
     account_id: str,
+    meanwhile: Callable[[Mirror, str], Awaitable[None]],
 ) -> None:
     source.post(account_id, *some(12))
-    store = LateStore(database, lambda: mirror.catch_up(account_id))
+    store = LateStore(database, lambda: meanwhile(mirror, account_id))
     late = await opened.enter_async_context(open_catching_up(source, store))
 
     await late.catch_up(account_id, soon())
 
     assert [cursor for _, cursor in source.asked if cursor is not None] == ["7", "2"]
     assert (await mirror.page(account_id))[1] == 12
+    assert await mirror.store.take(account_id, uuid.uuid4())
 
 
 async def test_a_history_that_waits_for_its_turn_may_be_read_by_another_process(

@@ -88,17 +88,16 @@ class CatchingUp:
 
     async def _fill(self, account_id: str) -> None:
         filler = uuid4()
-        is_filler = False
         pages = 1
         FILLING.inc()
         try:
-            while (gap := await self._store.gap(account_id)) is not None:
+            while await self._store.gap(account_id) is not None:
                 async with self._places:
                     # Taken in a place, where pages are read at once: a lease that waits would run out.
-                    was_filler, is_filler = is_filler, await self._store.take(account_id, filler)
-                    if is_filler:
-                        if not was_filler and await self._store.gap(account_id) != gap:
-                            continue  # another process has moved or closed it before
+                    is_filler = await self._store.take(account_id, filler)
+                    # Looked for again: another process may have moved or closed it meanwhile.
+                    gap = await self._store.gap(account_id) if is_filler else None
+                    if gap is not None:
                         is_filler = await self._fill_pages(account_id, filler, gap, pages)
                 if not is_filler:
                     await asyncio.sleep(LOOK_SECONDS)
@@ -109,9 +108,8 @@ class CatchingUp:
             raise self._broken(account_id, "with an id of another posting") from error
         finally:
             FILLING.dec()
-            if is_filler:
-                with suppress(Exception):  # the lease ends by itself
-                    await self._store.release(account_id, filler)
+            with suppress(Exception):  # the lease ends by itself
+                await self._store.release(account_id, filler)
         if pages > 1:
             self._log.info("history_read", account_id=account_id)
 
