@@ -59,7 +59,7 @@ class RecycledDatabase:
         """By role. The database is made when this is asked for first."""
         urls = self.environment.database_urls
         if self._tables is None:
-            self._run(self._prepare()).result()
+            self._run(self._prepare(urls[SUPERUSER])).result()
         return urls
 
     async def empty(self) -> None:
@@ -77,16 +77,10 @@ class RecycledDatabase:
     def _run(self, work: Coroutine[Any, Any, None]) -> Future[None]:
         return self._beside.submit(self._loop.run_until_complete, work)
 
-    async def _session(self) -> asyncpg.Connection:
-        """The one session; another one after a test that ended it."""
-        if self._connection is None or self._connection.is_closed():
-            self._connection = await asyncpg.connect(self.environment.database_urls[SUPERUSER])
-            await self._connection.execute(_QUIETLY)
-        return self._connection
-
-    async def _prepare(self) -> None:
+    async def _prepare(self, url: str) -> None:
         """Note what migrations made."""
-        connection = await self._session()
+        self._connection = connection = await asyncpg.connect(url)
+        await connection.execute(_QUIETLY)
         await connection.execute("DROP SCHEMA IF EXISTS pristine CASCADE; CREATE SCHEMA pristine")
         self._tables = await _tables(connection)
         self._filled = await _filled(connection, self._tables)
@@ -96,8 +90,9 @@ class RecycledDatabase:
             self._sequences[row["name"]] = row["last_value"]
 
     async def _empty(self) -> None:
+        assert self._connection is not None
         assert self._tables is not None
-        connection = await self._session()
+        connection = self._connection
         await connection.execute(_END_SESSIONS)
         tables = await _tables(connection)
         if added := tables - self._tables:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import shutil
@@ -13,29 +14,59 @@ from pathlib import Path
 MEMORY = Path("/dev/shm")
 NEEDED_BYTES = 8 * 1024**3
 """What a run writes at most, with room to spare."""
-PREFIX = "bankside-test-"
-_LOCK = "lock"
+PREFIX, LOCK = "bankside-servers-", ".lock"
 
 
 @contextmanager
 def servers_folder() -> Iterator[Path]:
     """A new folder, removed at the end. Those of runs that were killed are removed first.
 
-    It is in memory where there is room and programs may be run (PostgreSQL may be copied beside its data): a database
-    is copied there in a tenth of the processor time.
+    It is in memory where there is room: a database is copied there in a tenth of the processor time. The programs of
+    PostgreSQL may be copied into it, so that it has to be where programs may be run.
+
+    A lock file beside the folder is locked while it is used; the lock of a process that dies is free.
     """
-    base = MEMORY if _is_fit(MEMORY) else Path(tempfile.gettempdir())
-    for left in base.glob(f"{PREFIX}*/{_LOCK}"):
-        _remove_if_unused(left)
-    folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=base))
-    folder.chmod(0o711)  # PostgreSQL may run as another user than we do
-    lock = os.open(folder / "unlocked", os.O_CREAT | os.O_RDWR, 0o600)
+    for base in (MEMORY, _disk()):
+        for left in base.glob(f"{PREFIX}*{LOCK}"):
+            with contextlib.suppress(OSError):  # of another user, in use, or removed just now
+                _remove(left)
+    base = MEMORY if _is_fit(MEMORY) else _disk()
+    lock, lock_file = tempfile.mkstemp(prefix=PREFIX, suffix=LOCK, dir=base)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        (folder / "unlocked").rename(folder / _LOCK)
-        yield folder
+        folder = _folder_of(Path(lock_file))
+        folder.mkdir()
+        folder.chmod(0o711)  # PostgreSQL may run as another user than we do
+        try:
+            yield folder
+        finally:
+            shutil.rmtree(folder)
+        Path(lock_file).unlink(missing_ok=True)
     finally:
-        shutil.rmtree(folder)
+        os.close(lock)
+
+
+def _disk() -> Path:
+    return Path(tempfile.gettempdir())
+
+
+def _folder_of(lock_file: Path) -> Path:
+    return lock_file.with_name(lock_file.name.removesuffix(LOCK))
+
+
+def _remove(lock_file: Path) -> None:
+    """The lock file last: what a removal leaves behind is found by it again.
+
+    Raises:
+        OSError: its lock is held, or something of it cannot be removed.
+    """
+    lock = os.open(lock_file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        with contextlib.suppress(FileNotFoundError):
+            shutil.rmtree(_folder_of(lock_file))
+        lock_file.unlink()
+    finally:
         os.close(lock)
 
 
@@ -52,19 +83,3 @@ def _available_memory() -> int:
     """Bytes that can be used without swapping."""
     lines = Path("/proc/meminfo").read_text().splitlines()
     return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:"))
-
-
-def _remove_if_unused(lock_file: Path) -> None:
-    """Whoever uses a folder holds its lock, and a process that dies gives it up."""
-    try:
-        lock = os.open(lock_file, os.O_RDWR)
-    except FileNotFoundError:  # its run ends just now
-        return
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return
-    else:
-        shutil.rmtree(lock_file.parent, ignore_errors=True)  # another run may remove it, too
-    finally:
-        os.close(lock)
