@@ -8,6 +8,7 @@ import itertools
 from collections.abc import AsyncIterator, Callable, Sequence
 
 from deploy.local.ports import LOOPBACK
+from tests.support.pace import pace
 
 CHUNK_BYTES = 65536
 CONNECT_SECONDS = 2.0
@@ -85,7 +86,7 @@ class Balancer:
         turn = next(self._turns) % max(1, len(ports))
         for port in (ports[turn:] + ports[:turn])[: self._tries]:
             with contextlib.suppress(OSError, TimeoutError):
-                async with asyncio.timeout(CONNECT_SECONDS):
+                async with asyncio.timeout(CONNECT_SECONDS * pace()):
                     return await asyncio.open_connection(LOOPBACK, port)
         return None
 

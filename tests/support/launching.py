@@ -93,9 +93,16 @@ def launched(program: Program, python: str | Path = sys.executable) -> Running:
         )
 
 
-def begin_loading() -> None:
-    """Begin to load what all programs use, which takes a second, beside what else a test waits for."""
+def begin_loading(*modules: str) -> None:
+    """Begin to load what all programs use, which takes a second, beside what else a test waits for.
+
+    Args:
+        modules: programs that are loaded as well. A program that is not loaded when it is forked stops the event loop
+            of the test until it is.
+    """
     _first_nursery()
+    for module in modules:
+        _nursery(module)
 
 
 def forked(program: Program) -> Running:

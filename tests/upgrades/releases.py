@@ -13,6 +13,7 @@ from pathlib import Path
 from deploy.local.services import OPERATOR_PORT_SETTING, SERVICES
 from libs.persistence.migrations import migrate as migrate_service
 from tests.support.infrastructure import Environment, migrate
+from tests.support.launching import begin_loading
 from tests.support.pace import waiting_pace
 from tests.support.stack import Stack
 from tests.upgrades.address import Address
@@ -100,6 +101,8 @@ async def two_releases(
         # So that their logs are shown with a failure, and none of them stays.
         front.services |= present.services
         front.services |= {f"previous {name}": one for name, one in previous.services.items()}
+        # Now, rather than while callers wait for the address.
+        begin_loading(*(f"services.{service.name}" for service in RELEASED))
         try:
             await front.services[BANK].start()
             yield Releases(front, previous, present, public)
