@@ -20,7 +20,7 @@ from libs.contracts.statements import ListStatements
 from libs.contracts.transactions import ListTransactions
 from libs.demo.scene import Scene, StoryBroken, expect
 
-KEY_SECONDS = 30.0
+KEY_SECONDS = 120.0
 INSURED = Decimal(250_000)
 """No program bank holds more of one account."""
 

@@ -15,6 +15,7 @@ import pytest
 from deploy.local.ports import LOOPBACK
 from tests.support.api import Answer, Api, Key, canonical_string, sign, signed_headers
 from tests.support.live import ACCOUNTS, CUSTOMERS, Live
+from tests.support.pace import pace
 from tests.support.people import application
 from tests.support.ports import free_ports
 from tests.support.stack import ServiceProcess
@@ -300,7 +301,7 @@ async def test_the_callers_request_id_comes_back(live: Live) -> None:
 
 
 async def test_the_documents_need_no_credentials(live: Live) -> None:
-    timeout = aiohttp.ClientTimeout(total=10)
+    timeout = aiohttp.ClientTimeout(total=10 * pace())
     for path in ("/openapi.json", "/asyncapi.json", "/docs", "/docs/guides/quickstart", "/"):
         for method in ("GET", "HEAD"):
             async with live.session.request(
