@@ -47,7 +47,7 @@ TWO_PROCESSES = {
 KEPT_FOR_A_DAY = "BANKSIDE_GATEWAY_LOOKUP_KEYS"
 SUBSCRIPTIONS = "/partner/reseller/webhooks/subscriptions"
 UNLIMITED = ("--writes-per-minute", "1000000", "--reads-per-minute", "1000000")
-PAUSE_SECONDS = 0.25
+PAUSE_SECONDS = 0.6
 """Between two requests of a caller: the load is to meet each restart, not to fill the machine."""
 REPLACED_SECONDS = 60.0
 
