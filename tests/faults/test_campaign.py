@@ -1,4 +1,4 @@
-"""Half a minute of `make faults` on the run's servers: processes, the bank and callers are broken, one after the other."""
+"""Half a minute of `make faults` on the run's servers: processes, the bank and callers are broken, one by one."""
 
 from __future__ import annotations
 
