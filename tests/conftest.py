@@ -11,11 +11,16 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
+from hypothesis import HealthCheck, settings
 
 from tests.support.infrastructure import Environment, Infrastructure
 from tests.support.stack import Stack, running_stack
 from tests.support.workers import SharedProcesses
 
+settings.register_profile(
+    "on any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("on any machine")
 LONGEST = {Path(__file__).parent / folder for folder in ("faults", "upgrades")}
 
 
