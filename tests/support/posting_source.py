@@ -28,6 +28,14 @@ def posting(settled_at: datetime, cents: int = 100) -> Posting:
     )
 
 
+class Held:
+    """Answers that are held back."""
+
+    def __init__(self) -> None:
+        self.is_asked = asyncio.Event()
+        self.may_answer = asyncio.Event()
+
+
 class ScriptedSource:
     """See `ports.PostingSource`. A cursor counts the postings that are older than its page's last one."""
 
@@ -42,6 +50,12 @@ class ScriptedSource:
         """Cursors that are not taken any more."""
         self.may_answer = asyncio.Event()
         self.may_answer.set()
+        self._held: dict[str, Held] = {}
+
+    def hold_older(self, account_id: str) -> Held:
+        """Hold back all pages of the account but the newest."""
+        self._held[account_id] = Held()
+        return self._held[account_id]
 
     def post(self, account_id: str, *postings: Posting) -> None:
         self.histories[account_id] += postings
@@ -59,6 +73,9 @@ class ScriptedSource:
         first = max(0, left - self.page_size)
         page = PostingPage(history[first:left][::-1], str(first) if first else None)
         await self.may_answer.wait()
+        if cursor is not None and (held := self._held.get(account_id)) is not None:
+            held.is_asked.set()
+            await held.may_answer.wait()
         if failure is not None:
             raise failure
         return page

@@ -1,0 +1,198 @@
+"""One process reads an account's history from the provider."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import pytest
+
+from libs.contracts.errors import ProviderError, ProviderTimeout, Unavailable
+from tests.integration.mirror.mirrors import PAGE_SIZE, Mirror, at, newest_first, some, soon
+from tests.support.posting_source import ScriptedSource, posting
+from tests.support.waiting import eventually
+
+
+async def test_a_history_is_read_once_and_afterwards_one_page_at_a_time(
+    mirror: Mirror, source: ScriptedSource, account_id: str
+) -> None:
+    source.post(account_id, *some(23))
+    await mirror.catch_up(account_id)
+    whole = len(source.asked)
+    source.post(account_id, *some(2, 23))
+
+    await mirror.catch_up(account_id)
+
+    ids, total = await mirror.page(account_id)
+    assert (ids, total) == (newest_first(source.histories[account_id]), 25)
+    assert (whole, len(source.asked)) == (5, 6)
+
+
+async def test_a_posting_that_is_shown_late_is_found_below_those_that_are_known(
+    mirror: Mirror, source: ScriptedSource, account_id: str
+) -> None:
+    source.post(account_id, *some(8))
+    await mirror.catch_up(account_id)
+    source.histories[account_id].insert(5, posting(at(-50)))
+
+    await mirror.catch_up(account_id)
+
+    assert (await mirror.page(account_id))[0] == newest_first(source.histories[account_id])
+
+
+async def test_a_posting_that_is_shown_late_below_the_newest_page_is_found_by_its_event(
+    mirror: Mirror, source: ScriptedSource, account_id: str
+) -> None:
+    source.post(account_id, *some(12))
+    await mirror.catch_up(account_id)
+    late, newer = posting(at(2)), posting(at(50))
+    source.histories[account_id].insert(3, late)
+
+    was_stored = [await mirror.store.add_between(account_id, one) for one in (late, late, newer)]
+    await mirror.catch_up(account_id)
+
+    assert was_stored == [True, False, False]
+    assert await mirror.page(account_id) == (newest_first(source.histories[account_id]), 13)
+
+
+async def test_a_posting_that_its_event_brings_into_a_gap_does_not_close_it(
+    mirror: Mirror, source: ScriptedSource, account_id: str
+) -> None:
+    source.post(account_id, *some(8))
+    await mirror.catch_up(account_id)
+    source.post(account_id, *some(20, 8))
+    source.failures[4] = ProviderTimeout()
+    with pytest.raises(ProviderTimeout):
+        await mirror.catch_up(account_id)
+    # The last one of the page that is read next.
+    assert await mirror.store.add_between(account_id, source.histories[account_id][18])
+
+    await mirror.catch_up(account_id)
+
+    assert await mirror.page(account_id) == (newest_first(source.histories[account_id]), 28)
+
+
+async def test_an_event_of_an_account_that_is_not_mirrored_stores_nothing(
+    mirror: Mirror, source: ScriptedSource, account_id: str
+) -> None:
+    source.post(account_id, *some(1))
+
+    assert not await mirror.store.add_between(account_id, source.histories[account_id][0])
+
+
+async def test_postings_that_are_shown_late_are_found_though_they_are_more_than_a_page(
+    mirror: Mirror, source: ScriptedSource, account_id: str
+) -> None:
+    source.post(account_id, *some(3))
+    first_shown = posting(at(20))
+    source.post(account_id, first_shown)
+    await mirror.catch_up(account_id)
+    source.histories[account_id][3:3] = some(PAGE_SIZE + 2, 5)
+
+    await mirror.catch_up(account_id)
+
+    ids, total = await mirror.page(account_id)
+    assert (ids, total) == (newest_first(source.histories[account_id]), 11)
+
+
+async def test_a_reading_that_was_interrupted_goes_on_where_it_was(
+    mirror: Mirror, source: ScriptedSource, account_id: str
+) -> None:
+    source.post(account_id, *some(23))
+    source.failures[3] = ProviderTimeout()
+    with pytest.raises(ProviderTimeout):
+        await mirror.catch_up(account_id)
+    # More than a page of news, so that there are two gaps.
+    source.post(account_id, *some(12, 23))
+    source.failures[5] = ProviderError()
+    with pytest.raises(ProviderError):
+        await mirror.catch_up(account_id)
+
+    await mirror.catch_up(account_id)
+
+    cursors = [cursor for _, cursor in source.asked]
+    assert cursors == [None, "18", "13", None, "30", None, "30", "25", "20", "13", "8", "3"]
+    assert (await mirror.page(account_id))[0] == newest_first(source.histories[account_id])
+
+
+async def test_a_reading_whose_cursor_is_not_taken_any_more_begins_again(
+    mirror: Mirror, source: ScriptedSource, account_id: str
+) -> None:
+    source.post(account_id, *some(23))
+    source.failures[3] = ProviderTimeout()
+    with pytest.raises(ProviderTimeout):
+        await mirror.catch_up(account_id)
+    source.post(account_id, *some(2, 23))
+    source.refused.add("13")
+
+    await mirror.catch_up(account_id)
+
+    assert [cursor for _, cursor in source.asked[3:]] == [None, "13", None, "20", "15", "10", "5"]
+    assert (await mirror.page(account_id))[0] == newest_first(source.histories[account_id])
+
+
+async def test_a_history_that_is_still_being_read_is_not_shown_and_is_read_on(
+    mirror: Mirror, source: ScriptedSource, account_id: str
+) -> None:
+    source.post(account_id, *some(23))
+    await mirror.store.add_newest(account_id, await source.page(account_id, None, soon()))
+    held = source.hold_older(account_id)
+    with pytest.raises(Unavailable, match="unavailable"):
+        await mirror.catch_up(account_id, time.time() + 0.3)
+    held.may_answer.set()
+
+    async def is_read() -> bool:
+        assert await mirror.store.gap(account_id) is None
+        return True
+
+    await eventually("the history is read without a caller", is_read)
+    assert (await mirror.page(account_id))[0] == newest_first(source.histories[account_id])
+
+
+async def test_callers_share_what_was_begun_after_they_asked(
+    mirror: Mirror, source: ScriptedSource, account_id: str
+) -> None:
+    source.post(account_id, *some(3))
+    source.may_answer.clear()
+    first = asyncio.create_task(mirror.catch_up(account_id))
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    source.post(account_id, *some(1, 3))
+    others = [asyncio.create_task(mirror.catch_up(account_id)) for _ in range(10)]
+    await asyncio.sleep(0)
+    source.may_answer.set()
+
+    await asyncio.gather(first, *others)
+
+    assert len(source.asked) == 2
+    assert (await mirror.page(account_id))[1] == 4
+
+
+async def test_pages_without_an_end_are_the_providers_error(
+    mirror: Mirror, source: ScriptedSource, account_id: str
+) -> None:
+    source.post(account_id, *some(12))
+    reading = source.page
+
+    async def endless(of_account: str, cursor: str | None, deadline: float) -> object:
+        page = await reading(of_account, None, deadline)
+        return type(page)(page.postings, "7")
+
+    source.page = endless  # type: ignore[method-assign, assignment]
+    with pytest.raises(ProviderError):
+        await mirror.catch_up(account_id)
+
+
+async def test_two_postings_with_one_id_of_ours_are_the_providers_error(
+    mirror: Mirror, source: ScriptedSource, account_id: str
+) -> None:
+    first, second = some(2)
+    source.post(account_id, first)
+    await mirror.catch_up(account_id)
+    object.__setattr__(second, "transaction_id", first.transaction_id)
+    source.post(account_id, second)
+
+    with pytest.raises(ProviderError):
+        await mirror.catch_up(account_id)
+
+    assert await mirror.page(account_id) == ([first.transaction_id], 1)
