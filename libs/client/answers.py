@@ -16,8 +16,6 @@ from libs.contracts.errors import (
     BanksideError,
     InternalError,
     Invalid,
-    OutcomePending,
-    ProviderError,
     RateLimited,
     error_from_wire,
 )
@@ -28,12 +26,8 @@ from libs.contracts.operation import Operation
 R = TypeVar("R")
 
 PROBLEM_MEMBERS = frozenset({"type", "title", "status", "detail", "code"})
-WITHOUT_PROBLEM: dict[int, type[BanksideError]] = {
-    429: RateLimited,
-    502: ProviderError,
-    504: OutcomePending,
-}
-"""Errors by the status of an answer that is a proxy's, not the gateway's. For 503 see `is_unknown`."""
+FROM_PROXIES = frozenset({502, 503, 504})
+"""Without a problem document these are a proxy's; see `is_unknown`."""
 PROBLEM_TYPE = "application/problem+json"
 
 
@@ -72,11 +66,11 @@ def success_of(operation: Operation, response: Response) -> Answer[Any]:
 
 
 def is_unknown(response: Response) -> bool:
-    """Whether the answer is a 503 of a proxy: the request may have been passed on before.
+    """Whether the answer is a 502, 503 or 504 of a proxy: the request may have been passed on before.
 
-    The gateway's own 503, which says that nothing was started, is a problem document with a code.
+    The gateway's own, such as the 503 that says that nothing was started, are problem documents with a code.
     """
-    if response.status != HTTPStatus.SERVICE_UNAVAILABLE:
+    if response.status not in FROM_PROXIES:
         return False
     media_type = response.headers.get("Content-Type", "").partition(";")[0].strip().lower()
     match _problem(response):
@@ -97,7 +91,8 @@ def error_of(response: Response) -> BanksideError:
         case {"detail": list(errors)} if response.status == Invalid.status:
             error = Invalid(errors)
         case _:
-            kind = WITHOUT_PROBLEM.get(response.status, InternalError)
+            # Of something between us and the gateway.
+            kind = RateLimited if response.status == RateLimited.status else InternalError
             error = kind(f"The answer is {response.status} {_phrase(response.status)}.")
     error.headers = headers
     return error

@@ -27,6 +27,7 @@ from libs.contracts import payments_operations as payments
 from libs.contracts.errors import (
     BanksideError,
     IdempotencyInProgress,
+    InternalError,
     OutcomePending,
     ProviderTimeout,
     RateLimited,
@@ -41,6 +42,8 @@ R = TypeVar("R")
 
 RETRIED = (Unavailable, RateLimited, IdempotencyInProgress)
 """Errors after which a request may be sent again: nothing was started, or the first request will have its answer."""
+OF_ONE_SEND = frozenset({401, 403, 408, 413, 415})
+"""Statuses of a refusal before the Idempotency-Key is looked at: they say nothing of an earlier send."""
 RETRIES = Backoff(first_seconds=0.2, longest_seconds=30.0, jitter=0.25)
 RETRY_AFTER_JITTER = 0.25
 
@@ -121,8 +124,9 @@ class Client:
 
         Raises:
             Unavailable: nothing was started by any attempt: the gateway was not reached, or answered so.
-            OutcomePending, ProviderTimeout: the outcome of the write or read is unknown, also after a proxy's 503: the
-                proxy may have passed the request on.
+            OutcomePending, ProviderTimeout: the outcome of the write or read is unknown, also after a 502, 503 or 504
+                of a proxy, which may have passed the request on, and where a retry is refused by itself: the write
+                may have been carried out by an earlier send.
             BanksideError: as the gateway answered.
         """
         method, target, headers, body = request_of(operation, command)
@@ -144,6 +148,13 @@ class Client:
             except RETRIED as error:
                 failure = error
                 is_under_way |= isinstance(error, IdempotencyInProgress)
+            except BanksideError as error:
+                may_be_done = not operation.is_read and (lost or is_under_way)
+                if may_be_done and (
+                    error.status in OF_ONE_SEND or isinstance(error, InternalError)
+                ):
+                    raise _unknown(operation) from error
+                raise
             pause = _pause_seconds(attempt, failure)
             late = time.monotonic() + pause > give_up_at
             if attempt == self._attempts or late or (lost and not repeatable):
@@ -167,7 +178,7 @@ class Client:
         if response.status == 200:
             return success_of(operation, response)
         if is_unknown(response):
-            raise NoAnswer("503, which is not the gateway's")
+            raise NoAnswer(f"{response.status}, which is not the gateway's")
         raise error_of(response)
 
 

@@ -14,6 +14,7 @@ from pydantic import ValidationError
 from libs.backoff import Backoff
 from libs.contracts.asked import Asked, asked
 from libs.contracts.errors import (
+    ApproverIsInitiator,
     BanksideError,
     InternalError,
     Invalid,
@@ -38,6 +39,11 @@ from libs.persistence.leased_writes import LeasedValue
 from libs.runtime.crash import crash_point
 
 RETRIES = Backoff(first_seconds=0.25, longest_seconds=30.0, jitter=0.2)
+
+STARTED_NOTHING = (ApproverIsInitiator, Invalid, Unavailable)
+"""Errors of a service that use up no Idempotency-Key. A stored 403 would be repeated to the customer's other keys too,
+which may approve.
+"""
 
 Handle = Callable[[inbox.Leased, Principal, Any], Awaitable[Result]]
 Ending = Reply | Fault | NeedsOperator
@@ -167,8 +173,7 @@ class CommandRunner:
     async def _conclude_reply(self, leased: inbox.Leased, reply: Reply) -> Reply | None:
         """The reply, if it is final and the caller is not yet answered."""
         error = reply.error.to_error() if reply.error else None
-        nothing_started = isinstance(error, Unavailable | Invalid)
-        if nothing_started and await self._forgetting.forget(leased, reply):
+        if isinstance(error, STARTED_NOTHING) and await self._forgetting.forget(leased, reply):
             return None
         if error is None or error.status < 500:
             await self._group_commit.commit(FINISHING, LeasedValue(leased, encode(reply)))

@@ -96,13 +96,12 @@ async def test_a_wire_waits_until_another_key_approves_it(office: Office) -> Non
     sender = office.sender
     await office.set_policy(approval_threshold=50)
     transaction_id, key = await office.waiting()
-    path = f"{WIRES}/{transaction_id}"
+    path, approval = f"{WIRES}/{transaction_id}", new_key()
 
-    by_itself = await sender.api.call("POST", f"{path}/approve")
+    by_itself = await sender.api.call("POST", f"{path}/approve", idempotency_key=approval)
     by_reader = await office.reader.call("POST", f"{path}/approve")
     listed = (await office.reader.get(f"{WIRES}?state=pending_approval&limit=100")).data
     at_bank_before = await sender.at_bank()
-    approval = new_key()
     approved = await sender.live.final("POST", f"{path}/approve", None, approval, api=office.second)
     again = await office.second.call("POST", f"{path}/approve", idempotency_key=approval)
     late = await office.second.call("POST", f"{path}/approve")
@@ -136,8 +135,9 @@ async def test_a_wire_is_declined_by_another_key_or_canceled_by_any(office: Offi
     (declined, _), (canceled, _) = await office.waiting(), await office.waiting()
     reason = {"reason": "The invoice was paid last week."}
 
-    by_itself = await sender.api.post(f"{WIRES}/{declined}/decline", reason)
-    by_second = await office.second.post(f"{WIRES}/{declined}/decline", reason)
+    key = new_key()
+    by_itself = await sender.api.post(f"{WIRES}/{declined}/decline", reason, key)
+    by_second = await office.second.post(f"{WIRES}/{declined}/decline", reason, key)
     by_sender = await sender.api.call("POST", f"{WIRES}/{canceled}/cancel")
 
     assert (by_itself.status, by_itself.code) == (403, "approver_is_initiator")

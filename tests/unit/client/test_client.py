@@ -212,22 +212,60 @@ async def test_a_write_that_may_have_been_taken_is_pending_whatever_comes_after(
     assert len(server.received) == 3
 
 
-def proxy_503(
-    body: bytes = b"<html>", content_type: str = "text/html"
+REFUSALS_OF_ONE_SEND = [
+    problem(401, "unknown_subscription_key"),
+    problem(403, "address_not_allowed"),
+    problem(408, "request_timeout"),
+    lambda: web.Response(status=413, text="<html>"),
+]
+
+
+@pytest.mark.parametrize("refusal", REFUSALS_OF_ONE_SEND, ids=["401", "403", "408", "413"])
+async def test_a_retry_that_is_refused_by_itself_leaves_the_outcome_of_a_write_unknown(
+    refusal: Callable[[], web.Response],
+) -> None:
+    async with gateway(DROP, refusal) as server, client_of(server) as client:
+        with pytest.raises(errors.OutcomePending):
+            await client.update_person(UPDATE)
+
+    assert len(server.received) == 2
+
+
+async def test_a_refusal_is_told_as_it_is_where_nothing_was_sent_before_and_of_a_read() -> None:
+    refusal = problem(401, "unknown_subscription_key")
+    async with gateway(refusal) as server, client_of(server) as client:
+        with pytest.raises(errors.UnknownSubscriptionKey):
+            await client.update_person(UPDATE)
+    async with gateway(DROP, refusal) as server, client_of(server) as client:
+        with pytest.raises(errors.UnknownSubscriptionKey):
+            await client.get_balance(GetBalance(account_id="a"))
+
+
+async def test_what_a_service_refused_is_told_also_after_a_send_without_an_answer() -> None:
+    refused = problem(409, "invalid_state")
+    async with gateway(DROP, refused) as server, client_of(server) as client:
+        with pytest.raises(errors.InvalidState):
+            await client.update_person(UPDATE)
+
+
+def of_proxy(
+    body: bytes = b"<html>", content_type: str = "text/html", status: int = 503
 ) -> Callable[[], web.Response]:
-    return lambda: web.Response(status=503, body=body, content_type=content_type)
+    return lambda: web.Response(status=status, body=body, content_type=content_type)
 
 
 @pytest.mark.parametrize(
     "answer",
     [
-        proxy_503(),
-        proxy_503(b""),
-        proxy_503(b'{"code": "unavailable"}', "application/json"),
-        proxy_503(b'{"detail": "no code"}', "application/problem+json"),
+        of_proxy(),
+        of_proxy(b""),
+        of_proxy(b'{"code": "unavailable"}', "application/json"),
+        of_proxy(b'{"detail": "no code"}', "application/problem+json"),
+        of_proxy(status=502),
+        of_proxy(status=504),
     ],
 )
-async def test_a_503_that_is_not_the_gateways_leaves_the_outcome_of_a_write_unknown(
+async def test_an_answer_of_a_proxy_leaves_the_outcome_of_a_write_unknown(
     answer: Callable[[], web.Response],
 ) -> None:
     async with gateway(answer) as server, client_of(server) as client:
@@ -242,7 +280,7 @@ async def test_a_503_of_the_gateway_after_one_of_a_proxy_does_not_say_that_nothi
     None
 ):
     async with (
-        gateway(proxy_503(), problem(503, "unavailable")) as server,
+        gateway(of_proxy(), problem(503, "unavailable")) as server,
         client_of(server) as client,
     ):
         with pytest.raises(errors.OutcomePending):
@@ -250,7 +288,7 @@ async def test_a_503_of_the_gateway_after_one_of_a_proxy_does_not_say_that_nothi
 
 
 async def test_a_write_after_a_503_of_a_proxy_is_answered_by_the_retry_under_its_key() -> None:
-    async with gateway(proxy_503(), success(None)) as server, client_of(server) as client:
+    async with gateway(of_proxy(), success(None)) as server, client_of(server) as client:
         await client.update_person(UPDATE)
 
     assert len(server.received) == 2
@@ -260,7 +298,7 @@ async def test_a_write_without_an_idempotency_key_is_not_sent_again_after_a_503_
     None
 ):
     async with (
-        gateway(proxy_503()) as server,
+        gateway(of_proxy()) as server,
         aiohttp.ClientSession() as session,
     ):
         operator = Client(Transport(server.base_url, KEY, session), attempts=3)
@@ -274,7 +312,7 @@ async def test_a_write_without_an_idempotency_key_is_not_sent_again_after_a_503_
 
 
 async def test_a_read_after_a_503_of_a_proxy_has_no_answer() -> None:
-    async with gateway(proxy_503()) as server, client_of(server) as client:
+    async with gateway(of_proxy()) as server, client_of(server) as client:
         with pytest.raises(errors.ProviderTimeout):
             await client.get_balance(GetBalance(account_id="a"))
 
@@ -296,7 +334,7 @@ async def test_a_gateway_that_is_not_there_is_unavailable() -> None:
 
 @pytest.mark.parametrize(
     ("status", "raised"),
-    [(502, errors.ProviderError), (500, errors.InternalError), (302, errors.InternalError)],
+    [(429, errors.RateLimited), (500, errors.InternalError), (302, errors.InternalError)],
 )
 async def test_an_answer_of_something_in_between_is_an_error_too(
     status: int, raised: type[errors.BanksideError]
