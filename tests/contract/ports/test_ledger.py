@@ -163,6 +163,19 @@ async def test_ach_requests_are_the_newest_first_or_the_one_of_a_reference(
     assert (one.amount, one.originating_account_id) == ("10.00", opened.account_id)
 
 
+@pytest.mark.parametrize("reference_id", [".", "..", "%2e", "a/b?c=d", "no_such_reference"])
+async def test_a_reference_that_no_ach_request_has_finds_none(
+    ledger_bank: LedgerBank, reference_id: str
+) -> None:
+    opened = await ledger_bank.open_account()
+
+    found = await ledger_bank.ledger.ach_requests(
+        ListAchRequests(account_id=opened.account_id, reference_id=reference_id), soon()
+    )
+
+    assert found == []
+
+
 async def test_statements_are_those_whose_periods_overlap(ledger_bank: LedgerBank) -> None:
     opened = await ledger_bank.open_account()
     for month in (1, 2, 3):

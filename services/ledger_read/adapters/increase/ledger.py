@@ -46,6 +46,8 @@ LINKS_AT_ONCE = 8
 LINK_SECONDS = 15 * 60
 """A file has one link for each such period of the clock; it ends with the period after it."""
 CONFLICT = 409
+NO_SEGMENTS = {".", ".."}
+"""Of a path: the SDK refuses to send them, which counts as an answer of Increase."""
 NEAR_MIDNIGHT = timedelta(hours=12)
 """A statement's period begins and ends at midnight, UTC or the bank's: so long before its end is its last day."""
 TOO_MANY_LINKS = (
@@ -129,6 +131,8 @@ class IncreaseLedger:
         return None
 
     async def _ach_transfer(self, reference_id: str, deadline: float) -> list[ACHTransfer]:
+        if reference_id in NO_SEGMENTS:
+            return []
         try:
             return [
                 await self._reader.read(
