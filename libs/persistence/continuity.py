@@ -203,7 +203,7 @@ class Compared:
 
 
 Compare = Callable[[AsyncConnection, Sequence[str], datetime], Awaitable[Compared]]
-"""Compares a page of ids with the database. The last argument: when the present life was first seen."""
+"""Compares a page of ids with the database. The last argument: what was final before it is of an earlier life."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,7 +280,9 @@ class Continuity:
             WENT_BACK.set(bool((await connection.execute(_OPEN)).first()))
         UNCHECKED.set(not life.is_checked)
         if not life.is_checked and life.is_settled:
-            await self._compare(life.started_at, life.first_seen_at)
+            # Others may have written in this life before it was first seen.
+            certainly_before = life.first_seen_at - timedelta(seconds=self._transit_seconds)
+            await self._compare(life.started_at, certainly_before)
         if self._must_report and self._went_back is not None:
             await self._went_back()
             self._must_report = False

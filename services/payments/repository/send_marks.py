@@ -34,7 +34,9 @@ _SET_LAST_SENT_AT = (
 _LOST_SECONDS = func.lost_history_seconds(type_=Double)
 _LOST_HISTORY = select(
     _LOST_SECONDS.label("lost_seconds"),
-    seconds_since(inbox.c.accepted_at).label("accepted_seconds"),
+    func.least(
+        seconds_since(inbox.c.accepted_at), func.lost_history_began_seconds(type_=Double)
+    ).label("first_seconds"),
 ).where(inbox.c.command_id == bindparam("id"))
 _HAS_LOST_HISTORY = select(_LOST_SECONDS.is_not(None))
 
@@ -68,11 +70,11 @@ async def has_lost_history(connection: AsyncConnection) -> bool:
 async def lost_history(connection: AsyncConnection, transaction_id: UUID) -> Earlier | None:
     """The sends of one wire that this database may have lost; None when it lost none."""
     row = (await connection.execute(_LOST_HISTORY, {"id": transaction_id})).one()
-    return sends_in_lost_history(row.lost_seconds, row.accepted_seconds)
+    return sends_in_lost_history(row.lost_seconds, row.first_seconds)
 
 
 def sends_in_lost_history(
-    lost_seconds: float | None, accepted_seconds: float | None
+    lost_seconds: float | None, first_seconds: float | None
 ) -> Earlier | None:
     """The sends of a wire that this database may have lost; None when it lost none.
 
@@ -81,8 +83,9 @@ def sends_in_lost_history(
 
     Args:
         lost_seconds: what `lost_history_seconds()` returned.
-        accepted_seconds: the age of the wire's command in the inbox.
+        first_seconds: the age of the wire's command in the inbox, or, where that is less, of all that was lost: a wire
+            may have waited for approval for days before.
     """
     if lost_seconds is None:
         return None
-    return Earlier(accepted_seconds or 0.0, lost_seconds)
+    return Earlier(first_seconds or 0.0, lost_seconds)

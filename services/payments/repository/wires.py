@@ -14,12 +14,27 @@ from types import MappingProxyType
 from uuid import UUID
 
 import msgspec
-from sqlalchemy import Integer, Text, any_, bindparam, column, func, insert, null, select, update
+from sqlalchemy import (
+    Integer,
+    Text,
+    and_,
+    any_,
+    bindparam,
+    case,
+    column,
+    func,
+    insert,
+    not_,
+    null,
+    select,
+    update,
+)
 from sqlalchemy.dialects.postgresql import ARRAY
 
 from libs.contracts.events import Event
 from libs.contracts.ids import parse_id
 from libs.contracts.principal import Principal
+from libs.contracts.wires import WireState
 from libs.persistence import outbox
 from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.continuity import Compared
@@ -29,6 +44,9 @@ from services.payments.repository.stored_wires import SELECT, wire_of
 from services.payments.tables import inbox, wire_history
 from services.payments.tables import wires as table
 from services.payments.views import wire_event
+
+UNSENT = (WireState.PENDING_APPROVAL, WireState.PENDING_SUBMISSION, WireState.CANCELED)
+"""States in which a wire may be of which nothing was sent."""
 
 _IS_ONE_OF = table.c.transaction_id == any_(bindparam("ids", type_=ARRAY(UUID_TYPE)))
 _IS_OWN = (
@@ -121,9 +139,18 @@ _history_written = (
 )
 _SAVE = select(func.count()).select_from(_saved).add_cte(_history_written)
 
-# The bank had accepted a wire by the time when its command was final.
-_SETTLED_AT = (
-    select(table.c.transaction_id, inbox.c.finished_at.label("settled_at"))
+# A wire has its mark before it is sent, or was brought to a later state by what the bank reports. The bank had accepted
+# it by the time when its command was final; that of a wire that waits for approval is final before anything is sent.
+_NOT_SENT = and_(
+    table.c.send_begun_at.is_(None),
+    table.c.state.in_([state.value for state in UNSENT]),
+)
+_COMPARED = (
+    select(
+        table.c.transaction_id,
+        not_(_NOT_SENT).label("is_sent"),
+        case((table.c.send_begun_at.is_not(None), inbox.c.finished_at)).label("settled_at"),
+    )
     .select_from(
         table.outerjoin(
             inbox,
@@ -301,12 +328,16 @@ async def compare(
 ) -> Compared:
     """Compare wires that the bank holds with those of all tenants here. See `libs.persistence.continuity`.
 
-    A text that cannot be one of our ids names a wire that this system did not send, and is left out.
+    A wire that the bank holds and that was not sent, as far as its row knows, is missing like one without a row: its
+    approval and its send are what the database lost. A text that cannot be one of our ids names a wire that this system
+    did not send, and is left out.
     """
     ids = [known for known in map(parse_id, transaction_ids) if known is not None]
-    rows = await connection.execute(_SETTLED_AT, {"ids": ids})
-    settled_at: dict[UUID, datetime | None] = {row.transaction_id: row.settled_at for row in rows}
+    rows = (await connection.execute(_COMPARED, {"ids": ids})).all()
+    sent = {row.transaction_id for row in rows if row.is_sent}
     return Compared(
-        missing=[str(each) for each in ids if each not in settled_at],
-        reaches_back=any(at is not None and at < life_began for at in settled_at.values()),
+        missing=[str(each) for each in ids if each not in sent],
+        reaches_back=any(
+            row.settled_at is not None and row.settled_at < life_began for row in rows
+        ),
     )

@@ -1,0 +1,91 @@
+"""A database that went back may lack an approval or a send although it has the wire."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from uuid import UUID, uuid4
+
+import msgspec
+import pytest
+from sqlalchemy import text
+
+from libs.contracts.wires import WireState
+from libs.persistence.continuity import Compared
+from services.payments.repository import wires
+from tests.support.database_life import distrust_life, trust_life
+from tests.unit.payments.bench import KEY_SECONDS, MINE, Bench
+
+
+@pytest.fixture(autouse=True)
+def a_customer_of_its_own(bench: Bench) -> None:
+    """Policies are a customer's."""
+    bench.owner = msgspec.structs.replace(MINE, customer_id=str(uuid4()))
+
+
+async def compared(bench: Bench, *at_bank: UUID) -> Compared:
+    """What the bank holds, with a life that began after all that was done."""
+    life_began = datetime.now(UTC) + timedelta(minutes=1)
+    async with bench.database.transaction() as connection:
+        return await wires.compare(connection, [str(each) for each in at_bank], life_began)
+
+
+async def test_a_wire_that_was_sent_is_known_and_older_than_the_life_once_its_command_is_final(
+    bench: Bench,
+) -> None:
+    leased = await bench.wire(WireState.SUBMITTED, first_sent_seconds_ago=10)
+
+    before = await compared(bench, leased.command_id)
+    await bench.finish(leased)
+
+    assert before == Compared(missing=[], reaches_back=False)
+    assert await compared(bench, leased.command_id) == Compared(missing=[], reaches_back=True)
+
+
+async def test_a_wire_that_the_bank_holds_and_whose_approval_was_lost_is_missing(
+    bench: Bench,
+) -> None:
+    transaction_id = await bench.waiting()
+    async with bench.database.transaction() as connection:
+        final = "UPDATE inbox SET finished_at = now() WHERE command_id = :id"
+        await connection.execute(text(final), {"id": transaction_id})
+
+    found = await compared(bench, transaction_id)
+
+    assert found == Compared(missing=[str(transaction_id)], reaches_back=False)
+
+
+@pytest.mark.parametrize("state", [None, WireState.CANCELED])
+async def test_a_wire_that_the_bank_holds_and_whose_send_was_lost_is_missing(
+    bench: Bench, state: WireState | None
+) -> None:
+    leased = await bench.wire(*([state] if state else []))
+
+    found = await compared(bench, leased.command_id)
+
+    assert found == Compared(missing=[str(leased.command_id)], reaches_back=False)
+
+
+async def test_a_lost_send_that_the_banks_report_brought_back_is_not_missing(bench: Bench) -> None:
+    leased = await bench.wire(WireState.SUBMITTED, WireState.COMPLETED)
+
+    found = await compared(bench, leased.command_id)
+
+    assert found == Compared(missing=[], reaches_back=False)
+
+
+async def test_a_wire_that_waited_for_days_is_sent_while_a_restarted_database_is_unchecked(
+    bench: Bench,
+) -> None:
+    transaction_id = await bench.waiting()
+    async with bench.database.transaction() as connection:
+        age = "UPDATE inbox SET accepted_at = now() - make_interval(secs => :ago) WHERE command_id = :id"
+        await connection.execute(text(age), {"ago": 2 * KEY_SECONDS, "id": transaction_id})
+    await distrust_life(bench.database, lost_seconds=5, began_seconds=5)
+    second = msgspec.structs.replace(bench.owner, subscription_key="sub_second")
+
+    try:
+        await bench.approve(transaction_id, second)
+    finally:
+        await trust_life(bench.database)
+
+    assert bench.core.received["send_wire"] == 1
