@@ -166,15 +166,14 @@ _FIND = _OPEN.where(table.c.command_id == bindparam("id"))
 _LOCK = _FIND.with_for_update()
 _HASTEN = _CHANGE.values(due_at=func.clock_timestamp())
 _UNPARK = _CHANGE.values(
-    sequence=text(
-        "DEFAULT"
-    ),  # an identity column takes no other value, and Core has no word for it
     parked_at=null(),
     parked_because=null(),
     faults=0,
     forgetting=False,
     due_at=func.clock_timestamp(),
 )
+# An identity column takes no other value, and Core has no word for it.
+_UNPARK_AS_LAST = _UNPARK.values(sequence=text("DEFAULT"))
 _ABANDON = _CHANGE.values(
     finished_at=func.clock_timestamp(),
     reply=bindparam("final_reply"),
@@ -262,14 +261,21 @@ async def lock(connection: AsyncConnection, command_id: UUID) -> OpenCommand | N
 
 
 async def retry(connection: AsyncConnection, command_id: UUID) -> OpenCommand | None:
-    """Make the command due now, its faults counted anew. Its former state; None when it is final or unknown."""
+    """Make the command due now, its faults counted anew. Its former state; None when it is final or unknown.
+
+    A parked one comes after those of its order, which did not wait for it. One without an order keeps its place among
+    all that were accepted: what a later one has set stays.
+    """
     found = await find(connection, command_id)
     if found is not None and found.ordering_key is not None:
         # Before the row, as where a command is accepted.
         await lock_order(connection, found.ordering_key)
     command = await lock(connection, command_id)
     if command is not None:
-        statement = _UNPARK if command.parked_at is not None else _HASTEN
+        if command.parked_at is None:
+            statement = _HASTEN
+        else:
+            statement = _UNPARK if command.ordering_key is None else _UNPARK_AS_LAST
         await connection.execute(statement, {"id": command_id})
     return command
 

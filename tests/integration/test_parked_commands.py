@@ -72,6 +72,19 @@ async def test_a_retried_command_waits_for_those_of_its_key_that_are_open_by_the
     assert await claimed(database) == [first.command_id]
 
 
+async def test_a_retried_command_without_a_key_keeps_its_place_among_all_that_were_accepted(
+    database: Database,
+) -> None:
+    first, second = await leased(database), await leased(database)
+    await park(database, first)
+
+    await retry(database, first.command_id)
+
+    accepted = await rows(database, "SELECT command_id FROM inbox ORDER BY sequence")
+    assert [row.command_id for row in accepted] == [first.command_id, second.command_id]
+    assert await claimed(database) == [first.command_id]
+
+
 async def test_a_parked_command_is_counted_apart_and_never_purged(database: Database) -> None:
     await leased(database)
     await park(database, await leased(database))
