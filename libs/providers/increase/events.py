@@ -32,7 +32,7 @@ SHORT_OVERLAP = timedelta(seconds=5)
 second.
 """
 WHOLE_EVERY_SECONDS = 15.0
-"""A fetch reads the whole overlap when so long has passed since one did."""
+"""A fetch reads the whole overlap when so long has passed since one did that found nothing late."""
 REMEMBERED = 1000
 """Applied events in a state. With more of them in the overlap, the overlap is shorter."""
 PAGES = 60
@@ -151,12 +151,18 @@ class EventFeed:
         listed = 0
         begun = time.monotonic()
         is_whole = not self._whole_at or begun - self._whole_at >= WHOLE_EVERY_SECONDS
+        # What only a whole fetch finds.
+        late_before = window.begin(is_whole=False) if window else None
+        is_any_late = False
         async for item in self._items(window.begin(is_whole=is_whole) if window else None):
             listed += 1
             event_id = _id_of(item)
             if window is not None and window.has(event_id):
                 continue
-            at = _time_of(item) or (window.newest if window else datetime.fromtimestamp(0, UTC))
+            time_of_item = _time_of(item)
+            at = time_of_item or (window.newest if window else datetime.fromtimestamp(0, UTC))
+            if late_before is not None:
+                is_any_late |= time_of_item is None or time_of_item < late_before
             window = window or _Window(self._categories, _before(at, OVERLAP), at)
             window.categories = self._categories
             window.add(event_id, at)
@@ -166,7 +172,8 @@ class EventFeed:
         if not found and listed >= PAGES * LARGEST_PAGE:
             raise ProviderError  # more events of one time than a fetch reads: none of them is passed over
         if is_whole:
-            self._whole_at = begun
+            # Read whole again until what is late is in the state: an event that cannot be applied stops the feed.
+            self._whole_at = 0.0 if is_any_late else begun
         return found
 
     async def _items(self, floor: datetime | None) -> AsyncIterator[Any]:

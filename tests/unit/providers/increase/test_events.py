@@ -132,6 +132,27 @@ async def test_events_that_appear_minutes_late_are_found_every_now_and_then(
     assert begins[0] > begins[1] == begins[2]
 
 
+async def test_events_that_appear_minutes_late_are_given_until_they_are_applied(
+    listed: Events, increase: IncreaseClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listed.events = [event(n, 10 * n) for n in range(20)]
+    feed = EventFeed(increase, CATEGORIES)
+    state = (await feed.fetch(None, 100))[-1].state
+    listed.events += [event(20, 15), event(21, 16), event(22, 200)]
+    monkeypatch.setattr(module, "WHOLE_EVERY_SECONDS", 0.0)
+    late = await feed.fetch(state, 2)
+    monkeypatch.setattr(module, "WHOLE_EVERY_SECONDS", 3600.0)
+
+    again = await feed.fetch(state, 2)
+    newer = await feed.fetch(late[-1].state, 2)
+    nothing = await feed.fetch(newer[-1].state, 2)
+
+    assert [one.event_id for one in late] == ids(20, 21)
+    assert [one.event_id for one in again] == ids(20, 21)
+    assert [one.event_id for one in newer] == ids(22)
+    assert nothing == []
+
+
 async def test_a_feed_that_stopped_within_a_page_goes_on_there(
     listed: Events, increase: IncreaseClient
 ) -> None:
