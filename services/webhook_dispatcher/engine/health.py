@@ -50,7 +50,7 @@ def after_attempt(health: Health, attempt: Attempt, *, failed_for_good: bool) ->
         known = _with_failure(known, attempt)
     if known.state is not health.state:
         known = replace(known, state_since=ended_at(attempt))
-    if failed_for_good:
+    if failed_for_good and attempt.verdict is not Verdict.NOT_TRIED:
         known = replace(
             known,
             failing_since=known.failing_since or ended_at(attempt),

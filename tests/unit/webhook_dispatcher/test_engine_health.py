@@ -104,6 +104,9 @@ def test_a_success_forgets_every_failed_event_before_it() -> None:
 
 
 def test_what_was_not_tried_for_a_reason_of_our_own_says_nothing_of_the_endpoint() -> None:
-    health = after(Health(), *[attempt(Verdict.NOT_TRIED, duration_ms=7000)] * 10)
+    not_tried = attempt(Verdict.NOT_TRIED, duration_ms=7000)
+
+    health = after(Health(), *[not_tried] * 10)
 
     assert health == Health()
+    assert after_attempt(health, not_tried, failed_for_good=True) == Health()
