@@ -20,12 +20,13 @@ async def accept_command_anew(
     *,
     ordering: Ordering | None = None,
     unordered: frozenset[str] = frozenset(),
-    keep_for_ever: frozenset[str] = frozenset(),
 ) -> None:
     """Record a command, which the service then drives. Its caller is not answered, since none waits for it any more.
 
+    It is never purged: its letter stays where the operator's call was cut short, and may be replayed weeks later.
+
     Args:
-        ordering, unordered, keep_for_ever: as of `libs.handling.commands.run_commands`.
+        ordering, unordered: as of `libs.handling.commands.run_commands`.
 
     Raises:
         NotReplayable
@@ -35,7 +36,7 @@ async def accept_command_anew(
         raise NotReplayable("this release cannot read it")
     if letter.sender not in senders_of_commands(service).get(envelope.operation, NO_SENDER):
         raise NotReplayable(f"{letter.sender or 'no sender'} may not send {envelope.operation}")
-    command = new_command(envelope, None, keep_for_ever=envelope.operation in keep_for_ever)
+    command = new_command(envelope, None, keep_for_ever=True)
     async with database.transaction() as connection:
         key = None
         if ordering is not None and envelope.operation not in unordered:

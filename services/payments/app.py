@@ -96,7 +96,7 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
                 letters=OwnLetters(
                     settings.amqp_url.get_secret_value(),
                     settings.amqp_ca_file,
-                    accept_anew(process.service, database, keep_for_ever=KEPT_FOR_EVER),
+                    accept_anew(process.service, database),
                 ),
                 why_not_abandoned=why_not_abandoned,
                 counts=COUNTS,

@@ -11,12 +11,10 @@ from libs.messaging.topology import commands_queue
 from libs.persistence.engine import Database
 
 
-def accept_anew(
-    service: str, database: Database, *, keep_for_ever: frozenset[str]
-) -> Mapping[str, AcceptAnew]:
+def accept_anew(service: str, database: Database) -> Mapping[str, AcceptAnew]:
     """By queue."""
 
     async def accept_command(letter: DeadLetter) -> None:
-        await accept_command_anew(database, letter, service, keep_for_ever=keep_for_ever)
+        await accept_command_anew(database, letter, service)
 
     return {commands_queue(service): accept_command}

@@ -143,7 +143,7 @@ def handlers(environment: Environment) -> dict[str, HandlersOf]:
         return operating_handlers("onboarding", database, letters=own("onboarding", accept))
 
     def of_payments(database: Database) -> dict[str, QueryHandler]:
-        accept = payments.accept_anew("payments", database, keep_for_ever=frozenset())
+        accept = payments.accept_anew("payments", database)
         return operating_handlers("payments", database, letters=own("payments", accept))
 
     def of_dispatcher(database: Database) -> dict[str, QueryHandler]:
@@ -241,7 +241,7 @@ async def test_replaying_takes_a_yes_and_what_was_named(site: Site) -> None:
     assert "command-2" in mistake
     assert [item["command_id"] for item in json.loads(out)["replayed"]] == [COMMAND_ID]
     assert [message_id_of(item) for item in await site.letters()][1:] == ["unreadable"]
-    inbox = await site.recorded("onboarding", "SELECT command_id FROM inbox")
+    inbox = await site.recorded("onboarding", "SELECT command_id FROM inbox WHERE keep_for_ever")
     assert [str(command_id) for command_id in inbox] == [COMMAND_ID]
     (entry,) = await site.recorded("onboarding", "SELECT entry FROM audit")
     audited = json.loads(entry)
