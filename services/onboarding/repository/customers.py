@@ -107,9 +107,11 @@ class Customers:
         if status is not None:
             values["status"] = status.value
             count, page = count.where(_WITH_STATUS), page.where(_WITH_STATUS)
-        total = await connection.execute(count, values)
+        total = int((await connection.execute(count, values)).scalar_one())
+        if offset >= total:
+            return [], total  # without a walk over all of them
         rows = await connection.execute(page, values | {"limit": limit, "offset": offset})
-        return [_record(row) for row in rows], int(total.scalar_one())
+        return [_record(row) for row in rows], total
 
     async def find_owner(
         self, connection: AsyncConnection, customer_id: UUID
