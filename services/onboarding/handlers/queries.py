@@ -31,8 +31,8 @@ LARGEST_PAGE = 1000
 
 LISTS_AT_ONCE = 4
 LISTS_WAITING = 60
-"""Of lists, which cost many times as much as other reads: so many wait at most, beyond it is 503. What waits takes up
-room in the consumer, which has 256.
+"""Of lists, which cost many times as much as other reads: so many wait at most, of one tenant half as many; beyond
+it is 503. What waits takes up room in the consumer, which has 256.
 """
 
 
@@ -57,7 +57,7 @@ class Queries:
     async def list_customers(
         self, principal: Principal, command: ListCustomers, _: float
     ) -> Result:
-        async with self._lists.room(), self._database.snapshot() as connection:
+        async with self._lists.room(principal.tenant), self._database.snapshot() as connection:
             customers, total = await self._store.customers.page(
                 connection,
                 principal.tenant,
@@ -98,7 +98,7 @@ class Queries:
         self, principal: Principal, command: ListOwnedAccounts, _: float
     ) -> Result:
         limit = min(max(command.limit, 1), LARGEST_PAGE)
-        async with self._lists.room(), self._database.transaction() as connection:
+        async with self._lists.room(principal.tenant), self._database.transaction() as connection:
             owned = await accounts.page_of_owned(connection, principal, command.after, limit)
         return Result(
             data=OwnedAccounts(

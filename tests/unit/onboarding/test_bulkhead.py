@@ -18,19 +18,19 @@ class Work:
         self.inside = 0
         self.let_go = asyncio.Event()
 
-    async def __call__(self) -> None:
-        async with self._bulkhead.room():
+    async def __call__(self, tenant: str = "anvil") -> None:
+        async with self._bulkhead.room(tenant):
             self.inside += 1
             await self.let_go.wait()
 
-    async def start(self, count: int) -> list[asyncio.Task[None]]:
-        tasks = [asyncio.create_task(self()) for _ in range(count)]
+    async def start(self, count: int, tenant: str = "anvil") -> list[asyncio.Task[None]]:
+        tasks = [asyncio.create_task(self(tenant)) for _ in range(count)]
         await asyncio.sleep(0)
         return tasks
 
 
 async def test_so_many_are_inside_and_the_others_follow() -> None:
-    work = Work(Bulkhead(2, waiting=3))
+    work = Work(Bulkhead(2, waiting=6))
 
     tasks = await work.start(5)
 
@@ -41,14 +41,27 @@ async def test_so_many_are_inside_and_the_others_follow() -> None:
 
 
 async def test_more_than_may_wait_are_turned_away() -> None:
-    work = Work(Bulkhead(1, waiting=1))
-    tasks = await work.start(2)
+    work = Work(Bulkhead(1, waiting=3))
+    tasks = [*await work.start(2), *await work.start(1, "bolt"), *await work.start(1, "cog")]
+
+    with pytest.raises(Unavailable):
+        await work("dye")
+
+    work.let_go.set()
+    await asyncio.gather(*tasks)
+
+
+async def test_one_tenant_leaves_places_to_wait_at_for_others() -> None:
+    work = Work(Bulkhead(1, waiting=4))
+    tasks = await work.start(3)
 
     with pytest.raises(Unavailable):
         await work()
 
+    tasks += await work.start(2, "bolt")
     work.let_go.set()
     await asyncio.gather(*tasks)
+    assert work.inside == 5
 
 
 async def test_one_that_gives_up_makes_room() -> None:
