@@ -131,7 +131,11 @@ class Client:
         """
         method, target, headers, body = request_of(operation, command)
         if operation.takes_idempotency_key:
-            headers["Idempotency-Key"] = idempotency_key or str(uuid4())
+            # An empty one is the caller's mistake, which the gateway refuses: a fresh one in its place would be another
+            # with each call.
+            headers["Idempotency-Key"] = (
+                str(uuid4()) if idempotency_key is None else idempotency_key
+            )
         repeatable = operation.is_read or "Idempotency-Key" in headers
         give_up_at = time.monotonic() + self._patience_seconds
         lost: NoAnswer | None = None

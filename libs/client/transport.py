@@ -27,6 +27,23 @@ class NoAnswer(Exception):
     """The request may have been sent, and there is no whole answer: its outcome is unknown."""
 
 
+class _Once:
+    """A middleware of one request. By itself aiohttp repeats a GET, PUT or DELETE whose connection is reset, with
+    the nonce that is used up.
+    """
+
+    def __init__(self) -> None:
+        self._is_sent = False
+
+    async def __call__(
+        self, request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType
+    ) -> aiohttp.ClientResponse:
+        if self._is_sent:
+            raise NoAnswer("the connection was reset")
+        self._is_sent = True
+        return await handler(request)
+
+
 @dataclass(frozen=True, slots=True)
 class Response:
     """An answer, with the string that was signed for its request."""
@@ -102,6 +119,7 @@ class Transport:
                 headers=signed,
                 allow_redirects=False,
                 timeout=timeout,
+                middlewares=(_Once(),),
             ) as response:
                 content = await response.content.read(ANSWER_BYTES + 1)
                 while len(content) <= ANSWER_BYTES and (

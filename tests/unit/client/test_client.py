@@ -15,7 +15,7 @@ from aiohttp import web
 from libs.backoff import Backoff
 from libs.client import client as client_module
 from libs.client.client import Call, Client, request_of
-from libs.client.transport import Transport
+from libs.client.transport import NoAnswer, Transport
 from libs.client.webhooks import PairCall, Webhooks
 from libs.contracts import errors
 from libs.contracts import onboarding_operations as onboarding
@@ -184,6 +184,25 @@ async def test_failed_validation_tells_all_errors() -> None:
             await client.update_person(UPDATE)
 
     assert raised.value.errors == found
+
+
+async def test_a_put_whose_connection_is_reset_is_not_sent_again_without_a_new_nonce() -> None:
+    async with gateway(DROP) as server, aiohttp.ClientSession() as session:
+        transport = Transport(server.base_url, KEY, session)
+        with pytest.raises(NoAnswer):
+            await transport.send("PUT", "/partner/reseller/customers")
+        once = len(server.received)
+        with pytest.raises(NoAnswer):
+            await transport.send("GET", "/partner/reseller/customers")
+
+    assert (once, len(server.received)) == (1, 2)
+
+
+async def test_an_empty_idempotency_key_is_sent_as_it_is() -> None:
+    async with gateway(success(None)) as server, client_of(server) as client:
+        await client.update_person(UPDATE, idempotency_key="")
+
+    assert server.received[0].headers["Idempotency-Key"] == "", "for the gateway to refuse"
 
 
 async def test_attempts_are_bounded() -> None:

@@ -148,6 +148,14 @@ async def test_an_error_names_code_what_to_do_and_request(kind: str) -> None:
     assert (error.problem["transaction_id"], error.idempotency_key) == ("t1", "invoice-7")
 
 
+async def test_an_empty_idempotency_key_is_sent_as_it_is(kind: str) -> None:
+    refused = problem(400, "idempotency_key_required")
+    async with gateway(refused) as server:
+        await failure(kind, server, "send_wire", idempotency_key="", **SENT)
+
+    assert server.received[0].headers["Idempotency-Key"] == "", "for the gateway to refuse"
+
+
 async def test_an_error_of_values_says_which(kind: str) -> None:
     def refused() -> Any:
         value = {"loc": ["body", "amount"], "msg": "Input should be greater than 0", "type": "x"}

@@ -129,7 +129,9 @@ class Exchange(Generic[T]):
         )
         self._key = idempotency_key
         if operation.takes_idempotency_key:
-            self._key = idempotency_key or str(uuid4())
+            # An empty one is the caller's mistake, which the gateway refuses: a fresh one in its place would be another
+            # with each call.
+            self._key = str(uuid4()) if idempotency_key is None else idempotency_key
             self._headers["Idempotency-Key"] = self._key
         self._request_id = ""
         self._attempt = 0
