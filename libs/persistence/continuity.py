@@ -31,6 +31,7 @@ from sqlalchemy import (
     except_,
     func,
     null,
+    or_,
     select,
     update,
 )
@@ -126,9 +127,23 @@ _SEE = (
         index_elements=[table.c.started_at], set_={"last_seen_at": func.clock_timestamp()}
     )
 )
+_other, _trusted = table.alias("other"), table.alias("trusted")
+_NEWEST_TRUSTED = (
+    select(func.max(_trusted.c.first_seen_at))
+    .where(_trusted.c.checked_at.is_not(None))
+    .scalar_subquery()
+)
+_DOUBTED_SINCE = (
+    select(func.min(_other.c.first_seen_at))
+    .where(
+        _other.c.checked_at.is_(None),
+        or_(_NEWEST_TRUSTED.is_(None), _other.c.first_seen_at > _NEWEST_TRUSTED),
+    )
+    .scalar_subquery()
+)
 _LIFE = select(
     table.c.started_at,
-    table.c.first_seen_at,
+    func.least(table.c.first_seen_at, _DOUBTED_SINCE).label("doubted_since"),
     table.c.checked_at.is_not(None).label("is_checked"),
     (table.c.first_seen_at + bindparam("transit", type_=Interval) <= func.clock_timestamp()).label(
         "is_settled"
@@ -194,8 +209,8 @@ class Compared:
     """A page compared with the database.
 
     Args:
-        missing: ids that are not in the database.
-        reaches_back: the page has a record that is older than the present life.
+        missing: ids of which the database lacks the record, or that it was sent.
+        reaches_back: the page has a record that was final in a life that is trusted.
     """
 
     missing: Sequence[str]
@@ -203,7 +218,7 @@ class Compared:
 
 
 Compare = Callable[[AsyncConnection, Sequence[str], datetime], Awaitable[Compared]]
-"""Compares a page of ids with the database. The last argument: what was final before it is of an earlier life."""
+"""Compares a page of ids with the database. The last argument: what was final before is of a life that is trusted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,17 +295,18 @@ class Continuity:
             WENT_BACK.set(bool((await connection.execute(_OPEN)).first()))
         UNCHECKED.set(not life.is_checked)
         if not life.is_checked and life.is_settled:
-            # Others may have written in this life before it was first seen.
-            certainly_before = life.first_seen_at - timedelta(seconds=self._transit_seconds)
-            await self._compare(life.started_at, certainly_before)
+            # The lives since the last one that was checked are doubted as well, and others may have written in a life
+            # before it was first seen.
+            trusted_until = life.doubted_since - timedelta(seconds=self._transit_seconds)
+            await self._compare(life.started_at, trusted_until)
         if self._must_report and self._went_back is not None:
             await self._went_back()
             self._must_report = False
 
-    async def _compare(self, started_at: datetime, life_began: datetime) -> None:
+    async def _compare(self, started_at: datetime, trusted_until: datetime) -> None:
         missing: list[str] = []
         for source in self._sources:
-            found = await self._missing(source, life_began)
+            found = await self._missing(source, trusted_until)
             if found is None:
                 self._log.error("continuity_not_checked", provider=source.provider, pages=PAGES)
                 return
@@ -304,14 +320,14 @@ class Continuity:
             self._log.error("database_went_back", records=len(new), first=new[0])
             self._must_report = True
 
-    async def _missing(self, source: NewestRecords, life_began: datetime) -> list[str] | None:
+    async def _missing(self, source: NewestRecords, trusted_until: datetime) -> list[str] | None:
         """Records that the provider has and the database lacks; None when they are not known after `PAGES` pages."""
         missing: list[str] = []
         after: str | None = None
         for _ in range(PAGES):
             page = await source.fetch(after, PAGE)
             async with self._database.transaction() as connection:
-                compared = await source.compare(connection, page.ids, life_began)
+                compared = await source.compare(connection, page.ids, trusted_until)
             missing += compared.missing
             if compared.reaches_back or page.next is None:
                 return missing

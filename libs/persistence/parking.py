@@ -6,7 +6,7 @@
 A parked command is not final: a request that repeats it is answered 409 `idempotency_in_progress`. It is not claimed,
 and later commands of its ordering key do not wait for it. They may be carried out before it, so a retried command takes
 its place behind those that are open by then: commands of one key never overlap, but a retried update may overwrite a
-later one.
+later one. One without a key keeps its place.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
@@ -43,6 +43,8 @@ class Bank:
     older_than_the_life: set[str] = field(default_factory=set)
     page: int = 500
     pages_read: int = 0
+    trusted_until: datetime | None = None
+    """What the last page was compared with."""
     away: bool = False
     provider: str = "bank"
 
@@ -55,7 +57,10 @@ class Bank:
         end = begin + min(limit, self.page)
         return NewestPage(newest[begin:end], str(end) if end < len(newest) else None)
 
-    async def compare(self, _: AsyncConnection, ids: Sequence[str], __: datetime) -> Compared:
+    async def compare(
+        self, _: AsyncConnection, ids: Sequence[str], trusted_until: datetime
+    ) -> Compared:
+        self.trusted_until = trusted_until
         return Compared(
             missing=[each for each in ids if each not in self.known],
             reaches_back=any(each in self.older_than_the_life for each in ids),
@@ -134,6 +139,37 @@ async def cases(database: Database) -> list[list[str]]:
 async def close(database: Database) -> int:
     async with database.transaction() as connection:
         return await continuity.close(connection, by="ada", reason="The wire is explained.")
+
+
+async def first_seen(database: Database) -> list[datetime]:
+    """Of the lives that are not checked, the oldest first."""
+    async with database.transaction() as connection:
+        found = await connection.execute(
+            text("SELECT first_seen_at FROM database_life WHERE checked_at IS NULL ORDER BY 1")
+        )
+        return list(found.scalars())
+
+
+async def test_what_was_written_since_the_last_checked_life_proves_nothing(
+    database: Database, bank: Bank, check: Continuity
+) -> None:
+    bank.holds = ["wire"]
+    bank.known = {"wire"}
+    await start_anew(database)
+    await let_pass(database, 2 * TRANSIT_SECONDS)
+    doubted, present = await first_seen(database)
+
+    await check.check()
+    since_both = bank.trusted_until
+    await start_anew(database)
+    await let_pass(database, 2 * TRANSIT_SECONDS)
+    *_, newest = await first_seen(database)
+    await check.check()
+
+    transit = timedelta(seconds=TRANSIT_SECONDS)
+    assert doubted < present
+    assert since_both == doubted - transit
+    assert bank.trusted_until == newest - transit, "the life before it was checked"
 
 
 async def test_a_database_that_was_just_made_is_trusted(fresh_environment: Environment) -> None:

@@ -76,21 +76,21 @@ _AT_CORE = _comparison(
 
 
 async def compare_at_identity(
-    connection: AsyncConnection, ids: Sequence[str], life_began: datetime
+    connection: AsyncConnection, ids: Sequence[str], trusted_until: datetime
 ) -> Compared:
     """Ids that the identity provider holds, with those of customers and persons here. See `continuity`."""
-    return await _compare(connection, _AT_IDENTITY, ids, life_began)
+    return await _compare(connection, _AT_IDENTITY, ids, trusted_until)
 
 
 async def compare_at_core(
-    connection: AsyncConnection, ids: Sequence[str], life_began: datetime
+    connection: AsyncConnection, ids: Sequence[str], trusted_until: datetime
 ) -> Compared:
     """Ids that core banking holds, with those of customers and persons here that were sent there."""
-    return await _compare(connection, _AT_CORE, ids, life_began)
+    return await _compare(connection, _AT_CORE, ids, trusted_until)
 
 
 async def _compare(
-    connection: AsyncConnection, statement: Select[Any], ids: Sequence[str], life_began: datetime
+    connection: AsyncConnection, statement: Select[Any], ids: Sequence[str], trusted_until: datetime
 ) -> Compared:
     """Of any tenant: a provider holds the customers of all tenants and knows of none. An id that none of ours can look
     like names a record that was not made by this system.
@@ -100,6 +100,6 @@ async def _compare(
     return Compared(
         missing=[str(row.id) for row in rows if not row.known],
         reaches_back=any(
-            row.settled_at is not None and row.settled_at < life_began for row in rows
+            row.settled_at is not None and row.settled_at < trusted_until for row in rows
         ),
     )

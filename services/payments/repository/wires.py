@@ -324,7 +324,7 @@ async def find_any(connection: AsyncConnection, transaction_id: UUID) -> WireRec
 
 
 async def compare(
-    connection: AsyncConnection, transaction_ids: Sequence[str], life_began: datetime
+    connection: AsyncConnection, transaction_ids: Sequence[str], trusted_until: datetime
 ) -> Compared:
     """Compare wires that the bank holds with those of all tenants here. See `libs.persistence.continuity`.
 
@@ -338,6 +338,6 @@ async def compare(
     return Compared(
         missing=[str(each) for each in ids if each not in sent],
         reaches_back=any(
-            row.settled_at is not None and row.settled_at < life_began for row in rows
+            row.settled_at is not None and row.settled_at < trusted_until for row in rows
         ),
     )

@@ -9,9 +9,14 @@ import msgspec
 import pytest
 from sqlalchemy import text
 
+from libs.contracts.errors import InvalidState
+from libs.contracts.principal import Family, Principal
 from libs.contracts.wires import WireState
 from libs.persistence.continuity import Compared
+from services.payments import approving
+from services.payments.models import WireRecord
 from services.payments.repository import wires
+from services.payments.rules import Rules
 from tests.support.database_life import distrust_life, trust_life
 from tests.unit.payments.bench import KEY_SECONDS, MINE, Bench
 
@@ -89,3 +94,32 @@ async def test_a_wire_that_waited_for_days_is_sent_while_a_restarted_database_is
         await trust_life(bench.database)
 
     assert bench.core.received["send_wire"] == 1
+
+
+async def test_an_operator_may_approve_late_while_it_may_be_the_approval_that_was_lost(
+    bench: Bench,
+) -> None:
+    operator = Principal("", "", Family.OPERATOR, "sub_operator", operator="ada")
+    transaction_id = await bench.waiting()
+    async with bench.database.transaction() as connection:
+        late = "UPDATE wires SET approval_expires_at = now() - interval '1 hour' WHERE transaction_id = :id"
+        await connection.execute(text(late), {"id": transaction_id})
+
+    with pytest.raises(InvalidState):
+        await approve_as(operator, bench, transaction_id)
+    await distrust_life(bench.database, lost_seconds=5, began_seconds=5)
+    second = msgspec.structs.replace(bench.owner, subscription_key="sub_second")
+    try:
+        with pytest.raises(InvalidState):
+            await bench.approve(transaction_id, second)
+        approved = await approve_as(operator, bench, transaction_id)
+    finally:
+        await trust_life(bench.database)
+
+    assert approved.state is WireState.PENDING_SUBMISSION
+
+
+async def approve_as(operator: Principal, bench: Bench, transaction_id: UUID) -> WireRecord:
+    return await approving.approve_as_operator(
+        bench.database, Rules(), operator, transaction_id, reason="It was approved in time."
+    )
