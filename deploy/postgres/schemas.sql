@@ -13,7 +13,13 @@
 
 \set ON_ERROR_STOP on
 \set QUIET on
+\set VERBOSITY terse
 SET client_min_messages = warning;
+-- The server's log must not have the passwords: no statement, no row that a check refuses.
+SET log_statement = none;
+SET log_min_duration_statement = -1;
+SET log_min_error_statement = panic;
+SET log_error_verbosity = terse;
 
 \getenv gateway BANKSIDE_GATEWAY_DATABASE_PASSWORD
 \getenv onboarding BANKSIDE_ONBOARDING_DATABASE_PASSWORD

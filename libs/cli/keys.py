@@ -120,8 +120,6 @@ def create(
     except NotFound:
         of = f" of {tenant}" if tenant else ""
         raise OperatorError(f"There is no customer {customer}{of}.") from None
-    if save_as:
-        save(save_as, Credentials(made.subscription_key, made.secret))
     _show(made, save_as, json)
 
 
@@ -290,8 +288,6 @@ def rotate(
     values = {"overlap_hours": Decimal(str(overlap_hours)), "reason": reason}
     command = checked(k.RotateKey, {"subscription_key": key, **values})
     rotated = _of_active(key, lambda: ask(k.ROTATE_KEY, command, key=sign_with))
-    if save_as:
-        save(save_as, Credentials(key, rotated.secret))
     _show(rotated, save_as, json)
 
 
@@ -303,16 +299,19 @@ def _of_active(key: str, asking: Callable[[], T]) -> T:
         raise OperatorError(f"There is no active key {key}.") from None
 
 
-def _show(made: k.KeySecret, saved_as: str | None, json: bool) -> None:
+def _show(made: k.KeySecret, save_as: str | None, json: bool) -> None:
+    """Show the secret, then save it if wanted: this is its only copy."""
     document = made.model_dump()
     if json:
         print_json(document)
-        return
-    for name, value in document.items():
-        console().print(f"{name:17} {value}")
-    if saved_as:
-        console().print(f"Saved for `bankside call --key {saved_as}`.")
-    console().print("The secret is not shown again.")
+    else:
+        for name, value in document.items():
+            console().print(f"{name:17} {value}")
+        console().print("The secret is not shown again.")
+    if save_as:
+        save(save_as, Credentials(made.subscription_key, made.secret))
+        if not json:
+            console().print(f"Saved for `bankside call --key {save_as}`.")
 
 
 def _minute(at: datetime) -> str:

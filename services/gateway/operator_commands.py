@@ -17,7 +17,7 @@ from libs.contracts.operating.pages import Order
 from libs.persistence.engine import Database
 from services.gateway import operator_keys
 from services.gateway import operator_repository as repository
-from services.gateway.login_repository import set_one_time_password
+from services.gateway.login_repository import end_sessions, set_one_time_password
 from services.gateway.logins import new_one_time_password
 from services.gateway.passwords import Passwords
 from services.gateway.settings import Settings
@@ -71,8 +71,6 @@ def create(
     made = (
         _created_at_database(command) if at_database else ask(o.CREATE_OPERATOR, command, key=key)
     )
-    if save_as:
-        save(save_as, Credentials(made.subscription_key, made.secret))
     _show(made, save_as, json)
 
 
@@ -92,6 +90,7 @@ def _created_at_database(command: o.CreateOperator) -> o.CreatedOperator:
             made = await operator_keys.add_key(connection, ring, name)
             if one_time is not None:
                 await set_one_time_password(connection, name, one_time)
+                await end_sessions(connection, name)
             await record(
                 connection,
                 "operators.create",
@@ -202,14 +201,17 @@ def _changed(operator: o.OperatorView, json: bool) -> None:
         console().print(f"{operator.name} is {state}.")
 
 
-def _show(made: o.CreatedOperator, saved_as: str | None, json: bool) -> None:
+def _show(made: o.CreatedOperator, save_as: str | None, json: bool) -> None:
+    """Show the secret, then save it if wanted: this is its only copy."""
     document = made.model_dump()
     if json:
         print_json(document)
-        return
-    for name, value in document.items():
-        if value is not None:
-            console().print(f"{name:17} {value}")
-    if saved_as:
-        console().print(f"Saved for --key {saved_as}.")
-    console().print("The secret is not shown again.")
+    else:
+        for name, value in document.items():
+            if value is not None:
+                console().print(f"{name:17} {value}")
+        console().print("The secret is not shown again.")
+    if save_as:
+        save(save_as, Credentials(made.subscription_key, made.secret))
+        if not json:
+            console().print(f"Saved for --key {save_as}.")
