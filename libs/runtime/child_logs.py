@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator
@@ -25,9 +26,17 @@ def open_log(path: Path | None) -> Iterator[IO[bytes] | None]:
 
 
 def cut(path: Path) -> None:
-    """Copy a log that has grown too large to `<name>.1` and truncate it; its child goes on appending."""
+    """Copy a log that has grown too large to `<name>.1` and truncate it; its child goes on appending. On a full disk it
+    is truncated without a copy.
+    """
     if path.exists() and path.stat().st_size > LARGEST_BYTES:
-        shutil.copyfile(path, path.with_name(f"{path.name}.1"))
+        older = path.with_name(f"{path.name}.1")
+        try:
+            shutil.copyfile(path, older)
+        except OSError as error:
+            if error.errno not in {errno.ENOSPC, errno.EDQUOT}:
+                raise
+            older.unlink(missing_ok=True)
         os.truncate(path, 0)
 
 

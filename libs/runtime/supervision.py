@@ -234,7 +234,8 @@ class Supervisor:
     async def __aenter__(self) -> Self:
         await self._tasks.__aenter__()
         self._log_keeper = self._tasks.create_task(keep_bounded(self._logs), name="child logs")
-        self._write_state()
+        if self._state_path:
+            self.status().write(self._state_path)
         return self
 
     async def __aexit__(
@@ -308,8 +309,11 @@ class Supervisor:
     def _on_change(self, change: Change) -> None:
         self._write_state()
         if self._report:
-            self._report(change)
+            with contextlib.suppress(OSError):  # as below
+                self._report(change)
 
     def _write_state(self) -> None:
         if self._state_path:
-            self.status().write(self._state_path)
+            # The children go on while the disk is full; the next change is written again.
+            with contextlib.suppress(OSError):
+                self.status().write(self._state_path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import math
 import os
 import signal
@@ -270,6 +271,48 @@ async def test_an_error_of_the_body_stops_the_children_and_goes_on_as_it_is() ->
             raise ZeroDivisionError
 
     assert changes[-1].state is ChildState.STOPPED
+
+
+async def test_a_full_disk_ends_no_child_and_their_state_is_written_once_there_is_room(
+    tmp_path: Path,
+) -> None:
+    state, full = tmp_path / "state.json", tmp_path / "state.new"
+
+    def report(_: Change) -> None:
+        if full.is_symlink():
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    async with Supervisor(report=report, state_path=state) as supervisor:
+        for name in ("first", "second"):
+            supervisor.start(sleeper(name))
+        await supervisor.until_ready(["first", "second"], timeout_seconds=10)
+        full.symlink_to("/dev/full")
+        supervisor.kill("first")
+        await until(lambda: supervisor.children["first"].restarts == 1)
+        await until(supervisor.children["first"].ready.is_set)
+        second = supervisor.children["second"].restarts
+        full.unlink()
+        supervisor.kill("second")
+        await until(lambda: supervisor.children["second"].restarts == 1)
+        status = SupervisorStatus.read(state)
+
+    assert second == 0
+    assert status is not None
+    assert {child.name for child in status.children} == {"first", "second"}
+
+
+def test_a_log_that_there_is_no_room_to_copy_is_cut(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(child_logs, "LARGEST_BYTES", 10)
+    log, older = tmp_path / "service.log", tmp_path / "service.log.1"
+    log.write_text("a line of a log\n")
+    older.symlink_to("/dev/full")
+
+    child_logs.cut(log)
+
+    assert log.read_text() == ""
+    assert not older.exists()
 
 
 SUPERVISE_AND_WAIT = """
