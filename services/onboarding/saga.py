@@ -70,6 +70,10 @@ class Saga:
         self.name = name
         self._intended: dict[str, Begun] = {}
         """Steps whose intent this drive has committed, and that it has not sent yet."""
+        self._deadlines: dict[str, float] = {}
+        """Of the sends of steps, taken before their intents are committed: a process that stood still after the commit
+        must not send when others count the send as arrived.
+        """
 
     async def first_step(
         self,
@@ -139,6 +143,8 @@ class Saga:
             return None
 
     def intent(self, step: str, *, compensation: bool = False) -> Intent:
+        """To be committed now, and the step sent by this drive."""
+        self._deadlines[step] = time.time() + STEP_SECONDS
         return Intent(step, derived(self.name.saga_id, step), compensation)
 
     def intended(self, step: str, begun: Begun | None) -> None:
@@ -170,9 +176,9 @@ class Saga:
                     raise StepRefused(step, reason, code)
             case Begun(earlier, last_sent_at):
                 crash_point(f"onboarding.{without_number(step)}.intended")
-                deadline = time.time() + STEP_SECONDS
                 key = derived(self.name.saga_id, step)
-                outcome = await write_once(write, Attempt(key, deadline, STEP_SECONDS, earlier))
+                attempt = Attempt(key, self._deadlines[step], STEP_SECONDS, earlier)
+                outcome = await write_once(write, attempt)
         return await self._conclude(step, outcome, record, following, last_sent_at)
 
     async def _begin(self, step: str, *, compensation: bool) -> Done | StepRefusal | Begun:

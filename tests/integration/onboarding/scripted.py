@@ -22,9 +22,12 @@ class ScriptedWrite(Generic[AnswerT]):
     capabilities: Capabilities = FOR_EVER
     operation: str = "scripted"
     calls: list[str] = field(default_factory=list)
+    deadlines: list[float] = field(default_factory=list)
+    """Of the sends."""
 
     async def send(self, key: UUID, deadline: float) -> Outcome[AnswerT]:
         self.calls.append("send")
+        self.deadlines.append(deadline)
         answer: Any = self.answers.pop(0) if self.answers else Accepted(self.accepted)
         assert not isinstance(answer, Absent)
         result: Outcome[AnswerT] = answer

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from uuid import UUID, uuid4, uuid5
 
 import pytest
@@ -11,8 +12,9 @@ from uuid_utils import uuid7
 from libs.contracts.errors import OutcomePending
 from libs.handling.commands import NeedsOperator
 from libs.providers.outcomes import Absent, Accepted, NotSent, Reason, Unknown
+from services.onboarding import saga as saga_module
 from services.onboarding.repository import step_cases
-from services.onboarding.saga import NothingSent, StepRefused
+from services.onboarding.saga import STEP_SECONDS, NothingSent, StepRefused
 from tests.integration.onboarding.steps import ACCOUNT, NO, STEP, Steps
 from tests.support.database_life import distrust_life, trust_life
 
@@ -76,6 +78,26 @@ async def test_an_attempt_that_sends_nothing_leaves_the_last_send_as_old_as_it_w
     assert asked.last_attempt_at > first.last_attempt_at
     assert sent.last_sent_at > first.last_sent_at
     assert sent.first_sent_at == first.first_sent_at
+
+
+async def test_a_process_that_stood_still_after_its_commit_has_no_time_of_its_own_to_send(
+    steps: Steps, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = time.time()
+    stood_still: list[float] = []
+
+    def stand_still(point: str) -> None:
+        if point.endswith(".intended"):
+            time.sleep(0.5)
+            stood_still.append(time.time())
+
+    monkeypatch.setattr(saga_module, "crash_point", stand_still)
+
+    await steps.drive()
+
+    [deadline] = steps.write.deadlines
+    assert len(stood_still) == 1
+    assert before + STEP_SECONDS <= deadline < stood_still[0] + STEP_SECONDS - 0.4
 
 
 async def test_a_first_step_that_was_certainly_not_sent_leaves_nothing(steps: Steps) -> None:
