@@ -39,7 +39,7 @@ def key_of(secret: str) -> bytes:
 
 def sign(key: bytes, message_id: str, timestamp: str, body: bytes) -> str:
     """One signature, `v1,<base64>`. `timestamp` is Unix seconds as sent in `webhook-timestamp`."""
-    mac = new(key, f"{message_id}.{timestamp}.".encode(), "sha256")
+    mac = new(key, f"{message_id}.{timestamp}.".encode("utf-8", "surrogateescape"), "sha256")
     mac.update(body)
     return f"{VERSION},{b64encode(mac.digest()).decode('ascii')}"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
@@ -17,7 +18,7 @@ from libs.handling.commands import Drive
 from libs.persistence.async_engine import AsyncConnection
 from libs.runtime.crash import crash_point
 from services.onboarding import states
-from services.onboarding.handlers.opening import Opening, OpeningRefused, saga_of
+from services.onboarding.handlers.opening import FIRST_STEP, Opening, OpeningRefused, saga_of
 from services.onboarding.handlers.parts import Parts
 from services.onboarding.models import CustomerFile, CustomerRecord, Verification
 from services.onboarding.repository import open_commands, steps
@@ -53,6 +54,7 @@ class ApplyDecisionHandler:
 
     async def __call__(self, drive: Drive, body: dict[str, Any]) -> Result:
         command = msgspec.convert(body, ApplyDecision)
+        await self._go_on_opening(drive, command.customer_id)
         said = [command.verification] if command.verification else await self._ask(drive, command)
         async with drive.transaction() as connection:
             file = await self._apply(connection, drive.principal.tenant, command.customer_id, said)
@@ -63,12 +65,31 @@ class ApplyDecisionHandler:
         if file.customer.status is CustomerStatus.PENDING:
             await self._hasten_onboarding(drive, file.customer)
         elif _is_to_be_opened(file):
-            try:
-                saga = saga_of(drive, file.customer.saga_id, file.customer.customer_id)
-                await self._opening.open(saga, file)
-            except OpeningRefused:
-                return Result()  # the customer is denied; no caller waits for an answer
+            await self._open(drive, file)
         return Result()
+
+    async def _go_on_opening(self, drive: Drive, customer_id: UUID) -> None:
+        """Carry an opening to its end that an earlier drive, or a decision that is parked, has begun. As an onboarding
+        it does not look again: what core banking has would stay there without a customer, or its denial half-way.
+
+        Raises:
+            OutcomePending, NeedsOperator: as `Opening.open`.
+        """
+        async with drive.transaction() as connection:
+            file = await self._parts.store.file(connection, drive.principal.tenant, customer_id)
+            if file is None or file.customer.status in (CustomerStatus.PENDING, *states.FINAL):
+                return
+            saga = saga_of(drive, file.customer.saga_id, customer_id)
+            if file.customer.core_id or not await steps.has_begun(
+                connection, saga.name, FIRST_STEP
+            ):
+                return
+        await self._open(drive, file)
+
+    async def _open(self, drive: Drive, file: CustomerFile) -> None:
+        saga = saga_of(drive, file.customer.saga_id, file.customer.customer_id)
+        with contextlib.suppress(OpeningRefused):  # the customer is denied; no caller waits
+            await self._opening.open(saga, file)
 
     async def _ask(self, drive: Drive, command: ApplyDecision) -> list[Verification]:
         """What the provider now says otherwise of the customer and its persons, as versions after the known ones.

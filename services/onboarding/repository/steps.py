@@ -141,6 +141,9 @@ _OF_ANOTHER_SAGA = select(
         or_(_IS_UNKNOWN, _IS_LEFT_BY_ITS_COMMAND),
     )
 )
+_HAS_BEGUN = select(
+    exists().where(_IS_THE_STEP, or_(not_(_IS_INTENDED), _T.first_sent_at.is_not(None)))
+)
 _COMMAND_OF = (
     select(_T.command_id)
     .where(
@@ -330,6 +333,13 @@ async def is_another_unfinished(
     found = await connection.execute(
         _OF_ANOTHER_SAGA, {"tenant": tenant, "customer_id": customer_id, "of_saga": saga_id}
     )
+    return bool(found.scalar_one())
+
+
+async def has_begun(connection: AsyncConnection, saga: SagaName, name: str) -> bool:
+    """Whether a provider may know of the step."""
+    step = {"of_saga": saga.saga_id, "of_name": name}
+    found = await connection.execute(_HAS_BEGUN, step)
     return bool(found.scalar_one())
 
 

@@ -23,7 +23,7 @@ from libs.handling.commands import CommandHandler, NeedsOperator
 from libs.handling.group_commit import GroupCommit
 from libs.persistence import inbox
 from libs.persistence.engine import Database
-from libs.providers.outcomes import Absent, Unknown
+from libs.providers.outcomes import Absent, Reason, Refused, Unknown
 from libs.providers.writing import Capabilities
 from services.onboarding.app import command_handlers
 from services.onboarding.events import Events
@@ -253,6 +253,63 @@ async def test_a_decision_does_not_come_between_the_steps_of_an_opening(
     await handling.drive(leased, command)
 
     assert await handling.status() == "approved"
+
+
+@pytest.mark.parametrize("verdict", [Status.DENIED, Status.AWAITING_DOCUMENTS])
+async def test_an_opening_that_a_decision_has_begun_goes_on_whatever_is_said_meanwhile(
+    handling: Handling, verdict: Status
+) -> None:
+    handling.bank.verdicts["business"] += [Status.PENDING_REVIEW]
+    await handling.drive(await handling.accept(ONBOARDING), application())
+    identity_id = await handling.identity_of("business")
+    handling.bank.says_now(identity_id, Status.APPROVED)
+    handling.bank.answers["open_account"] += [Unknown("timed_out")]
+    decision = await handling.accept(apply_decision.OPERATION)
+    body = {"customer_id": str(await handling.customer_id()), "verification": None}
+    with pytest.raises(OutcomePending):
+        await handling.drive(decision, body)
+
+    handling.bank.says_now(identity_id, verdict)
+    await handling.drive(decision, body)
+
+    assert await handling.status() == "approved"
+    assert handling.bank.calls["open_account"][:2] == ["send", "find"]
+
+
+async def test_a_decision_ends_the_opening_of_one_that_waits_for_an_operator(
+    handling: Handling,
+) -> None:
+    handling.bank.verdicts["business"] += [Status.PENDING_REVIEW]
+    await handling.drive(await handling.accept(ONBOARDING), application())
+    identity_id = await handling.identity_of("business")
+    handling.bank.capabilities = A_MOMENT
+    handling.bank.answers["open_account"] += [Unknown("timed_out"), Absent(), Absent()]
+    with pytest.raises(OutcomePending):
+        await handling.decide(identity_id, Status.APPROVED)
+
+    with pytest.raises(NeedsOperator):
+        await handling.decide(identity_id, Status.DENIED, version=3)
+
+    assert await handling.status() == "pending_review"
+    assert await handling.value("SELECT count(*) FROM ein_holds WHERE tenant = :tenant") == 1
+
+
+async def test_a_denial_of_an_opening_is_carried_to_its_end_whatever_is_said_meanwhile(
+    handling: Handling,
+) -> None:
+    handling.bank.verdicts["business"] += [Status.PENDING_REVIEW]
+    await handling.drive(await handling.accept(ONBOARDING), application())
+    identity_id = await handling.identity_of("business")
+    handling.bank.answers["open_account"] += [Refused(Reason.PROVIDER_REFUSED, "no")]
+    handling.bank.answers["close_customer"] += [Unknown("timed_out")]
+    with pytest.raises(OutcomePending):
+        await handling.decide(identity_id, Status.APPROVED)
+
+    await handling.decide(identity_id, Status.CANCELED, version=3)
+
+    assert await handling.status() == "denied"
+    unfinished = "SELECT count(*) FROM saga_steps WHERE tenant = :tenant AND recorded_at IS NULL"
+    assert await handling.value(unfinished) == 0
 
 
 @pytest.mark.parametrize("kind", ["business", "person"])

@@ -89,3 +89,15 @@ def test_a_malformed_secret_is_refused_without_showing_it(secret: str) -> None:
         key_of(secret)
 
     assert secret.removeprefix("whsec_") not in str(raised.value)
+
+
+def test_a_message_id_that_is_no_text_has_no_right_signature() -> None:
+    with pytest.raises(WebhookSignatureError):
+        verify(
+            b"a key of a subscription",
+            message_id=b"evt_\xff".decode("utf-8", "surrogateescape"),
+            timestamp="1700000000",
+            signatures="v1,AAAA",
+            body=b"{}",
+            now=1700000000.0,
+        )
