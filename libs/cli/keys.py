@@ -300,18 +300,20 @@ def _of_active(key: str, asking: Callable[[], T]) -> T:
 
 
 def _show(made: k.KeySecret, save_as: str | None, json: bool) -> None:
-    """Show the secret, then save it if wanted: this is its only copy."""
-    document = made.model_dump()
-    if json:
-        print_json(document)
-    else:
-        for name, value in document.items():
-            console().print(f"{name:17} {value}")
-        console().print("The secret is not shown again.")
-    if save_as:
-        save(save_as, Credentials(made.subscription_key, made.secret))
-        if not json:
-            console().print(f"Saved for `bankside call --key {save_as}`.")
+    """Show the secret and save it if wanted, whichever of the two fails: this is its only copy."""
+    try:
+        document = made.model_dump()
+        if json:
+            print_json(document)
+        else:
+            for name, value in document.items():
+                console().print(f"{name:17} {value}")
+            console().print("The secret is not shown again.")
+    finally:
+        if save_as:
+            save(save_as, Credentials(made.subscription_key, made.secret))
+            if not json:
+                console().print(f"Saved for `bankside call --key {save_as}`.")
 
 
 def _minute(at: datetime) -> str:

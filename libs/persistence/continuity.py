@@ -8,8 +8,8 @@ checked, or a case is open, the service looks each write up at the provider befo
 (`lost_history_seconds()` is not null).
 
 The check waits until no write of an earlier life can reach the providers any more. It reads their records back to one
-that is older than the present life. Failovers happen without an operator, so the check does not rely on one; `declare`
-is for an operator who restored a database.
+that was final in a life that is trusted. Failovers happen without an operator, so the check does not rely on one;
+`declare` is for an operator who restored a database.
 """
 
 from __future__ import annotations
@@ -106,7 +106,9 @@ DDL = (
 CHECK_SECONDS = 1.0
 PAGE = 500
 PAGES = 200
-"""Of one provider's records, at most. A life in which more records were made before its check stays unchecked."""
+"""Of one provider's records, at most. With more of them since the last life that was checked, the present one stays
+unchecked.
+"""
 
 UNCHECKED = Gauge(
     "bankside_database_unchecked",

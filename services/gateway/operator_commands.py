@@ -202,16 +202,18 @@ def _changed(operator: o.OperatorView, json: bool) -> None:
 
 
 def _show(made: o.CreatedOperator, save_as: str | None, json: bool) -> None:
-    """Show the secret, then save it if wanted: this is its only copy."""
-    document = made.model_dump()
-    if json:
-        print_json(document)
-    else:
-        for name, value in document.items():
-            if value is not None:
-                console().print(f"{name:17} {value}")
-        console().print("The secret is not shown again.")
-    if save_as:
-        save(save_as, Credentials(made.subscription_key, made.secret))
-        if not json:
-            console().print(f"Saved for --key {save_as}.")
+    """Show the secret and save it if wanted, whichever of the two fails: this is its only copy."""
+    try:
+        document = made.model_dump()
+        if json:
+            print_json(document)
+        else:
+            for name, value in document.items():
+                if value is not None:
+                    console().print(f"{name:17} {value}")
+            console().print("The secret is not shown again.")
+    finally:
+        if save_as:
+            save(save_as, Credentials(made.subscription_key, made.secret))
+            if not json:
+                console().print(f"Saved for --key {save_as}.")

@@ -31,12 +31,12 @@ from sqlalchemy import (
     update,
 )
 
-from libs.contracts.customers import CustomerStatus
 from libs.contracts.exact_json import decode
 from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.tables import INSTANT, UUID_TYPE, seconds_since
 from libs.providers.outcomes import Reason
 from libs.providers.writing import Earlier, with_lost_history
+from services.onboarding.states import FINAL
 from services.onboarding.tables import customers, inbox, saga_steps
 
 PURGE_BATCH = 1000
@@ -154,8 +154,11 @@ _COMMAND_OF = (
     .order_by(_T.last_attempt_at.desc())
     .limit(1)
 )
-_IS_PENDING = exists().where(
-    customers.c.customer_id == _T.customer_id, customers.c.status == CustomerStatus.PENDING.value
+# Whose opening may still be carried on.
+_IS_UNOPENED = exists().where(
+    customers.c.customer_id == _T.customer_id,
+    customers.c.core_id.is_(None),
+    customers.c.status.not_in([status.value for status in FINAL]),
 )
 _HAS_OPEN_COMMAND = exists().where(
     inbox.c.finished_at.is_(None),
@@ -167,7 +170,7 @@ _PURGE = delete(saga_steps).where(
         .where(
             _T.recorded_at < _NOW - bindparam("age", type_=Interval),
             or_(_T.settled_at.is_not(None), not_(and_(_T.compensation, _T.state == "refused"))),
-            not_(_IS_PENDING),
+            not_(_IS_UNOPENED),
             not_(_HAS_OPEN_COMMAND),
         )
         .order_by(_T.recorded_at)

@@ -96,11 +96,24 @@ async def test_old_steps_go_and_younger_ones_stay(shelf: Database, store: Store)
     assert await names_left(shelf, saga.saga_id) == ["young"]
 
 
-async def test_steps_of_a_customer_that_is_pending_stay(shelf: Database, store: Store) -> None:
+async def set_status(shelf: Database, saga: SagaName, status: str) -> None:
+    async with shelf.transaction() as connection:
+        change = "UPDATE customers SET status = :status WHERE customer_id = :id"
+        await connection.execute(text(change), {"status": status, "id": saga.customer_id})
+
+
+@pytest.mark.parametrize("status", ["pending", "pending_review", "awaiting_documents"])
+async def test_steps_of_a_customer_that_may_still_be_opened_stay(
+    shelf: Database, store: Store, status: str
+) -> None:
     saga = await new_saga(shelf, store, pending=True)
+    await set_status(shelf, saga, status)
     await add_step(shelf, saga, "old", days=DAYS + 1)
 
-    assert await purge(shelf) == 0
+    kept = await purge(shelf)
+    await set_status(shelf, saga, "denied")
+
+    assert (kept, await purge(shelf)) == (0, 1)
 
 
 async def test_steps_stay_while_a_command_of_the_customer_is_open(
