@@ -256,7 +256,7 @@ async def test_a_decision_does_not_come_between_the_steps_of_an_opening(
 
 
 @pytest.mark.parametrize("verdict", [Status.DENIED, Status.AWAITING_DOCUMENTS])
-async def test_an_opening_that_a_decision_has_begun_goes_on_whatever_is_said_meanwhile(
+async def test_an_opening_that_a_decision_has_begun_goes_on_though_another_verdict_comes(
     handling: Handling, verdict: Status
 ) -> None:
     handling.bank.verdicts["business"] += [Status.PENDING_REVIEW]
@@ -294,7 +294,7 @@ async def test_a_decision_ends_the_opening_of_one_that_waits_for_an_operator(
     assert await handling.value("SELECT count(*) FROM ein_holds WHERE tenant = :tenant") == 1
 
 
-async def test_a_denial_of_an_opening_is_carried_to_its_end_whatever_is_said_meanwhile(
+async def test_a_denial_of_an_opening_is_carried_to_its_end_though_another_verdict_comes(
     handling: Handling,
 ) -> None:
     handling.bank.verdicts["business"] += [Status.PENDING_REVIEW]
