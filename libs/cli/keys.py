@@ -13,7 +13,8 @@ from cyclopts import App, Parameter
 
 from libs.cli.output import console, print_json
 from libs.cli.reseal import reseal
-from libs.client.credentials import Credentials, check_can_save, save
+from libs.cli.secret import show_once
+from libs.client.credentials import check_can_save
 from libs.client.errors import OperatorError
 from libs.client.operator_client import ask, checked
 from libs.contracts.errors import InvalidState, NotFound
@@ -120,7 +121,7 @@ def create(
     except NotFound:
         of = f" of {tenant}" if tenant else ""
         raise OperatorError(f"There is no customer {customer}{of}.") from None
-    _show(made, save_as, json)
+    show_once(made, save_as, json=json)
 
 
 @app.command(name="list")
@@ -288,7 +289,7 @@ def rotate(
     values = {"overlap_hours": Decimal(str(overlap_hours)), "reason": reason}
     command = checked(k.RotateKey, {"subscription_key": key, **values})
     rotated = _of_active(key, lambda: ask(k.ROTATE_KEY, command, key=sign_with))
-    _show(rotated, save_as, json)
+    show_once(rotated, save_as, json=json)
 
 
 def _of_active(key: str, asking: Callable[[], T]) -> T:
@@ -297,23 +298,6 @@ def _of_active(key: str, asking: Callable[[], T]) -> T:
         return asking()
     except NotFound:
         raise OperatorError(f"There is no active key {key}.") from None
-
-
-def _show(made: k.KeySecret, save_as: str | None, json: bool) -> None:
-    """Show the secret and save it if wanted, whichever of the two fails: this is its only copy."""
-    try:
-        document = made.model_dump()
-        if json:
-            print_json(document)
-        else:
-            for name, value in document.items():
-                console().print(f"{name:17} {value}")
-            console().print("The secret is not shown again.")
-    finally:
-        if save_as:
-            save(save_as, Credentials(made.subscription_key, made.secret))
-            if not json:
-                console().print(f"Saved for `bankside call --key {save_as}`.")
 
 
 def _minute(at: datetime) -> str:

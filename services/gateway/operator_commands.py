@@ -9,7 +9,8 @@ from cyclopts import App, Parameter
 from libs.cli.database import record, with_database
 from libs.cli.decisions import Flag
 from libs.cli.output import console, print_json
-from libs.client.credentials import Credentials, check_can_save, save
+from libs.cli.secret import show_once
+from libs.client.credentials import check_can_save
 from libs.client.errors import OperatorError
 from libs.client.operator_client import ask, checked
 from libs.contracts.operating import operators as o
@@ -71,7 +72,7 @@ def create(
     made = (
         _created_at_database(command) if at_database else ask(o.CREATE_OPERATOR, command, key=key)
     )
-    _show(made, save_as, json)
+    show_once(made, save_as, json=json)
 
 
 def _created_at_database(command: o.CreateOperator) -> o.CreatedOperator:
@@ -199,21 +200,3 @@ def _changed(operator: o.OperatorView, json: bool) -> None:
     else:
         state = "revoked" if operator.revoked_at else operator.role
         console().print(f"{operator.name} is {state}.")
-
-
-def _show(made: o.CreatedOperator, save_as: str | None, json: bool) -> None:
-    """Show the secret and save it if wanted, whichever of the two fails: this is its only copy."""
-    try:
-        document = made.model_dump()
-        if json:
-            print_json(document)
-        else:
-            for name, value in document.items():
-                if value is not None:
-                    console().print(f"{name:17} {value}")
-            console().print("The secret is not shown again.")
-    finally:
-        if save_as:
-            save(save_as, Credentials(made.subscription_key, made.secret))
-            if not json:
-                console().print(f"Saved for --key {save_as}.")
