@@ -115,6 +115,9 @@ async def approve_as_operator(
     async with database.transaction() as connection:
         wire = await _locked(connection, transaction_id)
         approved = await approve(connection, rules, principal, wire, command_id, reason)
+        if await send_marks.has_lost_history(connection):
+            # So that the bank is asked first also where the case is closed before the send is driven.
+            await send_marks.begin_send(connection, transaction_id)
         await enqueue(
             connection,
             InternalCommand(

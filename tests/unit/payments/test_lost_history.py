@@ -117,6 +117,10 @@ async def test_an_operator_may_approve_late_while_it_may_be_the_approval_that_wa
         await trust_life(bench.database)
 
     assert approved.state is WireState.PENDING_SUBMISSION
+    async with bench.database.transaction() as connection:
+        wire = await wires.find_any(connection, transaction_id)
+    assert wire is not None
+    assert wire.is_unknown, "the bank is asked before it is sent, though the life is trusted by now"
 
 
 async def approve_as(operator: Principal, bench: Bench, transaction_id: UUID) -> WireRecord:
