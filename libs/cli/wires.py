@@ -131,7 +131,8 @@ def resolve(
     """Have the provider asked about a wire now; or, with --as, say what became of it.
 
     A decision is for a wire whose outcome is not known, after the bank was asked by other means: it ends the wire's
-    send for good, and stays in the wire's history with its reason.
+    send for good, and stays in the wire's history with its reason. While the last send may still arrive at the bank, a
+    wire is not rejected: sending stops, and the answer says from when on to decide again.
 
     Such as `bankside wires resolve TRANSACTION_ID`, or `bankside wires resolve TRANSACTION_ID --as submitted
     --reason "the bank confirmed it by telephone"`.

@@ -165,6 +165,11 @@ _PAGES = {
 _FIND = _OPEN.where(table.c.command_id == bindparam("id"))
 _LOCK = _FIND.with_for_update()
 _HASTEN = _CHANGE.values(due_at=func.clock_timestamp())
+_HOLD = _CHANGE.where(table.c.finished_at.is_(None)).values(
+    due_at=func.greatest(
+        table.c.due_at, func.clock_timestamp() + bindparam("pause", type_=Interval)
+    )
+)
 _UNPARK = _CHANGE.values(
     parked_at=null(),
     parked_because=null(),
@@ -278,6 +283,11 @@ async def retry(connection: AsyncConnection, command_id: UUID) -> OpenCommand | 
             statement = _UNPARK if command.ordering_key is None else _UNPARK_AS_LAST
         await connection.execute(statement, {"id": command_id})
     return command
+
+
+async def hold(connection: AsyncConnection, command_id: UUID, *, seconds: float) -> None:
+    """Have an open command that no process drives rest for so long at least; a parked one rests anyway."""
+    await connection.execute(_HOLD, {"id": command_id, "pause": timedelta(seconds=seconds)})
 
 
 async def abandon(

@@ -79,6 +79,10 @@ class Earlier:
     first_sent_seconds_ago: float
     last_sent_seconds_ago: float
 
+    def seconds_in_transit(self, transit_seconds: float) -> float:
+        """For how long the last send may still arrive, when a send does within `transit_seconds` of its beginning."""
+        return max(0.0, transit_seconds - self.last_sent_seconds_ago)
+
 
 def with_lost_history(known: Earlier | None, lost: Earlier | None) -> Earlier | None:
     """The known sends, and those that a database that went back may have lost."""
@@ -172,7 +176,7 @@ def _may_arrive(write: ProviderWrite[AnswerT], attempt: Attempt, earlier: Earlie
     The age is counted from the commit before the attempt, which may have sent as late as at its end.
     """
     transit_seconds = write.capabilities.longest_transit_seconds + attempt.send_seconds
-    return earlier.last_sent_seconds_ago < transit_seconds
+    return earlier.seconds_in_transit(transit_seconds) > 0
 
 
 def _looked_up(found: Accepted[AnswerT] | Refused | Unknown) -> Outcome[AnswerT]:

@@ -85,9 +85,10 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
         await introduce(database, lookup, settings.variable(LOOKUP_KEYS))
         providers = await open_providers(settings, opened)
         parts = Parts(providers.identity.writes, providers.core.writes, store, Events(store))
+        transit_seconds = settings.provider_transit_seconds + STEP_SECONDS
         depths = QueueDepths(process.service)
         queries = {
-            **query_handlers(database, store),
+            **query_handlers(database, store, transit_seconds=transit_seconds),
             **operating_handlers(
                 process.service,
                 database,
@@ -132,7 +133,7 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
                     database,
                     providers.identity.newest,
                     providers.core.newest,
-                    transit_seconds=settings.provider_transit_seconds + STEP_SECONDS,
+                    transit_seconds=transit_seconds,
                     went_back=RequestedReconciliation(caller, process.service),
                 ).watch(),
             )
@@ -177,7 +178,9 @@ def command_handlers(parts: Parts) -> Mapping[str, CommandHandler]:
     }
 
 
-def query_handlers(database: Database, store: Store) -> Mapping[str, QueryHandler]:
+def query_handlers(
+    database: Database, store: Store, *, transit_seconds: float
+) -> Mapping[str, QueryHandler]:
     queries = Queries(database, store)
     return {
         table.GET_CUSTOMER.name: queries.get_customer,
@@ -189,7 +192,7 @@ def query_handlers(database: Database, store: Store) -> Mapping[str, QueryHandle
         table.FIND_ACCOUNT_HOLDERS.name: queries.find_account_holders,
         table.LIST_LINKED_EXTERNAL_ACCOUNTS.name: queries.list_linked_external_accounts,
         **ReconcileQueries(database, store.vault).by_operation(),
-        **OperatingCustomers(database, store).by_operation(),
+        **OperatingCustomers(database, store, transit_seconds=transit_seconds).by_operation(),
     }
 
 

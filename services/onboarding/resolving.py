@@ -15,6 +15,7 @@ import msgspec
 from libs.contracts.errors import InvalidState, NotFound
 from libs.contracts.principal import Principal
 from libs.handling.operating.auditing import record
+from libs.handling.operating.holding import hold
 from libs.persistence.engine import Database
 from services.onboarding.repository import open_commands, step_cases
 from services.onboarding.repository.step_cases import Resolution, UnknownStep
@@ -40,6 +41,7 @@ async def resolve_step(
     resolution: Resolution,
     *,
     reason: str,
+    transit_seconds: float,
     result: Any = None,
 ) -> Resolved:
     """Record what became of a step, and have its command driven now.
@@ -48,11 +50,13 @@ async def resolve_step(
         principal: the operator.
         resolution: `absent`: the provider holds nothing of it, and the next drive sends it as if for the first time;
             `done`: it happened; `refused`: the provider refused it.
+        transit_seconds: a send arrives within so long of its beginning, or never.
         result: the provider's answer to a step that is done, decoded.
 
     Raises:
         NotFound: there is no such step whose outcome is not known.
-        InvalidState: its command is being driven, or the result is not what the provider answers to it.
+        InvalidState: its command is being driven; the result is not what the provider answers to it; or it would be
+            absent or refused while its last send may still arrive: then its command is held.
     """
     answer = _checked(name, resolution, result)
     async with database.transaction() as connection:
@@ -66,27 +70,40 @@ async def resolve_step(
         step = await step_cases.find_unknown(connection, saga_id, name)
         if step is None or step.command_id != command_id:
             raise InvalidState("The step was attempted meanwhile. Look at it again.")
-        is_open = is_driven is not None
-        await step_cases.resolve(
-            connection,
-            step,
-            resolution,
-            answer,
-            is_final=not is_open,
-            by=principal.operator or principal.actor,
-            reason=reason,
-        )
-        await open_commands.hasten(connection, command_id)
-        await record(
+        in_transit = max(0.0, transit_seconds - step.last_sent_seconds_ago)
+        if resolution == "done" or not in_transit:
+            is_open = is_driven is not None
+            await step_cases.resolve(
+                connection,
+                step,
+                resolution,
+                answer,
+                is_final=not is_open,
+                by=principal.operator or principal.actor,
+                reason=reason,
+            )
+            await open_commands.hasten(connection, command_id)
+            await record(
+                connection,
+                principal,
+                "sagas.resolve",
+                saga_id=str(saga_id),
+                step=name,
+                resolution=resolution,
+                reason=reason,
+            )
+            return Resolved(step, is_open)
+        held = await hold(
             connection,
             principal,
-            "sagas.resolve",
+            "sagas.hold",
+            command_id,
+            transit_seconds=in_transit,
+            reason=reason,
             saga_id=str(saga_id),
             step=name,
-            resolution=resolution,
-            reason=reason,
         )
-    return Resolved(step, is_open)
+    raise held
 
 
 async def settle_compensation(

@@ -74,10 +74,11 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
     async with AsyncExitStack() as opened:
         opened.push_async_callback(database.close)
         core = (await open_providers(settings, opened)).core
+        transit_seconds = settings.provider_transit_seconds + SEND_SECONDS
         continuity = Continuity(
             database,
             [NewestRecords("core", core.newest, wires.compare)],
-            transit_seconds=settings.provider_transit_seconds + SEND_SECONDS,
+            transit_seconds=transit_seconds,
             went_back=RequestedReconciliation(caller, process.service),
         )
         rules = settings.rules()
@@ -88,7 +89,9 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
         )
         depths = QueueDepths(process.service)
         queries = {
-            **query_handlers(database, core.writes, ownership, rules),
+            **query_handlers(
+                database, core.writes, ownership, rules, transit_seconds=transit_seconds
+            ),
             **operating_handlers(
                 process.service,
                 database,
@@ -153,7 +156,12 @@ def command_handlers(
 
 
 def query_handlers(
-    database: Database, core: CoreBanking, ownership: Ownership, rules: Rules
+    database: Database,
+    core: CoreBanking,
+    ownership: Ownership,
+    rules: Rules,
+    *,
+    transit_seconds: float,
 ) -> Mapping[str, QueryHandler]:
     queries = Queries(database)
     policies = PolicyQueries(database, ownership, rules)
@@ -164,5 +172,5 @@ def query_handlers(
         table.GET_WIRE.name: queries.get_wire,
         table.LIST_WIRES.name: queries.list_wires,
         **ReconcileQueries(database).by_operation(),
-        **OperatingWires(database, core, rules).by_operation(),
+        **OperatingWires(database, core, rules, transit_seconds=transit_seconds).by_operation(),
     }

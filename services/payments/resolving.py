@@ -12,15 +12,17 @@ from libs.contracts.errors import InvalidState, NotFound
 from libs.contracts.principal import Principal
 from libs.contracts.wires import WireReason, WireState
 from libs.handling.operating.auditing import record
+from libs.handling.operating.holding import hold
 from libs.persistence import parking
 from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.engine import Database
 from libs.persistence.parking import OpenCommand
+from libs.providers.writing import with_lost_history
 from services.payments import states
 from services.payments.approving import require_certainly_unsent
 from services.payments.models import WireRecord
 from services.payments.reasons import Why
-from services.payments.repository import sends, wires
+from services.payments.repository import send_marks, sends, wires
 
 
 async def resolve_wire(
@@ -30,6 +32,7 @@ async def resolve_wire(
     decision: WireState | None,
     *,
     reason: str,
+    transit_seconds: float,
 ) -> WireRecord:
     """Record the decision, if any, and have the wire's send driven now. Returns the wire as it then is.
 
@@ -37,10 +40,12 @@ async def resolve_wire(
         principal: the operator.
         decision: submitted or rejected; None has the provider asked again.
         reason: stands in the wire's history beside the decision.
+        transit_seconds: a send arrives within so long of its beginning, or never.
 
     Raises:
         NotFound: there is no such wire.
-        InvalidState: its outcome is known, or its send is under way.
+        InvalidState: its outcome is known, its send is under way, or it would be rejected while its last send may still
+            arrive: then it is held.
     """
     async with database.transaction() as connection:
         send, wire = await _locked(connection, transaction_id)
@@ -51,18 +56,21 @@ async def resolve_wire(
                 raise InvalidState("Only a wire whose outcome is unknown can be decided on.")
             if send.is_driven:
                 raise InvalidState("The provider is being asked right now. Try again shortly.")
-            why = Why(WireReason.DECIDED_BY_OPERATOR, comment=reason)
-            wire = await _advanced(connection, wire, decision, why, by=principal.actor)
-        await sends.make_due(connection, wire.send_command)
-        await record(
+        in_transit = 0.0
+        if decision is WireState.REJECTED:
+            in_transit = await _seconds_in_transit(connection, wire, transit_seconds)
+        if not in_transit:
+            return await _resolved(connection, principal, wire, decision, reason)
+        held = await hold(
             connection,
             principal,
-            "wires.resolve",
-            transaction_id=str(transaction_id),
-            decision=decision.value if decision else None,
+            "wires.hold",
+            wire.send_command,
+            transit_seconds=in_transit,
             reason=reason,
+            transaction_id=str(transaction_id),
         )
-    return wire
+    raise held
 
 
 async def cancel_wire(
@@ -111,6 +119,37 @@ async def _locked(
     if wire.send_command != known.send_command:
         raise InvalidState("The wire was approved just now. Try again.")
     return send, wire
+
+
+async def _resolved(
+    connection: AsyncConnection,
+    principal: Principal,
+    wire: WireRecord,
+    decision: WireState | None,
+    reason: str,
+) -> WireRecord:
+    if decision is not None:
+        why = Why(WireReason.DECIDED_BY_OPERATOR, comment=reason)
+        wire = await _advanced(connection, wire, decision, why, by=principal.actor)
+    await sends.make_due(connection, wire.send_command)
+    await record(
+        connection,
+        principal,
+        "wires.resolve",
+        transaction_id=str(wire.transaction_id),
+        decision=decision.value if decision else None,
+        reason=reason,
+    )
+    return wire
+
+
+async def _seconds_in_transit(
+    connection: AsyncConnection, wire: WireRecord, transit_seconds: float
+) -> float:
+    """For how long the last send of a wire may still arrive."""
+    lost = await send_marks.lost_history(connection, wire.send_command)
+    earlier = with_lost_history(wire.earlier_sends, lost)
+    return 0.0 if earlier is None else earlier.seconds_in_transit(transit_seconds)
 
 
 async def _advanced(

@@ -1,6 +1,11 @@
-"""Ending what a service waits for, so that no test has to: leases of processes that died, pauses between drives."""
+"""Ending what a service waits for, so that no test has to.
+
+Leases of processes that died, pauses between drives, sends that may still arrive at a provider.
+"""
 
 from __future__ import annotations
+
+from uuid import UUID
 
 import asyncpg
 
@@ -13,6 +18,13 @@ LEASES_END = {
 """By the table, which not every service has."""
 OPEN = "SELECT command_id, due_at > clock_timestamp() AS is_paused FROM inbox WHERE finished_at IS NULL"
 IS_DUE = "UPDATE inbox SET due_at = clock_timestamp() WHERE command_id = $1 AND finished_at IS NULL"
+
+
+ARRIVES = {
+    "payments": "UPDATE wires SET last_sent_at = last_sent_at - interval '1 hour' WHERE transaction_id = $1",
+    "onboarding": "UPDATE saga_steps SET last_sent_at = last_sent_at - interval '1 hour' WHERE saga_id = $1",
+}
+"""By the service."""
 
 
 async def leases_end(environment: Environment, service: str) -> None:
@@ -40,3 +52,12 @@ async def pauses_end(environment: Environment, service: str) -> int:
     finally:
         await connection.close()
     return len(commands)
+
+
+async def last_send_arrives(environment: Environment, service: str, sent: str) -> None:
+    """As if what was sent last, of a wire or of the steps of a saga, had arrived by now or never would."""
+    connection = await asyncpg.connect(environment.database_urls[service])
+    try:
+        await connection.execute(ARRIVES[service], UUID(sent))
+    finally:
+        await connection.close()

@@ -28,11 +28,16 @@ FIND_ID = search.FIND_ID_OF[Settings.service]
 
 
 class OperatingCustomers:
-    """The database bounds each statement."""
+    """The database bounds each statement.
 
-    def __init__(self, database: Database, store: Store) -> None:
+    Args:
+        transit_seconds: a send of a step arrives within so long of its beginning, or never.
+    """
+
+    def __init__(self, database: Database, store: Store, *, transit_seconds: float) -> None:
         self._database = database
         self._store = store
+        self._transit_seconds = transit_seconds
 
     def by_operation(self) -> Mapping[str, QueryHandler]:
         return {
@@ -93,6 +98,7 @@ class OperatingCustomers:
             command.step,
             command.resolution.value,
             reason=command.reason,
+            transit_seconds=self._transit_seconds,
             result=command.result,
         )
         step = resolved.step

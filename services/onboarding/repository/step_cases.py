@@ -7,10 +7,11 @@ from datetime import datetime
 from typing import Any, Literal
 from uuid import UUID
 
-from sqlalchemy import Boolean, and_, bindparam, case, func, literal, or_, select, update
+from sqlalchemy import Boolean, Double, and_, bindparam, case, func, literal, or_, select, update
 
 from libs.contracts.exact_json import encode
 from libs.persistence.async_engine import AsyncConnection
+from libs.persistence.tables import seconds_since
 from libs.providers.outcomes import Reason
 from services.onboarding.repository.tenant_rows import json_of
 from services.onboarding.tables import saga_steps
@@ -44,6 +45,9 @@ _UNKNOWN_STEP = select(
     _T.command_id,
     _T.first_sent_at,
     _T.last_attempt_at,
+    func.coalesce(
+        func.least(seconds_since(_T.last_sent_at), func.lost_history_seconds(type_=Double)), 0.0
+    ),
 ).where(IS_UNKNOWN)
 _FIND_UNKNOWN = _UNKNOWN_STEP.where(_IS_THE_STEP).with_for_update(key_share=True)
 _RESOLVE = (
@@ -72,6 +76,8 @@ class UnknownStep:
     Args:
         command_id: the command that attempted it last; None when no process of this release has.
         last_asked_at: when the provider was last sent the step or asked about it.
+        last_sent_seconds_ago: the age of the last send whose outcome is not known, one that this database may have lost
+            included.
     """
 
     saga_id: UUID
@@ -82,6 +88,7 @@ class UnknownStep:
     command_id: UUID | None
     first_sent_at: datetime
     last_asked_at: datetime
+    last_sent_seconds_ago: float
 
 
 async def settle(connection: AsyncConnection, saga_id: UUID, name: str) -> bool:

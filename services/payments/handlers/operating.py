@@ -41,12 +41,19 @@ FIND_ID = search.FIND_ID_OF[Settings.service]
 
 
 class OperatingWires:
-    """The database bounds each statement."""
+    """The database bounds each statement.
 
-    def __init__(self, database: Database, core: CoreBanking, rules: Rules) -> None:
+    Args:
+        transit_seconds: a send of a wire arrives within so long of its beginning, or never.
+    """
+
+    def __init__(
+        self, database: Database, core: CoreBanking, rules: Rules, *, transit_seconds: float
+    ) -> None:
         self._database = database
         self._core = core
         self._rules = rules
+        self._transit_seconds = transit_seconds
 
     def by_operation(self) -> Mapping[str, QueryHandler]:
         return {
@@ -108,6 +115,7 @@ class OperatingWires:
             _id_of(command.transaction_id),
             DECISIONS[command.decision],
             reason=command.reason,
+            transit_seconds=self._transit_seconds,
         )
         return Result(data=contract.OperatorWire(**operator_wire(wire)))
 

@@ -16,6 +16,7 @@ from tests.support.people import new_key
 from tests.support.receivers import receiver
 from tests.support.subscribers import subscribed
 from tests.support.waiting import eventually
+from tests.support.waits import last_send_arrives
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -80,7 +81,8 @@ async def test_a_wire_of_unknown_outcome_is_resolved(admin: Seat, live: Live) ->
     transaction_id = (await sender.send("7.00", new_key())).body["transaction_id"]
 
     async def resolved() -> bool:
-        """It is refused while the provider is being asked about the wire."""
+        """It is refused while the provider is being asked about the wire, and while a send may still arrive."""
+        await last_send_arrives(live.stack.environment, "payments", transaction_id)
         await admin.opened("/wires?unknown=true")
         await admin.page.locator(f"#table-wires a[title='{transaction_id}']").click()
         await admin.acts("Resolve", "The bank has no such wire.", decision="rejected")

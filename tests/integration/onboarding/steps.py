@@ -33,7 +33,10 @@ NO = Refused(Reason.PROVIDER_REFUSED, "refused")
 ANN = Principal(
     tenant="", tenant_name="", family=Family.OPERATOR, subscription_key="sub_a", operator="ann"
 )
-OF_A_DAY = Capabilities(keys_remembered_seconds=24 * 3600.0, longest_transit_seconds=60.0)
+TRANSIT_SECONDS = 60.0
+OF_A_DAY = Capabilities(
+    keys_remembered_seconds=24 * 3600.0, longest_transit_seconds=TRANSIT_SECONDS
+)
 
 
 @dataclass
@@ -96,9 +99,19 @@ class Steps:
                 {"id": self.name.saga_id, "s": seconds},
             )
 
-    async def end_lease(self) -> None:
+    async def end_lease(self, *, seconds: float = 3600) -> None:
+        """As the driver does when the outcome is not known, until so much later."""
         async with self.database.transaction() as connection:
-            await inbox.postpone(connection, self.leased, seconds=3600, error="outcome_pending")
+            await inbox.postpone(connection, self.leased, seconds=seconds, error="outcome_pending")
+
+    async def is_resting(self) -> bool:
+        """Whether its command is not due."""
+        async with self.database.transaction() as connection:
+            found = await connection.execute(
+                text("SELECT due_at > clock_timestamp() FROM inbox WHERE command_id = :id"),
+                {"id": self.leased.command_id},
+            )
+            return bool(found.scalar_one())
 
     async def lease_again(self) -> None:
         async with self.database.driver() as connection:
@@ -113,5 +126,6 @@ class Steps:
             STEP,
             resolution,
             reason="the bank said so",
+            transit_seconds=TRANSIT_SECONDS,
             result=result,
         )

@@ -30,7 +30,7 @@ from services.onboarding.repository.sagas import saga_ids_of
 from services.onboarding.repository.store import Store
 from tests.integration.onboarding.desk import business
 from tests.integration.onboarding.shelf import add_approved, add_pending, new_store, open_shelf
-from tests.integration.onboarding.steps import ANN, STEP, Steps
+from tests.integration.onboarding.steps import ANN, STEP, TRANSIT_SECONDS, Steps
 from tests.support.infrastructure import Environment
 from tests.support.pace import pace
 
@@ -45,7 +45,7 @@ class Hall:
 
     @property
     def handlers(self) -> OperatingCustomers:
-        return OperatingCustomers(self.database, self.store)
+        return OperatingCustomers(self.database, self.store, transit_seconds=TRANSIT_SECONDS)
 
     async def approved(self, name: str = "Acme Tools") -> CustomerFile:
         async with self.database.transaction() as connection:
@@ -236,7 +236,7 @@ async def test_the_search_finds_customers_by_the_ids_of_all_their_parts(hall: Ha
 
 @pytest.fixture
 def handlers(steps: Steps) -> OperatingCustomers:
-    return OperatingCustomers(steps.database, new_store())
+    return OperatingCustomers(steps.database, new_store(), transit_seconds=TRANSIT_SECONDS)
 
 
 async def become_unknown(steps: Steps) -> None:

@@ -18,9 +18,16 @@ from services.onboarding.handlers.operating import OperatingCustomers
 from services.onboarding.ports import OpenedAccount
 from services.onboarding.repository import step_cases
 from services.onboarding.repository.sagas import saga_ids_of
+from services.onboarding.repository.step_cases import Resolution
 from services.onboarding.saga import StepRefused
 from tests.integration.onboarding.shelf import new_store
-from tests.integration.onboarding.steps import ACCOUNT, OPERATION, STEP, Steps
+from tests.integration.onboarding.steps import (
+    ACCOUNT,
+    OPERATION,
+    STEP,
+    TRANSIT_SECONDS,
+    Steps,
+)
 from tests.support.answered_operators import NAME, AnsweredOperators
 from tests.support.infrastructure import Environment
 
@@ -83,6 +90,38 @@ async def test_a_step_that_an_operator_found_refused_is_refused(steps: Steps) ->
     assert (await steps.row()).state == "refused"
 
 
+@pytest.mark.parametrize("resolution", ["absent", "refused"])
+async def test_a_step_whose_last_send_may_still_arrive_is_held(
+    steps: Steps, resolution: Resolution
+) -> None:
+    steps.write.answers += [Unknown("timed_out")]
+    with pytest.raises(OutcomePending):
+        await steps.drive()
+    await steps.end_lease(seconds=0)
+
+    with pytest.raises(InvalidState) as refused:
+        await steps.resolve(resolution)
+
+    assert "may still arrive" in refused.value.detail
+    assert (await steps.row()).resolution is None
+    assert await steps.is_resting()
+    await steps.make_older(TRANSIT_SECONDS + 1)
+    await steps.resolve(resolution)
+    assert (await steps.row()).resolution == resolution
+    assert not await steps.is_resting()
+
+
+async def test_a_step_is_done_although_its_last_send_may_still_arrive(steps: Steps) -> None:
+    steps.write.answers += [Unknown("timed_out")]
+    with pytest.raises(OutcomePending):
+        await steps.drive()
+    await steps.end_lease()
+
+    await steps.resolve("done", {"account_id": "acc_7", "account_number": "7000000007"})
+
+    assert (await steps.row()).resolution == "done"
+
+
 async def test_a_step_is_not_resolved_while_its_command_is_driven(steps: Steps) -> None:
     steps.write.answers += [Unknown("timed_out")]
     with pytest.raises(OutcomePending):
@@ -117,7 +156,7 @@ async def test_a_step_whose_outcome_is_known_is_not_resolved(steps: Steps) -> No
 def handlers(database: Database) -> dict[str, QueryHandler]:
     return {
         **operating_handlers("onboarding", database),
-        **OperatingCustomers(database, new_store()).by_operation(),
+        **OperatingCustomers(database, new_store(), transit_seconds=TRANSIT_SECONDS).by_operation(),
     }
 
 

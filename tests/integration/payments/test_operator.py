@@ -13,6 +13,7 @@ from libs.handling.operating.serving import operating_handlers
 from services.payments.abandoning import why_not_abandoned
 from tests.integration.payments.desk import C_1, Desk
 from tests.support.answered_operators import AnsweredOperators
+from tests.support.waits import last_send_arrives
 
 
 def of_commands(desk: Desk) -> AnsweredOperators:
@@ -39,12 +40,13 @@ async def decided(desk: Desk, transaction_id: str, *arguments: str) -> Any:
     """A decision is refused while the bank is being asked, so it may have to be given again."""
 
     async def given() -> Any:
+        await last_send_arrives(desk.office.environment, "payments", transaction_id)
         try:
             return await desk.office.stack.command(
                 "wires", "resolve", transaction_id, *arguments, "--yes"
             )
         except AssertionError as error:
-            if "right now" not in str(error):
+            if "right now" not in str(error) and "may still arrive" not in str(error):
                 raise
             return None
 

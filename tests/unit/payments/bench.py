@@ -239,10 +239,22 @@ class Bench:
         """As the driver does when the answer is final."""
         await finish(self.database, leased, b"")
 
-    async def let_go(self, leased: inbox.Leased) -> None:
-        """As the driver does when the outcome is not known."""
+    async def let_go(self, leased: inbox.Leased, *, seconds: float = 3600) -> None:
+        """As the driver does when the outcome is not known, until so much later."""
         async with inbox.fenced(self.database, leased) as connection:
-            await inbox.postpone(connection, leased, seconds=3600, error="outcome_pending")
+            await inbox.postpone(connection, leased, seconds=seconds, error="outcome_pending")
+
+    async def rests_for(self, leased: inbox.Leased) -> float:
+        """The seconds until the send is due."""
+        async with self.database.transaction() as connection:
+            found = await connection.execute(
+                text(
+                    "SELECT extract(epoch FROM due_at - clock_timestamp())::float8 FROM inbox"
+                    " WHERE command_id = :id"
+                ),
+                {"id": leased.command_id},
+            )
+            return float(found.scalar_one())
 
     async def apply_feed(self) -> None:
         """Apply all entries of the bank's feed, as its tail does."""

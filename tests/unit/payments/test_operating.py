@@ -21,7 +21,7 @@ from libs.contracts.principal import Family, Principal
 from libs.contracts.wires import WireReason, WireState
 from services.payments.handlers.operating import OperatingWires
 from services.payments.rules import Rules
-from tests.unit.payments.bench import COMMAND, MINE, Bench
+from tests.unit.payments.bench import COMMAND, MINE, TRANSIT_SECONDS, Bench
 
 ADA = Principal(
     tenant="",
@@ -38,7 +38,7 @@ SHOWN_FROM, SHOWN_TO = date(1999, 1, 1), date(1999, 12, 31)
 
 
 def operating(bench: Bench) -> OperatingWires:
-    return OperatingWires(bench.database, bench.bank, Rules())
+    return OperatingWires(bench.database, bench.bank, Rules(), transit_seconds=TRANSIT_SECONDS)
 
 
 def soon() -> float:
@@ -228,7 +228,7 @@ async def entries(bench: Bench, transaction_id: str) -> list[dict[str, Any]]:
 
 
 async def test_a_decision_is_audited_under_the_operators_name(bench: Bench) -> None:
-    send = await bench.wire(first_sent_seconds_ago=1)
+    send = await bench.wire(first_sent_seconds_ago=2 * TRANSIT_SECONDS)
     await bench.let_go(send)
     transaction_id = str(send.command_id)
 
@@ -244,6 +244,18 @@ async def test_a_decision_is_audited_under_the_operators_name(bench: Bench) -> N
     assert second["actor"] == "operator:ada"
     assert (second["address"], second["request_id"]) == ("203.0.113.7", "req-1")
     assert second["reason"] == "By telephone."
+
+
+async def test_a_wire_that_is_held_is_audited_with_the_reason(bench: Bench) -> None:
+    send = await bench.wire(first_sent_seconds_ago=1)
+    await bench.let_go(send)
+
+    with pytest.raises(InvalidState):
+        await resolve(bench, str(send.command_id), "rejected")
+
+    [entry] = await entries(bench, str(send.command_id))
+    assert (entry["action"], entry["actor"]) == ("wires.hold", "operator:ada")
+    assert entry["reason"] == "By telephone."
 
 
 async def test_a_decision_that_is_refused_leaves_no_trace(bench: Bench) -> None:
