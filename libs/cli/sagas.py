@@ -97,7 +97,8 @@ def resolve(
     """Say what became of a step of unknown outcome, after the provider was asked by other means.
 
     The decision is kept with the step. Its command is driven again and acts on it. While the last send may still arrive
-    at the provider, a step is neither absent nor refused: sending stops, and the answer says from when on to decide again.
+    at the provider, a step is neither absent nor refused: sending stops, and the answer says from when on to decide
+    again.
 
     Such as `bankside sagas resolve SAGA_ID STEP --as absent --reason "the provider has no such customer"`.
 
