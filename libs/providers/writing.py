@@ -7,7 +7,8 @@
 1. The first attempt sends. Its refusal is final.
 2. A later attempt looks the key up first, and sends only if the provider does not know it.
 3. A refusal of a later send does not decide on an earlier send that may still be on its way. It is final only when the
-   provider stored it under the key, or when no earlier send can arrive any more.
+   provider stored it under the key, or when no earlier send can arrive any more. Where the provider does not show
+   whether one arrived, it is left to an operator.
 4. Without keys, nothing is sent while an earlier send may still be on its way.
 5. Once the provider may have forgotten the key, the write is never sent again: it is looked up, then left to an
    operator.
@@ -43,11 +44,14 @@ class Capabilities:
         longest_transit_seconds: a request takes effect no later than so long after it was sent.
         takes_keys: False: a copy that arrives late has its effect once more, and would undo a later write. None is sent
             while an earlier one may be on its way.
+        shows_writes: False: a write that arrived may be looked up in vain, as where the provider shows a part of what
+            was written. The refusal of a later send then says nothing about an earlier one, however old.
     """
 
     keys_remembered_seconds: float | None
     longest_transit_seconds: float
     takes_keys: bool = True
+    shows_writes: bool = True
 
     def within(self, hours: float | None, transit_seconds: float) -> Capabilities:
         """These with an operator's settings: keys are remembered for so long; None: as promised."""
@@ -162,6 +166,8 @@ async def _confirmed(
     found = await write.find(attempt.key, attempt.deadline)
     if not isinstance(found, Absent):
         return _looked_up(found)
+    if not write.capabilities.shows_writes:
+        return Unknown("an earlier send may have arrived", sent=False, needs_operator=True)
     if not _may_arrive(write, attempt, earlier):
         return refused
     _log.warning(

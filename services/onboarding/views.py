@@ -8,6 +8,7 @@ from libs.contracts import customer_views as views
 from libs.contracts.customers import CustomerStatus
 from libs.contracts.operating import customers as operating
 from libs.contracts.operating.saga_steps import SagaStep
+from services.onboarding.ids import derived
 from services.onboarding.models import (
     DEPOSIT,
     PROVIDER_REFUSED,
@@ -22,7 +23,8 @@ from services.onboarding.models import (
 def onboarding_result(file: CustomerFile) -> views.OnboardingResult:
     deposits = [account for account in file.accounts if account.account_group == DEPOSIT]
     account = deposits[0] if deposits else None
-    linked = [a.external_account_id for a in file.external_accounts if a.external_account_id]
+    draft_id = derived(file.customer.saga_id, "external_account")
+    linked = [a.external_account_id for a in file.external_accounts if a.draft_id == draft_id]
     return views.OnboardingResult(
         status=file.customer.status,
         business=views.OnboardedBusiness(

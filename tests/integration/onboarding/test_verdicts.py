@@ -12,8 +12,9 @@ import pytest_asyncio
 from sqlalchemy import text
 
 from libs.contracts import onboarding_operations as table
+from libs.contracts.customer_views import OnboardingResult
+from libs.contracts.customers import AddExternalBankAccount, UpdateBusiness
 from libs.contracts.customers import CustomerStatus as Status
-from libs.contracts.customers import UpdateBusiness
 from libs.contracts.errors import OutcomePending
 from libs.contracts.model import Model
 from libs.contracts.principal import Principal
@@ -21,19 +22,21 @@ from libs.contracts.reconciliation import HeldCustomer
 from libs.contracts.result import Result
 from libs.handling.commands import CommandHandler, NeedsOperator
 from libs.handling.group_commit import GroupCommit
-from libs.persistence import inbox
+from libs.persistence import inbox, parking
 from libs.persistence.engine import Database
-from libs.providers.outcomes import Absent, Reason, Refused, Unknown
+from libs.providers.outcomes import Absent, NotSent, Reason, Refused, Unknown
 from libs.providers.writing import Capabilities
+from services.onboarding.abandoning import why_not_abandoned
 from services.onboarding.app import command_handlers
 from services.onboarding.events import Events
 from services.onboarding.handlers import apply_decision
 from services.onboarding.handlers.parts import Parts
+from services.onboarding.ordering import ordering_key
 from services.onboarding.repository.onboarding_commits import DECIDE
 from services.onboarding.repository.reconciliation import HeldCustomers
 from services.onboarding.repository.store import Store
 from tests.integration.onboarding import driving
-from tests.integration.onboarding.desk import application, business, partner
+from tests.integration.onboarding.desk import application, bank_account, business, partner
 from tests.integration.onboarding.shelf import new_store, open_shelf
 from tests.support.fake_providers import FakeProviders
 from tests.support.infrastructure import Environment
@@ -58,6 +61,17 @@ class Handling:
 
     async def drive(self, leased: inbox.Leased, command: Any) -> Result:
         return await driving.drive(self.database, self.handlers, leased, self.principal, command)
+
+    async def order(self, leased: inbox.Leased) -> None:
+        """As where the command is recorded: those of one customer are driven one at a time."""
+        key = ordering_key(self.principal.tenant, await self.customer_id())
+        async with self.database.transaction() as connection:
+            ordered = text("UPDATE inbox SET ordering_key = :key WHERE command_id = :id")
+            await connection.execute(ordered, {"key": key, "id": leased.command_id})
+
+    async def why_not_abandoned(self, leased: inbox.Leased) -> str | None:
+        async with self.database.transaction() as connection:
+            return await why_not_abandoned(connection, leased.operation, leased.command_id)
 
     async def held(self) -> HeldCustomer:
         """The customer as reconciliation is told of it."""
@@ -265,13 +279,18 @@ async def test_an_opening_that_a_decision_has_begun_goes_on_though_another_verdi
     handling.bank.says_now(identity_id, Status.APPROVED)
     handling.bank.answers["open_account"] += [Unknown("timed_out")]
     decision = await handling.accept(apply_decision.OPERATION)
+    await handling.order(decision)
     body = {"customer_id": str(await handling.customer_id()), "verification": None}
     with pytest.raises(OutcomePending):
         await handling.drive(decision, body)
+    objection = await handling.why_not_abandoned(decision)
 
     handling.bank.says_now(identity_id, verdict)
     await handling.drive(decision, body)
 
+    assert objection is not None
+    assert "half-way" in objection
+    assert await handling.why_not_abandoned(decision) is None
     assert await handling.status() == "approved"
     assert handling.bank.calls["open_account"][:2] == ["send", "find"]
 
@@ -386,3 +405,46 @@ async def test_a_change_does_not_overtake_one_that_waits_for_an_operator(
 
     assert handling.bank.calls["update_customer"] == ["send", "find"]
     assert handling.bank.calls["update"] == ["send"], "nothing of the second one was sent"
+
+
+async def test_a_change_does_not_overtake_one_that_was_parked_half_way_and_is_retried(
+    handling: Handling,
+) -> None:
+    await handling.drive(await handling.accept(ONBOARDING), application(business=business()))
+    customer_id = await handling.customer_id()
+    changes = [
+        UpdateBusiness.model_validate({"customer_id": str(customer_id), "business": {"dba": name}})
+        for name in ("First", "Second")
+    ]
+    first = await handling.accept(table.UPDATE_BUSINESS.name)
+    second = await handling.accept(table.UPDATE_BUSINESS.name)
+    handling.bank.answers["update_customer"] += [NotSent("not_connected")]
+    with pytest.raises(OutcomePending):
+        await handling.drive(first, changes[0])
+    await handling.order(first)
+    async with handling.database.transaction() as connection:
+        await parking.park(connection, first, "Of the test.")
+        await parking.retry(connection, first.command_id)
+
+    with pytest.raises(NeedsOperator):
+        await handling.drive(second, changes[1])
+
+    assert handling.bank.calls["update"] == ["send"], "nothing of the second one was sent"
+
+
+async def test_an_onboarding_that_ends_late_names_its_own_external_account(
+    handling: Handling,
+) -> None:
+    leased, command = await handling.accept(ONBOARDING), application()
+    first = await handling.drive(leased, command)
+    assert isinstance(first.data, OnboardingResult)
+    known = first.data.external_bank_account.external_bank_account_id
+    added = AddExternalBankAccount.model_validate(
+        {"external_bank_account_id": known, "external_bank_account": bank_account()}
+    )
+    await handling.drive(await handling.accept(table.ADD_EXTERNAL_BANK_ACCOUNT.name), added)
+
+    again = await handling.drive(leased, command)
+
+    assert isinstance(again.data, OnboardingResult)
+    assert again.data.external_bank_account == first.data.external_bank_account

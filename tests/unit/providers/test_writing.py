@@ -141,6 +141,17 @@ async def test_a_refused_resend_is_a_refusal_once_no_earlier_send_can_arrive() -
     assert await write_once(write, attempt(first_sent=SETTLED_SECONDS)) == NO
 
 
+async def test_a_refused_resend_is_left_to_an_operator_where_an_earlier_send_is_not_shown() -> None:
+    capabilities = Capabilities(None, TRANSIT_SECONDS, takes_keys=False, shows_writes=False)
+    write = Scripted([Absent(), NO, Absent()], capabilities)
+
+    found = await write_once(write, attempt(first_sent=SETTLED_SECONDS))
+
+    assert isinstance(found, Unknown)
+    assert found.needs_operator
+    assert not found.sent
+
+
 async def test_the_last_send_of_unknown_outcome_counts_and_not_the_first() -> None:
     write = Scripted([Absent(), NO, Absent()])
 

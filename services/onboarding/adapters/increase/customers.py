@@ -24,7 +24,7 @@ from services.onboarding.adapters.increase.parameters import (
     owner,
     prongs,
 )
-from services.onboarding.adapters.increase.shown import corporation_shows, owner_shows
+from services.onboarding.adapters.increase.shown import corporation_shows, is_shown, owner_shows
 from services.onboarding.adapters.increase.unkeyed_writes import (
     Change,
     Reading,
@@ -122,7 +122,7 @@ class Customers(Generic[AnswerT]):
             return self._unchanged(known.business_id, known.id)
         change: Change[Owner, Owner] = Change(
             self.client,
-            of_changes(self.capabilities),
+            of_changes(self.capabilities, is_shown=is_shown(told)),
             "update_owner",
             lambda sdk, _: entities.update_owner(sdk, known.id, told),
             lambda sdk: entities.retrieve_owner(sdk, known.id),

@@ -1,7 +1,7 @@
 """Whether an entity or a beneficial owner shows a change already.
 
 Of identification numbers Increase shows the last four digits, so that a change of one is never shown for certain: it is
-sent again, which has no further effect.
+sent again, which has no further effect. Where that is refused, an operator finds out whether the first one arrived.
 """
 
 from __future__ import annotations
@@ -20,8 +20,13 @@ def corporation_shows(corporation: Corporation | None, told: update.Corporation)
     return corporation is not None and _shows(msgspec.structs.asdict(corporation), told)
 
 
+def is_shown(told: owner_update.BeneficialOwnerUpdateParams) -> bool:
+    """Whether an owner shows for certain that it was changed so."""
+    return "identification" not in told
+
+
 def owner_shows(owner: Owner, told: owner_update.BeneficialOwnerUpdateParams) -> bool:
-    if "identification" in told:
+    if not is_shown(told):
         return False
     shown = {**msgspec.structs.asdict(owner.individual), "prongs": sorted(owner.prongs)}
     return _shows(shown, told)

@@ -37,9 +37,13 @@ MadeT = TypeVar("MadeT")
 _log = structlog.get_logger("providers")
 
 
-def of_changes(writes: Capabilities) -> Capabilities:
-    """Of what is changed by PATCH, which takes no keys, so that none is forgotten."""
-    return replace(writes, keys_remembered_seconds=None, takes_keys=False)
+def of_changes(writes: Capabilities, *, is_shown: bool = True) -> Capabilities:
+    """Of what is changed by PATCH, which takes no keys, so that none is forgotten.
+
+    Args:
+        is_shown: the object shows for certain whether it was changed.
+    """
+    return replace(writes, keys_remembered_seconds=None, takes_keys=False, shows_writes=is_shown)
 
 
 @dataclass(frozen=True)

@@ -120,6 +120,7 @@ async def test_a_change_of_an_owner_is_found_once_it_is_made(
     assert before == Absent()
     assert isinstance(sent, Accepted if answered else Unknown)
     assert isinstance(found, Accepted)
+    assert write.capabilities.shows_writes
     (owner,) = increase.objects("entity_beneficial_owner")
     assert owner["individual"]["name"] == "Ada Lovelace"
     assert owner["individual"]["date_of_birth"] == "1981-01-01"
@@ -136,6 +137,7 @@ async def test_a_tax_number_is_never_found_since_it_is_not_shown(increase: Incre
 
     assert await write.find(uuid4(), soon()) == Absent()
     assert not write.capabilities.takes_keys
+    assert not write.capabilities.shows_writes
 
 
 async def test_what_increase_does_not_have_is_changed_nowhere(increase: Increase) -> None:
