@@ -17,6 +17,7 @@ from sqlalchemy import (
     or_,
     select,
     true,
+    union_all,
 )
 from sqlalchemy.dialects.postgresql import ARRAY
 
@@ -40,15 +41,14 @@ def _comparison(known: ColumnElement[Any], is_settled: ColumnElement[bool]) -> S
     """
     ids = func.unnest(bindparam("ids", type_=ARRAY(UUID_TYPE)))
     asked = ids.table_valued(column("id", UUID_TYPE)).render_derived(name="asked")
-    of_person = (
-        select(persons.c.customer_id).where(persons.c.person_id == asked.c.id).correlate(asked)
-    )
-    found = (
-        select(known.label("known"), case((is_settled, _C.updated_at)).label("settled_at"))
-        .where(or_(_C.customer_id == asked.c.id, _C.customer_id.in_(of_person)))
-        .correlate(asked)
-        .lateral("found")
-    )
+    said = select(known.label("known"), case((is_settled, _C.updated_at)).label("settled_at"))
+    # Two parts, each of which an index finds: an "or" of them reads all customers for each id.
+    found = union_all(
+        said.where(_C.customer_id == asked.c.id).correlate(asked),
+        said.join_from(customers, persons, persons.c.customer_id == _C.customer_id)
+        .where(persons.c.person_id == asked.c.id)
+        .correlate(asked),
+    ).lateral("found")
     return (
         select(
             asked.c.id,

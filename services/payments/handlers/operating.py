@@ -22,6 +22,7 @@ from services.payments.approving import approve_as_operator, decline_as_operator
 from services.payments.models import WireAtBank, WireRecord
 from services.payments.ports import CoreBanking
 from services.payments.repository import operating, wires
+from services.payments.repository.stored_wires import by_ids
 from services.payments.resolving import cancel_wire, resolve_wire
 from services.payments.rules import Rules
 from services.payments.settings import Settings
@@ -153,7 +154,7 @@ class OperatingWires:
             wanted = parse_id(command.q)
             ids = dict.fromkeys([*([wanted] if wanted else []), *commands])
             # A wire has the id of the command that sends it.
-            found = [_found_wire(wire) for wire in await operating.by_ids(connection, [*ids])]
+            found = [_found_wire(wire) for wire in await by_ids(connection, [*ids])]
         found += [_found_command(*each) for each in commands.items()]
         return Result(data=search.FoundIds(found=found))
 

@@ -30,7 +30,7 @@ class Queries:
         return Result(data=wire_view(wire))
 
     async def list_wires(self, principal: Principal, command: ListWires, _: float) -> Result:
-        async with self._database.transaction() as connection:
+        async with self._database.snapshot() as connection:
             found, total = await lists.page(connection, principal, command)
         return Result(
             data=[wire_view(wire) for wire in found],

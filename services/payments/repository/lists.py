@@ -13,7 +13,7 @@ from libs.contracts.wires import ListWires, WireState
 from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.tables import INSTANT
 from services.payments.models import WireRecord
-from services.payments.repository.stored_wires import SELECT, wire_of
+from services.payments.repository.stored_wires import by_ids
 from services.payments.tables import wires as table
 
 BEGINNING_OF_TIME = datetime.min.replace(tzinfo=UTC)
@@ -27,7 +27,8 @@ _MATCHES = (
 )
 _IN_STATE = table.c.state == bindparam("state")
 _PAGE = (
-    SELECT.where(*_MATCHES)
+    select(table.c.transaction_id)
+    .where(*_MATCHES)
     .order_by(table.c.created_at.desc(), table.c.transaction_id.desc())
     .limit(bindparam("limit"))
     .offset(bindparam("offset"))
@@ -47,7 +48,7 @@ _OLDEST_UNKNOWN_SECONDS = select(
 async def page(
     connection: AsyncConnection, principal: Principal, query: ListWires
 ) -> tuple[list[WireRecord], int]:
-    """A page of the customer's wires, the newest first, and the number of those that match."""
+    """A page of the customer's wires, the newest first, and the number of those that match. Called in a snapshot."""
     start, end = period_of(query.start_date, query.end_date)
     values: dict[str, Any] = {
         "tenant": principal.tenant,
@@ -57,12 +58,16 @@ async def page(
     }
     if query.state is not None:
         values["state"] = query.state.value
-    total = await connection.execute(_COUNT_IN_STATE if query.state else _COUNT, values)
-    rows = await connection.execute(
+    counted = await connection.execute(_COUNT_IN_STATE if query.state else _COUNT, values)
+    total, offset = int(counted.scalar_one()), (query.page - 1) * query.limit
+    if offset >= total:
+        return [], total  # without a walk over all of them
+    found = await connection.execute(
         _PAGE_IN_STATE if query.state else _PAGE,
-        {**values, "limit": query.limit, "offset": (query.page - 1) * query.limit},
+        {**values, "limit": query.limit, "offset": offset},
     )
-    return [wire_of(row) for row in rows], int(total.scalar_one())
+    # The histories of the wires of the page alone are read, and not of those before it.
+    return await by_ids(connection, found.scalars().all()), total
 
 
 def period_of(first: date | None, last: date | None) -> tuple[datetime, datetime]:

@@ -6,7 +6,6 @@ order: so a page of one tenant, or of all, costs as much as its rows.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -17,7 +16,6 @@ from sqlalchemy import (
     Boolean,
     ColumnElement,
     Select,
-    any_,
     bindparam,
     literal,
     not_,
@@ -26,7 +24,6 @@ from sqlalchemy import (
     tuple_,
     union_all,
 )
-from sqlalchemy.dialects.postgresql import ARRAY
 
 from libs.contracts.ids import parse_id
 from libs.contracts.operating.pages import Order
@@ -37,7 +34,7 @@ from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.tables import INSTANT, UUID_TYPE
 from services.payments.models import WireRecord
 from services.payments.repository.lists import BEGINNING_OF_TIME, period_of
-from services.payments.repository.stored_wires import SELECT, wire_of
+from services.payments.repository.stored_wires import by_ids
 from services.payments.tables import inbox
 from services.payments.tables import wires as table
 
@@ -104,7 +101,6 @@ _PAGES_OF_CUSTOMER_IN_STATE = {
     order: _page(order, _IN_STATE, _IS_UNKNOWN_IF_WANTED, *_OF_CUSTOMER) for order in Order
 }
 _TENANT = select(_T.tenant).where(_T.customer_id == bindparam("customer_id")).limit(1)
-_BY_IDS = SELECT.where(_T.transaction_id == any_(bindparam("ids", type_=ARRAY(UUID_TYPE))))
 _REQUEST = select(inbox.c.principal, inbox.c.request_id, inbox.c.accepted_at).where(
     inbox.c.command_id == bindparam("id")
 )
@@ -180,13 +176,6 @@ async def commands_of(connection: AsyncConnection, wanted: str) -> dict[UUID, st
     """The operations of the command of this id and of those of this request, final or not, by their ids."""
     rows = await connection.execute(_COMMANDS, {"id": parse_id(wanted), "request_id": wanted})
     return {row.command_id: row.operation for row in rows}
-
-
-async def by_ids(connection: AsyncConnection, ids: Sequence[UUID]) -> list[WireRecord]:
-    """In the order of the ids; those that are of no wire are left out."""
-    rows = await connection.execute(_BY_IDS, {"ids": list(ids)})
-    found = {row.transaction_id: wire_of(row) for row in rows}
-    return [found[each] for each in ids if each in found]
 
 
 def _edge_of_newest(query: ListOperatorWires, end: datetime) -> tuple[datetime, UUID]:

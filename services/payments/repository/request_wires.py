@@ -13,7 +13,7 @@ from sqlalchemy.dialects.postgresql import ARRAY
 from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.tables import UUID_TYPE
 from services.payments.models import WireRecord
-from services.payments.repository.operating import by_ids
+from services.payments.repository.stored_wires import by_ids
 from services.payments.tables import wires as table
 
 _IDS = bindparam("ids", type_=ARRAY(UUID_TYPE))

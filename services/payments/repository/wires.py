@@ -40,7 +40,7 @@ from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.continuity import Compared
 from libs.persistence.tables import INSTANT, UUID_TYPE
 from services.payments.models import WireRecord
-from services.payments.repository.stored_wires import SELECT, wire_of
+from services.payments.repository.stored_wires import BY_IDS, SELECT, wire_of
 from services.payments.tables import inbox, wire_history
 from services.payments.tables import wires as table
 from services.payments.views import wire_event
@@ -54,7 +54,6 @@ _IS_OWN = (
     table.c.tenant == bindparam("tenant"),
     table.c.customer_id == bindparam("customer_id"),
 )
-_BY_IDS = SELECT.where(_IS_ONE_OF)
 _LOCK = (
     select(table.c.transaction_id)
     .where(_IS_ONE_OF)
@@ -282,7 +281,7 @@ async def lock(
     values = {"ids": list(transaction_ids)}
     await connection.execute(_LOCK, values)
     # A second statement, since the first does not see the history that the lock waited for.
-    rows = await connection.execute(_BY_IDS, values)
+    rows = await connection.execute(BY_IDS, values)
     return {row.transaction_id: wire_of(row) for row in rows}
 
 
@@ -319,7 +318,7 @@ async def find(
 
 async def find_any(connection: AsyncConnection, transaction_id: UUID) -> WireRecord | None:
     """A wire of any tenant, for operators."""
-    row = (await connection.execute(_BY_IDS, {"ids": [transaction_id]})).first()
+    row = (await connection.execute(BY_IDS, {"ids": [transaction_id]})).first()
     return None if row is None else wire_of(row)
 
 
