@@ -7,18 +7,23 @@ from datetime import datetime
 from typing import NoReturn
 
 from prometheus_client import Counter, Gauge, Histogram
-from sqlalchemy import bindparam, func, select
+from sqlalchemy import bindparam, func, select, true
 
 from libs.handling.periodic import repeat
 from libs.persistence.engine import Database
 from libs.persistence.tables import INSTANT
-from services.webhook_dispatcher.tables import PENDING, delivery
+from services.webhook_dispatcher.tables import DELETED, PENDING, delivery, subscription
 
 MEASURE_SECONDS = 15.0
 COUNTING_SHARE = 100
 """Counting takes at most one part in so many of the time, however many deliveries there are."""
 
-DUE = Gauge("bankside_webhook_due", "Deliveries that are due and not in flight, of all replicas.")
+MOST_COUNTED = 1_000_000
+
+DUE = Gauge(
+    "bankside_webhook_due",
+    f"Deliveries that are due and not in flight, of all replicas; {MOST_COUNTED} at most.",
+)
 IN_FLIGHT = Gauge("bankside_webhook_in_flight", "Deliveries that are claimed, of all replicas.")
 OLDEST_DUE_SECONDS = Gauge(
     "bankside_webhook_oldest_due_seconds",
@@ -62,17 +67,29 @@ EVENT_DAYS_KEPT = Counter(
     " in use; counted at each look, every ten minutes.",
 )
 
-_DUE = (
-    select(func.count().label("count"), func.min(delivery.c.due_at).label("oldest_at"))
-    .where(
-        delivery.c.state == PENDING,
-        delivery.c.claim.is_(None),
-        delivery.c.due_at <= bindparam("now", type_=INSTANT),
-    )
-    .subquery("due")
+_IS_DUE = (
+    delivery.c.state == PENDING,
+    delivery.c.claim.is_(None),
+    delivery.c.due_at <= bindparam("now", type_=INSTANT),
+)
+_due = select(delivery.c.id).where(*_IS_DUE).limit(MOST_COUNTED).subquery("due")
+# The first of each subscription, which the index has, since all that are due may be a hundred million.
+_first = (
+    select(delivery.c.due_at)
+    .where(delivery.c.subscription_id == subscription.c.id, *_IS_DUE)
+    .order_by(delivery.c.due_at)
+    .limit(1)
+    .lateral("first")
 )
 _IN_FLIGHT = select(func.count()).select_from(delivery).where(delivery.c.claim.is_not(None))
-_MEASURE = select(_DUE.c.count, _DUE.c.oldest_at, _IN_FLIGHT.scalar_subquery())
+_MEASURE = select(
+    select(func.count()).select_from(_due).scalar_subquery(),
+    select(func.min(_first.c.due_at))
+    .select_from(subscription.join(_first, true()))
+    .where(subscription.c.status != DELETED)
+    .scalar_subquery(),
+    _IN_FLIGHT.scalar_subquery(),
+)
 
 
 async def measure_for_ever(database: Database, clock: Callable[[], datetime]) -> NoReturn:

@@ -59,7 +59,12 @@ class Attempt:
 
 class CallbackUrls(Protocol):
     async def check(self, url: str) -> None:
-        """Return when deliveries may go there as things are now. Raises Invalid, naming `callback_url` and why."""
+        """Return when deliveries may go there as things are now.
+
+        Raises:
+            Invalid: they may not; names `callback_url` and why.
+            Unavailable: that could not be found out by now.
+        """
         ...
 
 

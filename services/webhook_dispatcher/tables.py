@@ -166,6 +166,7 @@ delivery = Table(
         postgresql_where=text("state = 'pending' AND claim IS NULL"),
     ),
     Index("delivery_leased", "lease_until", postgresql_where=text("claim IS NOT NULL")),
+    Index("delivery_held", "subscription_id", "id", postgresql_where=text("state = 'held'")),
     Index("delivery_of_subscription", "subscription_id", desc("id")),
     Index(
         "delivery_failing",

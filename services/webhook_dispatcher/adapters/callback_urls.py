@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from enum import Enum, auto
 
-from libs.contracts.errors import Invalid
+from libs.contracts.errors import Invalid, Unavailable
 from services.webhook_dispatcher.adapters.allowance import Allowance
 from services.webhook_dispatcher.adapters.callback_targets import Target, Unfit, target_of
-from services.webhook_dispatcher.adapters.lookups import Lookups, NotResolved
+from services.webhook_dispatcher.adapters.lookups import Lookups, NotLookedUp, NotResolved
 from services.webhook_dispatcher.adapters.networks import is_public, parsed
 
 PORTS = (443, 8443)
@@ -82,7 +82,12 @@ class ResolvingCallbackUrls:
         self._lookups = lookups
 
     async def check(self, url: str) -> None:
-        """Return when deliveries may go there as things are now. Raises Invalid, naming `callback_url` and why."""
+        """Return when deliveries may go there as things are now.
+
+        Raises:
+            Invalid: they may not; names `callback_url` and why.
+            Unavailable: the name could not be looked up by now.
+        """
         try:
             await self._check(url)
         except Unfit as unfit:
@@ -96,6 +101,8 @@ class ResolvingCallbackUrls:
             return  # its standing is by this address
         try:
             addresses = await self._lookups.addresses(target.host)
+        except NotLookedUp:
+            raise Unavailable from None  # not the name's fault, and nothing was started
         except NotResolved:
             raise Unfit(NOT_PUBLIC) from None
         if not all(self._rules.admits(standing, address) for address in addresses):

@@ -68,7 +68,7 @@ class Lookups:
         seconds: float = SECONDS,
         thread_seconds: float = THREAD_SECONDS,
         at_once: int = 256,
-        slow_at_once: int = 8,
+        slow_at_once: int = 64,
         slow_seconds: float = SLOW_SECONDS,
         getaddrinfo: GetAddrInfo = socket.getaddrinfo,
     ) -> None:

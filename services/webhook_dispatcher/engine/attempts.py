@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 import structlog
@@ -16,7 +16,12 @@ from libs.runtime.crash import crash_point
 from services.webhook_dispatcher.engine.delivering import AttemptedDelivery
 from services.webhook_dispatcher.engine.health import after_attempt, ended_at, may_be_dead
 from services.webhook_dispatcher.engine.rules import Rules
-from services.webhook_dispatcher.engine.schedule import Random, next_attempt_at
+from services.webhook_dispatcher.engine.schedule import (
+    Random,
+    next_attempt_at,
+    pause,
+    whole_seconds,
+)
 from services.webhook_dispatcher.engine.unavailability import Unavailability
 from services.webhook_dispatcher.metrics import ATTEMPTS, CLAIMS_LOST, CONCLUDED
 from services.webhook_dispatcher.ports import Verdict
@@ -26,6 +31,8 @@ from services.webhook_dispatcher.repository.finishing import Ending
 from services.webhook_dispatcher.repository.partitions import Partitions
 
 BATCH = 256
+NOT_TRIED_SECONDS = 30.0
+"""The pause after an attempt that was not made for a reason of our own."""
 
 
 class AttemptRecorder:
@@ -101,14 +108,17 @@ class AttemptRecorder:
 
     def _ending(self, attempted: AttemptedDelivery) -> Ending:
         attempt, delivery = attempted.attempt, attempted.leased.delivery
+        at, retry_seconds = ended_at(attempt), self._rules.retry_seconds
+        # What we did not try takes nothing from the subscriber's schedule, for as long as that lasts.
+        is_counted = attempt.verdict is not Verdict.NOT_TRIED or (
+            (at - delivery.created_at).total_seconds() > whole_seconds(retry_seconds)
+        )
         due_at = None
-        if attempt.verdict is not Verdict.SUCCEEDED:
+        if not is_counted:
+            due_at = at + timedelta(seconds=pause(NOT_TRIED_SECONDS, self._random))
+        elif attempt.verdict is not Verdict.SUCCEEDED:
             due_at = next_attempt_at(
-                self._rules.retry_seconds,
-                delivery.attempts_made + 1,
-                ended_at(attempt),
-                attempt.retry_after,
-                self._random,
+                retry_seconds, delivery.attempts_made + 1, at, attempt.retry_after, self._random
             )
         succeeded = attempt.verdict is Verdict.SUCCEEDED
         return Ending(
@@ -121,6 +131,7 @@ class AttemptRecorder:
             response_status=attempt.response_status,
             error=attempt.error,
             response_body=attempt.response_body,
+            is_counted=is_counted,
         )
 
     async def _commit(

@@ -10,7 +10,8 @@
   long as a whole schedule counts as failed too.
 - An address that is forbidden counts as one that was not reached: a subscriber must not see by the pauses, or by the
   end of the subscription, which names the internal network has.
-- An attempt that was not made for a reason of our own changes nothing.
+- An attempt that was not made for a reason of our own changes nothing, and is none of the schedule: it is tried again
+  half a minute later, for as long as a whole schedule lasts.
 """
 
 from __future__ import annotations

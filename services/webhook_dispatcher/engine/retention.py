@@ -24,6 +24,10 @@ from services.webhook_dispatcher.repository.partitions import Partitioned, Parti
 DROP_BATCH = 5000
 LOOK_AGAIN_SECONDS = 600.0
 """The pause after a day of events could not be dropped: finding out whether it can reads all deliveries."""
+SKEW = timedelta(hours=1)
+"""A delivery is looked at once more when its id may have been made so long before the look at all of them began: ids of
+deliveries that are sent again go by the clocks of processes.
+"""
 
 
 class Retention:
@@ -65,11 +69,13 @@ class Retention:
         return sorted(day for day in days if day < first_kept)
 
     async def _drop_events(self, outdated: list[date], first_kept: date, term: Term) -> None:
+        async with self._database.transaction() as connection:
+            added_since = await retention.first_id_of(connection, SKEW)
         with_deliveries = await self._drop_held(first_kept, term)
         kept = [
             day
             for day in outdated
-            if day in with_deliveries or not await self._drop("event", day, term)
+            if day in with_deliveries or not await self._drop("event", day, term, added_since)
         ]
         if kept:
             self._events_not_before = time.monotonic() + LOOK_AGAIN_SECONDS
@@ -94,11 +100,13 @@ class Retention:
             self._log.warning("held_deliveries_dropped", count=dropped)
         return with_deliveries
 
-    async def _drop(self, table: Partitioned, day: date, term: Term) -> bool:
+    async def _drop(
+        self, table: Partitioned, day: date, term: Term, added_since: UUID = claims.FIRST
+    ) -> bool:
         try:
             async with self._database.transaction() as connection:
                 await fence(connection, term)
-                if not await partitions.drop(connection, table, day):
+                if not await partitions.drop(connection, table, day, added_since=added_since):
                     return False
         except DBAPIError as error:
             if not isinstance(

@@ -30,11 +30,16 @@ def next_attempt_at(
     """
     if attempts_made > len(retry_seconds):
         return None
-    pause = retry_seconds[attempts_made - 1] * (1 - JITTER + 2 * JITTER * random())
+    seconds = pause(retry_seconds[attempts_made - 1], random)
     if retry_after is not None:
         asked = (retry_after - ended_at).total_seconds()
-        pause = max(pause, min(asked, MOST_RETRY_AFTER_SECONDS))
-    return ended_at + timedelta(seconds=pause)
+        seconds = max(seconds, min(asked, MOST_RETRY_AFTER_SECONDS))
+    return ended_at + timedelta(seconds=seconds)
+
+
+def pause(seconds: float, random: Random) -> float:
+    """±20 %, so that what failed together does not come back together."""
+    return seconds * (1 - JITTER + 2 * JITTER * random())
 
 
 def whole_seconds(retry_seconds: Sequence[float]) -> float:

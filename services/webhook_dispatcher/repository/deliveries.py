@@ -12,8 +12,10 @@ from uuid import UUID
 
 from sqlalchemy import (
     ARRAY,
+    ColumnElement,
     Date,
     Row,
+    ScalarSelect,
     Select,
     Text,
     and_,
@@ -45,6 +47,11 @@ from services.webhook_dispatcher.tables import (
     endpoint,
     redelivery,
 )
+
+MOST_LISTED = 100_000
+"""The newest deliveries that can be paged through. A subscription may have a hundred million."""
+MOST_DAYS = 400
+"""Partitions are made for no older days."""
 
 _IS_PENDING = delivery.c.state == PENDING
 IS_FAILING = and_(_IS_PENDING, delivery.c.attempts_made > literal_column("0"))
@@ -101,8 +108,15 @@ _FIND = union_all(
 
 
 def _listing(*parts: Select[Any]) -> tuple[Select[int], Select[*tuple[Any, ...]]]:
-    """How many there are in the parts, and a page of them: of each part only so many are read as the page may need."""
-    counted = union_all(*parts).subquery("found")
+    """How many there are in the parts, up to `most`, and a page of them: of each part only so many are read as the page
+    may need.
+    """
+    some = (
+        part.with_only_columns(part.selected_columns[0]).limit(bindparam("most")) for part in parts
+    )
+    counted = (
+        select(union_all(*some).subquery("found")).limit(bindparam("most")).subquery("counted")
+    )
     newest = union_all(
         *(
             part.order_by(part.selected_columns[0].desc()).limit(bindparam("reach"))
@@ -167,18 +181,28 @@ _PUT_FIRST = (
         )
     )
 )
-_COUNTS = select(
-    *(
-        select(func.count())
-        .select_from(
+
+
+def _count(*parts: ColumnElement[bool]) -> ScalarSelect[int]:
+    """Up to `most`. Each part has an index that finds its rows."""
+    found = union_all(
+        *(
             select(delivery.c.id)
-            .where(delivery.c.subscription_id == bindparam("subscription_id"), is_meant)
+            .where(delivery.c.subscription_id == bindparam("subscription_id"), part)
             .limit(bindparam("most"))
-            .subquery()
+            for part in parts
         )
-        .scalar_subquery()
-        for is_meant in (_IS_PENDING, IS_FAILING)
-    )
+    ).subquery()
+    counted = select(found.c.id).limit(bindparam("most")).subquery()
+    return select(func.count()).select_from(counted).scalar_subquery()
+
+
+_COUNTS = select(
+    _count(
+        and_(_IS_PENDING, delivery.c.claim.is_(None)),
+        and_(_IS_PENDING, delivery.c.claim.is_not(None)),
+    ),
+    _count(IS_FAILING),
 )
 _NOTE = insert(redelivery).values(created_at=func.clock_timestamp()).on_conflict_do_nothing()
 
@@ -199,13 +223,15 @@ async def page(
     limit: int,
     offset: int,
 ) -> tuple[list[DeliveryRecord], int]:
-    """The newest first, and how many there are in all. To be read in a snapshot, so that a delivery that ends meanwhile
-    is listed once.
+    """The newest first, and how many there are, counted up to `MOST_LISTED`. To be read in a snapshot, so that a
+    delivery that ends meanwhile is listed once.
     """
     count, rows = _LISTINGS[status]
     of_subscription = {"subscription_id": subscription_id}
-    total = int((await connection.execute(count, of_subscription)).scalar_one())
-    if offset >= total:
+    counted = await connection.execute(count, {**of_subscription, "most": MOST_LISTED})
+    total = int(counted.scalar_one())
+    limit = min(limit, total - offset)
+    if limit <= 0:
         return [], total  # a page far beyond the end would read all that is before it
     found = await connection.execute(
         rows, {**of_subscription, "reach": limit + offset, "limit": limit, "offset": offset}
@@ -215,10 +241,19 @@ async def page(
 
 async def attempts(connection: AsyncConnection, delivery: DeliveryRecord) -> list[AttemptRecord]:
     """Those that are within the retention, in their order."""
-    first, last = delivery.created_at.astimezone(UTC).date(), datetime.now(UTC).date()
-    days = [first + timedelta(days=n) for n in range(-1, (last - first).days + 2)]
+    days = days_since(delivery.created_at.astimezone(UTC).date())
     rows = await connection.execute(_ATTEMPTS, {"days": days, "id": delivery.id})
     return [AttemptRecord(*row) for row in rows]
+
+
+def days_since(first: date) -> list[date]:
+    """The days of attempts of what was made on a day, whose index begins with the day: each is looked up by itself.
+
+    One more at either end, since clocks differ. None is older than the longest retention.
+    """
+    today = datetime.now(UTC).date()
+    oldest = (today - first).days + 1
+    return [today - timedelta(days=n) for n in range(-1, min(oldest, MOST_DAYS) + 1)]
 
 
 async def add_again(

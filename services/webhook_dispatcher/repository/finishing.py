@@ -17,8 +17,9 @@ import asyncpg
 _FINISH = """
     WITH ending AS (
         SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::timestamptz[], $5::date[], $6::timestamptz[],
-            $7::integer[], $8::integer[], $9::text[], $10::text[])
-            AS e (id, claim, concluded, due_at, day, attempted_at, duration_ms, response_status, error, response_body)
+            $7::integer[], $8::integer[], $9::text[], $10::text[], $11::boolean[])
+            AS e (id, claim, concluded, due_at, day, attempted_at, duration_ms, response_status, error, response_body,
+                is_counted)
     ), locked AS (
         SELECT id FROM delivery WHERE id = ANY($1) ORDER BY id FOR UPDATE
     ), over AS (
@@ -28,20 +29,24 @@ _FINISH = """
             d.created_at, e.claim
     ), again AS (
         UPDATE delivery d
-        SET claim = NULL, lease_until = NULL, attempts_made = d.attempts_made + 1, due_at = e.due_at
+        SET claim = NULL, lease_until = NULL, attempts_made = d.attempts_made + e.is_counted::integer, due_at = e.due_at
         FROM ending e JOIN locked ON locked.id = e.id
         WHERE d.id = ANY($1) AND d.id = e.id AND d.claim = e.claim AND e.concluded IS NULL
         RETURNING d.id, d.subscription_id, d.event_day, d.event_id, d.event_type, d.attempts_made AS number,
             d.created_at, e.claim
+    ), ended AS (
+        SELECT * FROM over UNION ALL SELECT * FROM again
+    ), noted AS (
+        INSERT INTO attempt (day, delivery_id, number, subscription_id, event_day, event_id, event_type,
+            delivery_created_at, concluded, concluded_at, attempted_at, duration_ms, response_status, error,
+            response_body)
+        SELECT e.day, d.id, d.number, d.subscription_id, d.event_day, d.event_id, d.event_type, d.created_at,
+            e.concluded, CASE WHEN e.concluded IS NOT NULL THEN clock_timestamp() END, e.attempted_at, e.duration_ms,
+            e.response_status, e.error, e.response_body
+        FROM ended d JOIN ending e ON e.id = d.id AND e.claim = d.claim
+        WHERE e.is_counted
     )
-    INSERT INTO attempt (day, delivery_id, number, subscription_id, event_day, event_id, event_type,
-        delivery_created_at, concluded, concluded_at, attempted_at, duration_ms, response_status, error, response_body)
-    SELECT e.day, d.id, d.number, d.subscription_id, d.event_day, d.event_id, d.event_type, d.created_at, e.concluded,
-        CASE WHEN e.concluded IS NOT NULL THEN clock_timestamp() END, e.attempted_at, e.duration_ms, e.response_status,
-        e.error, e.response_body
-    FROM (SELECT * FROM over UNION ALL SELECT * FROM again) AS d
-    JOIN ending e ON e.id = d.id AND e.claim = d.claim
-    RETURNING delivery_id
+    SELECT id FROM ended
     """
 
 
@@ -51,6 +56,7 @@ class Ending:
 
     Args:
         concluded: the final state of the delivery; None when it is due again at `due_at`.
+        is_counted: False: it is no attempt of the schedule, and is not kept; `concluded` is None then.
     """
 
     delivery_id: UUID
@@ -62,6 +68,7 @@ class Ending:
     response_status: int | None
     error: str | None = field(repr=False)
     response_body: str | None = field(repr=False)
+    is_counted: bool = True
 
 
 async def finish(connection: asyncpg.Connection, endings: Sequence[Ending]) -> set[UUID]:
@@ -82,5 +89,6 @@ async def finish(connection: asyncpg.Connection, endings: Sequence[Ending]) -> s
         [ending.response_status for ending in endings],
         [ending.error for ending in endings],
         [ending.response_body for ending in endings],
+        [ending.is_counted for ending in endings],
     )
     return {delivery_id for (delivery_id,) in rows}

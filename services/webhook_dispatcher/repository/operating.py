@@ -15,6 +15,7 @@ from uuid import UUID
 from sqlalchemy import (
     ARRAY,
     ColumnElement,
+    Date,
     Select,
     and_,
     any_,
@@ -37,6 +38,7 @@ from services.webhook_dispatcher.repository.deliveries import (
     OPEN,
     OVER,
     PARTS,
+    days_since,
     record_of,
 )
 from services.webhook_dispatcher.repository.index_plans import BY_INDEX
@@ -201,7 +203,7 @@ _DELIVERY_BY_ID = union_all(
     OPEN.where(delivery.c.id == bindparam("id", type_=UUID_TYPE)),
     OVER.where(
         attempt.c.delivery_id == bindparam("id", type_=UUID_TYPE),
-        attempt.c.day.between(bindparam("first"), bindparam("last")),
+        attempt.c.day == any_(bindparam("days", type_=ARRAY(Date))),
     ),
 )
 
@@ -296,8 +298,8 @@ async def find_delivery(connection: AsyncConnection, delivery_id: UUID) -> Deliv
         made = datetime.fromtimestamp((delivery_id.int >> 80) / 1000, UTC).date()
     except (ValueError, OverflowError):
         return None
-    days = {"first": made - timedelta(days=1), "last": datetime.now(UTC).date() + timedelta(days=1)}
-    row = (await connection.execute(_DELIVERY_BY_ID, {"id": delivery_id, **days})).first()
+    by_id = {"id": delivery_id, "days": days_since(made)}
+    row = (await connection.execute(_DELIVERY_BY_ID, by_id)).first()
     return None if row is None else record_of(row)
 
 

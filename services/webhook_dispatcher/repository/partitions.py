@@ -1,7 +1,7 @@
 """Partitions of `event` and `attempt`, one for each UTC day: `event_20260131`.
 
 The dispatcher may not define tables: it calls functions of the schema's owner that make and drop partitions, and drop
-none of the last 30 days (`migrations/versions/0007_grants.py`).
+none of the last 30 days (`migrations/versions/0007_grants.py`, `0012_large_backlogs.py`).
 """
 
 from __future__ import annotations
@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import date
 from typing import Literal
+from uuid import UUID
 
 from sqlalchemy import ARRAY, Date, Text, bindparam, cast, func, select, text
 
 from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.engine import Database
+from libs.persistence.tables import UUID_TYPE
 
 Partitioned = Literal["event", "attempt"]
 
@@ -31,7 +33,11 @@ _MAKE = select(
     )
 )
 _DROP = select(
-    func.drop_day_partition(bindparam("table", type_=Text), bindparam("day", type_=Date))
+    func.drop_day_partition(
+        bindparam("table", type_=Text),
+        bindparam("day", type_=Date),
+        bindparam("added_since", type_=UUID_TYPE),
+    )
 )
 _STATEMENT_TIMEOUT = text("SET LOCAL statement_timeout = '2s'")
 
@@ -74,11 +80,18 @@ async def make(connection: AsyncConnection, table: Partitioned, wanted: Iterable
     await connection.execute(_MAKE, {"table": table, "days": sorted(set(wanted))})
 
 
-async def drop(connection: AsyncConnection, table: Partitioned, day: date) -> bool:
+async def drop(
+    connection: AsyncConnection, table: Partitioned, day: date, *, added_since: UUID
+) -> bool:
     """Drop one, in a transaction of its own. False: there are deliveries of events of the day.
 
     It waits for every reader of the table, and holds up all that come after: two seconds at most.
+
+    Args:
+        added_since: deliveries with smaller ids were looked at by the caller, and none is of an event of the day.
     """
     await connection.execute(_STATEMENT_TIMEOUT)
-    dropped = await connection.execute(_DROP, {"table": table, "day": day})
+    dropped = await connection.execute(
+        _DROP, {"table": table, "day": day, "added_since": added_since}
+    )
     return bool(dropped.scalar_one())

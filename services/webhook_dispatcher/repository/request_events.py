@@ -8,12 +8,12 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ARRAY, ColumnElement, Select, Text, any_, bindparam, select, union_all
+from sqlalchemy import ARRAY, ColumnElement, Date, Select, Text, any_, bindparam, select, union_all
 
 from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.tables import UUID_TYPE
 from services.webhook_dispatcher.models import DeliveryRecord
-from services.webhook_dispatcher.repository.deliveries import OPEN, OVER, record_of
+from services.webhook_dispatcher.repository.deliveries import OPEN, OVER, days_since, record_of
 from services.webhook_dispatcher.tables import attempt, delivery, event
 
 MOST_EVENTS = 50
@@ -66,7 +66,7 @@ _ATTEMPTS = (
         attempt.c.error,
     )
     .where(
-        attempt.c.day.between(bindparam("since"), bindparam("until")),
+        attempt.c.day == any_(bindparam("days", type_=ARRAY(Date))),
         attempt.c.delivery_id == any_(_IDS),
     )
     .order_by(attempt.c.attempted_at, attempt.c.delivery_id, attempt.c.number)
@@ -135,11 +135,7 @@ async def attempts_of(
     rows = (
         await connection.execute(
             _ATTEMPTS,
-            {
-                "ids": [one.id for one in deliveries],
-                "since": first - timedelta(days=1),
-                "until": datetime.now(UTC).date() + timedelta(days=1),
-            },
+            {"ids": [one.id for one in deliveries], "days": days_since(first)},
         )
     ).all()
     return [RequestedAttempt(*row) for row in rows[:MOST_ATTEMPTS]], len(rows) > MOST_ATTEMPTS

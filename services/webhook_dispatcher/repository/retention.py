@@ -9,6 +9,7 @@ from uuid import UUID
 from sqlalchemy import Interval, bindparam, delete, func, select, text, tuple_
 
 from libs.persistence.async_engine import AsyncConnection
+from libs.persistence.tables import INSTANT
 from services.webhook_dispatcher.tables import redelivery
 
 # A set-based statement: read as SQL, it is one thought.
@@ -31,6 +32,7 @@ _DROP_HELD = text(
         (SELECT id FROM looked_at ORDER BY id DESC LIMIT 1) AS last
     """
 )
+_NOW = select(func.clock_timestamp(type_=INSTANT))
 _KEY = (redelivery.c.subscription_id, redelivery.c.event_id, redelivery.c.delivery_id)
 _FORGET_REDELIVERIES = delete(redelivery).where(
     tuple_(*_KEY).in_(
@@ -70,6 +72,12 @@ async def drop_held_deliveries(
     found = await connection.execute(_DROP_HELD, {"before": before, "after": after, "most": most})
     dropped, days_left, last = found.one()
     return HeldDropped(int(dropped), frozenset(days_left), last)
+
+
+async def first_id_of(connection: AsyncConnection, ago: timedelta) -> UUID:
+    """Before all ids, UUIDv7, that were made since so long ago by the database's clock."""
+    now = (await connection.execute(_NOW)).scalar_one()
+    return UUID(int=int((now - ago).timestamp() * 1000) << 80)
 
 
 async def forget_redeliveries(connection: AsyncConnection, retention: timedelta, most: int) -> int:

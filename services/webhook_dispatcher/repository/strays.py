@@ -26,7 +26,6 @@ from sqlalchemy import (
     null,
     or_,
     select,
-    true,
     union_all,
     update,
 )
@@ -46,13 +45,15 @@ Status = Literal["active", "disabled", "unavailable", "deleted"]
 
 
 class _Rule(NamedTuple):
+    """Of one kind of strays, which an index finds: those that were changed are not walked over again."""
+
     any_left: Select[Any]
     change: Update | Delete
 
 
-def _rule(is_stray: ColumnElement[bool], change: Update | Delete) -> _Rule:
+def _rule(change: Update | Delete, *is_stray: ColumnElement[bool]) -> _Rule:
     strays = select(delivery.c.id).where(
-        delivery.c.subscription_id == bindparam("of_subscription"), is_stray
+        delivery.c.subscription_id == bindparam("of_subscription"), *is_stray
     )
     # Locked rows are passed over, since waiting for them could be a deadlock: statements that wait for several rows
     # lock them in order of their ids, and this one finds its rows in another.
@@ -60,18 +61,17 @@ def _rule(is_stray: ColumnElement[bool], change: Update | Delete) -> _Rule:
     return _Rule(strays.limit(1), change.where(delivery.c.id.in_(some)))
 
 
-_HOLD = _rule(
-    delivery.c.state == PENDING,
-    update(delivery).values(state="held", held_at=func.clock_timestamp()),
+_HOLDING = update(delivery).values(state="held", held_at=func.clock_timestamp())
+_HOLD = (
+    _rule(_HOLDING, delivery.c.state == PENDING, delivery.c.claim.is_(None)),
+    _rule(_HOLDING, delivery.c.state == PENDING, delivery.c.claim.is_not(None)),
 )
-_RULES: dict[Status, _Rule] = {
-    "active": _rule(
-        delivery.c.state == HELD,
-        update(delivery).values(state="pending", held_at=null(), due_at=func.clock_timestamp()),
-    ),
+_RELEASING = update(delivery).values(state="pending", held_at=null(), due_at=func.clock_timestamp())
+_RULES: dict[Status, tuple[_Rule, ...]] = {
+    "active": (_rule(_RELEASING, delivery.c.state == HELD),),
     "disabled": _HOLD,
     "unavailable": _HOLD,
-    "deleted": _rule(true(), delete(delivery)),
+    "deleted": (_rule(delete(delivery)),),
 }
 _KEEP_STATUS = (
     select(subscription.c.id)
@@ -101,16 +101,22 @@ async def change(
     kept = await connection.execute(_KEEP_STATUS, {"id": subscription_id, "status": status})
     if kept.first() is None:
         return None
-    changed = await connection.execute(
-        _RULES[status].change, {"of_subscription": subscription_id, "most": most}
-    )
-    return changed.rowcount
+    changed = 0
+    for rule in _RULES[status]:
+        done = await connection.execute(
+            rule.change, {"of_subscription": subscription_id, "most": most - changed}
+        )
+        changed += done.rowcount
+    return changed
 
 
 async def any_left(connection: AsyncConnection, subscription_id: UUID, status: Status) -> bool:
     """Whether there are strays, locked ones included."""
-    found = await connection.execute(_RULES[status].any_left, {"of_subscription": subscription_id})
-    return found.first() is not None
+    for rule in _RULES[status]:
+        found = await connection.execute(rule.any_left, {"of_subscription": subscription_id})
+        if found.first() is not None:
+            return True
+    return False
 
 
 async def subscriptions(connection: AsyncConnection) -> list[tuple[UUID, Status]]:

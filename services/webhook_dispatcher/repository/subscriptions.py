@@ -87,8 +87,14 @@ _SAVE = _TOUCH.values(
     description=bindparam("new_description"),
     status=bindparam("new_status"),
 ).returning(*RECORD)
+# The URL, which may hold a secret, goes too.
 _DELETE = _TOUCH.values(
-    status="deleted", secret=b"", previous_secret=null(), previous_secret_expires_at=null()
+    status="deleted",
+    callback_url="",
+    description="",
+    secret=b"",
+    previous_secret=null(),
+    previous_secret_expires_at=null(),
 )
 _OVERLAP = bindparam("overlap", type_=Interval)
 _ROTATE = _TOUCH.values(

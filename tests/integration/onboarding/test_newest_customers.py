@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any
 from uuid import uuid4
 
@@ -22,6 +23,7 @@ from libs.providers.sandbox.http import ProviderClient
 from services.onboarding.adapters.sandbox.composition import newest_customers
 from services.onboarding.app import continuity_of
 from services.onboarding.models import CustomerFile
+from services.onboarding.repository.missing import compare_at_core, compare_at_identity
 from tests.integration.onboarding.shelf import add_approved, new_store
 from tests.support.database_life import distrust_life
 from tests.support.ports import free_ports
@@ -134,3 +136,20 @@ async def test_a_customer_at_core_banking_that_was_never_sent_there_is_a_case(ch
     await check.continuity.check()
 
     assert await check.missing() == [f"core: {customer_id}"]
+
+
+@pytest.mark.parametrize("compare", [compare_at_identity, compare_at_core])
+async def test_customers_are_compared_by_indexes_however_many_there_are(
+    check: Check, compare: Any
+) -> None:
+    scans = text("SELECT seq_scan FROM pg_stat_xact_user_tables WHERE relname = :table")
+
+    async with check.database.transaction() as connection:
+        await connection.execute(text("SET LOCAL enable_seqscan = off"))
+        await compare(connection, [str(uuid4())], datetime.now(UTC))
+        read_whole = [
+            (await connection.execute(scans, {"table": table})).scalar_one()
+            for table in ("customers", "persons", "saga_steps")
+        ]
+
+    assert read_whole == [0, 0, 0]

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from libs.contracts.errors import Invalid
+from libs.contracts.errors import Invalid, Unavailable
 from services.webhook_dispatcher.adapters.allowance import Allowance
 from services.webhook_dispatcher.adapters.callback_targets import Unfit, target_of
 from services.webhook_dispatcher.adapters.callback_urls import ResolvingCallbackUrls, Rules
@@ -180,6 +180,15 @@ async def test_a_name_that_does_not_resolve_is_refused_in_the_same_words_as_a_pr
         said.append(refused.value.errors)
 
     assert said[0] == said[1]
+
+
+async def test_a_name_for_which_no_thread_is_free_is_not_called_wrong(names: Names) -> None:
+    lookups = Lookups(seconds=2, thread_seconds=0.05, at_once=0, getaddrinfo=names)
+
+    with pytest.raises(Unavailable):
+        await is_taken(lookups, f"https://{NAME}/")
+
+    await lookups.close()
 
 
 async def test_a_name_that_does_not_resolve_in_time_is_refused(names: Names) -> None:

@@ -204,11 +204,12 @@ async def test_a_deleted_subscription_is_gone_with_what_it_waited_for(desk: Desk
     with pytest.raises(NotFound):
         await desk.ask(table.DELETE_SUBSCRIPTION, desk.customer, subscription_id=subscription_id)
     (row,) = await desk.rows(
-        "SELECT secret, (SELECT count(*) FROM delivery WHERE subscription_id = s.id) AS left"
+        "SELECT secret, callback_url, description,"
+        " (SELECT count(*) FROM delivery WHERE subscription_id = s.id) AS left"
         " FROM subscription s WHERE id = $1",
         uuid.UUID(subscription_id),
     )
-    assert (row["secret"], row["left"]) == (b"", 0)
+    assert (row["secret"], row["callback_url"], row["description"], row["left"]) == (b"", "", "", 0)
 
 
 async def test_more_than_one_batch_is_held_and_released_whole(desk: Desk) -> None:

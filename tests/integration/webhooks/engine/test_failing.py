@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from typing import Any
 from uuid import UUID
@@ -10,7 +10,9 @@ from uuid import UUID
 import pytest
 
 from services.webhook_dispatcher.engine import unavailability
+from services.webhook_dispatcher.engine.attempts import NOT_TRIED_SECONDS
 from services.webhook_dispatcher.engine.rules import RETRY_SECONDS, Rules
+from services.webhook_dispatcher.ports import Attempt, Post, Verdict
 from tests.integration.webhooks.engine.rig import Rig, an_event
 from tests.support.waiting import eventually
 
@@ -52,6 +54,51 @@ async def test_a_delivery_is_tried_ten_times_on_schedule_and_then_failed(rig: Ri
     assert timestamps == sorted(set(timestamps))
     assert len({one.headers["webhook-signature"] for one in received}) == 10
     assert (await rig.endpoint(subscription)).failed_events == 1
+
+
+class Hindered:
+    """Tries nothing, for a reason of our own, until it may."""
+
+    def __init__(self) -> None:
+        self.tried = 0
+
+    async def post(self, post: Post) -> Attempt:
+        self.tried += 1
+        return Attempt(
+            verdict=Verdict.NOT_TRIED,
+            attempted_at=datetime.now(UTC),
+            duration_ms=0,
+            error="Not yet.",
+        )
+
+
+async def test_what_we_did_not_try_takes_nothing_from_the_schedule_while_a_schedule_lasts(
+    rig: Rig,
+) -> None:
+    subscription = await rig.subscribe("/a")
+    hindered = Hindered()
+
+    async def was_given_back(times: int) -> bool:
+        for delivery in await rig.deliveries(subscription):
+            waits = (delivery.due_at - rig.clock()).total_seconds()
+            return hindered.tried == times and delivery.claim is None and waits > 1
+        return False
+
+    async with rig.engine(poster=hindered) as publisher:
+        await publisher.publish([an_event()])
+        for times in range(1, 13):
+            await eventually("given back", lambda times=times: was_given_back(times))  # type: ignore[misc]
+            [delivery] = await rig.deliveries(subscription)
+            assert delivery.attempts_made == 0
+            assert (delivery.due_at - rig.clock()).total_seconds() <= NOT_TRIED_SECONDS
+            rig.later(seconds=NOT_TRIED_SECONDS)
+
+    assert await rig.attempts(subscription) == []
+    await rig.change(
+        "UPDATE delivery SET created_at = created_at - interval '4 days', due_at = clock_timestamp()"
+    )
+    async with rig.engine(poster=hindered):
+        await eventually("it counts by now", lambda: attempted(rig, subscription, 1))
 
 
 async def test_retry_after_lengthens_the_pause(rig: Rig) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from sqlalchemy import text
 
 from libs.persistence.async_engine import AsyncConnection
 from services.webhook_dispatcher.engine.health import FAILED_EVENTS, NO_SUCCESS, is_dead
@@ -54,6 +55,25 @@ async def test_what_is_pending_of_a_subscription_that_is_given_up_holds_up_nobod
 
 async def made(rig: Rig, subscription_id: UUID, attempts: int) -> bool:
     return len(await rig.attempts(subscription_id)) == attempts
+
+
+@pytest.mark.parametrize(
+    ("status", "index"),
+    [("active", "delivery_held"), ("disabled", "delivery_due"), ("unavailable", "delivery_due")],
+)
+async def test_strays_are_found_by_an_index_that_has_no_others(
+    rig: Rig, status: strays.Status, index: str
+) -> None:
+    subscription = await rig.subscribe("/a", status=status)
+    scans = text("SELECT pg_stat_get_xact_numscans(CAST(:index AS regclass))")
+
+    async with rig.database.transaction() as connection:
+        await connection.execute(text("SET LOCAL enable_seqscan = off"))
+        assert await strays.change(connection, subscription, status, 10) == 0
+        assert not await strays.any_left(connection, subscription, status)
+        found = (await connection.execute(scans, {"index": index})).scalar_one()
+
+    assert found == 2
 
 
 async def test_a_failing_endpoint_is_looked_at_once_however_much_fails_there(

@@ -80,6 +80,26 @@ async def test_what_is_recorded_twice_at_the_same_moment_is_one_event_with_one_d
     assert len(await rig.query("SELECT 1 FROM delivery")) == 20
 
 
+async def test_the_newest_deliveries_are_counted_and_paged_through_up_to_a_bound(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await have_today(rig)
+    subscription = await rig.subscribe("/a")
+    async with rig.database.transaction() as connection:
+        await recording.record_batch(connection, arrivals(4), rig.clock())
+    newest = [row.id for row in await rig.deliveries(subscription)][::-1]
+    monkeypatch.setattr(deliveries, "MOST_LISTED", 3)
+
+    async with rig.database.snapshot() as connection:
+        pages = [
+            await deliveries.page(connection, subscription, None, limit=2, offset=offset)
+            for offset in (0, 2, 4)
+        ]
+
+    assert [total for _, total in pages] == [3, 3, 3]
+    assert [[found.id for found in page] for page, _ in pages] == [newest[:2], newest[2:3], []]
+
+
 async def test_a_batch_that_is_not_committed_leaves_no_gap(rig: Rig) -> None:
     await have_today(rig)
     async with rig.database.engine.connect() as connection:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from libs.persistence.leadership import LeadershipLost, leadership
+from libs.persistence.leadership import LeadershipLost, Term, leadership
 from services.webhook_dispatcher.engine.retention import Retention
 from services.webhook_dispatcher.engine.rules import Rules
 from services.webhook_dispatcher.engine.unavailability import Unavailability
@@ -18,16 +18,17 @@ from tests.integration.webhooks.engine.rig import Rig
 from tests.support.pace import pace
 
 
-class Freezing(Unavailability):
+class Freezing(Retention):
     """Stands still before anything is dropped, until it is told to go on."""
 
     def __init__(self, rig: Rig, days: Partitions) -> None:
-        super().__init__(rig.database, days, Rules(), rig.clock, lambda: None)
+        super().__init__(rig.database, days, Rules().retention)
         self.frozen, self.thawed = asyncio.Event(), asyncio.Event()
 
-    async def change_strays(self) -> None:
+    async def drop(self, term: Term) -> None:
         self.frozen.set()
         await self.thawed.wait()
+        await super().drop(term)
 
 
 async def test_an_upkeep_whose_lease_was_taken_drops_no_partition(rig: Rig) -> None:
@@ -36,8 +37,8 @@ async def test_an_upkeep_whose_lease_was_taken_drops_no_partition(rig: Rig) -> N
     await days.ensure("event", [old])
     await days.ensure("attempt", [old])
     freezing = Freezing(rig, days)
-    retention = Retention(rig.database, days, Rules().retention)
-    upkeep = Upkeep(rig.database, days, freezing, retention, freezing.thawed.set)
+    unavailability = Unavailability(rig.database, days, Rules(), rig.clock, lambda: None)
+    upkeep = Upkeep(rig.database, days, unavailability, freezing, freezing.thawed.set)
     keeping = asyncio.create_task(upkeep.keep())
     async with asyncio.timeout(10 * pace()):
         await freezing.frozen.wait()
