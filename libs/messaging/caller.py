@@ -64,6 +64,8 @@ OUTSTANDING_QUERIES = 1024
 """Of one process to one service: four times what a service works on at once. Nine processes' worth fits into the
 service's queue (`QUERY_QUEUE_LENGTH`), which without confirms drops in silence what is beyond.
 """
+OF_A_TENANT = 3 / 4
+"""The part of these that one tenant may have, so that there is room for the others while its queries are slow."""
 
 
 class _Expected(NamedTuple):
@@ -100,6 +102,8 @@ class Caller:
         self._waiting: dict[str, _Expected] = {}
         """By the message id of the envelope."""
         self._outstanding: Counter[str] = Counter()
+        self._of_tenants: Counter[tuple[str, str]] = Counter()
+        """By service and tenant."""
         self._queries: set[asyncio.Future[Reply]] = set()
         self._attached: _Attached | None = None
         self._batchers: dict[str, Batcher[Envelope, None]] = {}
@@ -199,16 +203,21 @@ class Caller:
         """Send a query and await its reply until its deadline.
 
         Raises:
-            Unavailable: it was not sent, or `OUTSTANDING_QUERIES` of its service are unanswered; of a read, also that
-                its session was lost.
+            Unavailable: it was not sent, or `OUTSTANDING_QUERIES` of its service are unanswered, or three quarters of
+                so many of its tenant; of a read, also that its session was lost.
             ProviderTimeout: there was no reply to a read in time.
             OutcomePending: what changes something may have reached the service, and there was no reply.
         """
         service = _service_of(envelope)
-        if self._outstanding[service] >= OUTSTANDING_QUERIES:
+        of_tenant = (service, envelope.principal.tenant)
+        if (
+            self._outstanding[service] >= OUTSTANDING_QUERIES
+            or self._of_tenants[of_tenant] >= OUTSTANDING_QUERIES * OF_A_TENANT
+        ):
             raise Unavailable
         future = self._expect(envelope)
         self._outstanding[service] += 1
+        self._of_tenants[of_tenant] += 1
         self._queries.add(future)
         try:
             async with asyncio.timeout(_left(envelope)):
@@ -225,6 +234,9 @@ class Caller:
         finally:
             self._queries.discard(future)
             self._outstanding[service] -= 1
+            self._of_tenants[of_tenant] -= 1
+            if not self._of_tenants[of_tenant]:
+                del self._of_tenants[of_tenant]
             self._waiting.pop(envelope.message_id, None)
 
     async def command(self, envelope: Envelope) -> Reply:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import time
+from collections import Counter, deque
 from collections.abc import Callable, Coroutine
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import structlog
 
@@ -27,10 +29,24 @@ from libs.messaging.topology import QueueType, declare_queries, queries_queue
 
 QUERY_PREFETCH = 16
 QUERIES_AT_ONCE = 256
+OF_A_TENANT = QUERIES_AT_ONCE * 3 // 4
+"""The most that one tenant may have under way, so that there is room for the others while its queries are slow."""
+WAITING_OF_A_TENANT = 1024
+"""Of what a tenant asks beyond. A tenant that has its part under way is one at a time, or there were no others."""
+
+NO_TENANT = ""
+"""Of operators, and of what is not answered."""
 
 Answer = Callable[[Envelope, str | None], Coroutine[Any, Any, None]]
 Refuse = Callable[[EnvelopeHead, str | None], Coroutine[Any, Any, None]]
 """Answers an envelope that only a later release understands."""
+
+
+class _Query(NamedTuple):
+    name: str
+    """Its operation, for the log."""
+    tenant: str
+    answer: Callable[[], Coroutine[Any, Any, None]]
 
 
 class QueryConsumer:
@@ -40,6 +56,8 @@ class QueryConsumer:
     |---|---|
     | from a sender that the table does not allow, or with replies directed to another | dropped, counted |
     | of an operation that this release does not know | answered `unavailable` to a sender that may ask the service |
+    | of a tenant that has `OF_A_TENANT` under way | waits for one of these, and holds up no other tenant |
+    | of one that has as many waiting as may | answered `unavailable` |
     """
 
     def __init__(
@@ -62,6 +80,9 @@ class QueryConsumer:
         )
         self._taken = 0
         self._capacity = asyncio.Semaphore(QUERIES_AT_ONCE)
+        self._under_way: Counter[str] = Counter()
+        """By tenant, those that wait for capacity included."""
+        self._waiting: dict[str, deque[_Query]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._log = structlog.get_logger("queries")
 
@@ -73,9 +94,12 @@ class QueryConsumer:
 
     async def stop(self, seconds: float) -> None:
         """Take no more queries; let what is being answered finish, for so long; cancel the rest."""
+        until = time.monotonic() + seconds
         await self._consumption.stop()
-        if self._tasks:
-            await asyncio.wait(self._tasks, timeout=seconds)
+        # One that is answered makes room for one that waits.
+        while self._tasks and (left := until - time.monotonic()) > 0:
+            await asyncio.wait(self._tasks, timeout=left, return_when=asyncio.FIRST_COMPLETED)
+        self._waiting.clear()
         for task in self._tasks:
             task.cancel()
 
@@ -98,8 +122,7 @@ class QueryConsumer:
             MESSAGES_REFUSED.labels(self._queue, "newer_version").inc()
             if self._may_ask(message):
                 for head in error.heads:
-                    await self._capacity.acquire()
-                    self._begin(self._refuse(head, reply_to), "query:refused")
+                    await self._answer_when_free(self._refusal(head, reply_to))
         except NotAnEnvelope as error:
             self._log.error("not_an_envelope", cause=str(error), bytes=len(message.body))
             MESSAGES_REFUSED.labels(self._queue, "unreadable").inc()
@@ -116,13 +139,24 @@ class QueryConsumer:
             self._log.error("sender_refused", sender=sender, operation=envelope.operation)
             MESSAGES_REFUSED.labels(self._queue, "sender").inc()
             return
-        await self._capacity.acquire()
+        refusal = self._refusal(
+            EnvelopeHead(envelope.id, envelope.message_id, envelope.version), reply_to
+        )
+        tenant = envelope.principal.tenant
+        query = _Query(envelope.operation, tenant, partial(self._answer, envelope, reply_to))
         if is_unknown:
             MESSAGES_REFUSED.labels(self._queue, "newer_version").inc()
-            head = EnvelopeHead(envelope.id, envelope.message_id, envelope.version)
-            self._begin(self._refuse(head, reply_to), "query:refused")
+            await self._answer_when_free(refusal)
+        elif self._under_way[tenant] < OF_A_TENANT:
+            await self._answer_when_free(query)
+        elif len(waiting := self._waiting.setdefault(tenant, deque())) < WAITING_OF_A_TENANT:
+            waiting.append(query)
         else:
-            self._begin(self._answer(envelope, reply_to), f"query:{envelope.operation}")
+            MESSAGES_REFUSED.labels(self._queue, "tenants_share").inc()
+            await self._answer_when_free(refusal)
+
+    def _refusal(self, head: EnvelopeHead, reply_to: str | None) -> _Query:
+        return _Query("refused", NO_TENANT, partial(self._refuse, head, reply_to))
 
     def _is_unknown(self, operation: str) -> bool:
         """Whether only a later release of this service may have it."""
@@ -133,15 +167,27 @@ class QueryConsumer:
         sender = message.properties.user_id
         return sender in self._askers and owns_replies(sender, message.properties.reply_to)
 
-    def _begin(self, answering: Coroutine[Any, Any, None], name: str) -> None:
-        """Begin an answer, for which `_capacity` was acquired."""
-        task = asyncio.create_task(answering, name=name)
-        self._tasks.add(task)
-        task.add_done_callback(self._answered)
+    async def _answer_when_free(self, query: _Query) -> None:
+        self._under_way[query.tenant] += 1
+        await self._capacity.acquire()
+        self._begin(query)
 
-    def _answered(self, task: asyncio.Task[None]) -> None:
+    def _begin(self, query: _Query) -> None:
+        """Begin an answer, for which `_capacity` was acquired."""
+        task = asyncio.create_task(query.answer(), name=f"query:{query.name}")
+        self._tasks.add(task)
+        task.add_done_callback(partial(self._answered, query.tenant))
+
+    def _answered(self, tenant: str, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
-        self._capacity.release()
+        if waiting := self._waiting.get(tenant):
+            self._begin(waiting.popleft())
+        else:
+            self._waiting.pop(tenant, None)
+            self._under_way[tenant] -= 1
+            if not self._under_way[tenant]:
+                del self._under_way[tenant]
+            self._capacity.release()
         self._consumption.progressed()
         if not task.cancelled() and (error := task.exception()) is not None:
             self._log.error("query_died", task=task.get_name(), exc_info=error)

@@ -7,6 +7,7 @@ import time
 import uuid
 from typing import Any, cast
 
+import msgspec
 import pytest
 from aio_pika.abc import AbstractChannel
 from aio_pika.exceptions import ChannelInvalidStateError, DeliveryError
@@ -21,7 +22,7 @@ from libs.contracts.principal import Family, Principal
 from libs.messaging import caller as caller_module
 from libs.messaging.broker import Session
 from libs.messaging.broker_errors import session_loss_as_error
-from libs.messaging.caller import OUTSTANDING_QUERIES, Caller
+from libs.messaging.caller import OF_A_TENANT, OUTSTANDING_QUERIES, Caller
 from libs.messaging.publishing import Publisher, underlying
 from tests.support.pace import pace
 
@@ -98,9 +99,10 @@ async def told(error: BaseException) -> BanksideError:
     return raised.value
 
 
-async def list_accounts(caller: Caller, seconds: float) -> Any:
+async def list_accounts(caller: Caller, seconds: float, tenant: str = "tenant") -> Any:
+    principal = msgspec.structs.replace(PRINCIPAL, tenant=tenant)
     return await caller.query(
-        LIST_CUSTOMER_ACCOUNTS, PRINCIPAL, ListCustomerAccounts(), time.time() + seconds
+        LIST_CUSTOMER_ACCOUNTS, principal, ListCustomerAccounts(), time.time() + seconds
     )
 
 
@@ -108,7 +110,8 @@ async def test_a_query_beyond_the_bound_of_its_service_is_unavailable_at_once() 
     caller = await caller_on(ScriptedChannel())
     async with asyncio.TaskGroup() as group:
         unanswered = [
-            group.create_task(list_accounts(caller, 30)) for _ in range(OUTSTANDING_QUERIES)
+            group.create_task(list_accounts(caller, 30, f"t_{n % 2}"))
+            for n in range(OUTSTANDING_QUERIES)
         ]
         await asyncio.sleep(0)
 
@@ -117,6 +120,24 @@ async def test_a_query_beyond_the_bound_of_its_service_is_unavailable_at_once() 
                 await list_accounts(caller, 30)
 
         assert not any(task.done() for task in unanswered)
+        for task in unanswered:
+            task.cancel()
+
+
+async def test_one_tenant_leaves_room_for_the_others() -> None:
+    caller = await caller_on(ScriptedChannel())
+    async with asyncio.TaskGroup() as group:
+        its_part = round(OUTSTANDING_QUERIES * OF_A_TENANT)
+        unanswered = [
+            group.create_task(list_accounts(caller, 30, "t_busy")) for _ in range(its_part)
+        ]
+        await asyncio.sleep(0)
+
+        with pytest.raises(Unavailable):
+            await list_accounts(caller, 30, "t_busy")
+        with pytest.raises(ProviderTimeout):
+            await list_accounts(caller, 0.01, "t_other")
+
         for task in unanswered:
             task.cancel()
 

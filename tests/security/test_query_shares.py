@@ -1,0 +1,134 @@
+"""One tenant's slow queries leave room for those of the others."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import uuid
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+import pytest
+from aio_pika import Message
+from aio_pika.abc import AbstractConnection
+
+from libs.contracts.onboarding_operations import LIST_CUSTOMERS
+from libs.contracts.principal import Family, Principal
+from libs.messaging import query_consumer
+from libs.messaging.broker import Broker
+from libs.messaging.envelope import Envelope, EnvelopeHead, encode, raw
+from libs.messaging.query_consumer import OF_A_TENANT, QueryConsumer
+from libs.messaging.topology import queries_queue
+from tests.security.messages import GATEWAY, replies_of
+from tests.support.infrastructure import Environment
+from tests.support.pace import pace
+from tests.support.waiting import eventually
+
+
+@dataclass
+class Desk:
+    """A service that answers nothing before it is let go on."""
+
+    administrator: AbstractConnection
+    go_on: asyncio.Event = field(default_factory=asyncio.Event)
+    begun: Counter[str] = field(default_factory=Counter)
+    answered: Counter[str] = field(default_factory=Counter)
+    refused: int = 0
+
+    async def answer(self, envelope: Envelope, _: str | None) -> None:
+        tenant = envelope.principal.tenant
+        self.begun[tenant] += 1
+        await self.go_on.wait()
+        self.answered[tenant] += 1
+
+    async def refuse(self, _: EnvelopeHead, __: str | None) -> None:
+        self.refused += 1
+
+    async def ask(self, tenant: str, count: int) -> None:
+        """In one batch."""
+        principal = Principal(tenant, tenant, Family.PARTNER, "sub_1")
+        batch = [
+            Envelope(
+                id=str(uuid.uuid4()),
+                message_id=str(uuid.uuid4()),
+                request_id="request",
+                operation=LIST_CUSTOMERS.name,
+                principal=principal,
+                deadline=time.time() + 60,
+                body=raw({}),
+            )
+            for _ in range(count)
+        ]
+        message = Message(encode(batch), user_id=GATEWAY, reply_to=replies_of(GATEWAY))
+        async with self.administrator.channel() as channel:
+            await channel.default_exchange.publish(message, queries_queue("onboarding"))
+
+
+@asynccontextmanager
+async def consuming(site: Environment, desk: Desk) -> AsyncIterator[QueryConsumer]:
+    broker = Broker(site.amqp_urls["onboarding"], "onboarding")
+    consumer = QueryConsumer("onboarding", desk.answer, desk.refuse)
+    broker.add(consumer)
+    async with broker.open():
+        await broker.start(wait_seconds=10 * pace())
+        yield consumer
+
+
+async def holds(desk: Desk, **begun: int) -> bool:
+    return desk.begun == begun
+
+
+async def test_what_a_tenant_asks_beyond_its_share_waits_and_holds_up_no_other(
+    site: Environment, administrator: AbstractConnection
+) -> None:
+    desk = Desk(administrator)
+
+    async with consuming(site, desk) as consumer:
+        await desk.ask("t_busy", OF_A_TENANT + 100)
+        await eventually("its share is taken", lambda: holds(desk, t_busy=OF_A_TENANT))
+        await desk.ask("t_other", 10)
+        await eventually(
+            "the other is answered", lambda: holds(desk, t_busy=OF_A_TENANT, t_other=10)
+        )
+        desk.go_on.set()
+        await consumer.stop(20 * pace())
+
+    assert desk.answered == {"t_busy": OF_A_TENANT + 100, "t_other": 10}
+    assert desk.refused == 0
+
+
+async def test_what_a_tenant_asks_beyond_what_may_wait_is_refused_at_once(
+    site: Environment, administrator: AbstractConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(query_consumer, "WAITING_OF_A_TENANT", 20)
+    desk = Desk(administrator)
+
+    async def all_beyond_are_refused() -> bool:
+        return desk.refused == 30
+
+    async with consuming(site, desk) as consumer:
+        await desk.ask("t_busy", OF_A_TENANT + 50)
+        await eventually("30 are refused", all_beyond_are_refused)
+        await desk.ask("t_other", 1)
+        await eventually("the other is asked", lambda: holds(desk, t_busy=OF_A_TENANT, t_other=1))
+        desk.go_on.set()
+        await consumer.stop(20 * pace())
+
+    assert desk.answered == {"t_busy": OF_A_TENANT + 20, "t_other": 1}
+
+
+async def test_those_that_wait_are_dropped_when_the_service_stops_before_their_turn(
+    site: Environment, administrator: AbstractConnection
+) -> None:
+    desk = Desk(administrator)
+
+    async with consuming(site, desk) as consumer:
+        await desk.ask("t_busy", OF_A_TENANT + 1)
+        await eventually("its share is taken", lambda: holds(desk, t_busy=OF_A_TENANT))
+        await consumer.stop(0.1)
+        desk.go_on.set()
+        await asyncio.sleep(0)
+
+    assert desk.answered == {}
