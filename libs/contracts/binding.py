@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import itertools
 import re
 from collections.abc import Iterable, Mapping
@@ -204,6 +203,8 @@ def _names_at(
 def _nearest(name: str, allowed: list[str]) -> str:
     if len(name) > LONGEST_NAME_COMPARED:
         return ""
+    import difflib  # noqa: PLC0415 - few requests have a wrong name
+
     found = difflib.get_close_matches(name, allowed, n=1)
     return f"; did you mean `{found[0]}`?" if found else ""
 

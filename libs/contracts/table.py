@@ -1,6 +1,7 @@
-"""The one table: every operation of every service. Router, topology, validation, documents and client read it."""
+"""The one table: every operation of every service. Router, topology, validation, documents and client read it.
 
-from itertools import chain
+What the gateway answers itself is in `gateway_table.py`, which no other service needs.
+"""
 
 from libs.contracts import (
     ledger_read_operations,
@@ -16,16 +17,12 @@ from libs.contracts.operating import (
     dead_letters,
     differences,
     feeds,
-    keys,
-    operators,
     overview,
     requests,
     resealing,
     restores,
     saga_steps,
     search,
-    sessions,
-    traffic,
     webhooks,
     wire_policies,
     wires,
@@ -56,36 +53,12 @@ OPERATIONS: tuple[Operation, ...] = (
     *restores.OPERATIONS,
 )
 
-GATEWAY_OPERATIONS: tuple[Operation, ...] = (
-    *keys.OPERATIONS,
-    *operators.OPERATIONS,
-    *sessions.OPERATIONS,
-    *traffic.OPERATIONS,
-    *search.GATEWAY_OPERATIONS,
-    *audit.GATEWAY_OPERATIONS,
-    *commands.GATEWAY_OPERATIONS,
-    *dead_letters.GATEWAY_OPERATIONS,
-    *feeds.GATEWAY_OPERATIONS,
-    *overview.GATEWAY_OPERATIONS,
-    *requests.GATEWAY_OPERATIONS,
-    *resealing.GATEWAY_OPERATIONS,
-    *restores.GATEWAY_OPERATIONS,
-)
-"""What the gateway answers itself, in its own process: nothing of it travels over the broker."""
-
 PUBLIC_OPERATIONS: tuple[Operation, ...] = tuple(
     row for row in OPERATIONS if row.path is not None and row.family is not Family.OPERATOR
 )
 """The rows of partners and customers: what the public listener serves."""
 
-OPERATOR_OPERATIONS: tuple[Operation, ...] = tuple(
-    row for row in chain(OPERATIONS, GATEWAY_OPERATIONS) if row.family is Family.OPERATOR
-)
-"""The rows of operators: what the operator listener serves."""
-
-BY_NAME: dict[str, Operation] = {
-    operation.name: operation for operation in chain(OPERATIONS, GATEWAY_OPERATIONS)
-}
+BY_NAME: dict[str, Operation] = {operation.name: operation for operation in OPERATIONS}
 
 SERVICES: tuple[str, ...] = tuple(dict.fromkeys(operation.service for operation in OPERATIONS))
 """The services that take messages, in the table's order."""
@@ -101,15 +74,23 @@ def operations_of(service: str) -> tuple[Operation, ...]:
     return tuple(operation for operation in OPERATIONS if operation.service == service)
 
 
-if len(BY_NAME) != len(OPERATIONS) + len(GATEWAY_OPERATIONS):
-    raise RuntimeError("two operations have the same name")
-if any(
-    (row.role is not None or row.for_console) != (row.family is Family.OPERATOR)
-    for row in BY_NAME.values()
-):
-    raise RuntimeError("rows of operators have a role or are a console's, and only they")
-if any((row.resource is None) != (row not in PUBLIC_OPERATIONS) for row in BY_NAME.values()):
-    raise RuntimeError("rows of partners and customers have a resource, and only they")
-for rows in (PUBLIC_OPERATIONS, OPERATOR_OPERATIONS):
+def check(rows: tuple[Operation, ...]) -> None:
+    """Raises RuntimeError: the rows contradict each other or themselves."""
+    if len({row.name for row in rows}) != len(rows):
+        raise RuntimeError("two operations have the same name")
+    if any(
+        (row.role is not None or row.for_console) != (row.family is Family.OPERATOR) for row in rows
+    ):
+        raise RuntimeError("rows of operators have a role or are a console's, and only they")
+    if any((row.resource is None) != (row not in PUBLIC_OPERATIONS) for row in rows):
+        raise RuntimeError("rows of partners and customers have a resource, and only they")
+    check_ids(PUBLIC_OPERATIONS)
+
+
+def check_ids(rows: tuple[Operation, ...]) -> None:
+    """Raises RuntimeError: two operations of one document have the same id."""
     if len({row.operation_id for row in rows}) != len(rows):
         raise RuntimeError("two operations of one document have the same id")
+
+
+check(OPERATIONS)

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from libs.contracts.events import API_VERSION, EVENT_TYPES, EventType
+from libs.contracts.gateway_table import OPERATOR_OPERATIONS
 from libs.contracts.operation import Operation, Resource
-from libs.contracts.table import OPERATOR_OPERATIONS, PUBLIC_OPERATIONS
+from libs.contracts.table import PUBLIC_OPERATIONS
 from libs.specs import problems, security
 from libs.specs.event_schemas import event_name, event_schema
 from libs.specs.example_events import event_example

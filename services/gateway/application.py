@@ -16,9 +16,10 @@ from libs.contracts.errors import (
     MethodNotAllowed,
     NotFound,
 )
+from libs.contracts.gateway_table import OPERATOR_OPERATIONS
 from libs.contracts.model import build_validators
 from libs.contracts.operation import Operation
-from libs.contracts.table import OPERATOR_OPERATIONS, PUBLIC_OPERATIONS
+from libs.contracts.table import PUBLIC_OPERATIONS
 from libs.runtime.connections import Connections
 from libs.runtime.request_log import request_log
 from services.gateway.documents import Documents, add_documents, add_operator_document

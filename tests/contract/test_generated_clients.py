@@ -15,8 +15,9 @@ import pytest
 from deploy.local.node import PACKAGE, find_typescript
 from libs.contracts.events import EVENT_TYPES
 from libs.contracts.exact_json import encode
+from libs.contracts.gateway_table import OPERATOR_OPERATIONS
 from libs.contracts.operation import Operation
-from libs.contracts.table import OPERATOR_OPERATIONS, PUBLIC_OPERATIONS
+from libs.contracts.table import PUBLIC_OPERATIONS
 from libs.specs.openapi import openapi_document, operator_document
 
 PACKAGE_NAME = "generated_client"

@@ -15,8 +15,9 @@ from openapi_spec_validator import validate
 from libs.contracts.binding import bind
 from libs.contracts.events import API_VERSION, EVENT_TYPES
 from libs.contracts.exact_json import encode
+from libs.contracts.gateway_table import OPERATOR_OPERATIONS
 from libs.contracts.operation import Operation
-from libs.contracts.table import OPERATIONS, OPERATOR_OPERATIONS, PUBLIC_OPERATIONS
+from libs.contracts.table import OPERATIONS, PUBLIC_OPERATIONS
 from libs.specs.openapi import openapi_document, operator_document
 from libs.specs.problems import errors_of
 

@@ -7,10 +7,10 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
+from libs.contracts.gateway_table import GATEWAY_OPERATIONS
 from libs.contracts.model import Command
 from libs.contracts.operation import Operation
 from libs.contracts.principal import Principal
-from libs.contracts.table import GATEWAY_OPERATIONS
 from libs.handling.queries import QueryHandler, answered_error
 
 MARGIN_SECONDS = 1.0

@@ -8,8 +8,9 @@ import uuid
 
 import pytest
 
+from libs.contracts.gateway_table import OPERATOR_OPERATIONS
 from libs.contracts.principal import Family, Role
-from libs.contracts.table import OPERATOR_OPERATIONS, PUBLIC_OPERATIONS
+from libs.contracts.table import PUBLIC_OPERATIONS
 from tests.integration.gateway.desk import Desk, until, verdict
 from tests.support.api import Api, Key
 
