@@ -133,7 +133,7 @@ def resolve(
     if resolved.is_open:
         out.print(
             "Its command is driven again now. One that is parked goes on by:"
-            f" bankside commands retry {command_id}"
+            f" bankside commands retry {command_id} --reason TEXT"
         )
     else:
         out.print(f"Its command {command_id} is not open any more: the decision is only recorded.")

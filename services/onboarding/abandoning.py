@@ -26,4 +26,7 @@ async def why_not_abandoned(
         why = "It has begun to open its customer at the bank, which would stay half-way"
     else:
         return None
-    return f"{why}: resolve its steps (`bankside sagas list --unknown`), then `bankside commands retry {command_id}`."
+    return (
+        f"{why}: resolve its steps (`bankside sagas list --unknown`), then"
+        f" `bankside commands retry {command_id} --reason TEXT`."
+    )

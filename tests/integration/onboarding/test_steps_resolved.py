@@ -193,7 +193,7 @@ async def test_operators_list_and_resolve_steps_by_the_command_line(
     assert (unfinished["operation"], unfinished["last_error"]) == (OPERATION, "outcome_pending")
     assert [each.status for each in wrong] == [2, 2, 2]
     assert "whose outcome is not known" in wrong[0].err
-    assert f"bankside commands retry {steps.leased.command_id}" in done.out
+    assert f"bankside commands retry {steps.leased.command_id} --reason TEXT" in done.out
     assert await listed() == []
     row = await steps.row()
     assert (row.resolved_by, row.resolution_reason) == (NAME, "by telephone")
@@ -245,3 +245,4 @@ async def test_an_onboarding_whose_customer_is_pending_cannot_be_abandoned(steps
     assert free is None
     assert objection is not None
     assert "pending" in objection
+    assert f"bankside commands retry {steps.leased.command_id} --reason TEXT" in objection

@@ -290,6 +290,7 @@ async def test_an_opening_that_a_decision_has_begun_goes_on_though_another_verdi
 
     assert objection is not None
     assert "half-way" in objection
+    assert f"bankside commands retry {decision.command_id} --reason TEXT" in objection
     assert await handling.why_not_abandoned(decision) is None
     assert await handling.status() == "approved"
     assert handling.bank.calls["open_account"][:2] == ["send", "find"]
