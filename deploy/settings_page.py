@@ -65,6 +65,8 @@ def _default(value: Any) -> str:
         return "**needed**"
     if value in (None, "") or isinstance(value, SecretStr):
         return ""
+    if isinstance(value, tuple):
+        return f"`{','.join(f'{item:g}' for item in value)}`"  # as it is set
     return f"`{json.dumps(value, default=str).strip(chr(34))}`"
 
 

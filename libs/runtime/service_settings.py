@@ -35,7 +35,7 @@ class MessagingSettings(ServiceSettings):
     """A service that takes part in messaging. For each of its peers (`peers_of`) it has a setting `<peer>_keys`."""
 
     amqp_url: SecretStr
-    """With the service's own user, which has its name: the broker proves by it who sent a message."""
+    """The broker, with the service's own user, which has its name: the broker proves by it who sent a message."""
     amqp_ca_file: CaFile = None
     """The CA of the broker's certificate; None: those that the system trusts."""
     query_queues: QueueType = "classic"

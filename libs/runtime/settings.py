@@ -79,16 +79,16 @@ class ProcessSettings(BaseSettings):
     admin_host: str = "127.0.0.1"
     """The address of the admin port, which has no login: one that only probes and Prometheus reach."""
     admin_port: int = Field(default=0, ge=0, le=65535)
-    """Of `/health`, `/ready` and `/metrics`; 0: a free one."""
+    """The port of `/health`, `/ready` and `/metrics`; 0: a free one."""
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
     """The least level of lines that are written."""
     shutdown_seconds: float = Field(default=15, gt=0, le=300)
-    """At most, from SIGTERM until the process has ended."""
+    """From SIGTERM until the process has ended, at most."""
     crash_at: str = ""
     """For tests: the point at which the process kills itself. Refused in production."""
     plaintext_hosts: str = ""
-    """Hosts, separated by commas, to which production connects without TLS: AMQP, PostgreSQL and the collector of
-    traces, never providers.
+    """Hosts, separated by commas, where production may do without TLS: those of AMQP, PostgreSQL, the collector of
+    traces and, of the gateway and the console, the gateway's listener for operators; never those of providers.
     """
 
     @property
@@ -198,7 +198,7 @@ class ListeningSettings(ProcessSettings):
 
     drain_seconds: float = Field(default=1, ge=0, le=60)
     """At a stop, requests are still taken for so long, and each connection is closed after its next answer. At most
-    a third of `shutdown_seconds`, so that requests under way have the rest.
+    a third of `BANKSIDE_SHUTDOWN_SECONDS`, so that requests under way have the rest.
     """
 
     @property
@@ -212,7 +212,7 @@ class ServiceSettings(ProcessSettings):
     identified_by: ClassVar[str] = "database_url"
 
     database_url: Annotated[SecretStr, AfterValidator(_is_database_url)]
-    """Of the service's own login, which defines nothing: `postgresql://…`."""
+    """The database, with the service's own login, which defines nothing: `postgresql://…`."""
     database_ca_file: CaFile = None
     """The CA of the database server's certificate; None: those that the system trusts."""
 

@@ -57,7 +57,7 @@ class Settings(ListeningSettings):
     port: int = Field(default=8082, ge=1, le=65535)
     """The port to listen on."""
     public_url: Annotated[str | None, AfterValidator(_origin)] = None
-    """Where browsers find it; requests for another host are refused. None: on this machine, at its port."""
+    """Where browsers find the console; requests for another host are refused. None: on this machine, at its port."""
     tls_certificate_file: str | None = None
     """PEM, with the certificates between it and its CA; None: connections are not encrypted."""
     tls_key_file: str | None = None
@@ -67,16 +67,18 @@ class Settings(ListeningSettings):
     """Networks, separated by commas, whose X-Forwarded-For is believed."""
 
     operator_url: Annotated[str, AfterValidator(_base_url)] = "http://127.0.0.1:8081"
-    """Of the gateway's listener for operators."""
+    """The URL of the gateway's listener for operators."""
     operator_ca_file: CaFile = None
     """The CA of the gateway's certificate; None: those that the system trusts."""
     operator_key: SecretStr
     """The console's own subscription key, of role `console`."""
     operator_secret: SecretStr
-    """The secret of `operator_key`."""
+    """The secret of the key in `BANKSIDE_CONSOLE_OPERATOR_KEY`."""
 
     answer_seconds: float = Field(default=10, gt=0, le=30)
-    """What the gateway has not answered by then is shown as not answered; twice as long for what changes something."""
+    """What the gateway has not answered within this time is shown as not answered; twice as long for what changes
+    something.
+    """
 
     @property
     def is_encrypted(self) -> bool:

@@ -23,7 +23,7 @@ class Settings(MessagingSettings, ListeningSettings):
     storage_keys: SecretStr
     """Seal the secrets of keys in the database."""
     lookup_keys: SecretStr
-    """Of the digests by which a repeated request is recognised."""
+    """The keys of the digests by which a repeated request is recognised."""
     onboarding_keys: SecretStr
     """The key ring that this service and onboarding share: it seals sensitive fields of their messages."""
     ledger_read_keys: SecretStr
@@ -38,19 +38,19 @@ class Settings(MessagingSettings, ListeningSettings):
     operator_host: str = "127.0.0.1"
     """The address of the listener for operators."""
     operator_port: int = Field(default=8081, ge=1, le=65535)
-    """Of the listener of operators, which partners and customers cannot use."""
+    """The port of the listener for operators, which partners and customers cannot use."""
     session_seconds: float = Field(default=12 * 3600, gt=0, le=7 * 86_400)
-    """A session of an operator at a console ends then."""
+    """A session of an operator at a console ends so long after its login."""
     session_idle_seconds: float = Field(default=30 * 60, gt=0, le=86_400)
-    """It ends after so long without a request."""
+    """A session of an operator at a console ends after so long without a request."""
     console_key: SecretStr | None = None
     """The subscription key of the console beside it, which is registered at the start; None: there is none, or it was
     made by `bankside operators create`.
     """
     console_secret: SecretStr | None = None
-    """The secret of `console_key`."""
+    """The secret of the key in `BANKSIDE_GATEWAY_CONSOLE_KEY`."""
     processes: int = Field(default=1, ge=1, le=64)
-    """That share the port."""
+    """How many processes share the gateway's port."""
     deadline_seconds: float = Field(default=25, gt=4, le=QUERY_TTL_SECONDS)
     """Every caller is answered within this time."""
     body_seconds: float = Field(default=10, gt=0, le=60)
@@ -58,9 +58,11 @@ class Settings(MessagingSettings, ListeningSettings):
     stalled_seconds: float = Field(default=10, gt=0, le=60)
     """A connection is closed whose headers take longer, or whose answer is not read for so long."""
     connections: int = Field(default=8192, ge=16, le=1_000_000)
-    """In one process; beyond, one that waits for a request is closed for a new one."""
+    """Connections of callers to one process, at most; beyond, one that waits for a request is closed for a new one."""
     connections_per_address: int = Field(default=512, ge=1)
-    """The same for one address, unless it is a trusted proxy's."""
+    """Connections of one address to one process, at most, unless it is a trusted proxy's; beyond, one that waits for a
+    request is closed for a new one.
+    """
     tls_certificate_file: str | None = None
     """PEM, with the certificates between it and its CA; None: connections are not encrypted."""
     tls_key_file: str | None = None
@@ -68,9 +70,9 @@ class Settings(MessagingSettings, ListeningSettings):
     timestamp_window_seconds: int = Field(default=300, ge=1, le=900)
     """A signed request's timestamp may be so far from the clock, either way."""
     failures_per_minute: int = Field(default=300, ge=1)
-    """Failed authentications from one address; further ones are answered 429."""
+    """Failed authentications from one address in a minute, at most; further ones are answered 429."""
     trace_ratio: float = Field(default=0.1, ge=0, le=1)
-    """The share of requests whose traces are recorded, where `traces_endpoint` is set."""
+    """The share of requests whose traces are recorded, where `OTEL_EXPORTER_OTLP_ENDPOINT` is set."""
     trusted_proxies: str = ""
     """Networks, separated by commas, whose X-Forwarded-For is believed."""
 

@@ -22,12 +22,12 @@ class Settings(MessagingSettings, ProviderSettings):
     financial_provider: Company = DEFAULT
     """The company that balances, transactions and statements are read from."""
     provider_timeout_seconds: float = Field(default=5.0, gt=0, le=60)
-    """For one request to a provider."""
+    """How long one request to a provider may take."""
     provider_connections: int = Field(default=128, ge=1, le=1000)
-    """To the provider, at most."""
+    """Connections to the financial provider, at most."""
     database_connections: int = Field(default=5, ge=3, le=200)
-    """At most, of each of two pools (`libs.persistence.engine`). One of asyncpg's renews the lease of the outbox relay,
-    and one that of the feed.
+    """Connections of each of two pools, at most (`libs.persistence.engine`). One of asyncpg's renews the lease of the
+    outbox relay, and one that of the feed.
     """
     ownership_seconds: float = Field(default=5.0, gt=0, le=60)
     """How long onboarding is waited for before a read is answered 503."""
@@ -36,6 +36,6 @@ class Settings(MessagingSettings, ProviderSettings):
     mirror: bool = False
     """Transactions come from the mirror also where the provider has page numbers and totals."""
     feed_poll_seconds: float = Field(default=0.25, gt=0, le=60)
-    """Between two questions for what is new at the provider."""
+    """The pause between two reads of a feed for what is new at the provider."""
     feed_page_size: int = Field(default=100, ge=1, le=500)
     """Entries of a feed that are taken at a time."""

@@ -19,7 +19,7 @@ class Settings(CommandSettings, ProviderSettings):
     storage_keys: SecretStr
     """Seal personal data in the database."""
     lookup_keys: SecretStr
-    """Of the digests by which tax and account numbers are found."""
+    """The keys of the digests by which tax and account numbers are found."""
     gateway_keys: SecretStr
     """The key ring that this service and gateway share: it seals sensitive fields of their messages."""
     reconciliation_keys: SecretStr
@@ -32,25 +32,27 @@ class Settings(CommandSettings, ProviderSettings):
     financial_provider: Company = DEFAULT
     """The company that balances, transactions and statements are read from."""
     provider_timeout_seconds: float = Field(default=5.0, gt=0, le=60)
-    """For one request to a provider."""
+    """How long one request to a provider may take."""
     provider_connections: int = Field(default=64, ge=1, le=1000)
-    """Over all providers; a command uses one at a time."""
+    """Connections to providers, at most; a command uses one at a time."""
     identity_key_hours: float | None = Field(default=None, gt=0)
     """How long the identity provider remembers idempotency keys, at least; None: as it promises (`bankside provider
     show`). No step is sent again later than a little before this time has passed since its first send.
     """
     core_key_hours: float | None = Field(default=None, gt=0)
-    """The same of core banking."""
+    """How long core banking remembers idempotency keys, at least; None: as it promises (`bankside provider show`). No
+    step is sent again later than a little before this time has passed since its first send.
+    """
     provider_transit_seconds: float = Field(default=60.0, gt=0, le=3600)
     """A request takes effect at a provider no later than so long after it was sent. Younger sends of unknown outcome
     keep a refusal of a later send from counting.
     """
     database_connections: int = Field(default=20, ge=5, le=200)
-    """At most, of each of two pools (`libs.persistence.engine`). One of asyncpg's renews the lease of the outbox relay,
-    and two those of the feeds.
+    """Connections of each of two pools, at most (`libs.persistence.engine`). One of asyncpg's renews the lease of the
+    outbox relay, and two those of the feeds.
     """
     feed_poll_seconds: float = Field(default=0.25, gt=0, le=60)
-    """Between two questions for what is new at the provider."""
+    """The pause between two reads of a feed for what is new at the provider."""
     feed_page_size: int = Field(default=100, ge=1, le=500)
     """Entries of a feed that are taken at a time."""
     saga_step_days: int = Field(default=30, ge=1, le=3650)

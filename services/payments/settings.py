@@ -22,9 +22,9 @@ class Settings(CommandSettings, ProviderSettings):
     core_provider: Company = DEFAULT
     """The company that keeps customers, accounts and payments."""
     provider_timeout_seconds: float = Field(default=5.0, gt=0, le=60)
-    """For one request to a provider."""
+    """How long one request to a provider may take."""
     provider_connections: int = Field(default=128, ge=1, le=1000)
-    """At most; a command that is driven uses one, and so does the feed."""
+    """Connections to core banking, at most; a command that is driven uses one, and so does the feed."""
     provider_key_hours: float | None = Field(default=None, gt=0, le=24 * 365)
     """How long core banking remembers idempotency keys, at least; None: as it promises (`bankside provider show`). A
     wire is sent again only while a send surely arrives within this time of the first one.
@@ -36,13 +36,13 @@ class Settings(CommandSettings, ProviderSettings):
     approval_business_days: int = Field(default=5, ge=1, le=90)
     """After so many business days a wire that waits for approval is canceled."""
     wire_ceiling_per_wire: Decimal | None = Field(default=None, gt=0)
-    """Ceilings: no limit of a wire policy is above them, and they hold where there is none. In USD."""
+    """In dollars, of one wire: no policy allows more, and it holds where there is no policy."""
     wire_ceiling_daily: Decimal | None = Field(default=None, gt=0)
-    """In dollars, of one customer's wires in a day: no policy allows more."""
+    """In dollars, of one customer's wires in a day: no policy allows more, and it holds where there is no policy."""
     wire_ceiling_daily_count: int | None = Field(default=None, ge=1)
-    """Of one customer's wires in a day: no policy allows more."""
+    """The number of one customer's wires in a day: no policy allows more, and it holds where there is no policy."""
     wire_default_per_wire_limit: Decimal | None = Field(default=None, gt=0)
-    """Defaults: the policy of customers for whom their partner has set none. In USD."""
+    """In dollars, of one wire, for customers without a policy of their own."""
     wire_default_daily_limit: Decimal | None = Field(default=None, gt=0)
     """In dollars a day, for customers without a policy of their own."""
     wire_default_daily_count: int | None = Field(default=None, ge=1)
@@ -50,10 +50,12 @@ class Settings(CommandSettings, ProviderSettings):
     wire_default_approval_threshold: Decimal | None = Field(default=None, gt=0)
     """In dollars: a wire of this amount or more needs a second key; for customers without a policy of their own."""
     wire_default_new_payee_hours: int | None = Field(default=None, ge=1)
-    """Wires to an external account that was linked less than so many hours ago need a second key; likewise."""
+    """Wires to an external account that was linked less than so many hours ago need a second key; for customers without
+    a policy of their own.
+    """
     database_connections: int = Field(default=20, ge=5, le=200)
-    """At most, of each of two pools (`libs.persistence.engine`). One of asyncpg's renews the lease of the outbox relay,
-    and one that of the feed.
+    """Connections of each of two pools, at most (`libs.persistence.engine`). One of asyncpg's renews the lease of the
+    outbox relay, and one that of the feed.
     """
     ownership_seconds: float = Field(default=5.0, gt=0, le=60)
     """The longest wait for onboarding; then a wire is answered 503."""
@@ -62,7 +64,7 @@ class Settings(CommandSettings, ProviderSettings):
     about 900 bytes each.
     """
     feed_poll_seconds: float = Field(default=0.25, gt=0, le=60)
-    """Between two questions for what is new at the provider."""
+    """The pause between two reads of a feed for what is new at the provider."""
     feed_page_size: int = Field(default=500, ge=1, le=500)
     """Entries of a feed that are taken at a time."""
 

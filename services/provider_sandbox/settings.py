@@ -47,7 +47,7 @@ class Settings(ServiceSettings):
     link_key: Token
     """Signs the links to statements."""
     database_connections: int = Field(default=16, ge=2, le=100)
-    """In the pool, at most."""
+    """Connections in the pool, at most."""
 
     wire_seconds: float = Field(default=2, ge=0, le=315_360_000)
     """How long a wire takes from its acceptance to its completion."""

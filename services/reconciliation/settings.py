@@ -26,17 +26,19 @@ class Settings(MessagingSettings, ProviderSettings):
     financial_provider: Company = DEFAULT
     """The company that balances, transactions and statements are read from."""
     provider_timeout_seconds: float = Field(default=5.0, gt=0, le=60)
-    """For one request to a provider."""
+    """How long one request to a provider may take."""
     provider_connections: int = Field(default=4, ge=1, le=100)
-    """A run asks for one page after another, and for a few chunks of ids at once."""
+    """Connections to providers, at most: a run asks for one page after another, and for a few chunks of ids at once."""
     database_connections: int = Field(default=5, ge=4, le=50)
-    """At most, of each of two pools (`libs.persistence.engine`). Of asyncpg's, one renews the leader's lease."""
+    """Connections of each of two pools, at most (`libs.persistence.engine`). Of asyncpg's, one renews the leader's
+    lease.
+    """
     run_seconds: float = Field(default=3600, ge=1, le=7 * 86400)
     """A run begins when the last one that was complete ended so long ago."""
     run_limit_seconds: float = Field(default=6 * 3600, ge=10, le=7 * 86400)
     """A run that takes longer is given up, so that the next one begins from fresh data."""
     grace_seconds: float = Field(default=30.0, ge=0, le=3600)
-    """Between two looks at what seems to differ. Only what both find alike is a difference."""
+    """The pause between two looks at what seems to differ. Only what both find alike is a difference."""
     feed_still_seconds: float = Field(default=300.0, ge=0, le=86400)
     """A feed that has entries and whose cursor does not move for so long stands still."""
     poll_seconds: float = Field(default=1.0, gt=0, le=60)
@@ -44,4 +46,4 @@ class Settings(MessagingSettings, ProviderSettings):
     page_size: int = Field(default=500, ge=1, le=500)
     """Records that are compared at a time."""
     customers_page_size: int = Field(default=100, ge=1, le=500)
-    """Customers travel with their persons and accounts."""
+    """Customers that are compared at a time: they travel with their persons and accounts."""

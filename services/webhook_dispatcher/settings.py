@@ -32,11 +32,13 @@ class Settings(CommandSettings):
     """The key ring that this service and gateway share: it seals sensitive fields of their messages."""
 
     database_connections: int = Field(default=20, ge=CONNECTIONS + 5, le=200)
-    """At most, of each of two pools (`libs.persistence.engine`). The engine has its own among them, the others are for
-    commands and queries.
+    """Connections of each of two pools, at most (`libs.persistence.engine`). The engine has its own among them, the
+    others are for commands and queries.
     """
     shutdown_seconds: float = Field(default=35, gt=0, le=300)
-    """Long enough for what is under way: commands first, then posts."""
+    """From SIGTERM until the process has ended, at most: long enough for what is under way, commands first, then
+    posts.
+    """
     callback_allow: str = ""
     """Where deliveries may go against the rules, for development: `host:port`, `host:*` or networks, separated by
     commas. Refused in production.
