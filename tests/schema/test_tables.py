@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,6 +19,9 @@ from tests.support.own_servers import OwnPostgres
 SERVICES = services_with_migrations()
 COMMENTS = ("modify_comment", "add_table_comment", "remove_table_comment")
 """They stand in the migrations alone."""
+ROOT = Path(__file__).parents[2]
+SIMULATED = "provider_sandbox"
+"""Its README describes what it serves instead."""
 
 
 async def differences(url: str, metadata: MetaData) -> list[Any]:
@@ -71,6 +75,16 @@ async def test_a_table_that_is_not_declared_is_a_difference(postgres: OwnPostgre
 
     assert isinstance(table, Table)
     assert (change, table.name) == ("remove_table", "rates")
+
+
+@pytest.mark.parametrize("service", [name for name in SERVICES if name != SIMULATED])
+def test_the_readme_of_a_service_names_every_table_that_it_owns(service: str) -> None:
+    readme = (ROOT / "services" / service / "README.md").read_text()
+    [owned] = [part for part in readme.split("\n\n") if part.startswith("**Owns**")]
+
+    tables = import_module(f"services.{service}.tables").metadata.tables
+
+    assert [name for name in tables if f"`{name}`" not in owned] == []
 
 
 def without(name: str, service: str) -> MetaData:
