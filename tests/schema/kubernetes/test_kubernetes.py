@@ -112,6 +112,18 @@ def test_it_has_the_services_and_jobs_of_compose(overlay: str) -> None:
 
 
 @pytest.mark.parametrize("overlay", OVERLAYS)
+def test_an_upgrade_takes_jobs_first_and_gateway_and_console_last(overlay: str) -> None:
+    phases = {
+        name: row["metadata"]["labels"]["bankside/phase"]
+        for name, row in of_kind(overlay, "Deployment", "Job").items()
+        if "bankside/phase" in row["metadata"].get("labels", {})
+    }
+
+    jobs = dict.fromkeys(("schemas", "migrate", "broker"), "before")
+    assert phases == {**jobs, "gateway": "gateway", "console": "console"}
+
+
+@pytest.mark.parametrize("overlay", OVERLAYS)
 def test_a_process_is_told_what_it_is_told_in_compose(overlay: str) -> None:
     for name, _, container in pods(overlay):
         if name == "schemas":
