@@ -1,6 +1,8 @@
 """Of two commands that set a customer's wire policy, the one that was accepted later stays.
 
-An earlier release leaves the column as it is: no payments of one runs beside (`deploy/README.md`, "Upgrading").
+The release before, whose newest revision is 0010, runs beside and leaves the column as it is: beside the policy that it
+sets stands the place of an earlier command, or none. So no parked command is retried meanwhile (`deploy/README.md`,
+"Upgrading").
 """
 
 from alembic import op
