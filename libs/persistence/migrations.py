@@ -14,6 +14,8 @@ from pathlib import Path
 import asyncpg
 from alembic import command
 from alembic.config import Config
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, pool, text
 from sqlalchemy.exc import DBAPIError
 
@@ -30,6 +32,8 @@ LOCK_TIMEOUT = "2s"
 LOCK_ATTEMPTS = 30
 LOCK_PAUSE_SECONDS = 2.0
 """Between two attempts, in which those who wait come first."""
+LOCKED_OUT = (asyncpg.LockNotAvailableError, asyncpg.DeadlockDetectedError)
+"""What services did meanwhile: the revision is tried again."""
 
 
 _TAKE = text("SELECT pg_try_advisory_lock(:lock, hashtext(:service))")
@@ -51,12 +55,15 @@ def _prefix(service: str) -> str:
 
 async def migrate(
     service: str, url: str, revision: str = "head", *, ca_file: str | None = None
-) -> None:
+) -> str | None:
     """Bring the service's schema to a revision, the newest by default.
 
     Args:
         url: of the schema's owner.
         ca_file: as in `open_database`.
+
+    Returns:
+        The revision at which a later release left the schema, which then stays as it is; None otherwise.
     """
     config = Config()
     config.set_main_option("script_location", str(Path(__file__).parent / "alembic"))
@@ -80,14 +87,19 @@ async def migrate(
         },
     )
 
-    def upgrade(connection: Connection) -> None:
-        config.attributes["connection"] = connection
-        command.upgrade(config, revision)
+    def upgrade(connection: Connection) -> str | None:
+        # A later release serves this one too: on the way back there is nothing to do, and Alembic would fail.
+        later = _later_revision(connection, ScriptDirectory.from_config(config))
+        if later is None:
+            config.attributes["connection"] = connection
+            command.upgrade(config, revision)
+        return later
 
-    async def attempt() -> None:
+    async def attempt() -> str | None:
         async with engine.connect() as connection:
-            await connection.run_sync(upgrade)
+            later = await connection.run_sync(upgrade)
             await connection.commit()
+        return later
 
     try:
         async with engine.connect() as guard:
@@ -104,10 +116,10 @@ async def migrate(
                 try:
                     return await attempt()
                 except DBAPIError as error:
-                    if not _is_locked_out(error):
+                    if not isinstance(error.driver_exception, LOCKED_OUT):
                         raise
                 await asyncio.sleep(LOCK_PAUSE_SECONDS)
-            await attempt()
+            return await attempt()
     finally:
         await engine.dispose()
 
@@ -122,7 +134,9 @@ async def migrate_all() -> int:
     for service in services:
         try:
             url = read_secret(owner_variable(service)) or ""
-            await migrate(service, url, ca_file=ca_file_setting("DATABASE", _prefix(service)))
+            later = await migrate(
+                service, url, ca_file=ca_file_setting("DATABASE", _prefix(service))
+            )
         except BadSecret as error:
             print(f"migrate: {error}", file=sys.stderr)
             return 78
@@ -135,18 +149,27 @@ async def migrate_all() -> int:
         except (OSError, TimeoutError, DBAPIError) as error:
             print(f"migrate: {service}: {_reason(service, error)}", file=sys.stderr)
             return 1
-        print(f"migrate: {service} is up to date")
+        if later is None:
+            print(f"migrate: {service} is up to date")
+        else:
+            print(
+                f"migrate: {service} has the schema of a later release (revision {later}), which stays as it is"
+            )
     return 0
 
 
-def _is_locked_out(error: Exception) -> bool:
-    return isinstance(error, DBAPIError) and isinstance(
-        error.driver_exception, asyncpg.LockNotAvailableError
-    )
+def _later_revision(connection: Connection, scripts: ScriptDirectory) -> str | None:
+    """The recorded revision, if it follows all that this release has: revisions are numbers of four digits."""
+    recorded = MigrationContext.configure(connection).get_current_revision()
+    connection.rollback()  # Alembic begins transactions of its own, one for each revision.
+    newest = scripts.get_current_head()
+    return recorded if recorded and newest and recorded > newest else None
 
 
 def _reason(service: str, error: Exception) -> str:
-    if _is_locked_out(error):
+    if isinstance(error, DBAPIError) and isinstance(
+        error.driver_exception, asyncpg.LockNotAvailableError
+    ):
         return (
             "A transaction that goes on for minutes holds a lock on a table. Find it in pg_stat_activity, let it end,"
             " and run this again."

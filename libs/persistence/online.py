@@ -10,12 +10,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import asyncpg
 from alembic import op
 from sqlalchemy import text
+from sqlalchemy.exc import DBAPIError
 
 _IS_INVALID = text(
     "SELECT EXISTS (SELECT FROM pg_index WHERE indexrelid = to_regclass(:name) AND NOT indisvalid)"
 )
+_EXISTS = text("SELECT to_regclass(:name) IS NOT NULL")
 _PARTITIONS = text(
     """
     SELECT c.relname FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
@@ -48,11 +51,18 @@ def create_partitioned_index(name: str, table: str, definition: str) -> None:
             "-- squawk-ignore require-concurrent-index-creation\n"
             f"CREATE INDEX IF NOT EXISTS {name} ON ONLY {table} {definition}"
         )
-        while missing := _partitions_without(name, table):  # one may be dropped meanwhile
+        while missing := _partitions_without(name, table):
             partition = missing[0]
             of_partition = f"{partition}_{name.removeprefix(f'{table}_')}"
-            _create(of_partition, partition, definition)
-            _with_short_lock(f"ALTER INDEX {name} ATTACH PARTITION {of_partition}")
+            try:
+                _create(of_partition, partition, definition)
+                _with_short_lock(f"ALTER INDEX {name} ATTACH PARTITION {of_partition}")
+            except DBAPIError as error:
+                if not isinstance(error.driver_exception, asyncpg.UndefinedTableError):
+                    raise
+                if op.get_bind().scalar(_EXISTS, {"name": partition}):
+                    raise
+                # Retention drops partitions that are too old, at any moment.
 
 
 def drop_index(name: str) -> None:
@@ -95,5 +105,7 @@ def _outside_of_transactions() -> Iterator[None]:
 def _with_short_lock(statement: str) -> None:
     """A statement that locks the table for a moment: while it waits for that, others wait behind it."""
     op.execute("RESET lock_timeout")
-    op.execute(statement)
-    op.execute("SET lock_timeout = 0")
+    try:
+        op.execute(statement)
+    finally:
+        op.execute("SET lock_timeout = 0")

@@ -172,6 +172,88 @@ async def test_revisions_of_wires_that_were_interrupted_before_any_statement_are
         await connection.close()
 
 
+async def test_a_migration_that_services_brought_into_a_deadlock_is_tried_again(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(migrations, "LOCK_PAUSE_SECONDS", 0.01)
+    execute = op.execute
+    deadlocks = 0
+
+    def deadlocked_once(statement: str) -> None:
+        nonlocal deadlocks
+        if deadlocks == 0 and statement.startswith("CREATE INDEX CONCURRENTLY"):
+            deadlocks += 1
+            statement = (
+                "DO $$ BEGIN RAISE 'deadlock detected' USING ERRCODE = 'deadlock_detected'; END $$"
+            )
+        execute(statement)
+
+    monkeypatch.setattr(op, "execute", deadlocked_once)
+
+    connection = await asyncpg.connect(url)
+    await connection.execute("SELECT make_day_partition('event', current_date)")
+    await connection.close()
+    await migrations.migrate(SERVICE, url)
+
+    assert deadlocks == 1
+
+
+@pytest.mark.parametrize("before", ["CREATE INDEX CONCURRENTLY", "ALTER INDEX"])
+async def test_a_partition_that_retention_drops_while_its_index_is_built_is_passed_by(
+    url: str, connection: asyncpg.Connection, monkeypatch: pytest.MonkeyPatch, before: str
+) -> None:
+    dropped, kept = [
+        f"event_{row['day']:%Y%m%d}"
+        for row in await connection.fetch(
+            "SELECT current_date + n AS day, make_day_partition('event', current_date + n) FROM generate_series(0, 1) n"
+        )
+    ]
+    execute = op.execute
+
+    def while_retention_drops(statement: str) -> None:
+        if statement.startswith(before) and f"{dropped}_" in statement:
+            execute(f"DROP TABLE IF EXISTS {dropped}")
+        execute(statement)
+
+    monkeypatch.setattr(op, "execute", while_retention_drops)
+
+    await migrations.migrate(SERVICE, url)
+
+    partitions = await connection.fetch(
+        "SELECT inhrelid::regclass::text AS name FROM pg_inherits WHERE inhparent = 'event'::regclass"
+    )
+    assert [row["name"] for row in partitions] == [kept]
+    assert await connection.fetch("SELECT 1 FROM pg_index WHERE NOT indisvalid") == []
+    await connection.execute(f"DROP TABLE {kept}")
+    assert await differences(url, metadata) == []
+
+
+async def test_a_schema_of_a_later_release_stays_as_it_is(
+    postgres: OwnPostgres, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for service in migrations.services_with_migrations():
+        monkeypatch.setenv(
+            migrations.owner_variable(service), postgres.database_urls[f"{service}_owner"]
+        )
+    owner = await asyncpg.connect(postgres.database_urls["payments_owner"])
+    newest = await owner.fetchval("SELECT version_num FROM alembic_version")
+    await owner.execute("UPDATE alembic_version SET version_num = '9999'")
+
+    try:
+        assert await migrations.migrate_all() == 0
+        assert await owner.fetchval("SELECT version_num FROM alembic_version") == "9999"
+    finally:
+        await owner.execute("UPDATE alembic_version SET version_num = $1", newest)
+        await owner.close()
+
+    lines = capsys.readouterr().out.splitlines()
+    assert "migrate: onboarding is up to date" in lines
+    assert (
+        "migrate: payments has the schema of a later release (revision 9999), which stays as it is"
+        in lines
+    )
+
+
 async def test_two_runs_at_once_do_not_stop_each_other(url: str) -> None:
     """One waits for the other, and the indexes that this one builds do not wait for it."""
     async with asyncio.timeout(120 * pace()):
