@@ -20,7 +20,7 @@ from libs.contracts.errors import (
     error_from_wire,
 )
 from libs.contracts.exact_json import NotExactJson, decode
-from libs.contracts.model import Model
+from libs.contracts.model import OF_ANY_RELEASE, Model
 from libs.contracts.operation import Operation
 
 R = TypeVar("R")
@@ -119,7 +119,9 @@ def _phrase(status: int) -> str:
 
 def _read(kind: Any, value: Any) -> Any:
     """Lax where JSON has no type for it (dates, enums), and open to fields that a newer gateway adds."""
-    return _adapter(kind).validate_python(value, strict=False, extra="ignore")
+    return _adapter(kind).validate_python(
+        value, strict=False, extra="ignore", context={OF_ANY_RELEASE: True}
+    )
 
 
 @cache

@@ -7,10 +7,10 @@ from decimal import Decimal
 from enum import StrEnum
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, ValidationInfo, model_validator
 
 from libs.contracts import fields as f
-from libs.contracts.model import BrokenRule, Command, Model
+from libs.contracts.model import OF_ANY_RELEASE, BrokenRule, Command, Model
 from libs.contracts.periods import broken_period
 
 
@@ -47,6 +47,20 @@ class WireReason(StrEnum):
     APPROVAL_EXPIRED = "approval_expired"
     CANCELED_BY_OPERATOR = "canceled_by_operator"
     DECIDED_BY_OPERATOR = "decided_by_operator"
+
+
+_REASONS = frozenset(reason.value for reason in WireReason)
+
+
+def _with_reason_of_ours(values: Any, info: ValidationInfo) -> Any:
+    """A reason that stands in no list of this release becomes the detail, for a reader of answers of any release."""
+    if not (info.context and info.context.get(OF_ANY_RELEASE) and isinstance(values, Mapping)):
+        return values
+    words = values.get("reason")
+    if not isinstance(words, str) or words in _REASONS:
+        return values
+    detail = values.get("reason_detail")
+    return {**values, "reason": None, "reason_detail": f"{words}: {detail}" if detail else words}
 
 
 class SendWire(Command):
@@ -145,6 +159,11 @@ class WireStep(Model):
     comment: str | None = None
     """What they gave as their reason."""
 
+    @model_validator(mode="before")
+    @classmethod
+    def _of_any_release(cls, values: Any, info: ValidationInfo) -> Any:
+        return _with_reason_of_ours(values, info)
+
 
 class Wire(WireResult):
     """A wire."""
@@ -159,6 +178,11 @@ class Wire(WireResult):
     """Every state that it was in, oldest first."""
     created_at: f.UtcDateTime
     updated_at: f.UtcDateTime
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_any_release(cls, values: Any, info: ValidationInfo) -> Any:
+        return _with_reason_of_ours(values, info)
 
 
 class WireEventData(Wire):

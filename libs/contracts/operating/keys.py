@@ -60,7 +60,7 @@ class KeyView(Model):
     """Requests that change something, in a minute; wires are counted apart."""
     wires_per_minute: int
     """Wires, in a minute."""
-    requires_idempotency_key: bool
+    requires_idempotency_key: bool = False  # as at a release that does not say
     """Whether a write without an Idempotency-Key is refused."""
     created_at: f.UtcDateTime
     expires_at: f.UtcDateTime | None

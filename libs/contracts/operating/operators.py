@@ -44,7 +44,7 @@ class OperatorView(Model):
     """When its keys were ended for good; null: they were not."""
     last_used_at: f.UtcDateTime | None
     """The minute of the latest request with one of its keys."""
-    login: LoginState | None
+    login: LoginState | None = None  # as at a release without logins
     """How it logs in at a console; null of one that does not."""
 
 

@@ -121,7 +121,7 @@ class OperatorRecovery(views.Recovery):
         next: the `after` of the request that goes on; null when the recovery is done.
     """
 
-    next: str | None
+    next: str | None = None  # of a release that has none every recovery is done
 
 
 class OperatorSubscription(Model):

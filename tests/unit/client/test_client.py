@@ -11,6 +11,7 @@ from uuid import uuid4
 import aiohttp
 import pytest
 from aiohttp import web
+from pydantic import ValidationError
 
 from libs.backoff import Backoff
 from libs.client import client as client_module
@@ -22,9 +23,11 @@ from libs.contracts import onboarding_operations as onboarding
 from libs.contracts.accounts import GetBalance
 from libs.contracts.customers import CustomerStatus, ListCustomers, UpdatePerson
 from libs.contracts.deposit_locations import ListDepositLocations
+from libs.contracts.operating import keys, operators, webhooks, wires
 from libs.contracts.operating.commands import RETRY_COMMAND, DecideOnCommandOf
 from libs.contracts.settlement import ListSettlementCalculations
 from libs.contracts.table import PUBLIC_OPERATIONS
+from libs.contracts.wires import WireReason, WireState, WireStep
 from tests.unit.client.answering import DROP, KEY, Gateway, gateway, problem, success
 
 BALANCE = {
@@ -373,6 +376,91 @@ async def test_a_success_that_cannot_be_read_is_an_error(body: bytes) -> None:
     async with gateway(lambda: response(body=body)) as server, client_of(server) as client:
         with pytest.raises(errors.InternalError, match="internal_error"):
             await client.get_balance(GetBalance(account_id="a"))
+
+
+async def test_an_operator_reads_answers_of_the_release_before() -> None:
+    at = "2026-01-31T12:00:00Z"
+    key: dict[str, object] = {
+        "subscription_key": "sub_1",
+        "tenant": "acme",
+        "family": "partner",
+        "customer_id": None,
+        "scopes": [],
+        "allowed_networks": [],
+        **dict.fromkeys(("reads_per_minute", "writes_per_minute", "wires_per_minute"), 1),
+        "created_at": at,
+        **dict.fromkeys(("expires_at", "revoked_at", "last_used_at")),
+    }
+    operator: dict[str, object] = {
+        "name": "ada",
+        "role": "viewer",
+        "subscription_keys": [],
+        "created_at": at,
+        "revoked_at": None,
+        "last_used_at": None,
+    }
+    recovered = {"scheduled": 3}
+    answers = (success(data) for data in (key, {"items": [operator], "next": None}, recovered))
+    async with gateway(*answers) as server, client_of(server) as client:
+        shown = await client.call(keys.GET_KEY, keys.GetKey(subscription_key="sub_1"))
+        listed = await client.call(operators.LIST_OPERATORS, operators.ListOperators())
+        recovery = await client.call(
+            webhooks.RECOVER,
+            webhooks.OperatorRecover(
+                subscription_id="s", since=datetime(2026, 1, 31, tzinfo=UTC), reason="restored"
+            ),
+        )
+
+    assert shown.data.requires_idempotency_key is False
+    assert [one.login for one in listed.data.items] == [None]
+    assert (recovery.data.scheduled, recovery.data.next) == (3, None)
+
+
+@pytest.mark.parametrize(
+    ("told", "read"),
+    [
+        ({"reason": "AC04 closed"}, (None, "AC04 closed")),
+        ({"reason": "sanctioned", "reason_detail": "list 7"}, (None, "sanctioned: list 7")),
+        ({"reason": "returned", "reason_detail": "AC04"}, (WireReason.RETURNED, "AC04")),
+        ({"reason": None}, (None, None)),
+    ],
+)
+async def test_a_wire_of_a_release_with_other_reasons_is_read_with_its_words(
+    told: dict[str, object], read: tuple[WireReason | None, str | None]
+) -> None:
+    at = "2026-01-31T12:00:00Z"
+    wire = {
+        "transaction_id": "t",
+        "sending_account_id": "a",
+        "external_account_id": "x",
+        "amount": Decimal("1.50"),
+        "note": "rent",
+        "tenant": "acme",
+        "customer_id": "c",
+        "outcome_unknown": False,
+        "state": "returned",
+        "history": [{"state": "returned", "at": at, **told}],
+        "created_at": at,
+        "updated_at": at,
+        "send": None,
+        "request": None,
+        "provider": None,
+        "provider_error": None,
+        **told,
+    }
+    async with gateway(success(wire)) as server, client_of(server) as client:
+        answer = await client.call(wires.GET_WIRE, wires.GetOperatorWire(transaction_id="t"))
+
+    found = answer.data
+    assert (found.reason, found.reason_detail) == read
+    assert [(step.reason, step.reason_detail) for step in found.history] == [read]
+
+
+def test_a_service_names_no_reason_that_is_not_in_the_list() -> None:
+    with pytest.raises(ValidationError, match="reason"):
+        WireStep.model_validate(
+            {"state": WireState.RETURNED, "at": datetime.now(UTC), "reason": "AC04 closed"}
+        )
 
 
 def test_an_internal_query_is_not_for_callers() -> None:
