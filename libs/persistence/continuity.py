@@ -103,7 +103,14 @@ DDL = (
     """,
 )
 
+REPORT_DDL = (
+    "ALTER TABLE database_life ADD COLUMN report_due_at timestamptz",
+    "COMMENT ON COLUMN database_life.report_due_at IS 'when a process reports the case next; null: it need not'",
+)
+
 CHECK_SECONDS = 1.0
+REPORT_SECONDS = 10.0
+"""For which one process has a report to itself, longer than its request takes. Then any process repeats it."""
 PAGE = 500
 PAGES = 200
 """Of one provider's records, at most. With more of them since the last life that was checked, the present one stays
@@ -129,6 +136,7 @@ _SEE = (
         index_elements=[table.c.started_at], set_={"last_seen_at": func.clock_timestamp()}
     )
 )
+_IS_DUE = table.c.report_due_at <= func.clock_timestamp()
 _other, _trusted = table.alias("other"), table.alias("trusted")
 _NEWEST_TRUSTED = (
     select(func.max(_trusted.c.first_seen_at))
@@ -150,6 +158,7 @@ _LIFE = select(
     (table.c.first_seen_at + bindparam("transit", type_=Interval) <= func.clock_timestamp()).label(
         "is_settled"
     ),
+    select(table.c.started_at).where(_IS_DUE).correlate(None).exists().label("is_report_due"),
 ).where(_PRESENT)
 _NEWLY_MISSING = except_(
     select(func.unnest(bindparam("missing", type_=ARRAY(Text))).label("record")),
@@ -168,8 +177,21 @@ _RECORD = (
         checked_at=func.clock_timestamp(),
         missing_records=table.c.missing_records + _RECORDS,
         closed_at=case((_RECORDS == _NO_RECORDS, table.c.closed_at)),
+        # With the case itself: this process may end before it has reported it.
+        report_due_at=case(
+            (_RECORDS == _NO_RECORDS, table.c.report_due_at), else_=func.clock_timestamp()
+        ),
     )
     .returning(_RECORDS)
+)
+_CLAIM_REPORT = (
+    update(table)
+    .where(_IS_DUE)
+    .values(report_due_at=func.now() + bindparam("claim", type_=Interval))
+    .returning(table.c.report_due_at)
+)
+_REPORTED = (
+    update(table).where(table.c.report_due_at == bindparam("claimed")).values(report_due_at=null())
 )
 _OPEN = (
     select(table.c.started_at, table.c.first_seen_at, table.c.missing_records)
@@ -250,7 +272,8 @@ class Continuity:
 
     Args:
         transit_seconds: a write of an earlier life takes effect no later than so long after this life was first seen.
-        went_back: called after a case was opened, and again until it returns without an error.
+        went_back: reports a case that was opened, within `REPORT_SECONDS`. It is called again, by any process, until it
+            returns without an error.
     """
 
     def __init__(
@@ -265,7 +288,6 @@ class Continuity:
         self._sources = sources
         self._transit_seconds = transit_seconds
         self._went_back = went_back
-        self._must_report = False
         self._log = structlog.get_logger("continuity")
 
     async def watch(self) -> NoReturn:
@@ -296,22 +318,33 @@ class Continuity:
             ).one()
             WENT_BACK.set(bool((await connection.execute(_OPEN)).first()))
         UNCHECKED.set(not life.is_checked)
+        is_report_due = life.is_report_due
         if not life.is_checked and life.is_settled:
             # The lives since the last one that was checked are doubted as well, and others may have written in a life
             # before it was first seen.
             trusted_until = life.doubted_since - timedelta(seconds=self._transit_seconds)
-            await self._compare(life.started_at, trusted_until)
-        if self._must_report and self._went_back is not None:
-            await self._went_back()
-            self._must_report = False
+            is_report_due |= await self._compare(life.started_at, trusted_until)
+        if is_report_due and self._went_back is not None:
+            await self._report(self._went_back)
 
-    async def _compare(self, started_at: datetime, trusted_until: datetime) -> None:
+    async def _report(self, went_back: Callable[[], Awaitable[None]]) -> None:
+        claim = {"claim": timedelta(seconds=REPORT_SECONDS)}
+        async with self._database.transaction() as connection:
+            claimed = (await connection.execute(_CLAIM_REPORT, claim)).scalars().first()
+        if claimed is None:
+            return  # another process reports it
+        await went_back()
+        async with self._database.transaction() as connection:
+            await connection.execute(_REPORTED, {"claimed": claimed})
+
+    async def _compare(self, started_at: datetime, trusted_until: datetime) -> bool:
+        """Whether records are missing that were not missed before."""
         missing: list[str] = []
         for source in self._sources:
             found = await self._missing(source, trusted_until)
             if found is None:
                 self._log.error("continuity_not_checked", provider=source.provider, pages=PAGES)
-                return
+                return False
             missing += [f"{source.provider}: {record}" for record in found]
         async with self._database.transaction() as connection:
             # A server that took over meanwhile has another life, and is compared by itself.
@@ -320,7 +353,7 @@ class Continuity:
         if new:
             WENT_BACK.set(1)
             self._log.error("database_went_back", records=len(new), first=new[0])
-            self._must_report = True
+        return bool(new)
 
     async def _missing(self, source: NewestRecords, trusted_until: datetime) -> list[str] | None:
         """Records that the provider has and the database lacks; None when they are not known after `PAGES` pages."""

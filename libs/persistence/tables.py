@@ -195,6 +195,7 @@ database_life = Table(
     Column("closed_at", INSTANT),
     Column("closed_by", Text),
     Column("reason", Text),
+    Column("report_due_at", INSTANT),
     Index(
         "database_life_open",
         "started_at",

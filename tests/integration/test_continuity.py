@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
@@ -12,7 +13,7 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from libs.contracts.errors import ProviderTimeout
+from libs.contracts.errors import InternalError, ProviderTimeout
 from libs.contracts.operating.audit import ListAudit
 from libs.contracts.operating.overview import (
     OVERVIEW_OF,
@@ -118,6 +119,11 @@ async def let_pass(database: Database, seconds: float) -> None:
             ),
             {"seconds": seconds},
         )
+
+
+async def let_a_claim_pass(database: Database) -> None:
+    async with database.transaction() as connection:
+        await connection.execute(text("UPDATE database_life SET report_due_at = clock_timestamp()"))
 
 
 async def lost_history_seconds(database: Database) -> float | None:
@@ -379,6 +385,47 @@ async def test_another_server_that_took_over_meanwhile_is_compared_by_itself(
     await checking(database, Overtaken()).check()
 
     assert not await is_trusted(database)
+
+
+async def test_a_case_is_reported_by_another_process_when_the_one_that_opened_it_ended(
+    database: Database, bank: Bank
+) -> None:
+    bank.holds = ["w_1"]
+    told: list[bool] = []
+
+    async def ended() -> None:
+        raise InternalError
+
+    async def went_back() -> None:
+        told.append(True)
+
+    with pytest.raises(InternalError):
+        await checking(database, bank, ended).check()
+    other = checking(database, bank, went_back)
+
+    await other.check()
+    assert told == []
+    await let_a_claim_pass(database)
+    await start_anew(database)
+    await other.check()
+    await other.check()
+
+    assert told == [True]
+
+
+async def test_processes_that_see_a_case_at_once_report_it_once(
+    database: Database, bank: Bank
+) -> None:
+    bank.holds = ["w_1"]
+    await checking(database, bank).check()
+    told: list[bool] = []
+
+    async def went_back() -> None:
+        told.append(True)
+
+    await asyncio.gather(*(checking(database, bank, went_back).check() for _ in range(4)))
+
+    assert told == [True]
 
 
 async def test_a_case_is_told_of_once(database: Database, bank: Bank) -> None:

@@ -1,0 +1,13 @@
+"""A database that went back is reported also when the process that found it out ends before that."""
+
+from alembic import op
+
+from libs.persistence import continuity
+
+revision = "0011"
+down_revision = "0010"
+
+
+def upgrade() -> None:
+    for statement in continuity.REPORT_DDL:
+        op.execute(statement)
