@@ -161,7 +161,7 @@ class FeedTail(Generic[EntryT]):
             positions = [position, *(entry.position for entry in entries)]
             if any(later <= earlier for earlier, later in pairwise(positions)):
                 raise FeedOutOfOrder(self._feed)
-            await self._apply(entries, position)
+            await self._apply(entries, after)
             position = positions[-1]
         POSITION.labels(self._feed).set(position)
         return len(entries) >= self._page_size
@@ -176,7 +176,7 @@ class FeedTail(Generic[EntryT]):
                 raise NotLeading(self._feed) from error
             raise
 
-    async def _apply(self, entries: Sequence[EntryT], after: int) -> None:
+    async def _apply(self, entries: Sequence[EntryT], after: FeedCursor) -> None:
         """Apply the entries together; if one of them is at fault, one by one up to it.
 
         Raises:
@@ -200,9 +200,9 @@ class FeedTail(Generic[EntryT]):
             return
         for entry in entries:
             await self._apply([entry], after)
-            after = entry.position
+            after = FeedCursor(entry.position, entry.state)
 
-    async def _commit(self, entries: Sequence[EntryT], after: int) -> None:
+    async def _commit(self, entries: Sequence[EntryT], after: FeedCursor) -> None:
         """Commit what the entries cause, but for those applied before, and the move of the cursor."""
         new = await self._not_applied(entries)
         try:
@@ -237,12 +237,17 @@ class FeedTail(Generic[EntryT]):
     async def _move(
         self,
         connection: AsyncConnection,
-        expected: int,
+        expected: FeedCursor,
         last: EntryT | FaultyEntry,
         applied: Sequence[EntryT | FaultyEntry],
     ) -> None:
         await cursor.move(
-            connection, self._feed, expected=expected, to=last.position, state=last.state
+            connection,
+            self._feed,
+            expected=expected.position,
+            expected_state=expected.state,
+            to=last.position,
+            state=last.state,
         )
         positions = {entry.event_id: entry.position for entry in applied if entry.event_id}
         if positions:
@@ -259,11 +264,11 @@ class FeedTail(Generic[EntryT]):
         entry = error.entry if isinstance(error, UndecodableEntry | _UnappliableEntry) else None
         cause = error.__cause__ if isinstance(error, _NotNow) and error.__cause__ else error
         try:
-            position = (await self._cursor()).position
-            if entry is not None and await self._skip(position, entry):
+            standing = await self._cursor()
+            if entry is not None and await self._skip(standing, entry):
                 return True
             problem = entry.problem if entry else describe("no page can be applied", cause)
-            await self._record_stop(position, entry, problem)
+            await self._record_stop(standing.position, entry, problem)
         except NotLeading:
             raise
         except Exception as unrecorded:  # an error of the bookkeeping must not hide the stop
@@ -282,12 +287,12 @@ class FeedTail(Generic[EntryT]):
         )
         return False
 
-    async def _skip(self, position: int, entry: FaultyEntry) -> bool:
+    async def _skip(self, standing: FeedCursor, entry: FaultyEntry) -> bool:
         """Move the cursor past the entry, if an operator has decided so."""
         async with self._fenced() as connection:
             if await feed_stops.take_skip(connection, self._feed, entry.position) is None:
                 return False
-            await self._move(connection, position, entry, [entry])
+            await self._move(connection, standing, entry, [entry])
             await feed_stops.clear(connection, self._feed)
         SKIPPED.labels(self._feed).inc()
         self._log.warning(

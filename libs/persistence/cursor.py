@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import asyncpg
-from sqlalchemy import bindparam, delete, select, update
+from sqlalchemy import Text, bindparam, delete, select, update
 from sqlalchemy.dialects.postgresql import insert
 
 from libs.persistence.async_engine import AsyncConnection
@@ -21,7 +21,12 @@ _POSITIONS = select(table.c.feed, table.c.position, table.c.state).order_by(tabl
 _START = insert(table).values(position=0).on_conflict_do_nothing()
 _MOVE = (
     update(table)
-    .where(_IS_OF_FEED, table.c.position == bindparam("expected"))
+    .where(
+        _IS_OF_FEED,
+        table.c.position == bindparam("expected"),
+        # A restart of the feed changes the state alone.
+        table.c.state.is_not_distinct_from(bindparam("expected_state", type_=Text)),
+    )
     .values(position=bindparam("to"), state=bindparam("to_state"))
 )
 _FORGET = delete(table).where(_IS_OF_FEED)
@@ -58,17 +63,33 @@ async def positions(connection: AsyncConnection) -> dict[str, Position]:
 
 
 async def move(
-    connection: AsyncConnection, feed: str, *, expected: int, to: int, state: str | None = None
+    connection: AsyncConnection,
+    feed: str,
+    *,
+    expected: int,
+    to: int,
+    expected_state: str | None = None,
+    state: str | None = None,
 ) -> None:
     """Move the cursor from `expected`, in the transaction of what the entries between caused.
 
+    Args:
+        expected_state: that was read with `expected`.
+
     Raises:
-        CursorMoved: it does not stand at `expected`.
+        CursorMoved: it does not stand at `expected`, or has another state.
     """
     if expected == 0:
         await connection.execute(_START, {"feed": feed})
     moved = await connection.execute(
-        _MOVE, {"of_feed": feed, "to": to, "to_state": state, "expected": expected}
+        _MOVE,
+        {
+            "of_feed": feed,
+            "to": to,
+            "to_state": state,
+            "expected": expected,
+            "expected_state": expected_state,
+        },
     )
     if moved.rowcount != 1:
         raise CursorMoved(feed)

@@ -24,6 +24,19 @@ async def test_a_cursor_begins_at_zero_and_moves_with_its_transaction(database: 
         assert await cursor.read(connection, "identity") == 0
 
 
+async def test_a_cursor_whose_state_changed_is_not_moved_from_the_one_that_was_read(
+    database: Database,
+) -> None:
+    async with database.transaction() as connection:
+        await cursor.move(connection, "core", expected=0, to=5, state="page 5")
+        for read in (None, "page 4"):
+            with pytest.raises(cursor.CursorMoved):
+                await cursor.move(connection, "core", expected=5, expected_state=read, to=6)
+        await cursor.move(connection, "core", expected=5, expected_state="page 5", to=6)
+
+        assert await cursor.read(connection, "core") == 6
+
+
 @pytest.mark.parametrize("start", [0, 5])
 async def test_of_two_that_move_a_cursor_from_one_place_one_is_refused(
     database: Database, start: int

@@ -129,6 +129,34 @@ async def test_a_restart_that_would_apply_entries_again_is_refused_unless_an_ope
     assert await names(database) == [*"abcdef", *"abc"]
 
 
+async def test_a_restart_is_not_undone_by_a_page_that_was_read_before_it(
+    database: Database,
+) -> None:
+    class ForAMomentForgetful(ProviderWithCursors):
+        forgot = False
+
+        async def fetch(self, after: FeedCursor, limit: int) -> list[Entry]:
+            if self.forgot and after.state is not None:
+                if await stands_still(database) is None:
+                    raise ValueError("cursor not known")
+                page = await super().fetch(after, limit)
+                await restart(database)
+                return page
+            return await super().fetch(after, limit)
+
+    provider = ForAMomentForgetful(delivered("Ada", "Grace"))
+    async with followed(database, provider):
+        await eventually("its end is reached", moved_to(database, 2))
+        provider.forgot = True
+        provider.items = delivered("Ada", "Grace", "Mary")
+
+        # Counted on: of the three entries that are read again two were applied before.
+        await eventually("all of it is read again", moved_to(database, 5))
+
+    assert FeedCursor(2) in provider.asked
+    assert await names(database) == ["Ada", "Grace", "Mary"]
+
+
 async def restart(database: Database, *, apply_again: bool = False) -> None:
     async with database.transaction() as connection:
         assert await feed_stops.restart(connection, FEED, apply_again=apply_again)
