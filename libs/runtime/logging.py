@@ -32,6 +32,9 @@ SENSITIVE_KEYS = frozenset(
 )
 """Keys whose values are redacted in every log line, at any depth."""
 
+OF_MESSAGES = frozenset({"aiormq", "aio_pika"})
+"""Libraries whose records may have a whole message, names and addresses in it, among their arguments."""
+
 
 def _redact(value: Any) -> Any:
     if isinstance(value, dict):
@@ -88,7 +91,7 @@ def _encode(event: EventDict, *, default: Callable[[Any], Any], **_: object) -> 
 
 
 class _Forward(logging.Handler):
-    """Passes records of libraries to structlog, with their arguments and without their traces."""
+    """Passes records of libraries to structlog, without their traces, and of `OF_MESSAGES` without their arguments."""
 
     def emit(self, record: logging.LogRecord) -> None:
         if record.exc_info and isinstance(record.exc_info[1], BadHttpMessage):
@@ -96,8 +99,14 @@ class _Forward(logging.Handler):
         logger = structlog.get_logger(record.name)
         exc_info = record.exc_info[1] if record.exc_info else None
         # asyncio puts the task, and in it what the exception said, into further lines.
-        first_line = record.getMessage().partition("\n")[0]
-        logger.log(record.levelno, first_line, exc_info=exc_info)
+        first_line = _text(record).partition("\n")[0]
+        logger.log(record.levelno, first_line, logger=record.name, exc_info=exc_info)
+
+
+def _text(record: logging.LogRecord) -> str:
+    if record.name.partition(".")[0] not in OF_MESSAGES:
+        return record.getMessage()
+    return record.msg if isinstance(record.msg, str) else type(record.msg).__name__
 
 
 def configure_logging(service: str, level: str) -> None:

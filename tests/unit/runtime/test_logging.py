@@ -129,6 +129,43 @@ def test_the_exceptions_of_others_are_logged_in_the_same_way(program: str) -> No
     assert line["exception"][0]["type"] == "ValueError"
 
 
+@pytest.mark.parametrize("logger", ["aiormq", "aiormq.channel", "aio_pika.queue"])
+def test_a_message_that_a_library_of_the_broker_logs_is_left_out(logger: str) -> None:
+    """As aiormq does with one that comes back, and with frames that it drops."""
+    (line,) = lines_of(
+        f"""
+from aiormq.abc import DeliveredMessage
+from pamqp import commands
+from pamqp.header import ContentHeader
+message = DeliveredMessage(
+    delivery=commands.Basic.Return(), header=ContentHeader(), body=b'{CANARY}', channel=None
+)
+logging.getLogger('{logger}').error('Unhandled message %r returning', message)
+"""
+    )
+
+    assert line.pop("timestamp")
+    assert line == {
+        "event": "Unhandled message %r returning",
+        "level": "error",
+        "logger": logger,
+        "service": "tests",
+    }
+
+
+def test_an_exception_that_a_library_of_the_broker_logs_as_its_text_is_named_alone() -> None:
+    (line,) = lines_of(f"logging.getLogger('aio_pika.rpc').error(ValueError('{CANARY}'))")
+
+    assert (line["event"], line["logger"]) == ("ValueError", "aio_pika.rpc")
+    assert CANARY not in json.dumps(line)
+
+
+def test_a_line_of_another_library_has_its_arguments_and_its_logger() -> None:
+    (line,) = lines_of("logging.getLogger('aiormqlike').warning('%d left', 3)")
+
+    assert (line["event"], line["logger"]) == ("3 left", "aiormqlike")
+
+
 def test_libraries_say_nothing_below_a_warning_even_when_we_say_all() -> None:
     program = "logging.getLogger('aiormq').debug('frame'); logging.getLogger('x').info('hello')"
 
