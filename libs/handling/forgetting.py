@@ -58,7 +58,10 @@ class Forgetting:
         if not self._answers.take_over(leased.message_id):
             return False
         async with inbox.fenced(self._database, leased) as connection:
-            await forgetting.begin(connection, leased)
+            begun = await forgetting.begin(connection, leased)
+        if not begun:
+            self._answer_by_deadline(leased, leased.reply_to)
+            return False
         crash_point(f"{self._service}.forgetting")
         try:
             routed = await self._send_confirmed(leased, leased.reply_to, reply)
@@ -72,9 +75,7 @@ class Forgetting:
         async with inbox.fenced(self._database, leased) as connection:
             await forgetting.go_on(connection, leased)
         crash_point(f"{self._service}.going_on")
-        self._answers.answer_by_deadline(
-            str(leased.command_id), leased.message_id, leased.reply_to, leased.deadline
-        )
+        self._answer_by_deadline(leased, leased.reply_to)
         return False
 
     async def resume(self, leased: inbox.Leased) -> None:
@@ -94,6 +95,11 @@ class Forgetting:
             await self._forgotten(leased)
         else:
             await self._send_later(leased, None)
+
+    def _answer_by_deadline(self, leased: inbox.Leased, reply_to: str) -> None:
+        self._answers.answer_by_deadline(
+            str(leased.command_id), leased.message_id, reply_to, leased.deadline
+        )
 
     async def _send_confirmed(self, leased: inbox.Leased, reply_to: str, reply: Reply) -> bool:
         """Raises NotKnownWhetherRouted."""

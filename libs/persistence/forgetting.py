@@ -6,18 +6,30 @@
 
 A command in this state is not driven: its caller may have got the 503 and sent the request again, so driving it could
 have the effect twice. It is not forgotten either: its caller may get a 504 instead, and the command would be lost.
+
+Other requests with its key are refused while it is not final, and a refused one that is delivered again after it was
+forgotten must not begin it anew. So their messages are noted in its row (`inbox_acceptance`), `LARGEST_NOTES` of them;
+a command with more is not forgotten. While the 503 is being sent, until its caller's deadline, every one is noted.
 """
 
 from __future__ import annotations
 
-from sqlalchemy import bindparam, func, null, update
+from sqlalchemy import and_, bindparam, func, null, or_, update
 
 from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.inbox import Leased
 from libs.persistence.tables import inbox as table
 
+LARGEST_NOTES = 1000
+"""Messages that are noted of one command, also those that it was begun by."""
+
+_HAS_PLACE = func.cardinality(table.c.forgotten_messages) < LARGEST_NOTES
+# A parked command is past its caller's deadline when it was being forgotten, and goes on when it is retried.
+_IS_BEING_FORGOTTEN = and_(table.c.forgetting, table.c.parked_at.is_(None))
+CAN_BE_FORGOTTEN = and_(table.c.finished_at.is_(None), or_(_HAS_PLACE, _IS_BEING_FORGOTTEN))
+
 _CHANGE = update(table).where(table.c.command_id == bindparam("id"))
-_BEGIN = _CHANGE.values(forgetting=True)
+_BEGIN = _CHANGE.where(_HAS_PLACE).values(forgetting=True)
 _GO_ON = _CHANGE.values(forgetting=False)
 _FORGET = _CHANGE.values(
     forgotten=True,
@@ -32,9 +44,13 @@ _FORGET = _CHANGE.values(
 )
 
 
-async def begin(connection: AsyncConnection, command: Leased) -> None:
-    """Stop driving the command. Called in a fenced transaction, before the 503 is sent."""
-    await connection.execute(_BEGIN, {"id": command.command_id})
+async def begin(connection: AsyncConnection, command: Leased) -> bool:
+    """Stop driving the command. Called in a fenced transaction, before the 503 is sent.
+
+    False when so many requests with its key were refused that it cannot be forgotten: it is driven on.
+    """
+    begun = await connection.execute(_BEGIN, {"id": command.command_id})
+    return begun.rowcount == 1
 
 
 async def go_on(connection: AsyncConnection, command: Leased) -> None:

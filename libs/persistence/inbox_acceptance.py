@@ -12,12 +12,13 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import asyncpg
-from sqlalchemy import Text, any_, bindparam, func, select
+from sqlalchemy import Text, any_, bindparam, func, literal, select, update
 
 from libs import tracing
 from libs.contracts.exact_json import encode
 from libs.contracts.principal import Principal
 from libs.persistence.async_engine import AsyncConnection
+from libs.persistence.forgetting import CAN_BE_FORGOTTEN
 from libs.persistence.inbox import LEASE_SECONDS, Leased
 from libs.persistence.tables import inbox as table
 
@@ -55,7 +56,8 @@ class KnownCommand:
     """The record of a command whose id arrived again.
 
     Args:
-        is_redelivery: the same message arrived before, rather than another request with the id.
+        is_redelivery: of a message that began the command, or that was refused before the command was forgotten. It
+            has no effect and gets no answer, unlike another request with the id.
     """
 
     is_redelivery: bool
@@ -65,7 +67,9 @@ class KnownCommand:
 
 # `LIMIT cardinality($1)` keeps all rows of `arrived`. It makes the planner expect one, so that each row is found by its
 # key even by a plan that was made, and cached, while the table was empty.
-# A forgotten command begins anew by a new message. A redelivery of a message whose caller got 503 has no effect.
+# A forgotten command begins anew by a new message. A redelivery of a message whose caller was answered has no effect:
+# of one that had begun the command and was told 503, which is in `forgotten_messages` as it is, or of one that was
+# answered as a second request while the command was open, which is there after `refused:`.
 # Rows are locked in the order of their ids, so that two groups do not deadlock. Only forgotten commands are waited for,
 # and those that another transaction is recording.
 _RECORD = """
@@ -78,6 +82,7 @@ _RECORD = """
     ), forgotten AS (
         SELECT arrived.* FROM arrived JOIN inbox i ON i.command_id = arrived.command_id
         WHERE i.forgotten AND arrived.message_id <> ALL (i.forgotten_messages || i.message_id)
+            AND ('refused:' || arrived.message_id) <> ALL (i.forgotten_messages)
         ORDER BY i.command_id FOR UPDATE OF i
     ), begun_anew AS (
         UPDATE inbox i SET sequence = DEFAULT, ordering_key = f.ordering_key, message_id = f.message_id,
@@ -101,18 +106,26 @@ _RECORD = """
     SELECT command_id FROM begun_anew UNION ALL SELECT command_id FROM recorded
     """
 
+_MESSAGE = bindparam("message", type_=Text)
+_REFUSED = literal("refused:", Text) + _MESSAGE
 _KNOWN = (
     select(
-        (
-            bindparam("message", type_=Text)
-            == any_(func.array_append(table.c.forgotten_messages, table.c.message_id))
-        ).label("is_redelivery"),
+        (any_(func.array_append(table.c.forgotten_messages, table.c.message_id)) == _MESSAGE).label(
+            "is_redelivery"
+        ),
+        (any_(table.c.forgotten_messages) == _REFUSED).label("was_refused"),
         table.c.body_hash,
         table.c.reply,
         table.c.forgotten,
+        CAN_BE_FORGOTTEN.label("can_be_forgotten"),
     )
     .where(table.c.command_id == bindparam("id"))
     .with_for_update()
+)
+_NOTE_REFUSED = (
+    update(table)
+    .where(table.c.command_id == bindparam("id"))
+    .values(forgotten_messages=func.array_append(table.c.forgotten_messages, _REFUSED))
 )
 _LOCK_ORDER = select(
     func.pg_advisory_xact_lock(func.hashtext("inbox"), func.hashtext(bindparam("key", type_=Text)))
@@ -179,13 +192,17 @@ async def accept(
         if recorded.first() is not None:
             return _leased(command, lease_id)
         # Waits for a driver that commits at the moment: it may be forgetting the command.
-        found = await connection.execute(
-            _KNOWN, {"id": command.command_id, "message": command.message_id}
-        )
-        known = found.first()
-        # It may also have been purged between the two statements.
-        if known is not None and (known.is_redelivery or not known.forgotten):
-            return KnownCommand(known.is_redelivery, known.body_hash, known.reply)
+        arrived = {"id": command.command_id, "message": command.message_id}
+        known = (await connection.execute(_KNOWN, arrived)).first()
+        if known is None:
+            continue  # purged between the two statements
+        is_redelivery = known.is_redelivery or (known.forgotten and known.was_refused)
+        if known.forgotten and not is_redelivery:
+            continue
+        # It is answered for good once this commits, and must not begin the command if it is delivered again.
+        if known.can_be_forgotten and not (is_redelivery or known.was_refused):
+            await connection.execute(_NOTE_REFUSED, arrived)
+        return KnownCommand(is_redelivery, known.body_hash, known.reply)
 
 
 async def enqueue(connection: AsyncConnection, command: InternalCommand) -> None:

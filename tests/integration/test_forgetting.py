@@ -151,6 +151,28 @@ async def test_a_command_whose_caller_is_gone_is_carried_out(
     assert decode_reply(row.reply).error is None
 
 
+async def test_a_command_of_which_too_many_requests_were_refused_goes_on_and_its_caller_is_answered(
+    fresh_environment: Environment, database: Database
+) -> None:
+    service = Service(Unavailable())
+    async with serving(fresh_environment, service) as (asker, _):
+        await asker.ask()
+        await until(service.has_begun)
+        await execute(
+            database,
+            "UPDATE inbox SET forgotten_messages ="
+            f" array_fill('refused:any'::text, ARRAY[{forgetting.LARGEST_NOTES}])",
+        )
+
+        service.may_end.set()
+        row = await until(lambda: is_finished(database))
+        reply = await asker.reply()
+
+    assert (row.forgotten, row.forgetting, row.attempts) == (False, False, 2)
+    assert decode_reply(row.reply).error is None
+    assert reply.error is None
+
+
 async def test_what_is_wrong_with_a_request_is_stored_when_its_caller_is_gone(
     fresh_environment: Environment, database: Database
 ) -> None:

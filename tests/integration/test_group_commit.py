@@ -144,6 +144,23 @@ async def test_what_is_there_already_amid_a_group_is_told_as_it_is(database: Dat
     assert (begun_anew.message_id, begun_anew.attempts) == ("another", 1)
 
 
+async def test_a_request_that_was_refused_is_left_out_by_a_group_after_its_command_was_forgotten(
+    database: Database,
+) -> None:
+    (command,) = await leased(database, 1)
+    second = arriving(command.command_id, "second")
+    (refused,), _ = await record(database, second)
+    async with inbox.fenced(database, command) as connection:
+        await forgetting.forget(connection, command)
+
+    (redelivered, beside), groups = await record(database, second, arriving(uuid4(), "message"))
+
+    assert refused == KnownCommand(False, "hash", None)
+    assert redelivered == KnownCommand(True, None, None)
+    assert isinstance(beside, inbox.Leased)
+    assert groups == [2]
+
+
 async def test_a_command_that_cannot_be_recorded_fails_alone(database: Database) -> None:
     good = [arriving(uuid4(), "message") for _ in range(4)]
     bad = replace(arriving(uuid4(), "message"), operation="\0")

@@ -7,7 +7,7 @@ from uuid import UUID, uuid4
 from libs.persistence import forgetting, inbox, inbox_acceptance
 from libs.persistence.engine import Database
 from libs.persistence.inbox_acceptance import KnownCommand, NewCommand
-from tests.integration.tables import finish
+from tests.integration.tables import execute, finish, rows
 
 
 def arriving(command_id: UUID, message_id: str, body_hash: str = "hash") -> NewCommand:
@@ -87,3 +87,92 @@ async def test_a_second_request_for_a_command_in_progress_is_no_redelivery(
     assert not second.is_redelivery
     assert isinstance(first, inbox.Leased)
     await finish(database, first, b"{}")
+
+
+async def test_a_request_that_was_refused_does_not_begin_a_command_that_was_forgotten_since(
+    database: Database,
+) -> None:
+    command_id = uuid4()
+    first = await accept(database, arriving(command_id, "first"))
+    refused = [
+        await accept(database, arriving(command_id, name, body_hash="other"))
+        for name in ("second", "second", "third")
+    ]
+    await forget(database, first)
+
+    late = [await accept(database, arriving(command_id, name)) for name in ("second", "third")]
+    new = await accept(database, arriving(command_id, "new"))
+
+    assert refused == [KnownCommand(is_redelivery=False, body_hash="hash", reply=None)] * 3
+    assert late == [KnownCommand(is_redelivery=True, body_hash=None, reply=None)] * 2
+    assert isinstance(new, inbox.Leased)
+    assert await notes(database, command_id) == ["refused:second", "refused:third", "first"]
+    await finish(database, new, b"{}")
+
+
+async def test_what_is_refused_of_a_final_command_is_not_noted(database: Database) -> None:
+    command_id = uuid4()
+    first = await accept(database, arriving(command_id, "first"))
+    assert isinstance(first, inbox.Leased)
+    await finish(database, first, b"{}")
+
+    second = await accept(database, arriving(command_id, "second"))
+
+    assert second == KnownCommand(is_redelivery=False, body_hash="hash", reply=b"{}")
+    assert await notes(database, command_id) == []
+
+
+async def test_a_command_of_which_too_many_requests_were_refused_is_not_forgotten(
+    database: Database,
+) -> None:
+    command_id = uuid4()
+    first = await accept(database, arriving(command_id, "first"))
+    await note_all_but(database, command_id, 1)
+
+    for name in ("last that is noted", "beyond"):
+        await accept(database, arriving(command_id, name))
+
+    assert await begin_to_forget(database, first) is False
+    assert (await notes(database, command_id))[-1] == "refused:last that is noted"
+    assert isinstance(first, inbox.Leased)
+    await finish(database, first, b"{}")
+
+
+async def test_every_request_that_is_refused_while_a_command_is_being_forgotten_is_noted(
+    database: Database,
+) -> None:
+    command_id = uuid4()
+    first = await accept(database, arriving(command_id, "first"))
+    await note_all_but(database, command_id, 1)
+    begun = await begin_to_forget(database, first)
+    for name in ("second", "third"):
+        await accept(database, arriving(command_id, name))
+    await forget(database, first)
+
+    late = [await accept(database, arriving(command_id, name)) for name in ("second", "third")]
+
+    assert begun
+    assert late == [KnownCommand(is_redelivery=True, body_hash=None, reply=None)] * 2
+
+
+async def notes(database: Database, command_id: UUID) -> list[str]:
+    (row,) = await rows(
+        database, f"SELECT forgotten_messages FROM inbox WHERE command_id = '{command_id}'"
+    )
+    return list(row.forgotten_messages)
+
+
+async def note_all_but(database: Database, command_id: UUID, left: int) -> None:
+    """As if so many requests had been refused that only `left` more are noted."""
+    count = forgetting.LARGEST_NOTES - left
+    await execute(
+        database,
+        f"UPDATE inbox SET forgotten_messages = array_fill('refused:any'::text, ARRAY[{count}])"
+        f" WHERE command_id = '{command_id}'",
+    )
+
+
+async def begin_to_forget(database: Database, leased: inbox.Leased | KnownCommand | None) -> bool:
+    assert isinstance(leased, inbox.Leased)
+    async with inbox.fenced(database, leased) as connection:
+        return await forgetting.begin(connection, leased)

@@ -13,7 +13,7 @@ from libs.handling.commands import CommandHandler, Drive
 from libs.handling.group_commit import GroupCommit
 from libs.persistence import inbox, inbox_acceptance
 from libs.persistence.engine import Database
-from libs.persistence.inbox_acceptance import NewCommand
+from libs.persistence.inbox_acceptance import KnownCommand, NewCommand
 
 
 async def accept(
@@ -25,10 +25,30 @@ async def accept(
     command_id: UUID | None = None,
 ) -> inbox.Leased:
     """A command of a caller that does not wait any more."""
-    command = NewCommand(
-        command_id=command_id or uuid4(),
+    command = _arriving(operation, principal, command_id or uuid4(), str(uuid4()))
+    async with database.transaction() as connection:
+        leased = await inbox_acceptance.accept(connection, command, ordering_key, lease=True)
+    assert isinstance(leased, inbox.Leased)
+    return leased
+
+
+async def refuse(
+    database: Database, operation: str, principal: Principal, command_id: UUID, message_id: str
+) -> None:
+    """Another request for a command that is not final."""
+    command = _arriving(operation, principal, command_id, message_id)
+    async with database.transaction() as connection:
+        known = await inbox_acceptance.accept(connection, command, None, lease=True)
+    assert known == KnownCommand(is_redelivery=False, body_hash=None, reply=None)
+
+
+def _arriving(
+    operation: str, principal: Principal, command_id: UUID, message_id: str
+) -> NewCommand:
+    return NewCommand(
+        command_id=command_id,
         operation=operation,
-        message_id=str(uuid4()),
+        message_id=message_id,
         request_id=str(uuid4()),
         principal=encode(principal),
         body=b"{}",
@@ -36,10 +56,6 @@ async def accept(
         reply_to=None,
         deadline=0,
     )
-    async with database.transaction() as connection:
-        leased = await inbox_acceptance.accept(connection, command, ordering_key, lease=True)
-    assert isinstance(leased, inbox.Leased)
-    return leased
 
 
 async def drive(

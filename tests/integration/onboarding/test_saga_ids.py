@@ -36,12 +36,14 @@ async def driven(
     *,
     drives: int = 1,
     forgotten: str | None = None,
+    refused: str | None = None,
     message_id: str | None = None,
 ) -> set[UUID]:
     """The saga ids of one request's drives.
 
     Args:
         forgotten: the message of an earlier request under the command id, which was forgotten.
+        refused: the message of a request that arrives between the drives, and is answered 409.
         message_id: of this request, when it matters.
     """
     found: set[UUID] = set()
@@ -60,6 +62,8 @@ async def driven(
         leased = replace(leased, message_id=message_id)
     for _ in range(drives):
         await driving.drive(database, {OPERATION: handle}, leased, partner(), None)
+        if refused is not None:
+            await driving.refuse(database, OPERATION, partner(), command_id, refused)
     async with database.transaction() as connection:
         await connection.execute(
             text("DELETE FROM inbox WHERE command_id = :id"), {"id": command_id}
@@ -122,6 +126,23 @@ async def test_a_request_that_was_told_that_nothing_was_started_gives_its_place_
     after = await driven(database, command_id, forgotten=forgotten)
 
     assert before == after
+
+
+async def test_a_late_redelivery_of_the_first_request_that_is_refused_does_not_give_its_place_away(
+    database: Database,
+) -> None:
+    command_id = keyed()
+    first = await driven(database, command_id)
+    async with database.transaction() as connection:
+        row = await connection.execute(
+            text("SELECT message_id FROM saga_origin WHERE command_id = :id"), {"id": command_id}
+        )
+        message_id = row.scalar_one()
+
+    second = await driven(database, command_id, drives=2, refused=message_id)
+
+    assert len(second) == 1
+    assert first.isdisjoint(second)
 
 
 async def test_what_the_release_before_has_begun_goes_on_under_its_own_saga_id(
