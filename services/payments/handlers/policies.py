@@ -32,6 +32,20 @@ class SetWirePolicyHandler:
         self._rules = rules
 
     async def __call__(self, drive: Drive, command: contract.SetWirePolicy) -> Result:
+        stored = await self._resume(drive, command) if drive.attempt > 1 else None
+        if stored is None:
+            stored = await self._set(drive, command)
+        return Result(data=_view(self._rules, command.customer_id, stored))
+
+    async def _resume(self, drive: Drive, command: contract.SetWirePolicy) -> StoredPolicy | None:
+        """What is set, if an earlier drive has set the policy; nothing that is wrong by now is said of it then."""
+        async with drive.transaction() as connection:
+            sequence = await policies.sequence_of(connection, drive.command_id)
+            return await policies.find_set_since(
+                connection, drive.principal.tenant, command.customer_id, sequence
+            )
+
+    async def _set(self, drive: Drive, command: contract.SetWirePolicy) -> StoredPolicy:
         policy = Policy(**command.model_dump(exclude={"customer_id"}))
         if above := policy.beyond(self._rules.ceilings):
             raise Invalid([_above_ceiling(self._rules.ceilings, name) for name in above])
@@ -49,7 +63,7 @@ class SetWirePolicyHandler:
             )
             crash_point("payments.setting_policy")
         crash_point("payments.set_policy")
-        return Result(data=_view(self._rules, command.customer_id, stored))
+        return stored
 
 
 class PolicyQueries:

@@ -49,6 +49,7 @@ _SET = _new.on_conflict_do_update(
         table.c.command_sequence <= _new.excluded.command_sequence,
     ),
 )
+_FIND_SET_SINCE = _FIND.where(table.c.command_sequence >= bindparam("sequence"))
 _SEQUENCE = select(inbox.c.sequence).where(inbox.c.command_id == bindparam("command_id"))
 _LOCK_LIMITS = select(
     func.pg_advisory_xact_lock(
@@ -111,7 +112,20 @@ class StoredPolicy:
 async def find(connection: AsyncConnection, tenant: str, customer_id: str) -> StoredPolicy | None:
     """What the customer's partner has set."""
     rows = await connection.execute(_FIND, {"tenant": tenant, "customer_id": customer_id})
-    row = rows.one_or_none()
+    return _stored(rows.one_or_none())
+
+
+async def find_set_since(
+    connection: AsyncConnection, tenant: str, customer_id: str, sequence: int
+) -> StoredPolicy | None:
+    """The customer's policy, if the command of this sequence has set it, or one that was accepted later."""
+    rows = await connection.execute(
+        _FIND_SET_SINCE, {"tenant": tenant, "customer_id": customer_id, "sequence": sequence}
+    )
+    return _stored(rows.one_or_none())
+
+
+def _stored(row: Row[Any] | None) -> StoredPolicy | None:
     if row is None:
         return None
     values: dict[str, Any] = {name: getattr(row, name) for name in Policy().values()}

@@ -51,7 +51,7 @@ from services.payments.handlers.send_wire import SendWireHandler
 from services.payments.handlers.sending import Sending
 from services.payments.models import Creditor, Payee, PostalAddress, Step, WireRecord
 from services.payments.policies import Policy
-from services.payments.ports import CoreBanking
+from services.payments.ports import CoreBanking, Ownership
 from services.payments.repository import send_writes, wires
 from services.payments.rules import Rules
 from tests.integration.tables import finish
@@ -185,11 +185,17 @@ class Bench:
         return await self._accept(SET_WIRE_POLICY.name, self.owner, self._policy_command(policy))
 
     async def drive_policy(
-        self, leased: inbox.Leased, policy: Policy, *, attempt: int = 1
+        self,
+        leased: inbox.Leased,
+        policy: Policy,
+        *,
+        attempt: int = 1,
+        ownership: Ownership | None = None,
+        rules: Rules | None = None,
     ) -> WirePolicy:
         """One drive of a command that sets the policy."""
         drive = self._drive(leased, self.owner, attempt)
-        handler = SetWirePolicyHandler(EveryAccountIsOwned(), Rules())
+        handler = SetWirePolicyHandler(ownership or EveryAccountIsOwned(), rules or Rules())
         result = await handler(drive, self._policy_command(policy))
         assert isinstance(result.data, WirePolicy)
         return result.data

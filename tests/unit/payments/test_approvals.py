@@ -16,9 +16,11 @@ from sqlalchemy import text
 
 from libs.contracts.errors import (
     BanksideError,
+    Invalid,
     InvalidState,
     LimitExceeded,
     NotFound,
+    Unavailable,
 )
 from libs.contracts.operating.pages import Listed
 from libs.contracts.operating.wire_policies import ListOperatorWirePolicies, OperatorWirePolicy
@@ -366,6 +368,51 @@ async def test_an_older_policy_that_waited_does_not_replace_a_newer_one(bench: B
     answer = await bench.drive_policy(older, loose)
 
     assert answer.daily_count == 1
+
+
+class OnboardingIsAway(EveryAccountIsOwned):
+    async def require_customer(
+        self, principal: Principal, customer_id: str, deadline: float
+    ) -> None:
+        raise Unavailable
+
+
+async def test_a_policy_that_was_set_is_answered_as_set_while_onboarding_is_away(
+    bench: Bench,
+) -> None:
+    policy = Policy(daily_count=50)
+    command = await bench.accepted_policy(policy)
+    first = await bench.drive_policy(command, policy)
+
+    again = await bench.drive_policy(command, policy, attempt=2, ownership=OnboardingIsAway())
+
+    assert again == first
+
+
+async def test_a_policy_that_was_set_is_not_refused_by_ceilings_that_were_lowered_since(
+    bench: Bench,
+) -> None:
+    policy = Policy(daily_count=50)
+    command = await bench.accepted_policy(policy)
+    await bench.drive_policy(command, policy)
+    lowered = Rules(ceilings=Policy(daily_count=10))
+
+    again = await bench.drive_policy(command, policy, attempt=2, rules=lowered)
+
+    assert again.daily_count == 10, "what is in force"
+
+
+async def test_a_policy_that_no_drive_has_set_is_asked_about_at_each(bench: Bench) -> None:
+    policy = Policy(daily_count=50)
+    await bench.set_policy(policy)
+    command = await bench.accepted_policy(policy)
+
+    with pytest.raises(Unavailable):
+        await bench.drive_policy(command, policy, attempt=2, ownership=OnboardingIsAway())
+    with pytest.raises(Invalid):
+        await bench.drive_policy(
+            command, policy, attempt=2, rules=Rules(ceilings=Policy(daily_count=10))
+        )
 
 
 async def test_who_asked_for_a_wire_stands_in_its_history(bench: Bench) -> None:
