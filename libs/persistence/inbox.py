@@ -26,6 +26,7 @@ from sqlalchemy import Interval, and_, bindparam, func, null, select, update
 
 from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.engine import Database
+from libs.persistence.idle_locks import ENDED_WHEN_IDLE
 from libs.persistence.tables import inbox as table
 
 DDL = (
@@ -141,7 +142,9 @@ _IS_LEASED = and_(
     table.c.lease == bindparam("by_lease"),
     table.c.finished_at.is_(None),
 )
-_FENCE = select(table.c.command_id).where(_IS_LEASED).with_for_update(key_share=True)
+_FENCE = (
+    select(table.c.command_id, ENDED_WHEN_IDLE).where(_IS_LEASED).with_for_update(key_share=True)
+)
 _CHANGE = update(table).where(table.c.command_id == bindparam("id"))
 _POSTPONE = _CHANGE.values(
     lease=null(),
@@ -176,7 +179,8 @@ async def renew(
 
 @asynccontextmanager
 async def fenced(database: Database, command: Leased) -> AsyncIterator[AsyncConnection]:
-    """A transaction that commits only while the command is leased to this driver.
+    """A transaction that commits only while the command is leased to this driver. PostgreSQL ends it, with the locks
+    that it has taken, when nothing is sent in it for `idle_locks.LOCKED_IDLE_SECONDS`.
 
     Raises:
         LeaseLost

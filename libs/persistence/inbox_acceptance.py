@@ -19,6 +19,7 @@ from libs.contracts.exact_json import encode
 from libs.contracts.principal import Principal
 from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.forgetting import CAN_BE_FORGOTTEN
+from libs.persistence.idle_locks import ENDED_WHEN_IDLE
 from libs.persistence.inbox import LEASE_SECONDS, Leased
 from libs.persistence.tables import inbox as table
 
@@ -128,7 +129,8 @@ _NOTE_REFUSED = (
     .values(forgotten_messages=func.array_append(table.c.forgotten_messages, _REFUSED))
 )
 _LOCK_ORDER = select(
-    func.pg_advisory_xact_lock(func.hashtext("inbox"), func.hashtext(bindparam("key", type_=Text)))
+    func.pg_advisory_xact_lock(func.hashtext("inbox"), func.hashtext(bindparam("key", type_=Text))),
+    ENDED_WHEN_IDLE,
 )
 _EARLIER = (
     select(table.c.command_id)

@@ -14,7 +14,7 @@ fence in its WITH, takes `Term.token` as $1 to $3, and does its work `WHERE EXIS
 
 Lock modes: a fence takes FOR KEY SHARE. A renewal changes no key column, so it does not wait for a fence. Taking the
 lease changes the term, which is part of a unique key, so it waits for the fenced transactions of the term before.
-PostgreSQL ends those of a process that is gone after `FENCED_IDLE_SECONDS`.
+PostgreSQL ends those of a process that is gone after `idle_locks.LOCKED_IDLE_SECONDS`.
 """
 
 from __future__ import annotations
@@ -27,11 +27,12 @@ from uuid import UUID, uuid4
 
 import asyncpg
 import structlog
-from sqlalchemy import Text, bindparam, func, select, true
+from sqlalchemy import bindparam, select
 
 from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.availability import is_away
 from libs.persistence.engine import Database
+from libs.persistence.idle_locks import ENDED_WHEN_IDLE
 from libs.persistence.tables import leader_lease as table
 
 DDL = (
@@ -57,8 +58,6 @@ STATEMENT_SECONDS = 1.5
 RELEASE_SECONDS = 2.0
 RETRY_SECONDS = 0.25
 """Before a renewal is tried on another connection."""
-FENCED_IDLE_SECONDS = 3.0
-"""A fenced transaction whose client sends nothing for so long is ended by PostgreSQL, and its locks with it."""
 
 _TAKE = """
     INSERT INTO leader_lease AS lease (name, term, holder, lease_until)
@@ -77,11 +76,7 @@ _RELEASE = """
     UPDATE leader_lease SET lease_until = '-infinity' WHERE name = $1 AND term = $2 AND holder = $3
     """
 _FENCE = (
-    select(
-        func.set_config(
-            "idle_in_transaction_session_timeout", bindparam("idle", type_=Text), true()
-        )
-    )
+    select(ENDED_WHEN_IDLE)
     .select_from(table)
     .where(
         table.c.name == bindparam("lease"),
@@ -176,10 +171,9 @@ async def fence(connection: AsyncConnection, term: Term) -> None:
     Raises:
         LeadershipLost: another process has taken the lease.
     """
-    idle = str(int(FENCED_IDLE_SECONDS * 1000))
     found = await connection.execute(
         _FENCE,
-        {"idle": idle, "lease": term.name, "number": term.number, "held_by": term.holder},
+        {"lease": term.name, "number": term.number, "held_by": term.holder},
     )
     if found.first() is None:
         raise LeadershipLost(term.name)

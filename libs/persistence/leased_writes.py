@@ -15,6 +15,7 @@ from uuid import UUID
 import asyncpg
 
 from libs.persistence.engine import Database
+from libs.persistence.idle_locks import MILLISECONDS, SETTING
 from libs.persistence.inbox import Leased, LeaseLost
 
 ValueT = TypeVar("ValueT")
@@ -50,7 +51,8 @@ _FINISH = """
     """
 
 _LOCK_LEASED = """
-    SELECT 1 FROM inbox WHERE command_id = $1 AND lease = $2 AND finished_at IS NULL FOR NO KEY UPDATE
+    SELECT set_config($3, $4, true) FROM inbox WHERE command_id = $1 AND lease = $2 AND finished_at IS NULL
+    FOR NO KEY UPDATE
     """
 
 
@@ -62,7 +64,9 @@ async def fenced(database: Database, command: Leased) -> AsyncIterator[asyncpg.C
         LeaseLost: after the transaction has ended, so that its connection stays in the pool.
     """
     async with database.driver_transaction() as connection:
-        locked = await connection.fetchval(_LOCK_LEASED, command.command_id, command.lease)
+        locked = await connection.fetchval(
+            _LOCK_LEASED, command.command_id, command.lease, SETTING, MILLISECONDS
+        )
         if locked is not None:
             yield connection
     if locked is None:

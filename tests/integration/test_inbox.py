@@ -4,22 +4,36 @@ from __future__ import annotations
 
 import asyncio
 import uuid
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
+from typing import Any
 
+import asyncpg
 import pytest
 from sqlalchemy.exc import DBAPIError
 
 from libs.contracts.onboarding_operations import UPDATE_PERSON
 from libs.contracts.principal import Family, Principal
 from libs.messaging.envelope import encode
-from libs.persistence import forgetting, inbox, inbox_acceptance, inbox_housekeeping, parking
+from libs.persistence import (
+    forgetting,
+    inbox,
+    inbox_acceptance,
+    inbox_housekeeping,
+    leased_writes,
+    parking,
+)
 from libs.persistence.availability import is_away
 from libs.persistence.engine import Database
+from libs.persistence.idle_locks import LOCKED_IDLE_SECONDS
 from libs.persistence.inbox_acceptance import InternalCommand, KnownCommand, NewCommand
 from tests.integration.gateway.desk import until
 from tests.integration.tables import audit_finished, execute, rows
 from tests.support.pace import pace
 
+ENDED = (DBAPIError, asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError)
+"""What a statement raises whose transaction the server has ended, by how far the connection has noticed it."""
 PRINCIPAL = Principal("tenant", "Tenant", Family.PARTNER, "sub_test")
 
 
@@ -94,6 +108,20 @@ async def test_a_lease_cannot_be_taken_away_while_its_holder_commits(database: D
 
     assert while_committing == []
     assert await claimed(database) == []
+
+
+@pytest.mark.parametrize("fenced", [inbox.fenced, leased_writes.fenced])
+async def test_a_driver_that_stands_still_in_a_transaction_keeps_its_locks_for_seconds(
+    database: Database, fenced: Callable[..., AbstractAsyncContextManager[Any]]
+) -> None:
+    command = await leased(database)
+
+    with pytest.raises(ENDED) as ended:
+        async with fenced(database, command):
+            async with asyncio.timeout((LOCKED_IDLE_SECONDS + 5) * pace()):
+                await execute(database, "SELECT 1 FROM inbox FOR UPDATE")
+
+    assert is_away(ended.value)
 
 
 async def test_commands_of_one_key_are_claimed_one_at_a_time_in_the_order_recorded(

@@ -28,6 +28,7 @@ from libs.contracts.operating.pages import Order, edge_of
 from libs.contracts.operating.wire_policies import ListOperatorWirePolicies
 from libs.contracts.wires import WireState
 from libs.persistence.async_engine import AsyncConnection
+from libs.persistence.idle_locks import ENDED_WHEN_IDLE
 from libs.persistence.tables import INSTANT, UUID_TYPE
 from services.payments.policies import Policy, Usage
 from services.payments.repository.lists import midnight
@@ -54,7 +55,8 @@ _SEQUENCE = select(inbox.c.sequence).where(inbox.c.command_id == bindparam("comm
 _LOCK_LIMITS = select(
     func.pg_advisory_xact_lock(
         func.hashtext("wire_limits"), func.hashtext(bindparam("key", type_=Text))
-    )
+    ),
+    ENDED_WHEN_IDLE,
 )
 _counted = (
     wires.c.tenant == bindparam("tenant"),

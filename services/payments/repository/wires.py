@@ -38,6 +38,7 @@ from libs.contracts.wires import WireState
 from libs.persistence import outbox
 from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.continuity import Compared
+from libs.persistence.idle_locks import ENDED_WHEN_IDLE
 from libs.persistence.tables import INSTANT, UUID_TYPE
 from services.payments.models import WireRecord
 from services.payments.repository.stored_wires import BY_IDS, SELECT, wire_of
@@ -55,7 +56,7 @@ _IS_OWN = (
     table.c.customer_id == bindparam("customer_id"),
 )
 _LOCK = (
-    select(table.c.transaction_id)
+    select(table.c.transaction_id, ENDED_WHEN_IDLE)
     .where(_IS_ONE_OF)
     .order_by(table.c.transaction_id)
     .with_for_update(key_share=True)

@@ -280,6 +280,8 @@ class Bench:
         """The wire's row is the test's own during the body."""
         async with self.database.transaction() as connection:
             await wires.lock(connection, [leased.command_id])
+            # The body sends nothing by this connection, and may take long on a busy machine.
+            await connection.execute(text("SET LOCAL idle_in_transaction_session_timeout = '30s'"))
             yield connection
 
     async def are_waiting(self, count: int) -> None:

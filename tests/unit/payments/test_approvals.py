@@ -30,7 +30,7 @@ from services.payments import approving
 from services.payments.handlers.policies import PolicyQueries
 from services.payments.models import WireRecord
 from services.payments.policies import Policy
-from services.payments.repository import wires
+from services.payments.repository import policies, wires
 from services.payments.rules import Rules
 from tests.unit.payments.bench import COMMAND, MINE, Bench, EveryAccountIsOwned
 
@@ -413,6 +413,22 @@ async def test_a_policy_that_no_drive_has_set_is_asked_about_at_each(bench: Benc
         await bench.drive_policy(
             command, policy, attempt=2, rules=Rules(ceilings=Policy(daily_count=10))
         )
+
+
+async def test_locks_of_limits_and_wires_are_kept_for_seconds_by_a_process_that_stands_still(
+    bench: Bench,
+) -> None:
+    wire = await bench.wire()
+    owner = bench.owner
+
+    async with bench.database.transaction() as connection:
+        await policies.lock_limits(connection, owner.tenant, owner.customer_id or "")
+        of_limits = await connection.execute(text("SHOW idle_in_transaction_session_timeout"))
+    async with bench.database.transaction() as connection:
+        await wires.lock(connection, [wire.command_id])
+        of_wire = await connection.execute(text("SHOW idle_in_transaction_session_timeout"))
+
+    assert (of_limits.scalar_one(), of_wire.scalar_one()) == ("3s", "3s")
 
 
 async def test_who_asked_for_a_wire_stands_in_its_history(bench: Bench) -> None:
