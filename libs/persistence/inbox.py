@@ -94,11 +94,12 @@ class Leased:
     """The span that sent it, as `libs.tracing` has it."""
 
 
+# `statement_timestamp()`, unlike `clock_timestamp()`, is stable, so that the index on due commands is used.
 _CLAIM = """
     WITH due AS (
         SELECT command_id FROM inbox i
-        WHERE finished_at IS NULL AND parked_at IS NULL AND due_at <= clock_timestamp()
-            AND (lease_until IS NULL OR lease_until < clock_timestamp())
+        WHERE finished_at IS NULL AND parked_at IS NULL AND due_at <= statement_timestamp()
+            AND (lease_until IS NULL OR lease_until < statement_timestamp())
             AND (ordering_key IS NULL OR NOT EXISTS (
                 SELECT 1 FROM inbox e WHERE e.ordering_key = i.ordering_key
                     AND e.finished_at IS NULL AND e.parked_at IS NULL AND e.sequence < i.sequence))

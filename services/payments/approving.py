@@ -35,7 +35,8 @@ _EXPIRED = (
     .where(
         # A literal, as in the condition of the partial index.
         table.c.state == literal(WireState.PENDING_APPROVAL.value, literal_execute=True),
-        table.c.approval_expires_at <= func.clock_timestamp(),
+        # Unlike `clock_timestamp()`, it is stable, so that the index is used.
+        table.c.approval_expires_at <= func.statement_timestamp(),
     )
     .order_by(table.c.approval_expires_at)
     .limit(bindparam("limit"))

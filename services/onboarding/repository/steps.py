@@ -170,7 +170,8 @@ _PURGE = delete(saga_steps).where(
     tuple_(_T.saga_id, _T.name).in_(
         select(_T.saga_id, _T.name)
         .where(
-            _T.recorded_at < _NOW - bindparam("age", type_=Interval),
+            # Unlike `clock_timestamp()`, it is stable, so that the index is used.
+            _T.recorded_at < func.statement_timestamp() - bindparam("age", type_=Interval),
             or_(_T.settled_at.is_not(None), not_(and_(_T.compensation, _T.state == "refused"))),
             not_(_IS_UNOPENED),
             not_(_HAS_OPEN_COMMAND),
