@@ -34,7 +34,7 @@ from services.payments.handlers.reconcile_queries import ReconcileQueries
 from services.payments.handlers.request_steps import find_own_steps
 from services.payments.handlers.send_wire import SendWireHandler
 from services.payments.handlers.sending import SEND_SECONDS, Sending
-from services.payments.metrics import count_for_ever, measure_for_ever
+from services.payments.metrics import OPEN, PAST, count_for_ever, measure_for_ever
 from services.payments.ports import CoreBanking, Ownership
 from services.payments.providers import open_providers
 from services.payments.replaying import accept_anew
@@ -127,7 +127,8 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
         await broker.start(wait_seconds=BROKER_WAIT_SECONDS)
         async with (
             process.background("metrics", measure_for_ever(database)),
-            process.background("wire-counts", count_for_ever(database)),
+            process.background("open-wire-counts", count_for_ever(database, OPEN)),
+            process.background("past-wire-counts", count_for_ever(database, PAST)),
             process.background("continuity", continuity.watch()),
             process.background("approvals", expire_for_ever(database)),
             run_feed(

@@ -36,7 +36,7 @@ _PAGE = (
 _PAGE_IN_STATE = _PAGE.where(_IN_STATE)
 _COUNT = select(func.count()).select_from(table).where(*_MATCHES)
 _COUNT_IN_STATE = _COUNT.where(_IN_STATE)
-_COUNT_BY_STATE = select(table.c.state, func.count()).group_by(table.c.state)
+_COUNT_OF_ALL = select(func.count()).select_from(table).where(_IN_STATE)
 _OLDEST_UNKNOWN_SECONDS = select(
     extract("epoch", func.clock_timestamp(type_=INSTANT) - func.min(table.c.send_begun_at))
 ).where(
@@ -85,9 +85,10 @@ def midnight(day: date) -> datetime:
     return datetime.combine(day, time.min, BANK_ZONE).astimezone(UTC)
 
 
-async def count_by_state(connection: AsyncConnection) -> dict[str, int]:
-    rows = await connection.execute(_COUNT_BY_STATE)
-    return {state: int(count) for state, count in rows}
+async def count_in_state(connection: AsyncConnection, state: WireState) -> int:
+    """The wires of all customers in the state."""
+    counted = await connection.execute(_COUNT_OF_ALL, {"state": state.value})
+    return int(counted.scalar_one())
 
 
 async def oldest_unknown_seconds(connection: AsyncConnection) -> float:
