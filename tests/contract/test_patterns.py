@@ -44,7 +44,9 @@ def accepted(kind: Any, value: str) -> bool:
 @given(data=st.data())
 def test_what_a_pattern_allows_is_accepted(data: st.DataObject, kind: Any, pattern: str) -> None:
     value = data.draw(st.from_regex(re.compile(pattern, re.ASCII), fullmatch=True))
-    assume(re.search(pattern, value))  # in ECMA-262, `\d` and `\w` are ASCII's, and `\s` is Unicode's
+    assume(
+        re.search(pattern, value)
+    )  # in ECMA-262, `\d` and `\w` are ASCII's, and `\s` is Unicode's
     assume(len(value) <= 255)
     assume("xn--" not in value.lower())  # it has to be punycode then
 
