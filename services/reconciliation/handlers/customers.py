@@ -5,12 +5,12 @@ All records of one customer are read together, so that one look compares them al
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
 from libs.contracts.reconciliation import HeldCustomer
+from libs.gathering import gather_or_cancel
 from services.reconciliation.handlers.accounts import CLOSED, judge_accounts
 from services.reconciliation.handlers.comparison import Scan, suspects
 from services.reconciliation.handlers.external_accounts import judge_external_accounts
@@ -147,20 +147,31 @@ class CustomerComparison:
         parties = [party for customer in ours.values() for party in customer.parties]
         external = [a.external_account_id for one in ours.values() for a in one.external_accounts]
         accounts = [a.account_id for one in ours.values() for a in one.accounts]
-        identity, core, linked, opened = await asyncio.gather(
-            _both(
-                self._providers.identity, [p.identity_id for p in parties], customer_ids, deadline
-            ),
-            _both(self._providers.core, [p.core_id for p in parties], customer_ids, deadline),
-            _both(self._providers.external_accounts, external, customer_ids, deadline),
-            _both(self._providers.accounts, accounts, customer_ids, deadline),
+        there = _There()
+
+        async def read_identity() -> None:
+            ids = [party.identity_id for party in parties]
+            found = await _both(self._providers.identity, ids, customer_ids, deadline)
+            there.identity = list({one.record_id: one for one in of_identity(found)}.values())
+
+        async def read_core() -> None:
+            ids = [party.core_id for party in parties]
+            found = await _both(self._providers.core, ids, customer_ids, deadline)
+            there.core = list({one.record_id: one for one in of_core(found)}.values())
+
+        async def read_external_accounts() -> None:
+            found = await _both(self._providers.external_accounts, external, customer_ids, deadline)
+            there.external_accounts = list({one.external_account_id: one for one in found}.values())
+
+        async def read_accounts() -> None:
+            found = await _both(self._providers.accounts, accounts, customer_ids, deadline)
+            there.accounts = list({one.account_id: one for one in found}.values())
+
+        await gather_or_cancel(
+            (read_identity(), read_core(), read_external_accounts(), read_accounts()),
+            name="customer-records",
         )
-        return _There(
-            identity=list({r.record_id: r for r in of_identity(identity)}.values()),
-            core=list({r.record_id: r for r in of_core(core)}.values()),
-            external_accounts=list({one.external_account_id: one for one in linked}.values()),
-            accounts=list({one.account_id: one for one in opened}.values()),
-        )
+        return there
 
 
 async def _both(

@@ -1,14 +1,15 @@
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
 
 from libs.contracts.customers import CustomerStatus
-from services.reconciliation.handlers.customers import CustomerLists
+from services.reconciliation.handlers.customers import CustomerComparison, CustomerLists
 from services.reconciliation.models import IN_FLIGHT, Difference
 from tests.unit.reconciliation import records as r
-from tests.unit.reconciliation.fakes import FakeList, FakeOnboarding, compared
+from tests.unit.reconciliation.fakes import FakeList, FakeOnboarding, compared, soon
 
 
 class Books:
@@ -191,3 +192,28 @@ async def test_a_customer_with_an_open_command_is_in_flight(books: Books) -> Non
     providers = CustomerLists(books.identity, books.core, books.external, books.accounts)
 
     assert await compared(books.ours, providers) == {"c_1": IN_FLIGHT}
+
+
+async def test_when_one_list_cannot_be_read_the_others_are_no_longer_asked(books: Books) -> None:
+    ended: list[str] = []
+
+    class Broken(FakeList[Any]):
+        async def by_ids(self, ids: Any, deadline: float) -> Any:
+            raise ConnectionError("the other side is away")
+
+    class Slow(FakeList[Any]):
+        async def by_ids(self, ids: Any, deadline: float) -> Any:
+            try:
+                await asyncio.Event().wait()
+            finally:
+                ended.append("slow")
+
+    slow, broken = Slow([], "core_id"), Broken([], "account_id")
+    comparison = CustomerComparison(
+        books.ours, CustomerLists(books.identity, slow, books.external, broken)
+    )
+
+    with pytest.raises(ConnectionError):
+        await comparison.look(["c_1"], soon())
+
+    assert ended == ["slow"]
