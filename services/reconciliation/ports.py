@@ -39,7 +39,7 @@ class IdentityRecord(msgspec.Struct, frozen=True):
         customer_id, business_customer_id: ours. Where the provider does not know our ids the first is empty, and
             `handlers.holders` fills both in by the ids of records that onboarding holds.
         business_record_id: of the business that a person belongs to, where the provider says it.
-        status: None where the provider decides about the business alone.
+        status: None where the provider decides about the business alone, and has not closed it.
         fields_are_partial: only those in `fields` are known of the provider's.
     """
 

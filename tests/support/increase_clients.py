@@ -45,6 +45,7 @@ async def make_entity(
     ein: str = "602214076",
     *,
     description: str | None = None,
+    key: str | None = None,
     **corporation: Any,
 ) -> Entity:
     fields: Fields = {
@@ -59,7 +60,7 @@ async def make_entity(
         structure="corporation",
         corporation=fields | corporation,  # type: ignore[arg-type] # built from parts
         description=omit if description is None else description,
-        idempotency_key=uuid4().hex,
+        idempotency_key=key or uuid4().hex,
     )
 
 

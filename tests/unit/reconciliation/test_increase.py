@@ -17,6 +17,9 @@ from libs.providers.increase.client import IncreaseClient
 from libs.providers.increase.events import EventFeed
 from libs.providers.sessions import open_session
 from services.reconciliation.adapters.increase import lists, parties
+from services.reconciliation.handlers.customers import CustomerLists
+from services.reconciliation.handlers.holders import held_lists
+from services.reconciliation.handlers.parties import of_identity
 from services.reconciliation.ports import CoreWire, ProviderList
 from tests.support.increase_bank.server import running_bank
 from tests.support.increase_clients import (
@@ -27,7 +30,7 @@ from tests.support.increase_clients import (
     make_entity,
     open_account,
 )
-from tests.unit.reconciliation.fakes import soon
+from tests.unit.reconciliation.fakes import FakeList, FakeOnboarding, compared, soon
 
 WRITES, READS = "a-key-that-may-all", "a-key-that-reads"
 
@@ -178,6 +181,27 @@ async def test_an_entity_is_a_business_and_its_owners_persons(bank: Bank) -> Non
     assert (person.core_id, person.business_record_id) == (owner.id, entity.id)
     assert {one.kind: one.status for one in verdicts} == {"business": "approved", "person": None}
     assert [one.status for one in archived] == ["closed"]
+
+
+async def test_owners_of_an_entity_that_is_closed_are_closed_with_it(bank: Bank) -> None:
+    entity = await make_entity(bank.sdk, key=str(uuid4()))
+    await make_entity(bank.sdk, ein="602210001", key=str(uuid4()))  # disabled
+    assert entity.corporation is not None
+    [owner] = entity.corporation.beneficial_owners
+    records = parties.customers(bank.client, parties.identity_record)
+    nothing: FakeList[Any] = FakeList([], "")
+    onboarding = FakeOnboarding()
+    held = held_lists(CustomerLists(records, nothing, nothing, nothing), onboarding)
+
+    opened = await compared(onboarding, held)
+    await bank.sdk.entities.archive(entity.id)
+    archived = await compared(onboarding, held)
+    persons = await records.by_ids([owner.id, f"{entity.id}/{uuid4()}"], soon())
+
+    assert opened.keys() == {entity.id, f"{entity.id}/{owner.id}"}
+    assert archived == {}
+    assert [one.status for one in persons] == ["canceled"] * 2
+    assert all(one.is_closed for one in of_identity(persons))
 
 
 async def made_under(bank: Bank, *keys: str) -> None:

@@ -124,23 +124,28 @@ def _address(address: CorporationAddress | OwnerAddress) -> dict[str, str | None
 
 
 def identity_record(party: Party) -> IdentityRecord:
-    """Increase decides about the business as a whole, and not about persons."""
     is_business = party.kind == "business"
     return IdentityRecord(
         identity_id=party.record_id,
         customer_id="",
         kind=party.kind,
-        status=_verdict_of(party.entity) if is_business else None,
+        status=_verdict_of(party),
         fields=party.fields,
         business_record_id=None if is_business else party.entity.id,
         fields_are_partial=True,
     )
 
 
-def _verdict_of(entity: Entity) -> str | None:
-    """None where it cannot be told from the entity alone: issues may be those of the business or of its persons."""
+def _verdict_of(party: Party) -> str | None:
+    """None where it cannot be told from the entity alone: issues may be those of the business or of its persons.
+
+    Increase decides about the business as a whole: persons have a verdict only with one that is closed.
+    """
+    entity = party.entity
     if entity.status != "active":
         return STATUSES[entity.status]
+    if party.kind == "person":
+        return None
     validation = entity.validation
     return VERDICTS[validation.status] if validation else PENDING_REVIEW
 
