@@ -34,6 +34,7 @@ from services.reconciliation.handlers.wires import WireComparison
 from services.reconciliation.metrics import measure_for_ever
 from services.reconciliation.ports import Providers
 from services.reconciliation.providers import open_providers
+from services.reconciliation.sensitive_digests import digest_by
 from services.reconciliation.settings import Settings
 from services.reconciliation.waiting import COUNTS
 
@@ -131,7 +132,9 @@ def comparisons(
             database, FeedPositions(query_client, newest), still_seconds=settings.feed_still_seconds
         ),
         BalanceComparison(books, balances, page_size=size) if books and balances else None,
-        CustomerComparison(onboarding, lists),
+        CustomerComparison(
+            onboarding, lists, digest_by(settings.onboarding_keys.get_secret_value())
+        ),
         StoredAnswerComparison(onboarding, core.accounts, core.external_accounts),
         wires,
         ContradictionComparison(database, payments, wires),

@@ -22,7 +22,8 @@ class Difference:
     subject: the id of the record that differs; with the kind it names the difference.
     ids: of the record and of what it belongs to, for operators.
     facts: what stays the same while the difference stands, although the values of both sides move on: two looks have
-        to find it alike, and an explanation holds as long as it is the same. None: the values of both sides.
+        to find it alike, and an explanation holds as long as it is the same. None: the values of both sides. Where a
+        value that differs is sensitive, and so not among those, its digest is here.
     """
 
     kind: str

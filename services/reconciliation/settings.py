@@ -17,7 +17,10 @@ class Settings(MessagingSettings, ProviderSettings):
     model_config = settings_of("RECONCILIATION")
 
     onboarding_keys: SecretStr
-    """The key ring that this service and onboarding share: it seals sensitive fields of their messages."""
+    """The key ring that this service and onboarding share: it seals sensitive fields of their messages. Its first key
+    also makes the digests of sensitive values that differ: with another one, the explained differences of such values
+    are opened again.
+    """
 
     identity_provider: Company = DEFAULT
     """The company that verifies businesses and persons."""

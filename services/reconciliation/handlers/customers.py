@@ -30,6 +30,7 @@ from services.reconciliation.ports import (
     Onboarding,
     ProviderList,
 )
+from services.reconciliation.sensitive_digests import Digest
 
 RowT = TypeVar("RowT")
 
@@ -57,9 +58,10 @@ class CustomerComparison:
 
     name = "customers"
 
-    def __init__(self, onboarding: Onboarding, providers: CustomerLists) -> None:
+    def __init__(self, onboarding: Onboarding, providers: CustomerLists, digest: Digest) -> None:
         self._onboarding = onboarding
         self._providers = providers
+        self._digest = digest
 
     @property
     def scans(self) -> Mapping[str, Scan]:
@@ -75,7 +77,9 @@ class CustomerComparison:
         page = await self._onboarding.page_of_customers(after, deadline)
         ours = {customer.customer_id: customer for customer in page.rows}
         there = await self._read(ours, (), deadline)
-        findings = {key: _judge(key, customer, there) for key, customer in ours.items()}
+        findings = {
+            key: _judge(key, customer, there, self._digest) for key, customer in ours.items()
+        }
         return Scanned(len(ours), suspects(findings), page.next_after)
 
     async def _identity(self, after: str | None, deadline: float) -> Scanned:
@@ -134,7 +138,7 @@ class CustomerComparison:
         # By our ids too: that finds a second record of the same customer.
         there = await self._read(ours, [*businesses, *persons, *strangers], deadline)
         return {
-            key: _judge(key, ours.get(business), there)
+            key: _judge(key, ours.get(business), there, self._digest)
             for key, business in zip(keys, businesses, strict=True)
         }
 
@@ -187,21 +191,21 @@ async def _both(
     ]
 
 
-def _judge(key: str, customer: HeldCustomer | None, there: _There) -> Finding:
+def _judge(key: str, customer: HeldCustomer | None, there: _There, digest: Digest) -> Finding:
     if customer is not None and customer.command_open:
         return IN_FLIGHT
     business, _, person = key.partition("/")
     if person:
+        at_identity = _of_stranger(there.identity, customer, business, person)
+        at_core = _of_stranger(there.core, customer, business, person)
         return [
-            *judge_identity(
-                business, None, _of_stranger(there.identity, customer, business, person)
-            ),
-            *judge_core(business, None, _of_stranger(there.core, customer, business, person)),
+            *judge_identity(business, None, at_identity, digest),
+            *judge_core(business, None, at_core, digest),
         ]
     held = _ids_of(customer) if customer is not None else set()
     return [
-        *judge_identity(business, customer, _of(there.identity, business, held)),
-        *judge_core(business, customer, _of(there.core, business, held)),
+        *judge_identity(business, customer, _of(there.identity, business, held), digest),
+        *judge_core(business, customer, _of(there.core, business, held), digest),
         *judge_external_accounts(
             business,
             customer,
@@ -210,6 +214,7 @@ def _judge(key: str, customer: HeldCustomer | None, there: _There) -> Finding:
                 for one in there.external_accounts
                 if one.customer_id == business or one.external_account_id in held
             ],
+            digest,
         ),
         *judge_accounts(
             business,

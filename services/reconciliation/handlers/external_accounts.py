@@ -8,10 +8,16 @@ from libs.contracts.reconciliation import HeldCustomer, HeldExternalAccount
 from services.reconciliation.handlers.accounts import CLOSED
 from services.reconciliation.models import Difference
 from services.reconciliation.ports import CoreExternalAccount
+from services.reconciliation.sensitive_digests import Digest
+
+NUMBER = "external_account_number"
 
 
 def judge_external_accounts(
-    business_id: str, customer: HeldCustomer | None, accounts: Sequence[CoreExternalAccount]
+    business_id: str,
+    customer: HeldCustomer | None,
+    accounts: Sequence[CoreExternalAccount],
+    digest: Digest,
 ) -> list[Difference]:
     """Args:
     accounts: those of the customer at core banking, and those under the ids that we hold.
@@ -22,7 +28,12 @@ def judge_external_accounts(
     there = {account.external_account_id: account for account in accounts}
     found = [
         _difference(
-            "external_account_unknown_to_us", business_id, one.external_account_id, None, one
+            "external_account_unknown_to_us",
+            business_id,
+            one.external_account_id,
+            None,
+            one,
+            digest,
         )
         for one in accounts
         if one.external_account_id not in held and one.status != CLOSED
@@ -30,7 +41,7 @@ def judge_external_accounts(
     for external_account_id, ours in held.items():
         theirs = there.get(external_account_id)
         found += [
-            _difference(kind, business_id, external_account_id, ours, theirs)
+            _difference(kind, business_id, external_account_id, ours, theirs, digest)
             for kind in _kinds(business_id, ours, theirs)
         ]
     return found
@@ -46,7 +57,7 @@ def _kinds(
     numbers = (ours.routing_number, ours.account_number)
     rules = (
         ("external_account_owner", theirs.customer_id != business_id),
-        ("external_account_number", (theirs.routing_number, theirs.account_number) != numbers),
+        (NUMBER, (theirs.routing_number, theirs.account_number) != numbers),
         ("external_account_primary", theirs.primary not in (None, ours.primary)),
     )
     return [kind for kind, is_different in rules if is_different]
@@ -58,8 +69,9 @@ def _difference(
     external_account_id: str,
     ours: HeldExternalAccount | None,
     theirs: CoreExternalAccount | None,
+    digest: Digest,
 ) -> Difference:
-    """Without account numbers, which are sensitive; that they differ is in the kind."""
+    """Without account numbers, which are sensitive; that they differ is in the kind, and how in the facts."""
     our_side = their_side = None
     if ours is not None:
         our_side = {"primary": ours.primary, "routing_number": ours.routing_number}
@@ -71,4 +83,8 @@ def _difference(
             "customer_id": theirs.customer_id,
         }
     ids = {"external_account_id": external_account_id, "customer_id": business_id}
-    return Difference(kind, external_account_id, ids, our_side, their_side)
+    facts = None
+    if kind == NUMBER:
+        numbers = [one.account_number if one else None for one in (ours, theirs)]
+        facts = {"ours": our_side, "theirs": their_side, "numbers": digest(numbers)}
+    return Difference(kind, external_account_id, ids, our_side, their_side, facts)

@@ -11,6 +11,7 @@ from libs.contracts.reconciliation import HeldCustomer, HeldParty
 from services.reconciliation.handlers.party_fields import differing
 from services.reconciliation.models import Difference
 from services.reconciliation.ports import CoreCustomer, IdentityRecord
+from services.reconciliation.sensitive_digests import Digest
 
 FINAL = frozenset({CustomerStatus.DENIED, CustomerStatus.CANCELED})
 """Statuses of customers that core banking has closed and whose identity status has no effect any more."""
@@ -65,7 +66,10 @@ def of_core(records: Iterable[CoreCustomer]) -> list[ProviderRecord]:
 
 
 def judge_identity(
-    business_id: str, customer: HeldCustomer | None, records: Sequence[ProviderRecord]
+    business_id: str,
+    customer: HeldCustomer | None,
+    records: Sequence[ProviderRecord],
+    digest: Digest,
 ) -> list[Difference]:
     """Args:
     records: those of the business and its persons, and those under the ids that we hold for them.
@@ -79,7 +83,9 @@ def judge_identity(
         if party.identity_id is None:
             continue
         record = by_id.get(party.identity_id)
-        differences += _known("identity", customer, party, party.identity_id, record, is_final)
+        differences += _known(
+            "identity", customer, party, party.identity_id, record, digest, is_final=is_final
+        )
         if record is None or record.status is None or is_final:
             continue
         if record.status != party.identity_status:
@@ -91,7 +97,10 @@ def judge_identity(
 
 
 def judge_core(
-    business_id: str, customer: HeldCustomer | None, records: Sequence[ProviderRecord]
+    business_id: str,
+    customer: HeldCustomer | None,
+    records: Sequence[ProviderRecord],
+    digest: Digest,
 ) -> list[Difference]:
     """As `judge_identity`, for core banking."""
     differences = _unknown("core", customer, records)
@@ -103,7 +112,9 @@ def judge_core(
         if party.core_id is None:
             continue
         record = by_id.get(party.core_id)
-        differences += _known("core", customer, party, party.core_id, record, is_final)
+        differences += _known(
+            "core", customer, party, party.core_id, record, digest, is_final=is_final
+        )
         if record is not None and record.is_closed != is_final:
             ours, theirs = {"status": customer.status.value}, {"status": record.status}
             differences.append(
@@ -143,6 +154,8 @@ def _known(
     party: HeldParty,
     record_id: str,
     record: ProviderRecord | None,
+    digest: Digest,
+    *,
     is_final: bool,
 ) -> list[Difference]:
     """The provider's record under an id that we hold: whether it exists, its owner and its fields."""
@@ -158,10 +171,11 @@ def _known(
         kind = f"{provider}_customer_owner"
         found.append(_difference(kind, business_id, party, record_id, {}, theirs))
     if not is_final and not record.is_closed:
-        different = differing(party, record.fields, partial=record.fields_are_partial)
-        if different is not None:
-            kind = f"{provider}_fields"
-            found.append(_difference(kind, business_id, party, record_id, *different))
+        fields = differing(party, record.fields, digest, partial=record.fields_are_partial)
+        if fields is not None:
+            kind, facts = f"{provider}_fields", fields.facts
+            ours, theirs = fields.ours, fields.theirs
+            found.append(_difference(kind, business_id, party, record_id, ours, theirs, facts))
     return found
 
 
@@ -172,6 +186,7 @@ def _difference(
     record_id: str,
     ours: dict[str, Any] | None,
     theirs: dict[str, Any] | None,
+    facts: dict[str, Any] | None = None,
 ) -> Difference:
     provider = kind.partition("_")[0]
     ids = {
@@ -179,4 +194,4 @@ def _difference(
         "customer_id": business_id,
         "party_id": party.customer_id,
     }
-    return Difference(kind, record_id, ids, ours, theirs)
+    return Difference(kind, record_id, ids, ours, theirs, facts)

@@ -1,24 +1,35 @@
 """The fields of a business or person, ours and a provider's, compared one by one.
 
 Of a sensitive field that differs the result has the name and no value. The same holds for a field that only the
-provider has: it may be sensitive.
+provider has: it may be sensitive. A digest of both values says whether such a field differs as it did before.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from libs.contracts.reconciliation import HeldParty
+from services.reconciliation.sensitive_digests import Digest
 
 SENSITIVE = frozenset({"ein", "tin", "date_of_birth"})
 DIFFERS = "[differs]"
 
 
+@dataclass(frozen=True, slots=True)
+class DifferingFields:
+    """`facts`: see `Difference`; None where every value that differs is shown."""
+
+    ours: dict[str, Any]
+    theirs: dict[str, Any]
+    facts: dict[str, Any] | None
+
+
 def differing(
-    party: HeldParty, theirs: Mapping[str, Any], *, partial: bool = False
-) -> tuple[dict[str, Any], dict[str, Any]] | None:
-    """The fields that differ, our values and the provider's; None when none does.
+    party: HeldParty, theirs: Mapping[str, Any], digest: Digest, *, partial: bool = False
+) -> DifferingFields | None:
+    """The fields that differ; None when none does.
 
     Args:
         partial: only the fields of `theirs` are known of the provider's.
@@ -35,7 +46,13 @@ def differing(
     if not names:
         return None
     public = party.fields.keys()
-    return _shown(ours, names, public), _shown(others, names, public)
+    shown = _shown(ours, names, public), _shown(others, names, public)
+    hidden = [
+        {name: fields[name] for name in names if name in fields and name not in public}
+        for fields in (ours, others)
+    ]
+    facts = {"shown": shown, "hidden": digest(hidden)} if any(hidden) else None
+    return DifferingFields(*shown, facts)
 
 
 def _given(fields: Mapping[str, Any]) -> dict[str, Any]:

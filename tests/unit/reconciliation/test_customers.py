@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 from typing import Any
 
 import pytest
@@ -8,8 +9,9 @@ import pytest
 from libs.contracts.customers import CustomerStatus
 from services.reconciliation.handlers.customers import CustomerComparison, CustomerLists
 from services.reconciliation.models import IN_FLIGHT, Difference
+from services.reconciliation.sensitive_digests import Digest, digest_by
 from tests.unit.reconciliation import records as r
-from tests.unit.reconciliation.fakes import FakeList, FakeOnboarding, compared, soon
+from tests.unit.reconciliation.fakes import DIGEST, FakeList, FakeOnboarding, compared, soon
 
 
 class Books:
@@ -163,6 +165,46 @@ async def test_numbers_of_external_accounts_are_never_shown(books: Books) -> Non
     assert "7999999" not in repr(found)
 
 
+async def test_the_same_sensitive_values_are_the_same_difference_and_others_another_one(
+    books: Books,
+) -> None:
+    async def found(ein: str, number: str, ours: str = "7000001") -> dict[str, str]:
+        fields = {**r.identity_business().fields, "ein": ein}
+        books.identity.rows[0] = r.identity_business(fields=fields)
+        books.external.rows[0] = r.core_external_account(account_number=number)
+        held = r.our_external_account(account_number=ours)
+        books.ours.held[0] = r.our_customer(external_accounts=[held])
+        return {one.kind: one.fingerprint for one in await books.differences()}
+
+    first = await found("987654321", "7999999")
+    same = await found("987654321", "7999999")
+    theirs = await found("987654322", "7999998")
+    ours = await found("987654321", "7999999", ours="7000002")
+
+    kinds = ("identity_fields", "external_account_number")
+    assert first.keys() == set(kinds)
+    assert same == first
+    assert all(theirs[kind] != first[kind] for kind in kinds)
+    assert ours["external_account_number"] != first["external_account_number"]
+
+
+async def test_sensitive_values_cannot_be_tried_against_a_fingerprint_without_the_key(
+    books: Books,
+) -> None:
+    books.external.rows[0] = r.core_external_account(account_number="7999999")
+    lists = CustomerLists(books.identity, books.core, books.external, books.accounts)
+
+    async def found(digest: Digest) -> str:
+        looked = await CustomerComparison(books.ours, lists, digest).look(["c_1"], soon())
+        finding = looked["c_1"]
+        assert isinstance(finding, list)
+        return finding[0].fingerprint
+
+    other = digest_by(f"k1:{base64.b64encode(bytes(range(32))).decode()}")
+
+    assert await found(DIGEST) != await found(other)
+
+
 async def test_an_account_that_another_customer_has_at_the_bank_is_found_with_its_owner(
     books: Books,
 ) -> None:
@@ -210,7 +252,7 @@ async def test_when_one_list_cannot_be_read_the_others_are_no_longer_asked(books
 
     slow, broken = Slow([], "core_id"), Broken([], "account_id")
     comparison = CustomerComparison(
-        books.ours, CustomerLists(books.identity, slow, books.external, broken)
+        books.ours, CustomerLists(books.identity, slow, books.external, broken), DIGEST
     )
 
     with pytest.raises(ConnectionError):
