@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
-from sqlalchemy import BigInteger, Numeric, Text, any_, bindparam, delete, func, select
+from sqlalchemy import BigInteger, Numeric, Text, any_, bindparam, func, select
 from sqlalchemy.dialects.postgresql import ARRAY, insert
 
 from libs.persistence import cursor
@@ -63,8 +63,7 @@ _ADD_TO_WIRES = _INSERT_DEBITS.on_conflict_do_update(
         "amount": wire_debit.c.amount + _INSERT_DEBITS.excluded.amount,
     },
 )
-_FORGET_ACCOUNTS = delete(posted_table)
-_FORGET_WIRES = delete(wire_debit)
+_FORGET = select(func.forget_postings())
 _LIST_POSTED = select(posted_table.c.account_id, posted_table.c.total, posted_table.c.last_position)
 _POSTED = _LIST_POSTED.where(posted_table.c.account_id == _IDS)
 _POSTED_PAGE = (
@@ -133,12 +132,11 @@ async def add(connection: AsyncConnection, moved_from: int, postings: Sequence[P
 async def forget(connection: AsyncConnection) -> None:
     """Begin again with the provider's first posting.
 
-    The cursor is deleted first: that waits for an `add` under way, whose sums the other statements then see, and a
-    later `add` from the old position fails with CursorMoved. Otherwise its postings would be added twice.
+    It waits for an `add` under way, and a later `add` from the old position fails with CursorMoved: otherwise its
+    postings would be added twice. Until the caller's transaction ends nothing is added and no sum is read. Raises when
+    one of these holds its lock for five seconds; then nothing is forgotten.
     """
-    await cursor.forget(connection, STREAM)
-    await connection.execute(_FORGET_ACCOUNTS)
-    await connection.execute(_FORGET_WIRES)
+    await connection.execute(_FORGET)
 
 
 async def posted(connection: AsyncConnection, account_ids: Sequence[str]) -> dict[str, Posted]:

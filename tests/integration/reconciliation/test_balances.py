@@ -28,6 +28,9 @@ WAITING = (
     " (SELECT pid FROM pg_stat_activity WHERE datname = current_database())"
 )
 
+SIZES = "SELECT pg_relation_size('posted'), pg_relation_size('wire_debit')"
+"""Rows that are deleted one by one stay in the tables' files until they are vacuumed."""
+
 
 class FakeBank:
     """Postings of accounts, and their balances; see `ports.Financial` and `ports.ProviderList`."""
@@ -236,6 +239,46 @@ async def test_postings_that_are_added_while_sums_are_forgotten_are_not_counted_
     found = await look(database, bank, ACCOUNT, "acc_2")
 
     assert found == [[], []]
+
+
+async def test_the_first_postings_that_are_added_while_sums_are_forgotten_are_kept_or_read_again(
+    database: Database,
+) -> None:
+    bank = FakeBank()
+    bank.post("10.00")
+
+    async def forget() -> None:
+        async with database.transaction() as connection:
+            await postings.forget(connection)
+
+    async def is_waiting() -> bool:
+        return bool(await rows(database, WAITING))
+
+    async with database.transaction() as adding:
+        await postings.add(adding, 0, bank.postings)
+        forgetting = asyncio.create_task(forget())
+        await eventually("one waits for the other", is_waiting)
+    await forgetting
+    found = await look(database, bank)
+
+    assert found == [[]]
+
+
+async def test_sums_are_forgotten_without_a_look_at_each_of_them(database: Database) -> None:
+    bank = FakeBank()
+    bank.post("10.00")
+    bank.post("-4.00", "wire")
+    await look(database, bank)
+    before = await rows(database, SIZES)
+
+    async with database.transaction() as connection:
+        await postings.forget(connection)
+    after = await rows(database, SIZES)
+    again = await look(database, bank)
+
+    assert all(size > 0 for size in before[0])
+    assert after == [(0, 0)]
+    assert again == [[]]
 
 
 async def test_postings_from_before_the_sums_were_forgotten_are_not_added(

@@ -1,0 +1,28 @@
+"""The sums of postings are forgotten at once, however many there are."""
+
+from alembic import op
+
+revision = "0007"
+down_revision = "0006"
+
+STATEMENTS = (
+    # The lock waits for the postings that are being added, also the first ones, whose bookmark is not there yet, and
+    # keeps others from being added from the old bookmark. Who adds has moved the bookmark before it locks the sums.
+    """
+    CREATE FUNCTION forget_postings() RETURNS void
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = reconciliation, pg_temp SET lock_timeout = '5s' AS $$
+    BEGIN
+        LOCK TABLE feed_cursor IN SHARE ROW EXCLUSIVE MODE;
+        DELETE FROM feed_cursor WHERE feed = 'postings';
+        TRUNCATE posted, wire_debit;
+    END $$
+    """,
+    "REVOKE ALL ON FUNCTION forget_postings() FROM PUBLIC",
+    "GRANT EXECUTE ON FUNCTION forget_postings() TO reconciliation",
+    "COMMENT ON FUNCTION forget_postings() IS 'sums and bookmark; deleting tens of millions of rows takes minutes'",
+)
+
+
+def upgrade() -> None:
+    for statement in STATEMENTS:
+        op.execute(statement)
