@@ -83,6 +83,7 @@ suspect = Table(
     Column("due_at", INSTANT, nullable=False, server_default=_NOW),
     Column("looks", Integer, nullable=False, server_default=_ZERO),
     Column("found", ARRAY(Text), nullable=False, server_default=text("'{}'::text[]")),
+    Column("run_id", UUID_TYPE),
     Index("suspect_order", "due_at"),
 )
 

@@ -38,6 +38,8 @@ CLOSED_DAYS = 90
 """Retention of closed differences, which hold names and addresses; 90 days cover the close of a quarter. An explanation
 of a difference that is still found is not deleted: it keeps the difference from being opened again.
 """
+PURGE_SECONDS = 30.0
+"""For which the end of a run deletes what is older. The next end goes on with what is left."""
 SCHEDULE = "schedule"
 
 
@@ -110,7 +112,12 @@ class Reconciler:
                 return self._poll_seconds
             age = await runs.age_seconds(connection, run.run_id)
             positions = await runs.scans(connection, run.run_id)
-        if age > self._run_limit_seconds:
+            is_late = age > self._run_limit_seconds
+            standing = positions.get(runs.STANDING)
+            if standing is not None and not standing.is_done and not is_late:
+                await runs.add_standing(connection, run.run_id, standing.next_after)
+                return 0
+        if is_late:
             await self._finish(term, run, "gave_up")
             return 0
         paused = self._backoff.remaining()
@@ -179,7 +186,7 @@ class Reconciler:
         async with self._database.transaction() as connection:
             # Suspects and rows of comparisons that only another release knows are left to that release.
             names = self._comparisons.keys() - paused.keys()
-            found = await suspects.find_due(connection, LOOK_AT_ONCE, names)
+            found = await suspects.find_due(connection, run.run_id, LOOK_AT_ONCE, names)
         if found is None and not paused:
             await self._finish(term, run, "complete")
             return 0
@@ -226,14 +233,12 @@ class Reconciler:
         done = [suspect.key for suspect in suspected.due if suspect.key not in again]
         await differences.settle(connection, name, settled)
         await suspects.remove(connection, name, done)
-        await suspects.look_again(connection, name, again, self._grace_seconds)
+        await suspects.look_again(connection, run.run_id, name, again, self._grace_seconds)
         await runs.count(connection, run.run_id, in_flight=in_flight)
 
     async def _finish(self, term: Term, run: Run, outcome: Outcome) -> None:
         async with self._fenced(term) as connection:
             await runs.finish(connection, run.run_id, outcome)
-            await runs.purge(connection, RUN_DAYS)
-            await differences.purge(connection, CLOSED_DAYS)
             ended = await runs.find(connection, run.run_id)
         RUNS.labels(outcome).inc()
         if ended is not None:
@@ -247,3 +252,14 @@ class Reconciler:
                 in_flight=ended.in_flight,
                 differing=ended.differing,
             )
+        await self._purge(term)
+
+    async def _purge(self, term: Term) -> None:
+        """In transactions of its own: the end of the run does not depend on how much there is to delete."""
+        until = time.monotonic() + PURGE_SECONDS
+        async with self._fenced(term) as connection:
+            await runs.purge(connection, RUN_DAYS)
+        there_may_be_more = True
+        while there_may_be_more and time.monotonic() < until:
+            async with self._fenced(term) as connection:
+                there_may_be_more = await differences.purge(connection, CLOSED_DAYS)

@@ -26,6 +26,7 @@ from sqlalchemy import (
     literal_column,
     or_,
     select,
+    tuple_,
     update,
 )
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB, insert
@@ -36,8 +37,8 @@ from libs.persistence.tables import UUID_TYPE
 from services.reconciliation.models import Difference, Side
 from services.reconciliation.tables import difference as table
 
-PURGE_BATCH = 10_000
-"""Rows that one run deletes at most: few enough for one statement, and more than runs close in an hour for long."""
+PURGE_BATCH = 1_000
+"""Rows that one statement deletes at most."""
 
 # Written out, not as a parameter: only then does a plan use the partial indexes.
 _EXPLAINED: ColumnElement[str] = literal_column("'explained'")
@@ -46,14 +47,22 @@ _IS_OPEN = table.c.closed_at.is_(None)
 _IS_EXPLAINED = and_(table.c.closed_as == _EXPLAINED, table.c.gone_at.is_(None))
 _STANDS = or_(_IS_OPEN, _IS_EXPLAINED)
 
-STANDING_KEYS = select(table.c.comparison, table.c.key).where(_STANDS).distinct()
-"""The comparisons and keys of the differences that are open, or explained and still found."""
-
 
 def _texts(name: str) -> BindParameter[Sequence[str | None]]:
     return bindparam(name, type_=ARRAY(Text))
 
 
+_PLACE = tuple_(table.c.comparison, table.c.key)
+_STANDING_KEYS = (
+    select(table.c.comparison, table.c.key)
+    .where(
+        _STANDS,
+        tuple_(bindparam("comparison", type_=Text), bindparam("key", type_=Text)) < _PLACE,
+    )
+    .distinct()
+    .order_by(table.c.comparison, table.c.key)
+    .limit(bindparam("limit"))
+)
 _IDS = any_(bindparam("difference_ids", type_=ARRAY(UUID_TYPE)))
 _STANDING = (
     select(
@@ -167,7 +176,8 @@ _EXPLAIN = (
 _KNOWN = select(table.c.subject).where(
     table.c.kind == any_(_texts("kinds")), table.c.subject == any_(_texts("subjects"))
 )
-_LONG_AGO = _NOW - bindparam("age", type_=Interval)
+# Not the clock, which goes on within a statement: only what stays the same in it bounds the index that is read.
+_LONG_AGO = func.statement_timestamp() - bindparam("age", type_=Interval)
 _PURGE = delete(table).where(
     table.c.difference_id.in_(
         select(table.c.difference_id)
@@ -267,11 +277,26 @@ async def explain(connection: AsyncConnection, difference_id: UUID, reason: str,
     return closed.first() is not None
 
 
-async def purge(connection: AsyncConnection, days: int) -> None:
+async def standing_keys(
+    connection: AsyncConnection, after: tuple[str, str], limit: int
+) -> list[tuple[str, str]]:
+    """The comparisons and keys of differences that are open, or explained and still found, in their order."""
+    comparison, key = after
+    rows = await connection.execute(
+        _STANDING_KEYS, {"comparison": comparison, "key": key, "limit": limit}
+    )
+    return [(row.comparison, row.key) for row in rows]
+
+
+async def purge(connection: AsyncConnection, days: int) -> bool:
     """Delete rows that disappeared more than `days` ago, and explained ones that were not found any more since then;
     at most PURGE_BATCH of them. An explanation that still stands is kept.
+
+    Returns:
+        Whether there may be more.
     """
-    await connection.execute(_PURGE, {"age": timedelta(days=days), "batch": PURGE_BATCH})
+    deleted = await connection.execute(_PURGE, {"age": timedelta(days=days), "batch": PURGE_BATCH})
+    return deleted.rowcount >= PURGE_BATCH
 
 
 async def open_by_kind(connection: AsyncConnection) -> dict[str, tuple[int, float]]:

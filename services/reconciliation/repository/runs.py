@@ -26,10 +26,11 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import insert
 
+from libs.contracts.exact_json import decode, encode
 from libs.contracts.operating.pages import ListPage, Order, edge_of
 from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.tables import INSTANT, UUID_TYPE
-from services.reconciliation.repository import suspects
+from services.reconciliation.repository import differences, suspects
 from services.reconciliation.tables import difference, scan
 from services.reconciliation.tables import run as table
 
@@ -118,7 +119,9 @@ _COUNT = (
         in_flight=table.c.in_flight + bindparam("more_in_flight"),
     )
 )
-_PURGE = delete(table).where(table.c.finished_at < _NOW - bindparam("age", type_=Interval))
+_PURGE = delete(table).where(
+    table.c.finished_at < func.statement_timestamp() - bindparam("age", type_=Interval)
+)
 _AGE = select(cast(func.extract("epoch", _NOW - table.c.started_at), Double)).where(
     table.c.run_id == bindparam("id")
 )
@@ -140,6 +143,12 @@ _ADVANCE_SCAN = _INSERT_SCAN.on_conflict_do_update(
 _FORGET_SCANS = delete(scan)
 
 Outcome = Literal["complete", "gave_up"]
+
+STANDING = "standing"
+"""The scan of the differences that stand: they are looked at again in every run, also when its scans do not meet them.
+It is there while some of them have not become suspects yet.
+"""
+STANDING_PAGE = 5_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,14 +207,26 @@ async def under_way(connection: AsyncConnection) -> Run | None:
 async def begin(connection: AsyncConnection) -> Run | None:
     """Begin the run that waits; None when none does, or one is under way.
 
-    The suspects that the run before it has left unsettled are its own.
+    The suspects that the run before it has left unsettled are its own: no later scan reads their records again where
+    bookmarks have moved past them. `add_standing` has to follow while the scan STANDING is not done.
     """
     begun = (await connection.execute(_BEGIN)).first()
     if begun is None:
         return None
     await connection.execute(_FORGET_SCANS)
-    await suspects.begin_run(connection)
+    await add_standing(connection, begun.run_id, None)
     return await find(connection, begun.run_id)
+
+
+async def add_standing(connection: AsyncConnection, run_id: UUID, after: str | None) -> None:
+    """Make the next differences that stand suspects of the run, a page of them: there may be millions."""
+    place = ("", "") if after is None else tuple(decode(after))
+    keys = await differences.standing_keys(connection, place, STANDING_PAGE)
+    await suspects.add_of_several(connection, keys)
+    more = len(keys) == STANDING_PAGE
+    if more or after is not None:
+        next_after = encode(keys[-1]).decode() if more else None
+        await advance_scan(connection, run_id, STANDING, next_after)
 
 
 async def find(connection: AsyncConnection, run_id: UUID) -> Run | None:

@@ -1,16 +1,32 @@
-"""Suspects: records that seem to differ or are in flight. A run looks at each of them again."""
+"""Suspects: records that seem to differ or are in flight. A run looks at each of them again.
+
+Suspects that a run has left are the next one's: what the earlier run found of them does not count there.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from uuid import UUID
 
-from sqlalchemy import Double, Interval, Text, any_, bindparam, cast, delete, func, select, update
+from sqlalchemy import (
+    Double,
+    Interval,
+    Text,
+    any_,
+    bindparam,
+    case,
+    cast,
+    delete,
+    func,
+    select,
+    update,
+)
 from sqlalchemy.dialects.postgresql import ARRAY, insert
 
 from libs.persistence.async_engine import AsyncConnection
-from services.reconciliation.repository.differences import STANDING_KEYS
+from libs.persistence.tables import UUID_TYPE
 from services.reconciliation.tables import suspect as table
 
 _NOW = func.clock_timestamp()
@@ -25,12 +41,17 @@ _ADD = (
     )
     .on_conflict_do_nothing()
 )
-# The differences that stand are looked at again in every run, also when its scans do not meet them.
-_ADD_STANDING = (
-    insert(table).from_select(["comparison", "key"], STANDING_KEYS).on_conflict_do_nothing()
+_added = (
+    func.unnest(bindparam("comparisons", type_=ARRAY(Text)), _KEYS)
+    .table_valued("comparison", "key")
+    .render_derived(name="added")
 )
-# A run that was given up leaves suspects whose records no later scan reads again: bookmarks have moved past them.
-_BEGIN_AGAIN = update(table).values(due_at=_NOW, looks=0, found=[])
+_ADD_OF_SEVERAL = (
+    insert(table)
+    .from_select(["comparison", "key"], select(_added.c.comparison, _added.c.key))
+    .on_conflict_do_nothing()
+)
+_IS_OF_RUN = table.c.run_id == bindparam("of_run", type_=UUID_TYPE)
 _CANDIDATES = table.c.comparison == any_(bindparam("comparisons", type_=ARRAY(Text)))
 _longest_due = (
     select(table.c.comparison)
@@ -43,8 +64,8 @@ _DUE = (
     select(
         table.c.comparison,
         table.c.key,
-        table.c.looks,
-        table.c.found,
+        case((_IS_OF_RUN, table.c.looks), else_=0).label("looks"),
+        case((_IS_OF_RUN, table.c.found), else_=cast([], ARRAY(Text))).label("found"),
         cast(func.extract("epoch", table.c.due_at - _NOW), Double).label("wait_seconds"),
     )
     .where(table.c.comparison == _longest_due)
@@ -62,7 +83,8 @@ _LOOK_AGAIN = (
     .where(_OF_COMPARISON, table.c.key == _again.c.key)
     .values(
         due_at=_NOW + bindparam("pause", type_=Interval),
-        looks=table.c.looks + 1,
+        looks=case((_IS_OF_RUN, table.c.looks + 1), else_=1),
+        run_id=bindparam("of_run", type_=UUID_TYPE),
         found=func.string_to_array(_again.c.fingerprints, ","),
     )
 )
@@ -72,7 +94,7 @@ _REMOVE = delete(table).where(_OF_COMPARISON, table.c.key == any_(_KEYS))
 @dataclass(frozen=True, slots=True)
 class Suspect:
     """Args:
-    looks: how often it was looked at.
+    looks: how often the run has looked at it.
     found: fingerprints of the differences that the last look found.
     """
 
@@ -90,22 +112,24 @@ class Suspects:
     wait_seconds: float
 
 
-async def begin_run(connection: AsyncConnection) -> None:
-    """Look again at all suspects that a run before has left, and at all differences that stand."""
-    await connection.execute(_BEGIN_AGAIN)
-    await connection.execute(_ADD_STANDING)
-
-
 async def add(connection: AsyncConnection, comparison: str, keys: Sequence[str]) -> None:
     """Have both sides of these read afresh. Keys that are suspects already stay as they are."""
     await connection.execute(_ADD, {"comparison": comparison, "keys": list(keys)})
 
 
+async def add_of_several(connection: AsyncConnection, keys: Sequence[tuple[str, str]]) -> None:
+    """As `add`. Args: keys: each after its comparison."""
+    comparisons = [comparison for comparison, _ in keys]
+    await connection.execute(
+        _ADD_OF_SEVERAL, {"comparisons": comparisons, "keys": [key for _, key in keys]}
+    )
+
+
 async def find_due(
-    connection: AsyncConnection, limit: int, comparisons: Iterable[str]
+    connection: AsyncConnection, run_id: UUID, limit: int, comparisons: Iterable[str]
 ) -> Suspects | None:
     """Those of one of the comparisons, the one whose suspect has been due longest; None when none is left."""
-    values = {"limit": limit, "comparisons": list(comparisons)}
+    values = {"limit": limit, "comparisons": list(comparisons), "of_run": run_id}
     rows = (await connection.execute(_DUE, values)).all()
     if not rows:
         return None
@@ -117,6 +141,7 @@ async def find_due(
 
 async def look_again(
     connection: AsyncConnection,
+    run_id: UUID,
     comparison: str,
     found: Mapping[str, Iterable[str]],
     seconds: float,
@@ -130,6 +155,7 @@ async def look_again(
         _LOOK_AGAIN,
         {
             "of_comparison": comparison,
+            "of_run": run_id,
             "keys": list(found),
             "fingerprints": [",".join(fingerprints) for fingerprints in found.values()],
             "pause": timedelta(seconds=seconds),

@@ -11,7 +11,7 @@ from libs.cli import pages
 from libs.persistence.engine import Database
 from libs.persistence.leadership import LeadershipLost
 from services.reconciliation.models import EVIDENCE_GONE, IN_FLIGHT, Finding, Scanned
-from services.reconciliation.repository import differences
+from services.reconciliation.repository import differences, runs
 from tests.integration.reconciliation.operating import asking
 from tests.integration.reconciliation.runs import (
     Hand,
@@ -298,6 +298,82 @@ async def test_what_a_run_that_was_given_up_suspected_is_looked_at_by_the_next_o
 
     assert (run.outcome, run.differing) == ("complete", 1)
     assert [one.subject for one in await listed(database)] == ["a"]
+
+
+async def test_a_look_of_a_run_that_was_given_up_does_not_count_in_the_next_one(
+    database: Database,
+) -> None:
+    hand = Hand(a=differs("a"))
+    await request(database)
+    steps = reconciler(database, hand, grace_seconds=600)
+    await steps.step()
+    await steps.step()
+
+    await reconciler(database, hand, run_limit_seconds=0.0).step()
+    await execute(database, "UPDATE suspect SET due_at = due_at - interval '601 s'")
+    run = await completed(database, hand)
+
+    assert hand.looked == ["a"] * 3
+    assert (run.outcome, run.differing) == ("complete", 1)
+
+
+async def test_all_standing_differences_are_looked_at_although_a_step_adds_a_few(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hand = Hand(**{subject: differs(subject) for subject in "abcdefg"})
+    await completed(database, hand)
+    hand.findings.clear()
+    hand.looked.clear()
+    monkeypatch.setattr(runs, "STANDING_PAGE", 3)
+    await request(database)
+
+    await reconciler(database, hand).step()
+    begun = await rows(database, "SELECT key FROM suspect ORDER BY key")
+    other = reconciler(database, hand)
+    while await other.step() == 0:
+        pass
+
+    assert [row.key for row in begun] == ["a", "b", "c", "d", "e", "f"]
+    assert sorted(hand.looked) == [*"abcdefg"]
+    assert await listed(database) == []
+
+
+async def test_the_end_of_a_run_deletes_batch_by_batch_until_nothing_old_is_left(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hand = Hand(**{subject: differs(subject) for subject in "abcde"})
+    await completed(database, hand)
+    hand.findings.clear()
+    await completed(database, hand)
+    await execute(
+        database,
+        "UPDATE difference SET first_seen = first_seen - interval '91 d', closed_at = closed_at - interval '91 d'",
+        "UPDATE run SET finished_at = finished_at - interval '91 d'",
+    )
+    monkeypatch.setattr(differences, "PURGE_BATCH", 2)
+
+    run = await completed(database, hand)
+
+    assert await listed(database, closed=True) == []
+    assert [row.run_id for row in await rows(database, "SELECT run_id FROM run")] == [run.run_id]
+
+
+async def test_a_run_has_ended_also_when_what_is_old_cannot_be_deleted(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fail(*_: object) -> bool:
+        raise TimeoutError("the statement took too long")
+
+    monkeypatch.setattr(differences, "purge", fail)
+    run_id = await request(database)
+    steps = reconciler(database, Hand())
+    await steps.step()
+
+    with pytest.raises(TimeoutError):
+        await steps.step()
+
+    [run] = await rows(database, "SELECT outcome FROM run WHERE run_id = :id", id=run_id)
+    assert run.outcome == "complete"
 
 
 async def test_rows_and_suspects_of_a_comparison_that_another_release_knows_are_left_alone(

@@ -1,4 +1,4 @@
-"""The sums of postings are forgotten at once, however many there are."""
+"""Books may be large: sums of postings are forgotten at once, and suspects of earlier runs are left as they are."""
 
 from alembic import op
 
@@ -6,6 +6,8 @@ revision = "0007"
 down_revision = "0006"
 
 STATEMENTS = (
+    "ALTER TABLE suspect ADD COLUMN run_id uuid",
+    "COMMENT ON COLUMN suspect.run_id IS 'of looks and found: they do not count in another run'",
     # The lock waits for the postings that are being added, also the first ones, whose bookmark is not there yet, and
     # keeps others from being added from the old bookmark. Who adds has moved the bookmark before it locks the sums.
     """
