@@ -39,7 +39,8 @@ class Settings(MessagingSettings, ProviderSettings):
     run_seconds: float = Field(default=3600, ge=1, le=7 * 86400)
     """A run begins when the last one that was complete ended so long ago."""
     run_limit_seconds: float = Field(default=6 * 3600, ge=10, le=7 * 86400)
-    """A run that takes longer is given up, so that the next one begins from fresh data."""
+    """A run that takes longer is given up. If it was still scanning, the next scheduled run goes on with its scans; one
+    that is requested begins from fresh data."""
     grace_seconds: float = Field(default=30.0, ge=0, le=3600)
     """The pause between two looks at what seems to differ. Only what both find alike is a difference."""
     feed_still_seconds: float = Field(default=300.0, ge=0, le=86400)

@@ -1,7 +1,7 @@
 """Reconciliation's tables, as its migrations make them; `make check` compares the two.
 
-`scan` and `suspect` say how far the run that is under way has come. `posted` and `wire_debit` are sums of the financial
-provider's postings.
+`scan` and `suspect` say how far the run that is under way has come; a scan may have been begun by a run that was given
+up. `posted` and `wire_debit` are sums of the financial provider's postings.
 """
 
 from __future__ import annotations
@@ -73,6 +73,7 @@ scan = Table(
     Column("run_id", UUID_TYPE, ForeignKey("run.run_id", ondelete="CASCADE"), nullable=False),
     Column("next_after", Text),
     Column("is_done", Boolean, nullable=False, server_default=false()),
+    Column("advanced_at", INSTANT),
 )
 
 suspect = Table(

@@ -2,14 +2,17 @@
 
 requested ──begin──▶ scans, page by page ──▶ second looks, once the grace has passed ──▶ complete
                          └── failures are retried with backoff, until the run is given up ──▶ gave_up
+
+Long scans and looks take turns. What a run that was given up has not scanned is scanned by the next scheduled one.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import NoReturn
 
 import structlog
@@ -20,6 +23,7 @@ from libs.persistence.leadership import ELECTION_SECONDS, LeadershipLost, Term, 
 from libs.runtime.crash import crash_point
 from services.reconciliation.handlers.backoff import RETRIES, ComparisonBackoff
 from services.reconciliation.handlers.comparison import Comparison, Scan
+from services.reconciliation.handlers.turns import Turns
 from services.reconciliation.metrics import FAILURES, RUNS
 from services.reconciliation.models import EVIDENCE_GONE, IN_FLIGHT, Difference, Finding
 from services.reconciliation.repository import differences, runs, suspects
@@ -40,7 +44,19 @@ of a difference that is still found is not deleted: it keeps the difference from
 """
 PURGE_SECONDS = 30.0
 """For which the end of a run deletes what is older. The next end goes on with what is left."""
-SCHEDULE = "schedule"
+
+
+@dataclass(frozen=True, slots=True)
+class _NextPage:
+    """Args:
+    name: of the scan, after that of its comparison.
+    after: where the page begins; see `Scan`.
+    """
+
+    comparison: Comparison
+    name: str
+    scan: Scan
+    after: str | None
 
 
 class Reconciler:
@@ -68,6 +84,7 @@ class Reconciler:
         self._grace_seconds = grace_seconds
         self._poll_seconds = poll_seconds
         self._backoff = ComparisonBackoff()
+        self._turns = Turns()
         self._log = structlog.get_logger("reconciliation")
 
     async def run_for_ever(self) -> NoReturn:
@@ -106,12 +123,12 @@ class Reconciler:
         async with self._fenced(term) as connection:
             run = await runs.under_way(connection) or await runs.begin(connection)
             if run is None:
-                await runs.request_when_due(connection, SCHEDULE, self._run_seconds)
+                await runs.request_when_due(connection, runs.SCHEDULE, self._run_seconds)
                 run = await runs.begin(connection)
             if run is None:
                 return self._poll_seconds
             age = await runs.age_seconds(connection, run.run_id)
-            positions = await runs.scans(connection, run.run_id)
+            positions = await runs.scans(connection)
             is_late = age > self._run_limit_seconds
             standing = positions.get(runs.STANDING)
             if standing is not None and not standing.is_done and not is_late:
@@ -121,6 +138,21 @@ class Reconciler:
             await self._finish(term, run, "gave_up")
             return 0
         paused = self._backoff.remaining()
+        page = self._next_page(positions, paused)
+        if page is None:
+            return await self._look_again(term, run, paused)
+        if self._turns.is_of_looks():
+            found = await self._find_due(run, paused)
+            if found is not None and found.due:
+                await self._attempt(found.comparison, self._look(term, run, found))
+                return 0
+            self._turns.give_to_scans()
+        await self._attempt(page.comparison.name, self._scan_page(term, run, page))
+        return 0
+
+    def _next_page(
+        self, positions: Mapping[str, ScanPosition], paused: Collection[str]
+    ) -> _NextPage | None:
         for comparison in self._comparisons.values():
             if comparison.name in paused:
                 continue
@@ -128,12 +160,8 @@ class Reconciler:
                 qualified = f"{comparison.name}.{name}"
                 position = positions.get(qualified, ScanPosition())
                 if not position.is_done:
-                    page = self._scan_page(
-                        term, run, comparison, qualified, scan, position.next_after
-                    )
-                    await self._attempt(comparison.name, page)
-                    return 0
-        return await self._look_again(term, run, paused)
+                    return _NextPage(comparison, qualified, scan, position.next_after)
+        return None
 
     @asynccontextmanager
     async def _fenced(self, term: Term) -> AsyncIterator[AsyncConnection]:
@@ -160,13 +188,11 @@ class Reconciler:
         else:
             self._backoff.succeeded(name)
 
-    async def _scan_page(
-        self, term: Term, run: Run, comparison: Comparison, name: str, scan: Scan, after: str | None
-    ) -> None:
-        scanned = await scan(after, time.time() + STEP_SECONDS)
+    async def _scan_page(self, term: Term, run: Run, page: _NextPage) -> None:
+        scanned = await page.scan(page.after, time.time() + STEP_SECONDS)
         async with self._fenced(term) as connection:
             if scanned.suspects:
-                await suspects.add(connection, comparison.name, scanned.suspects)
+                await suspects.add(connection, page.comparison.name, scanned.suspects)
             if scanned.record is not None:
                 await scanned.record(connection)
             await runs.count(
@@ -175,18 +201,21 @@ class Reconciler:
                 looked_at=scanned.looked_at,
                 suspected=len(scanned.suspects),
             )
-            await runs.advance_scan(connection, run.run_id, name, scanned.next_after)
+            await runs.advance_scan(connection, run.run_id, page.name, scanned.next_after)
             crash_point("reconciliation.scanning")
         crash_point("reconciliation.scanned")
+
+    async def _find_due(self, run: Run, paused: Mapping[str, float]) -> Suspects | None:
+        """See `suspects.find_due`. Those of comparisons that only another release knows are left to that release."""
+        names = self._comparisons.keys() - paused.keys()
+        async with self._database.transaction() as connection:
+            return await suspects.find_due(connection, run.run_id, LOOK_AT_ONCE, names)
 
     async def _look_again(self, term: Term, run: Run, paused: Mapping[str, float]) -> float:
         """Args:
         paused: comparisons in backoff, with the seconds until they may be tried again.
         """
-        async with self._database.transaction() as connection:
-            # Suspects and rows of comparisons that only another release knows are left to that release.
-            names = self._comparisons.keys() - paused.keys()
-            found = await suspects.find_due(connection, run.run_id, LOOK_AT_ONCE, names)
+        found = await self._find_due(run, paused)
         if found is None and not paused:
             await self._finish(term, run, "complete")
             return 0

@@ -96,7 +96,7 @@ _BEGIN = (
         not_(exists().where(_running.c.started_at.is_not(None), _running.c.finished_at.is_(None))),
     )
     .values(started_at=_NOW)
-    .returning(table.c.run_id)
+    .returning(table.c.run_id, table.c.cause)
 )
 _FINISH = (
     update(table)
@@ -132,18 +132,41 @@ _LAST_COMPLETE = (
     .limit(1)
 )
 _FIRST_REQUEST = select(cast(func.extract("epoch", _NOW - func.min(table.c.requested_at)), Double))
-_SCANS = select(scan.c.name, scan.c.next_after, scan.c.is_done).where(
-    scan.c.run_id == bindparam("id")
+_SCANS = select(scan.c.name, scan.c.next_after, scan.c.is_done)
+_INSERT_SCAN = insert(scan).values(
+    name=bindparam("name"),
+    run_id=bindparam("run_id"),
+    next_after=bindparam("next_after"),
+    is_done=bindparam("is_done"),
+    advanced_at=_NOW,
 )
-_INSERT_SCAN = insert(scan)
 _ADVANCE_SCAN = _INSERT_SCAN.on_conflict_do_update(
     index_elements=[scan.c.name],
-    set_={name: _INSERT_SCAN.excluded[name] for name in ("run_id", "next_after", "is_done")},
+    set_={name: _INSERT_SCAN.excluded[name] for name in ("run_id", "next_after", "is_done")}
+    | {"advanced_at": _NOW},
 )
 _FORGET_SCANS = delete(scan)
+_last_ended = (
+    select(table.c.run_id, table.c.outcome, table.c.finished_at)
+    .where(table.c.finished_at.is_not(None))
+    .order_by(table.c.finished_at.desc())
+    .limit(1)
+    .subquery()
+)
+_WAS_SCANNING = select(
+    exists().where(
+        scan.c.run_id == _last_ended.c.run_id,
+        _last_ended.c.outcome == "gave_up",
+        scan.c.advanced_at > _last_ended.c.finished_at - bindparam("pause", type_=Interval),
+    )
+)
 
 Outcome = Literal["complete", "gave_up"]
 
+SCHEDULE = "schedule"
+"""The cause of runs that begin by themselves."""
+SCANNING = timedelta(minutes=10)
+"""A run that was given up so soon after its last page was scanning; after longer it was stuck."""
 STANDING = "standing"
 """The scan of the differences that stand: they are looked at again in every run, also when its scans do not meet them.
 It is there while some of them have not become suspects yet.
@@ -209,11 +232,17 @@ async def begin(connection: AsyncConnection) -> Run | None:
 
     The suspects that the run before it has left unsettled are its own: no later scan reads their records again where
     bookmarks have moved past them. `add_standing` has to follow while the scan STANDING is not done.
+
+    A scheduled run goes on with the scans of a run that was given up while it was scanning, so that several runs make
+    scans for which one is too short. Otherwise all scans begin at the start: a requested run has to compare everything
+    from fresh data, and where one comparison was stuck the others are made again.
     """
     begun = (await connection.execute(_BEGIN)).first()
     if begun is None:
         return None
-    await connection.execute(_FORGET_SCANS)
+    was_scanning = await connection.execute(_WAS_SCANNING, {"pause": SCANNING})
+    if begun.cause != SCHEDULE or not was_scanning.scalar_one():
+        await connection.execute(_FORGET_SCANS)
     await add_standing(connection, begun.run_id, None)
     return await find(connection, begun.run_id)
 
@@ -223,9 +252,8 @@ async def add_standing(connection: AsyncConnection, run_id: UUID, after: str | N
     place = ("", "") if after is None else tuple(decode(after))
     keys = await differences.standing_keys(connection, place, STANDING_PAGE)
     await suspects.add_of_several(connection, keys)
-    more = len(keys) == STANDING_PAGE
-    if more or after is not None:
-        next_after = encode(keys[-1]).decode() if more else None
+    next_after = encode(keys[-1]).decode() if len(keys) == STANDING_PAGE else None
+    if next_after is not None or after is not None:
         await advance_scan(connection, run_id, STANDING, next_after)
 
 
@@ -264,9 +292,9 @@ async def purge(connection: AsyncConnection, days: int) -> None:
     await connection.execute(_PURGE, {"age": timedelta(days=days)})
 
 
-async def scans(connection: AsyncConnection, run_id: UUID) -> dict[str, ScanPosition]:
-    """How far the run's scans came, by name; those that have not begun are left out."""
-    rows = await connection.execute(_SCANS, {"id": run_id})
+async def scans(connection: AsyncConnection) -> dict[str, ScanPosition]:
+    """How far the scans of the run that is under way came, by name; those that have not begun are left out."""
+    rows = await connection.execute(_SCANS)
     return {row.name: ScanPosition(row.next_after, row.is_done) for row in rows}
 
 

@@ -10,6 +10,7 @@ from libs.cli import differences as command_line
 from libs.cli import pages
 from libs.persistence.engine import Database
 from libs.persistence.leadership import LeadershipLost
+from services.reconciliation.handlers import turns
 from services.reconciliation.models import EVIDENCE_GONE, IN_FLIGHT, Finding, Scanned
 from services.reconciliation.repository import differences, runs
 from tests.integration.reconciliation.operating import asking
@@ -277,6 +278,62 @@ async def test_a_run_past_its_limit_is_given_up_and_the_next_begins_anew(
     [first] = await rows(database, "SELECT outcome FROM run WHERE run_id = :id", id=given_up)
     assert first.outcome == "gave_up"
     assert (run.outcome, run.looked_at) == ("complete", 3)
+
+
+async def test_a_scheduled_run_goes_on_with_the_scans_of_one_that_was_given_up_while_scanning(
+    database: Database,
+) -> None:
+    first, second = Hand(a=[]), Hand(b=[], c=[], d=[], e=differs("e"))
+    first.name = "first"
+    for _ in range(2):
+        await reconciler(database, first, second).step()
+
+    await reconciler(database, first, second, run_limit_seconds=0.0).step()
+    steps = reconciler(database, first, second)
+    while await steps.step() == 0:
+        pass
+    ended = await rows(database, "SELECT outcome, looked_at FROM run ORDER BY started_at")
+    await completed(database, second)
+
+    assert first.scanned == [None]
+    assert second.scanned[:3] == [None, "c", "e"]
+    assert ended == [("gave_up", 3), ("complete", 2)]
+    assert [one.subject for one in await listed(database)] == ["e"]
+    assert second.scanned[3:] == [None, "c", "e"], "after a complete run all scans begin anew"
+
+
+async def test_scans_begin_anew_after_a_run_that_was_given_up_when_it_was_stuck(
+    database: Database,
+) -> None:
+    hand = Hand(a=[], b=[], c=[])
+    await reconciler(database, hand).step()
+    await execute(database, "UPDATE scan SET advanced_at = advanced_at - interval '11 min'")
+
+    await reconciler(database, hand, run_limit_seconds=0.0).step()
+    steps = reconciler(database, hand)
+    while await steps.step() == 0:
+        pass
+
+    assert hand.scanned == [None, None, "b"]
+
+
+async def test_what_differs_is_recorded_although_the_scans_come_to_no_end(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Endless(Hand):
+        async def _scan(self, after: str | None, deadline: float) -> Scanned:
+            page = await super()._scan(None, deadline)
+            return Scanned(page.looked_at, page.suspects, "more")
+
+    monkeypatch.setattr(turns, "TURN_SECONDS", 0.0)
+    hand = Endless(a=differs("a"), b=[])
+    steps = reconciler(database, hand)
+
+    for _ in range(8):
+        assert await steps.step() == 0
+
+    assert [one.subject for one in await listed(database)] == ["a"]
+    assert len(hand.scanned) >= 3
 
 
 async def test_what_a_run_that_was_given_up_suspected_is_looked_at_by_the_next_one(

@@ -1,4 +1,6 @@
-"""Books may be large: sums of postings are forgotten at once, and suspects of earlier runs are left as they are."""
+"""Books may be large: sums of postings are forgotten at once, suspects of earlier runs are left as they are, and a run
+goes on with the scans of one that was given up.
+"""
 
 from alembic import op
 
@@ -6,6 +8,8 @@ revision = "0007"
 down_revision = "0006"
 
 STATEMENTS = (
+    "ALTER TABLE scan ADD COLUMN advanced_at timestamptz",
+    "COMMENT ON COLUMN scan.advanced_at IS 'when the last page was compared'",
     "ALTER TABLE suspect ADD COLUMN run_id uuid",
     "COMMENT ON COLUMN suspect.run_id IS 'of looks and found: they do not count in another run'",
     # The lock waits for the postings that are being added, also the first ones, whose bookmark is not there yet, and
