@@ -186,6 +186,20 @@ def test_the_secrets_are_private_and_what_they_name_can_be_read(made: Path) -> N
     assert read_secret(TOKEN, {f"{TOKEN}_FILE": str(token)}) == secrets(made)[TOKEN]
 
 
+def test_folders_and_secrets_that_others_could_read_are_made_private(copied: Path) -> None:
+    folder = copied / ".secrets"
+    values = folder / "values"
+    for path in (folder, values):
+        path.chmod(0o755)
+    for path in values.iterdir():
+        path.chmod(0o644)
+
+    make_env(copied)
+
+    assert {path.stat().st_mode & 0o777 for path in (folder, values)} == {0o700}
+    assert {path.stat().st_mode & 0o777 for path in values.iterdir()} == {0o600}
+
+
 def test_another_run_changes_nothing_but_what_is_missing(copied: Path) -> None:
     before = secrets(copied)
     (copied / ".secrets" / "values" / TOKEN).unlink()
