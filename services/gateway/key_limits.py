@@ -36,6 +36,9 @@ def networks_of(wanted: Collection[str], field: str) -> frozenset[str]:
         networks = [ip_network(text) for text in wanted]
     except ValueError as error:
         refuse(field, f"name networks such as 203.0.113.0/24 or 2001:db8::/32: {error}")
+    # A zone may be any text, also one that cannot be stored, and says nothing about callers.
+    if any("%" in text for text in wanted):
+        refuse(field, "name networks without a zone (`%`)")
     if any(isinstance(network, IPv6Network) and network.subnet_of(MAPPED) for network in networks):
         refuse(field, "name IPv4 networks as such, not as IPv6")
     require_few(networks, field)

@@ -172,7 +172,7 @@ class Reveal(Write):
     @classmethod
     def broken_rules(cls, values: Mapping[str, Any]) -> list[BrokenRule]:
         field = values.get("field")
-        if field not in set(SensitiveField):
+        if not isinstance(field, str) or field not in _OF:
             return []
         rules: list[BrokenRule] = []
         for name in filter(None, dict.fromkeys(_OF.values())):

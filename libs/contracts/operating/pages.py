@@ -57,11 +57,13 @@ class Place(msgspec.Struct, frozen=True, array_like=True):
             place = msgspec.json.decode(
                 base64.b64decode(padded, altchars=b"-_", validate=True), type=cls
             )
-        except (binascii.Error, msgspec.MsgspecError, UnicodeEncodeError):
+            at = place.at.astimezone(UTC)
+        except (binascii.Error, msgspec.MsgspecError, UnicodeEncodeError, OverflowError):
             raise ValueError("`after` is the `next` of an earlier page") from None
-        if place.at.tzinfo is None:
+        # PostgreSQL's text cannot hold NUL.
+        if place.at.tzinfo is None or "\0" in place.id:
             raise ValueError("`after` is the `next` of an earlier page")
-        return msgspec.structs.replace(place, at=place.at.astimezone(UTC))
+        return msgspec.structs.replace(place, at=at)
 
 
 class ListPage(Command):

@@ -121,7 +121,21 @@ class ResolveStep(Write):
         if (values.get("as") == StepResolution.DONE) != (values.get("result") is not None):
             rule = "the provider's answer is given for a step that is done, and only then"
             return [(("result",), rule)]
+        if _has_nul(values.get("result")):
+            return [(("result",), "it has a NUL character, which cannot be stored")]
         return []
+
+
+def _has_nul(value: Any) -> bool:
+    match value:
+        case str():
+            return "\0" in value
+        case dict():
+            return any(_has_nul(part) for part in (*value, *value.values()))
+        case list():
+            return any(map(_has_nul, value))
+        case _:
+            return False
 
 
 class ResolvedStep(Model):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from http import HTTPMethod
 from typing import Annotated
 
-from pydantic import Field, StringConstraints
+from pydantic import AfterValidator, Field, StringConstraints
 
 from libs.contracts import fields as f
 from libs.contracts.errors import InvalidState, LoginRefused, SessionEnded
@@ -38,7 +38,12 @@ Token = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{43}$"), Sensit
 class LogIn(Command):
     """A name with its password; and the code of the authenticator app, unless the password is a one-time password."""
 
-    name: Annotated[str, StringConstraints(min_length=1, max_length=64), Sensitive()]
+    name: Annotated[
+        str,
+        StringConstraints(min_length=1, max_length=64),
+        AfterValidator(f.no_control_characters),
+        Sensitive(),
+    ]
     """Sensitive, since people type passwords here by mistake."""
     password: Password
     """The operator's own, or a one-time password."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import json
+from contextlib import suppress
 from decimal import Decimal
 from typing import Any
 
@@ -14,7 +16,10 @@ from libs.contracts.binding import bind
 from libs.contracts.customers import OnboardCustomer, UpdatePerson
 from libs.contracts.errors import ErrorDetail, Invalid, MalformedJson, NotFound
 from libs.contracts.exact_json import encode
+from libs.contracts.operating import customers as operating_customers
+from libs.contracts.operating import saga_steps, sessions
 from libs.contracts.operation import Operation
+from libs.contracts.table import OPERATOR_OPERATIONS, PUBLIC_OPERATIONS
 from tests.support import people
 
 CANARY_TIN, CANARY_ACCOUNT = "990-canary-tin", "canary-account"
@@ -287,3 +292,58 @@ def test_our_own_sentences_stand_alone() -> None:
 
     for error in errors_of(table.ONBOARD_CUSTOMER, body=body):
         assert not error["msg"].startswith("Value error")
+
+
+@pytest.mark.parametrize("field", [["tin"], {"tin": 1}, 1, True, None, "name"])
+def test_what_is_no_field_of_a_customer_cannot_be_revealed(field: Any) -> None:
+    body = json.dumps({"reason": "x", "field": field}).encode()
+
+    errors = errors_of(operating_customers.REVEAL, path={"customer_id": "x"}, body=body)
+
+    assert [error["loc"] for error in errors] == [["body", "field"]]
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        ["0001-01-01T00:00:00+14:00", "x"],
+        ["9999-12-31T23:59:59-14:00", "x"],
+        ["2026-01-01T00:00:00", "x"],
+        ["2026-01-01T00:00:00Z", "a\0b"],
+        ["2026-01-01T00:00:00Z"],
+        {},
+    ],
+)
+def test_a_place_that_no_page_gave_is_told_as_such(place: Any) -> None:
+    after = base64.urlsafe_b64encode(json.dumps(place).encode()).decode()
+
+    (error,) = errors_of(operating_customers.LIST_CUSTOMERS, query=[("after", after.rstrip("="))])
+
+    assert (error["loc"], error["type"]) == (["query", "after"], "value_error")
+
+
+def test_a_name_and_a_providers_answer_with_a_nul_are_refused_before_they_are_looked_up() -> None:
+    name = errors_of(sessions.LOG_IN, body=b'{"name": "a\\u0000b", "password": "p"}')
+    answer = errors_of(
+        saga_steps.RESOLVE_STEP,
+        path={"saga_id": "x", "step": "y"},
+        body=b'{"as": "done", "reason": "r", "result": {"ids": [{"id": "a\\u0000b"}]}}',
+    )
+
+    assert [error["loc"] for error in (*name, *answer)] == [["body", "name"], ["body", "result"]]
+
+
+@pytest.mark.parametrize(
+    "operation", [*PUBLIC_OPERATIONS, *OPERATOR_OPERATIONS], ids=lambda operation: operation.name
+)
+def test_a_value_of_any_type_is_bound_or_refused_at_any_field(operation: Operation) -> None:
+    path = dict.fromkeys(operation.path_fields, "x")
+    names = [info.alias or name for name, info in operation.command.model_fields.items()]
+
+    for name in names:
+        for value in ("[]", "{}", "[[]]", '[{"id": []}, {"id": []}]', '"\\u0000"', "1e60", "null"):
+            with suppress(Invalid):  # every other exception would be a 500
+                if operation.is_read:
+                    bind(operation, path, query=[(name, value)])
+                else:
+                    bind(operation, path, body=f'{{"{name}": {value}}}'.encode())

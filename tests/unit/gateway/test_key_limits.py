@@ -18,7 +18,8 @@ def test_networks_have_one_form() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "everywhere", "203.0.113.7/24", "203.0.113.0/33", "::ffff:203.0.113.7/128"]
+    "text",
+    ["", "everywhere", "203.0.113.7/24", "203.0.113.0/33", "::ffff:203.0.113.7/128", "fe80::%a/64"],
 )
 def test_what_is_no_network_is_refused_in_a_sentence(text: str) -> None:
     with pytest.raises(Invalid) as refusal:
