@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from enum import Enum, StrEnum
 from types import UnionType
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
@@ -14,6 +14,7 @@ from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 
 from libs.contracts.binding import VALUE_ERROR
+from libs.contracts.exact_json import decode_request
 from libs.contracts.model import Command
 from services.console.values import label, plain
 
@@ -22,6 +23,7 @@ C = TypeVar("C", bound=Command)
 REASON = "reason"
 PAGING = frozenset({"limit", "after", "order"})
 LONGEST_VALUE = 4096
+_NUMBER = re.compile(r"-?([0-9]+|[0-9]{1,3}(,[0-9]{3})+)(\.[0-9]+)?")
 
 
 class Widget(StrEnum):
@@ -80,7 +82,7 @@ def command_of(command: type[C], typed: Mapping[str, str]) -> C:
             continue
         try:
             values[name] = _read(info.annotation, text)
-        except (ValueError, InvalidOperation) as error:
+        except ValueError as error:
             problems[name] = str(error) if type(error) is ValueError else "It has another form."
     if problems:
         raise WrongValues(problems)
@@ -161,7 +163,7 @@ def _bare(annotation: Any) -> Any:
 
 
 def _read(annotation: Any, text: str) -> Any:
-    """Raises ValueError or InvalidOperation."""
+    """Raises ValueError."""
     if len(text) > LONGEST_VALUE:
         raise ValueError(f"At most {LONGEST_VALUE} characters.")
     kind = _bare(annotation)
@@ -172,21 +174,21 @@ def _read(annotation: Any, text: str) -> Any:
             raise ValueError("A whole number.")
         return int(text)
     if kind is Decimal:
-        return _amount(text)
+        return _number(text)
     if get_origin(kind) is list:
         return [line.strip() for line in text.splitlines() if line.strip()]
     if get_origin(kind) is dict:
         try:
-            return json.loads(text, parse_float=Decimal)
-        except (ValueError, RecursionError):
+            return decode_request(text.encode())
+        except ValueError:
             raise ValueError("A JSON object.") from None
     if isinstance(kind, type) and issubclass(kind, Enum):
         return kind(text)
     return text
 
 
-def _amount(text: str) -> Decimal:
-    value = Decimal(text.replace(",", ""))
-    if not value.is_finite():
-        raise ValueError("An amount, such as 1,250.00.")
-    return value
+def _number(text: str) -> Decimal:
+    """Commas separate thousands alone: without that `1,50` would be 150."""
+    if not _NUMBER.fullmatch(text):
+        raise ValueError("A number, such as 1250.5 or 1,250.5.")
+    return Decimal(text.replace(",", ""))

@@ -27,6 +27,8 @@ from services.console.visits import visit_of
 
 CONFIRM = "/login/confirm"
 _URI = "otpauth://totp/"
+_LONGEST_URI = 500
+"""Of an authenticator; a QR code has place for four bytes of each character."""
 _ENDS_BY_ITSELF = "The gateway ends the session by itself when its idle time is over."
 _OF_ANOTHER_PAGE = "The form is not of this page any more: try again."
 
@@ -139,6 +141,7 @@ class LoggingIn:
             code=_qr(uri) if uri else None,
             failure=failure,
             shortest=s.SHORTEST_PASSWORD,
+            longest=s.LONGEST_PASSWORD,
         )
 
     async def _enrol(self, request: web.Request) -> web.Response:
@@ -149,8 +152,8 @@ class LoggingIn:
         password = form.get("password", "")
         if password != form.get("again"):
             return self._enrolment(request, failure="The two passwords differ.", status=422)
-        if len(password) < s.SHORTEST_PASSWORD:
-            failure = f"The password has at least {s.SHORTEST_PASSWORD} characters."
+        if not s.SHORTEST_PASSWORD <= len(password) <= s.LONGEST_PASSWORD:
+            failure = f"The password has {s.SHORTEST_PASSWORD} to {s.LONGEST_PASSWORD} characters."
             return self._enrolment(request, failure=failure, status=422)
         try:
             answer = await self._gateway.of(token).ask(
@@ -165,8 +168,9 @@ class LoggingIn:
     async def _confirm(self, request: web.Request) -> web.Response:
         form = await form_of(request)
         token, uri = self._cookies.token(request), form.get("uri", "")
-        is_ours = is_csrf_token(form.get(CSRF_FIELD), token) and uri.startswith(_URI)
-        if token is None or not is_ours:
+        is_ours = is_csrf_token(form.get(CSRF_FIELD), token)
+        is_uri = uri.startswith(_URI) and len(uri) <= _LONGEST_URI
+        if token is None or not is_ours or not is_uri:
             return self._enrolment(request, failure=_OF_ANOTHER_PAGE, status=403)
         try:
             command = command_of(

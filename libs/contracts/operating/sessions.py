@@ -19,15 +19,18 @@ from libs.contracts.principal import Role
 from libs.contracts.sensitive import Sensitive
 
 SESSION_HEADER = "Bankside-Operator-Session"
-SHORTEST_PASSWORD = 12
+SHORTEST_PASSWORD, LONGEST_PASSWORD = 12, 128
 HEADERS = (("session", SESSION_HEADER),)
 
 Password = Annotated[
-    str, StringConstraints(min_length=1, max_length=128), Field(repr=False), Sensitive()
+    str,
+    StringConstraints(min_length=1, max_length=LONGEST_PASSWORD),
+    Field(repr=False),
+    Sensitive(),
 ]
 NewPassword = Annotated[
     str,
-    StringConstraints(min_length=SHORTEST_PASSWORD, max_length=128),
+    StringConstraints(min_length=SHORTEST_PASSWORD, max_length=LONGEST_PASSWORD),
     Field(repr=False),
     Sensitive(),
 ]

@@ -110,6 +110,32 @@ async def test_the_first_login_sets_a_password_and_an_authenticator() -> None:
     assert [command.password for command in double.commands(s.ENROL)] == ["correct horse"]
 
 
+@pytest.mark.parametrize("length", [s.SHORTEST_PASSWORD - 1, s.LONGEST_PASSWORD + 1])
+async def test_a_password_of_another_length_is_refused_in_a_sentence_and_cut_by_no_browser(
+    length: int,
+) -> None:
+    double = GatewayDouble(enrolment_needed=True)
+    async with console(double) as browser:
+        form = await browser.get("/login/enrol")
+        answer = await browser.post(
+            "/login/enrol", {"password": "p" * length, "again": "p" * length}
+        )
+
+    assert "maxlength" not in form.text.partition("New password")[2]
+    assert answer.status == 422
+    assert "12 to 128 characters" in answer.text
+    assert double.commands(s.ENROL) == []
+
+
+async def test_an_address_of_an_authenticator_that_fits_no_code_is_not_taken() -> None:
+    double = GatewayDouble(enrolment_needed=True)
+    double.answer(s.CONFIRM_ENROLMENT, LoginRefused())
+    async with console(double) as browser:
+        answer = await browser.post("/login/confirm", {"uri": URI + "x" * 3000, "code": "000000"})
+
+    assert answer.status == 403
+
+
 async def test_logging_out_ends_the_session_at_the_gateway() -> None:
     double = GatewayDouble()
     async with console(double) as browser:

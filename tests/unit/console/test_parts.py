@@ -145,11 +145,23 @@ def test_what_is_typed_becomes_a_command() -> None:
 
 
 @pytest.mark.parametrize(
+    "text", ["1,5", "1,50", "12,3456", "1,250,5", ",5", "1e2", "1_0", "\u0661", "NaN"]
+)
+def test_a_number_that_could_mean_another_is_not_guessed(text: str) -> None:
+    with pytest.raises(WrongValues) as wrong:
+        command_of(RotateKey, {"subscription_key": "k", "overlap_hours": text, "reason": "Why."})
+
+    assert wrong.value.problems == {"overlap_hours": "A number, such as 1250.5 or 1,250.5."}
+
+
+@pytest.mark.parametrize(
     ("typed", "problem"),
     [
         ({"resolution": "nonsense"}, "resolution"),
         ({"resolution": "done"}, "result"),
         ({"resolution": "done", "result": "no json"}, "result"),
+        ({"resolution": "done", "result": '{"id": "\\ud800"}'}, "result"),
+        ({"resolution": "done", "result": '{"id": "\\u0000"}'}, "result"),
         ({"resolution": "absent", "result": "{}"}, "result"),
         ({}, "resolution"),
     ],
