@@ -65,6 +65,7 @@ class RateClass(StrEnum):
     WRITE = "write"
     WIRE = "wire"
     LOG_IN = "log_in"
+    SESSION = "session"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -66,9 +66,11 @@ def build_application(
     connections: Connections,
     subjects: Sequence[tuple[str, Sequence[Subject]]] = SUBJECTS,
 ) -> web.Application:
-    cookies = Cookies(encrypted=settings.is_encrypted)
+    secret = settings.operator_secret.get_secret_value().encode()
+    cookies = Cookies(encrypted=settings.is_encrypted, secret=secret)
+    proxies = networks(settings.trusted_proxies)
     assets = Assets()
-    sessions = Sessions(gateway)
+    sessions = Sessions(gateway, cookies, proxies)
     renderer = Renderer(subjects, cookies, assets, SEARCH)
     application = web.Application(
         middlewares=[
@@ -82,7 +84,7 @@ def build_application(
     application.on_response_prepare.append(headers(encrypted=settings.is_encrypted))
     router = application.router
     router.add_get("/static/{name}", assets.get)
-    LoggingIn(gateway, sessions, renderer, cookies, networks(settings.trusted_proxies)).add(router)
+    LoggingIn(gateway, sessions, renderer, cookies, proxies).add(router)
     OverviewPage(renderer).add(router)
     Searching(renderer).add(router)
     _add_pages(router, [subject for _, group in subjects for subject in group], renderer, cookies)

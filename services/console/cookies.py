@@ -1,4 +1,5 @@
-"""The cookies of the console: the session's token, a number for the log-in form, and a message for the next page.
+"""The cookies of the console: the session's token, a proof that it was good, a number for the log-in form, and a
+message for the next page.
 
 All are HttpOnly and SameSite=Strict, end with the browser, and with TLS have the prefix `__Host-`, which binds them to
 this host and to encrypted connections.
@@ -11,7 +12,7 @@ import hashlib
 import hmac
 import re
 import secrets
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 import msgspec
@@ -19,6 +20,7 @@ from aiohttp import web
 
 _TOKEN = re.compile(r"[A-Za-z0-9_-]{43}")
 _LONGEST_MESSAGE = 1000
+_PROOF_PURPOSE = b"bankside console session"
 
 
 class Tone(StrEnum):
@@ -38,13 +40,19 @@ class Cookies:
     """
     Args:
         encrypted: browsers reach the console by TLS.
+        secret: of the console; the same at each process of it, and after a restart.
     """
 
     encrypted: bool
+    secret: bytes = field(repr=False)
 
     @property
     def session(self) -> str:
         return self._name("session")
+
+    @property
+    def proof(self) -> str:
+        return self._name("proof")
 
     @property
     def visitor(self) -> str:
@@ -60,16 +68,27 @@ class Cookies:
         value = request.cookies.get(self.session, "")
         return value if _TOKEN.fullmatch(value) else None
 
+    def is_proven(self, request: web.Request, token: str) -> bool:
+        """Whether the console has known this token to be good. The session may have ended since."""
+        value = request.cookies.get(self.proof, "")
+        return value.isascii() and hmac.compare_digest(value, self._proof_of(token))
+
     def visitor_of(self, request: web.Request) -> str | None:
         value = request.cookies.get(self.visitor, "")
         return value if _TOKEN.fullmatch(value) else None
 
     def begin(self, response: web.StreamResponse, token: str) -> None:
         self._set(response, self.session, token)
+        self.prove(response, token)
         self._delete(response, self.visitor)
+
+    def prove(self, response: web.StreamResponse, token: str) -> None:
+        """Have the browser prove later that the token was good."""
+        self._set(response, self.proof, self._proof_of(token))
 
     def end(self, response: web.StreamResponse) -> None:
         self._delete(response, self.session)
+        self._delete(response, self.proof)
         self._delete(response, self.message)
 
     def welcome(self, response: web.StreamResponse, visitor: str) -> None:
@@ -92,6 +111,11 @@ class Cookies:
 
     def forget_message(self, response: web.StreamResponse) -> None:
         self._delete(response, self.message)
+
+    def _proof_of(self, token: str) -> str:
+        # A key of its own: what the secret itself signs are requests.
+        key = hmac.digest(self.secret, _PROOF_PURPOSE, "sha256")
+        return hmac.new(key, token.encode(), hashlib.sha256).hexdigest()
 
     def _name(self, name: str) -> str:
         return f"__Host-bankside-{name}" if self.encrypted else f"bankside-{name}"

@@ -15,7 +15,9 @@ from markupsafe import Markup
 
 from libs.contracts.errors import BanksideError, Invalid, LoginRefused, RateLimited, SessionEnded
 from libs.contracts.operating import sessions as s
+from libs.runtime.addresses import counted_as
 from services.console.addresses import Network, browser_of
+from services.console.attempts import Attempts
 from services.console.cookies import Cookies, new_visitor
 from services.console.failures import sentence
 from services.console.forms import WrongValues, command_of
@@ -26,6 +28,8 @@ from services.console.sessions import ENROL, LOG_IN, Sessions, own_path, see_oth
 from services.console.visits import visit_of
 
 CONFIRM = "/login/confirm"
+FAILURES_PER_MINUTE = 60
+"""Of log-ins from one address, beyond which the gateway is not asked. It locks names and addresses before."""
 _URI = "otpauth://totp/"
 _LONGEST_URI = 500
 """Of an authenticator; a QR code has place for four bytes of each character."""
@@ -52,6 +56,7 @@ class LoggingIn:
         self._renderer = renderer
         self._cookies = cookies
         self._proxies = proxies
+        self._attempts = Attempts(FAILURES_PER_MINUTE)
 
     def add(self, router: web.UrlDispatcher) -> None:
         router.add_get(LOG_IN, self._form)
@@ -104,7 +109,8 @@ class LoggingIn:
                     "address": address or None,
                 }
             )
-            begun = await self._gateway.of(None).ask(s.LOG_IN, command)
+            with self._attempts.attempt(counted_as(address)):
+                begun = await self._gateway.of(None).ask(s.LOG_IN, command)
         except (ValueError, LoginRefused, Invalid):
             status, failure = HTTPStatus.UNAUTHORIZED, LoginRefused("").detail
         except RateLimited as error:
@@ -156,9 +162,10 @@ class LoggingIn:
             failure = f"The password has {s.SHORTEST_PASSWORD} to {s.LONGEST_PASSWORD} characters."
             return self._enrolment(request, failure=failure, status=422)
         try:
-            answer = await self._gateway.of(token).ask(
-                s.ENROL, s.Enrol(session=token, password=password)
-            )
+            with self._sessions.looking_up(request, token):
+                answer = await self._gateway.of(token).ask(
+                    s.ENROL, s.Enrol(session=token, password=password)
+                )
         except SessionEnded:
             return self._ended()
         except BanksideError as error:
@@ -176,7 +183,8 @@ class LoggingIn:
             command = command_of(
                 s.ConfirmEnrolment, {"session": token, "code": form.get("code", "")}
             )
-            begun = await self._gateway.of(token).ask(s.CONFIRM_ENROLMENT, command)
+            with self._sessions.looking_up(request, token):
+                begun = await self._gateway.of(token).ask(s.CONFIRM_ENROLMENT, command)
         except (WrongValues, LoginRefused):
             failure = "The code is not right: take the one that the authenticator shows now."
             return self._enrolment(request, uri=uri, failure=failure, status=422)

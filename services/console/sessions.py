@@ -2,11 +2,16 @@
 
 What the gateway said of one is cached for seconds. That decides only what is shown: each request of the console names
 the session, and the gateway looks at it again.
+
+A token that was good is proven by a cookie beside it, and always looked up. Of others only so many a minute may turn
+out not to be good, by address and in all: made-up tokens would use up the rates of the console's key otherwise.
 """
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from urllib.parse import quote
 
 from aiohttp import web
@@ -15,7 +20,10 @@ from cachetools import TTLCache
 
 from libs.contracts.errors import SessionEnded
 from libs.contracts.operating.sessions import GET_SESSION, GetSession, SessionView
+from libs.runtime.addresses import counted_as
 from libs.runtime.connections import CONNECTION
+from services.console.addresses import Network, browser_of
+from services.console.attempts import Attempts
 from services.console.cookies import Cookies
 from services.console.gateway import Gateway
 from services.console.security import CSRF_FIELD, SAFE_METHODS, form_of, is_csrf_token
@@ -27,6 +35,13 @@ OPEN = ("/login", "/static/")
 """Where paths begin that need no session."""
 CACHED = 1024
 CACHED_SECONDS = 5.0
+ENDED_SECONDS = 60.0
+"""A token that is not good never becomes good."""
+UNKNOWN_PER_MINUTE = 60
+"""Tokens of one address that are not good and never were."""
+UNKNOWN_IN_ALL = 300
+"""Half of the smallest rate that they count against, which enrolments share with log-ins."""
+_EVERYWHERE = "everywhere"
 
 
 class MustEnrol(Exception):
@@ -34,29 +49,66 @@ class MustEnrol(Exception):
 
 
 class Sessions:
-    def __init__(self, gateway: Gateway) -> None:
-        self._gateway = gateway
-        self._known: TTLCache[bytes, SessionView] = TTLCache(CACHED, CACHED_SECONDS)
+    """
+    Args:
+        proxies: whose X-Forwarded-For is believed.
+    """
 
-    async def visit(self, token: str) -> Visit:
+    def __init__(self, gateway: Gateway, cookies: Cookies, proxies: Sequence[Network]) -> None:
+        self._gateway = gateway
+        self._cookies = cookies
+        self._proxies = proxies
+        self._known: TTLCache[bytes, SessionView] = TTLCache(CACHED, CACHED_SECONDS)
+        self._ended: TTLCache[bytes, bool] = TTLCache(CACHED, ENDED_SECONDS)
+        self._of_address = Attempts(UNKNOWN_PER_MINUTE)
+        self._in_all = Attempts(UNKNOWN_IN_ALL)
+
+    @contextmanager
+    def looking_up(self, request: web.Request, token: str) -> Iterator[None]:
+        """Around a question to the gateway that names the browser's token.
+
+        Raises:
+            SessionEnded: the gateway has said so of this token.
+            RateLimited: the token is not proven, and too many such were not good.
+        """
+        digest = _digest(token)
+        if digest in self._ended:
+            raise SessionEnded
+        try:
+            if self._cookies.is_proven(request, token):
+                yield
+                return
+            address = counted_as(browser_of(request, self._proxies) or "")
+            with self._of_address.attempt(address), self._in_all.attempt(_EVERYWHERE):
+                yield
+        except SessionEnded:
+            self._ended[digest] = True
+            raise
+
+    async def visit(self, request: web.Request, token: str) -> Visit:
         """
         Raises:
-            SessionEnded
+            SessionEnded, RateLimited: as `looking_up`.
             MustEnrol: the session is good for the enrolment alone.
             BanksideError: as the gateway answered.
         """
         operators = self._gateway.of(token)
-        digest = hashlib.sha256(token.encode()).digest()
+        digest = _digest(token)
         session = self._known.get(digest)
         if session is None:
-            session = await operators.ask(GET_SESSION, GetSession(session=token))
+            with self.looking_up(request, token):
+                session = await operators.ask(GET_SESSION, GetSession(session=token))
             self._known[digest] = session
         if session.enrolment_needed:
             raise MustEnrol
         return Visit(session.name, session.role, token, operators)
 
     def forget(self, token: str) -> None:
-        self._known.pop(hashlib.sha256(token.encode()).digest(), None)
+        self._known.pop(_digest(token), None)
+
+
+def _digest(token: str) -> bytes:
+    return hashlib.sha256(token.encode()).digest()
 
 
 def logged_in(sessions: Sessions, cookies: Cookies) -> Middleware:
@@ -70,7 +122,7 @@ def logged_in(sessions: Sessions, cookies: Cookies) -> Middleware:
         if token is None:
             return to_log_in(request, cookies)
         try:
-            request[VISIT] = await sessions.visit(token)
+            request[VISIT] = await sessions.visit(request, token)
             if (connection := request.get(CONNECTION)) is not None:
                 connection.authenticated()
             if request.method not in SAFE_METHODS:
@@ -79,7 +131,13 @@ def logged_in(sessions: Sessions, cookies: Cookies) -> Middleware:
                     raise web.HTTPForbidden(
                         text="The form is not of this session: load the page again."
                     )
-            return await handler(request)
+            response = await handler(request)
+            is_page = request.method in SAFE_METHODS and not response.prepared
+            if is_page and not cookies.is_proven(request, token):
+                cookies.prove(
+                    response, token
+                )  # begun before a new secret, or before there were proofs
+            return response
         except MustEnrol:
             return see_other(ENROL)
         except SessionEnded:

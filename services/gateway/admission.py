@@ -42,8 +42,8 @@ _ADMIT = """
         SELECT a.*, a.timestamp >= (SELECT floor FROM nonce_bounds)
                 AND a.timestamp < (SELECT ceiling FROM nonce_bounds) AS in_bounds,
             c.revoked_at IS NULL AND (c.expires_at IS NULL OR c.expires_at > clock_timestamp()) AS active,
-            CASE a.class WHEN 'read' THEN c.reads_per_minute WHEN 'wire' THEN c.wires_per_minute
-                ELSE c.writes_per_minute END AS quota,
+            CASE WHEN a.class IN ('read', 'session') THEN c.reads_per_minute
+                WHEN a.class = 'wire' THEN c.wires_per_minute ELSE c.writes_per_minute END AS quota,
             CASE WHEN a.timestamp <= known.closed_to THEN known.closed_to END AS closed_to
         FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::text[])
             WITH ORDINALITY AS a (id, timestamp, nonce, class, n)

@@ -44,13 +44,14 @@ from libs.messaging.caller import Caller
 from libs.messaging.envelope import Envelope, Reply
 from libs.persistence.availability import is_away
 from libs.persistence.sealing import LookupKeys
+from libs.runtime.addresses import counted_as
 from libs.runtime.connections import CONNECTION
 from libs.runtime.process import Misconfigured
 from services.gateway.admission import Admission
 from services.gateway.authentication import Authentication, claimed_key
 from services.gateway.bodies import Bodies
 from services.gateway.credentials import CONSOLE, Credential
-from services.gateway.failures import Failures, counted_as
+from services.gateway.failures import Failures
 from services.gateway.last_use import LastUse
 from services.gateway.login_repository import StoredSession
 from services.gateway.logins import Logins

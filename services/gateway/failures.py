@@ -8,16 +8,13 @@ Counts are exchanged with the other processes once a second, so an address may g
 
 from __future__ import annotations
 
-import ipaddress
 import time
 from collections import Counter
-from functools import lru_cache
 from typing import NoReturn
 
 from libs.contracts.errors import RateLimited
 from libs.handling.periodic import repeat
 from libs.persistence.engine import Database
-from services.gateway.requests import ADDRESSES_KEPT
 
 EXCHANGE_SECONDS = 1.0
 ADDRESSES = 50_000
@@ -81,15 +78,3 @@ class Failures:
         if minute == self._minute:
             self._known = known
             self._new -= sent
-
-
-@lru_cache(maxsize=ADDRESSES_KEPT)
-def counted_as(address: str) -> str:
-    """The address failures are counted under: an IPv6 host can choose among its /64."""
-    try:
-        parsed = ipaddress.ip_address(address)
-    except ValueError:
-        return address
-    if isinstance(parsed, ipaddress.IPv6Address):
-        return str(ipaddress.ip_network((parsed, 64), strict=False).network_address)
-    return address

@@ -40,8 +40,8 @@ from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.audit import Entry
 from libs.persistence.engine import Database
 from libs.persistence.sealing import Keyring, LookupKeys
+from libs.runtime.addresses import counted_as
 from services.gateway import login_repository as repository
-from services.gateway.failures import counted_as
 from services.gateway.login_repository import Counted, Login, OneTimePassword, StoredSession
 from services.gateway.passwords import Passwords
 from services.gateway.refusals import Refusals

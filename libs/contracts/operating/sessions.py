@@ -148,6 +148,7 @@ GET_SESSION = Operation(
     method=HTTPMethod.GET,
     path="/operator/sessions/current",
     for_console=True,
+    rate=RateClass.SESSION,
     command=GetSession,
     reply=SessionView,
     errors=(SessionEnded,),

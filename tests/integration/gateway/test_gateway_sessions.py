@@ -326,3 +326,18 @@ async def test_a_session_is_worth_nothing_without_a_consoles_key(person: Person)
     assert (*verdict(logging_in), logging_in.body["role"]) == (403, "insufficient_role", "console")
     assert verdict(nobody) == verdict(twice) == SESSION_ENDED
     assert token
+
+
+async def test_looking_up_sessions_uses_up_no_rate_of_what_operators_read(
+    desk: Desk, person: Person
+) -> None:
+    token = await person.enrolled()
+
+    for asked in (token, "u" * 43):
+        await person.ask("GET", f"{SESSIONS}/current", asked)
+
+    rows = await desk.execute(
+        "SELECT class FROM rates JOIN credentials c ON c.id = credential_id WHERE subscription_key = :key",
+        key=person.console.key.subscription_key,
+    )
+    assert {row[0] for row in rows} == {"log_in", "session"}

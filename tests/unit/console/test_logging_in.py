@@ -72,6 +72,25 @@ async def test_a_refused_login_says_no_more_than_it_must(
     assert "__Host-bankside-session" not in browser.cookies
 
 
+async def test_log_ins_that_fail_too_often_are_not_passed_on_and_others_count_for_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("services.console.logging_in.FAILURES_PER_MINUTE", 3)
+    double = GatewayDouble()
+    double.answer(s.LOG_IN, begun())
+    async with console(double) as browser:
+        for _ in range(3):
+            assert (await log_in(browser)).status == 303
+        double.answer(s.LOG_IN, LoginRefused())
+        refused = [(await log_in(browser)).status for _ in range(5)]
+        double.answer(s.LOG_IN, begun())
+        stopped = await log_in(browser)
+
+    assert refused == [401] * 3 + [429] * 2
+    assert "Too many attempts" in stopped.text
+    assert len(double.commands(s.LOG_IN)) == 6
+
+
 async def test_a_login_form_of_another_browser_is_not_taken() -> None:
     double = GatewayDouble()
     async with console(double) as browser:

@@ -8,12 +8,13 @@ import pytest
 
 from libs.contracts.errors import SessionEnded
 from libs.contracts.operating.pages import Listed
-from libs.contracts.operating.sessions import GET_SESSION
+from libs.contracts.operating.sessions import GET_SESSION, GetSession, SessionView
 from libs.contracts.operating.wires import LIST_WIRES, RESOLVE_WIRE
+from libs.contracts.principal import Role
 from services.console.assets import Assets
 from services.console.security import csrf_token
 from tests.unit.console.browser import ORIGIN, console
-from tests.unit.console.gateway_double import GatewayDouble
+from tests.unit.console.gateway_double import AT, TOKEN, GatewayDouble
 from tests.unit.console.samples import WIRE_ID, wire
 
 RESOLVING = {"decision": "ask", "reason": "The bank was asked."}
@@ -158,3 +159,101 @@ async def test_text_is_never_markup() -> None:
     assert "<img" not in answer.text
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in answer.text
     assert "<script>alert" not in answer.text + narrowed.text
+
+
+UNKNOWN, UNKNOWN_IN_ALL = 5, 20
+
+
+@pytest.fixture
+def few_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("services.console.sessions.UNKNOWN_PER_MINUTE", UNKNOWN)
+    monkeypatch.setattr("services.console.sessions.UNKNOWN_IN_ALL", UNKNOWN_IN_ALL)
+
+
+def made_up(number: int) -> str:
+    return f"{number:043}"
+
+
+@pytest.mark.usefixtures("few_unknown")
+async def test_made_up_tokens_of_one_address_do_not_use_up_the_consoles_rate() -> None:
+    double = gateway()
+    double.answer(GET_SESSION, SessionEnded())
+    async with console(double, trusted_proxies="127.0.0.1") as browser:
+        for number in range(UNKNOWN + 5):
+            browser.cookies = {"__Host-bankside-session": made_up(number)}
+            forwarded = {"X-Forwarded-For": f"2001:db8::{number:x}"}  # of one host's network
+            answer = await browser.get("/wires", forwarded)
+            enrolling = await browser.post(
+                "/login/enrol", {"password": "p" * 12, "again": "p" * 12}, forwarded
+            )
+        asked = len(double.asked)
+        elsewhere = await browser.get("/wires", {"X-Forwarded-For": "2001:db8:1::1"})
+
+    assert answer.status == enrolling.status == 429
+    assert "try again in 60 s" in answer.text
+    assert asked == UNKNOWN
+    assert elsewhere.location == "/login?next=%2Fwires"
+
+
+@pytest.mark.usefixtures("few_unknown")
+async def test_made_up_tokens_of_many_addresses_are_bounded_together() -> None:
+    double = gateway()
+    double.answer(GET_SESSION, SessionEnded())
+    async with console(double, trusted_proxies="127.0.0.1") as browser:
+        for number in range(UNKNOWN_IN_ALL + 5):
+            browser.cookies = {"__Host-bankside-session": made_up(number)}
+            address = f"203.0.113.{number}"
+            answer = await browser.get("/wires", {"X-Forwarded-For": address})
+
+    assert answer.status == 429
+    assert len(double.commands(GET_SESSION)) == UNKNOWN_IN_ALL
+
+
+@pytest.mark.usefixtures("few_unknown")
+async def test_an_operator_who_has_logged_in_is_not_stopped_by_made_up_tokens(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("services.console.sessions.CACHED_SECONDS", 0.0)
+    double = gateway()
+
+    def only_its_own(command: GetSession) -> SessionView:
+        if command.session != TOKEN:
+            raise SessionEnded
+        return SessionView(name="ada", role=Role.ADMIN, expires_at=AT, enrolment_needed=False)
+
+    double.answer(GET_SESSION, only_its_own)
+    async with console(double) as browser:
+        await browser.get("/wires")
+        own = dict(browser.cookies)
+        for number in range(UNKNOWN + 1):
+            browser.cookies = {"__Host-bankside-session": made_up(number)}
+            stranger = await browser.get("/wires")
+        browser.cookies = own
+        answers = [await browser.get("/wires") for _ in range(3)]
+        browser.cookies = {**own, "__Host-bankside-session": made_up(1000)}
+        borrowed = await browser.get("/wires")
+    async with console(double) as restarted:
+        restarted.cookies = own
+        again = await restarted.get("/wires")
+
+    assert stranger.status == borrowed.status == 429
+    assert [answer.status for answer in (*answers, again)] == [200] * 4
+    assert "__Host-bankside-proof" in own
+    assert not any("proof" in name for answer in (*answers, again) for name in answer.cookies)
+
+
+async def test_a_session_that_has_ended_is_looked_up_once_however_often_its_token_is_sent() -> None:
+    double = gateway()
+    async with console(double) as browser:
+        await browser.get("/wires")
+        proven = dict(browser.cookies)
+    double.answer(GET_SESSION, SessionEnded())
+    double.asked.clear()
+    async with console(double) as browser:
+        for _ in range(5):
+            browser.cookies = dict(proven)
+            answer = await browser.get("/wires")
+
+    assert answer.location == "/login?next=%2Fwires"
+    assert len(double.asked) == 1
+    assert browser.cookies == {}

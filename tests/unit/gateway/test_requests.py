@@ -12,7 +12,6 @@ from multidict import CIMultiDict
 from libs.contracts.principal import Family, Principal
 from libs.runtime.process import Misconfigured
 from services.gateway.endpoint import trusted_networks
-from services.gateway.failures import counted_as
 from services.gateway.requests import MAX_HOPS, address_of, command_id_of, request_id_of
 
 PROXIES = trusted_networks("10.0.0.0/8, 2001:db8::/32")
@@ -72,13 +71,6 @@ def test_without_trusted_proxies_nothing_forwarded_is_believed() -> None:
 def test_a_trusted_proxy_that_is_no_network_is_a_mistake_in_the_settings() -> None:
     with pytest.raises(Misconfigured, match="BANKSIDE_GATEWAY_TRUSTED_PROXIES"):
         trusted_networks("the proxy")
-
-
-def test_hosts_of_one_ipv6_network_are_counted_as_one() -> None:
-    assert counted_as("2001:db8:1:2:3:4:5:6") == counted_as("2001:db8:1:2::1") == "2001:db8:1:2::"
-    assert counted_as("2001:db8:1:3::1") != counted_as("2001:db8:1:2::1")
-    assert counted_as("203.0.113.9") == "203.0.113.9"
-    assert counted_as("") == ""
 
 
 def test_a_request_id_is_kept_when_it_is_one_and_made_otherwise() -> None:

@@ -1,0 +1,54 @@
+"""Attempts that fail, by the browser's address.
+
+All operators share the rates of the console's one key at the gateway. Without a bound here, a browser that has no
+session could use them up with made-up tokens or passwords.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from cachetools import TTLCache
+
+from libs.contracts.errors import RateLimited
+
+SECONDS = 60
+SUBJECTS = 10_000
+"""Remembered at most; beyond, the one that was seen least recently is forgotten."""
+
+
+@dataclass(slots=True)
+class _Count:
+    failures: int = 0
+
+
+class Attempts:
+    """
+    Args:
+        per_minute: how many may fail of one subject, such as an address.
+    """
+
+    def __init__(self, per_minute: int) -> None:
+        self._per_minute = per_minute
+        self._counts: TTLCache[str, _Count] = TTLCache(SUBJECTS, SECONDS)
+
+    @contextmanager
+    def attempt(self, subject: str) -> Iterator[None]:
+        """An attempt of a subject. It counts from its beginning until it succeeds: many may be under way at once.
+
+        Raises:
+            RateLimited: too many of the subject failed in a minute, with Retry-After.
+        """
+        # The time of a count begins with its first failure and is not renewed, since none is stored anew.
+        count = self._counts.get(subject)
+        if count is None:
+            count = self._counts[subject] = _Count()
+        if count.failures >= self._per_minute:
+            raise RateLimited(
+                "Too many attempts failed from this address.", headers={"Retry-After": str(SECONDS)}
+            )
+        count.failures += 1
+        yield
+        count.failures -= 1
