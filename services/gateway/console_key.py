@@ -2,24 +2,53 @@
 
 from __future__ import annotations
 
+import structlog
+
 from libs.persistence import audit
+from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.audit import Entry
 from libs.persistence.engine import Database
 from libs.persistence.sealing import Keyring
 from services.gateway import operator_repository as repository
 from services.gateway.credentials import CONSOLE, secret_context
 
+REGISTERED = "operators.register_console"
+"""In the audit: by it a key of the gateway's own is told from those that operators made."""
+SETTINGS = "BANKSIDE_CONSOLE_OPERATOR_KEY and BANKSIDE_CONSOLE_OPERATOR_SECRET"
+GATEWAY_SETTINGS = "BANKSIDE_GATEWAY_CONSOLE_KEY and BANKSIDE_GATEWAY_CONSOLE_SECRET"
+NAME_IS_TAKEN = (
+    f"the operator {CONSOLE} was revoked, which is for good, or has another role. Make a key with"
+    f" `bankside operators create NAME --role {CONSOLE}`, give it to the console as {SETTINGS}, and take"
+    f" {GATEWAY_SETTINGS} out"
+)
+KEY_IS_NOT_ITS_OWN = (
+    f"the key was revoked, or belongs to another operator or tenant. Give {GATEWAY_SETTINGS}, and the console as"
+    f" {SETTINGS}, a new key with a new secret"
+)
+
 
 async def register(
     database: Database, keyring: Keyring, subscription_key: str, secret: str
 ) -> None:
-    """Have the operator `console` with this key, unless there is one that has it, or had it: a revoked key stays so."""
+    """Have the operator `console` with this key, and end those that were registered before it.
+
+    A key that was revoked stays so. What stands in the way is logged, with what to do.
+    """
     async with database.transaction() as connection:
-        await repository.add_operator(connection, CONSOLE, CONSOLE)
-        if await repository.lock_role(connection, CONSOLE) != CONSOLE:
-            return
-        if await repository.is_known_key(connection, subscription_key):
-            return
+        refusal = await _register(connection, keyring, subscription_key, secret)
+    if refusal is not None:
+        structlog.get_logger("gateway").error("console_not_registered", because=refusal)
+
+
+async def _register(
+    connection: AsyncConnection, keyring: Keyring, subscription_key: str, secret: str
+) -> str | None:
+    """Why it cannot be; None when it is."""
+    await repository.add_operator(connection, CONSOLE, CONSOLE)
+    if await repository.lock_role(connection, CONSOLE) != CONSOLE:
+        return NAME_IS_TAKEN
+    entries = []
+    if not await repository.is_known_key(connection, subscription_key):
         sealed = keyring.seal(secret, secret_context(subscription_key))
         await repository.add_key(
             connection,
@@ -27,10 +56,19 @@ async def register(
                 subscription_key=subscription_key, operator=CONSOLE, secret=sealed
             ),
         )
-        entry = Entry(
-            actor="gateway",
-            action="operators.register_console",
-            outcome="ok",
-            subject={"subscription_key": subscription_key},
-        )
-        await audit.append(connection, [entry])
+        entries.append(_entry(REGISTERED, subscription_key))
+    elif not await repository.is_active_key(connection, CONSOLE, subscription_key):
+        return KEY_IS_NOT_ITS_OWN
+    ended = await repository.revoke_before(connection, CONSOLE, subscription_key, REGISTERED)
+    entries += [_entry("operators.revoke_console_key", key) for key in ended]
+    await audit.append(connection, entries)
+    return None
+
+
+def _entry(action: str, subscription_key: str) -> Entry:
+    return Entry(
+        actor="gateway",
+        action=action,
+        outcome="ok",
+        subject={"subscription_key": subscription_key},
+    )

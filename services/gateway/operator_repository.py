@@ -4,14 +4,27 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sqlalchemy import Text, bindparam, case, func, select, true, tuple_, update
+from sqlalchemy import (
+    Date,
+    Text,
+    bindparam,
+    case,
+    cast,
+    exists,
+    func,
+    select,
+    text,
+    true,
+    tuple_,
+    update,
+)
 from sqlalchemy.dialects.postgresql import aggregate_order_by, array, insert
 
 from libs.contracts.operating.operators import OperatorView
 from libs.contracts.operating.pages import Order, Place
 from libs.contracts.principal import Family, Role
 from libs.persistence.async_engine import AsyncConnection
-from services.gateway.tables import INSTANT, credentials, operator_logins, operators
+from services.gateway.tables import INSTANT, audit, credentials, operator_logins, operators
 
 READS_PER_MINUTE = 6000
 WRITES_PER_MINUTE = 600
@@ -96,6 +109,30 @@ _ADD_KEY = insert(credentials)
 _KNOWN_KEY = select(credentials.c.id).where(
     credentials.c.subscription_key == bindparam("subscription_key")
 )
+_ACTIVE_KEY = _KNOWN_KEY.where(
+    credentials.c.operator == bindparam("operator"), credentials.c.revoked_at.is_(None)
+)
+_DAY = text("interval '1 day'")
+_IS_RECORDED = exists().where(
+    # The rows of a key were written together. The chain is by days, of which one may go on beyond its midnight.
+    audit.c.day >= cast(func.timezone("UTC", credentials.c.created_at - _DAY), Date),
+    audit.c.day <= cast(func.timezone("UTC", credentials.c.created_at + _DAY), Date),
+    func.strpos(audit.c.entry, bindparam("action_text", type_=Text)) > 0,
+    func.strpos(audit.c.entry, '"subscription_key":"' + credentials.c.subscription_key + '"') > 0,
+)
+_GIVEN = credentials.alias("given")
+_OF_KEY = select(_GIVEN.c.id).where(_GIVEN.c.subscription_key == bindparam("given_key"))
+_REVOKE_BEFORE = (
+    update(credentials)
+    .where(
+        credentials.c.operator == bindparam("wanted"),
+        credentials.c.revoked_at.is_(None),
+        credentials.c.id < _OF_KEY.scalar_subquery(),
+        _IS_RECORDED,
+    )
+    .values(revoked_at=func.now())
+    .returning(credentials.c.subscription_key)
+)
 
 
 async def list_operators(
@@ -146,6 +183,27 @@ async def is_known_key(connection: AsyncConnection, subscription_key: str) -> bo
     """Whether it is or was anyone's."""
     found = await connection.execute(_KNOWN_KEY, {"subscription_key": subscription_key})
     return found.first() is not None
+
+
+async def is_active_key(connection: AsyncConnection, operator: str, subscription_key: str) -> bool:
+    """Whether it is a key of this operator that was not revoked."""
+    values = {"operator": operator, "subscription_key": subscription_key}
+    return (await connection.execute(_ACTIVE_KEY, values)).first() is not None
+
+
+async def revoke_before(
+    connection: AsyncConnection, operator: str, subscription_key: str, action: str
+) -> list[str]:
+    """End the keys of an operator that were made before this one by an action, as the audit has it; which these are."""
+    rows = await connection.execute(
+        _REVOKE_BEFORE,
+        {
+            "wanted": operator,
+            "given_key": subscription_key,
+            "action_text": f'"action":"{action}"',
+        },
+    )
+    return [row.subscription_key for row in rows]
 
 
 async def add_key(connection: AsyncConnection, new: NewOperatorKey) -> None:

@@ -44,8 +44,8 @@ class Settings(MessagingSettings, ListeningSettings):
     session_idle_seconds: float = Field(default=30 * 60, gt=0, le=86_400)
     """A session of an operator at a console ends after so long without a request."""
     console_key: SecretStr | None = None
-    """The subscription key of the console beside it, which is registered at the start; None: there is none, or it was
-    made by `bankside operators create`.
+    """The subscription key of the console beside it, which is registered at the start in place of the one before; None:
+    there is none, or it was made by `bankside operators create`.
     """
     console_secret: SecretStr | None = None
     """The secret of the key in `BANKSIDE_GATEWAY_CONSOLE_KEY`."""
