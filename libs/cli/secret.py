@@ -5,10 +5,12 @@ from __future__ import annotations
 from libs.cli.output import console, print_json
 from libs.client.credentials import Credentials, save
 from libs.contracts.operating.keys import KeySecret
-from libs.contracts.operating.operators import CreatedOperator
+from libs.contracts.operating.operators import CreatedOperator, OperatorKeySecret
 
 
-def show_once(made: KeySecret | CreatedOperator, save_as: str | None, *, json: bool) -> None:
+def show_once(
+    made: KeySecret | CreatedOperator | OperatorKeySecret, save_as: str | None, *, json: bool
+) -> None:
     """Show what was made and save its key if wanted, whichever of the two fails: this is the only copy."""
     try:
         document = made.model_dump()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Annotated
 
 from cyclopts import App, Parameter
@@ -14,6 +15,7 @@ from libs.client.credentials import check_can_save
 from libs.client.errors import OperatorError
 from libs.client.operator_client import ask, checked
 from libs.contracts.operating import operators as o
+from libs.contracts.operating.keys import LONGEST_OVERLAP_HOURS
 from libs.contracts.operating.pages import Order
 from libs.persistence.engine import Database
 from services.gateway import operator_keys
@@ -25,13 +27,14 @@ from services.gateway.settings import Settings
 
 SERVICE = "gateway"
 LISTED = 200
+OVERLAP_HOURS = 24.0
 
 Key = Annotated[str | None, Parameter(name="--key")]
 SaveAs = Annotated[str | None, Parameter(name="--save")]
 
 app = App(
     name="operators",
-    help="Operators, their keys and logins: create, list, revoke, role, reset-login.",
+    help="Operators, their keys and logins: create, list, revoke, revoke-key, rotate-key, role, reset-login.",
 )
 
 
@@ -152,6 +155,58 @@ def revoke(
     """
     command = checked(o.RevokeOperator, {"name": name, "reason": reason})
     _changed(ask(o.REVOKE_OPERATOR, command, key=key), json)
+
+
+@app.command(name="revoke-key")
+def revoke_key(
+    name: str,
+    subscription_key: str,
+    /,
+    *,
+    reason: str = "revoked at the command line",
+    key: Key = None,
+    json: Flag = False,
+) -> None:
+    """End one key of an operator, for good; it is refused within two seconds. Other keys and logins stay.
+
+    Such as `bankside operators revoke-key ada sub_… --reason "laptop lost"`.
+    """
+    values = {"name": name, "subscription_key": subscription_key, "reason": reason}
+    operator = ask(o.REVOKE_OPERATOR_KEY, checked(o.RevokeOperatorKey, values), key=key)
+    if json:
+        print_json(operator.model_dump())
+    else:
+        console().print(f"{subscription_key} is revoked.")
+
+
+@app.command(name="rotate-key")
+def rotate_key(
+    name: str,
+    subscription_key: str,
+    /,
+    *,
+    overlap_hours: float = OVERLAP_HOURS,
+    reason: str = "rotated at the command line",
+    save_as: SaveAs = None,
+    key: Key = None,
+    json: Flag = False,
+) -> None:
+    """Give a key of an operator a new secret, and show it, once; the old one stays valid for the overlap.
+
+    Such as `bankside operators rotate-key ada sub_… --overlap-hours 0`.
+
+    Args:
+        overlap_hours: How long the old secret still signs; 0 ends it at once.
+        save_as: Keep the key under this name for --key.
+    """
+    if not 0 <= overlap_hours <= LONGEST_OVERLAP_HOURS:
+        raise OperatorError(f"The overlap is 0 to {LONGEST_OVERLAP_HOURS} hours.")
+    if save_as:
+        check_can_save(save_as)
+    overlap = Decimal(str(overlap_hours))
+    values = {"name": name, "subscription_key": subscription_key, "reason": reason}
+    command = checked(o.RotateOperatorKey, {**values, "overlap_hours": overlap})
+    show_once(ask(o.ROTATE_OPERATOR_KEY, command, key=key), save_as, json=json)
 
 
 @app.command(name="role")

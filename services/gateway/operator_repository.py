@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import timedelta
 
 from sqlalchemy import (
     Date,
+    Interval,
     Text,
     bindparam,
     case,
@@ -84,6 +86,11 @@ _ACTIVE_ADMINS = (
     .order_by(operators.c.name)
     .with_for_update()
 )
+_ADMINS_WITH_KEYS = select(operators.c.name).where(
+    operators.c.role == Role.ADMIN.value,
+    operators.c.revoked_at.is_(None),
+    exists().where(credentials.c.operator == operators.c.name, credentials.c.revoked_at.is_(None)),
+)
 _LOCK = (
     select(operators.c.name, operators.c.role, operators.c.revoked_at)
     .where(operators.c.name == bindparam("wanted"))
@@ -98,6 +105,27 @@ _REVOKE_KEYS = (
     update(credentials)
     .where(credentials.c.operator == bindparam("wanted"), credentials.c.revoked_at.is_(None))
     .values(revoked_at=func.now())
+)
+_REVOKE_KEY = (
+    update(credentials)
+    .where(
+        credentials.c.operator == bindparam("wanted"),
+        credentials.c.subscription_key == bindparam("key"),
+    )
+    .values(revoked_at=func.coalesce(credentials.c.revoked_at, func.now()))
+)
+_ROTATE_KEY = (
+    update(credentials)
+    .where(
+        credentials.c.operator == bindparam("wanted"),
+        credentials.c.subscription_key == bindparam("key"),
+        credentials.c.revoked_at.is_(None),
+    )
+    .values(
+        previous_secret=credentials.c.secret,
+        secret=bindparam("new_secret"),
+        previous_secret_expires_at=func.now() + bindparam("overlap", type_=Interval),
+    )
 )
 _SET_ROLE = (
     update(operators)
@@ -152,9 +180,11 @@ async def find_operator(connection: AsyncConnection, name: str) -> OperatorView 
 
 
 async def lock_admins(connection: AsyncConnection) -> frozenset[str]:
-    """The active admins, kept from others until the end of the transaction."""
-    rows = await connection.execute(_ACTIVE_ADMINS)
-    return frozenset(row.name for row in rows)
+    """The active admins who have a key. All active admins are kept from others until the end of the transaction."""
+    locked = {row.name for row in await connection.execute(_ACTIVE_ADMINS)}
+    # A statement of its own: it sees what the one before waited for.
+    with_keys = await connection.execute(_ADMINS_WITH_KEYS)
+    return frozenset(row.name for row in with_keys if row.name in locked)
 
 
 async def lock_role(connection: AsyncConnection, name: str) -> str | None:
@@ -171,6 +201,36 @@ async def revoke(connection: AsyncConnection, name: str) -> None:
     """With all its keys. Revoking again changes nothing."""
     await connection.execute(_REVOKE, {"wanted": name})
     await connection.execute(_REVOKE_KEYS, {"wanted": name})
+
+
+async def revoke_key(connection: AsyncConnection, name: str, subscription_key: str) -> bool:
+    """False when the operator has no such key. Revoking again changes nothing."""
+    updated = await connection.execute(_REVOKE_KEY, {"wanted": name, "key": subscription_key})
+    return updated.rowcount == 1
+
+
+async def rotate_key(
+    connection: AsyncConnection,
+    name: str,
+    subscription_key: str,
+    secret: str,
+    overlap_hours: float,
+) -> bool:
+    """Make `secret` (sealed) the current one; the one before stays valid for the overlap.
+
+    Returns:
+        False when the operator has no such key, or it is revoked.
+    """
+    updated = await connection.execute(
+        _ROTATE_KEY,
+        {
+            "wanted": name,
+            "key": subscription_key,
+            "new_secret": secret,
+            "overlap": timedelta(hours=overlap_hours),
+        },
+    )
+    return updated.rowcount == 1
 
 
 async def add_operator(connection: AsyncConnection, name: str, role: str) -> bool:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from decimal import Decimal
 from http import HTTPMethod
 from typing import Annotated, Any, Literal
 
-from pydantic import StringConstraints
+from pydantic import Field, StringConstraints
 
 from libs.contracts import fields as f
 from libs.contracts.errors import AlreadyExists, InvalidState
 from libs.contracts.model import BrokenRule, Model
+from libs.contracts.operating.keys import LONGEST_OVERLAP_HOURS
 from libs.contracts.operating.pages import Listed, ListPage, Write
 from libs.contracts.operation import GATEWAY, Operation, declared_in
 from libs.contracts.principal import Role
@@ -104,6 +106,34 @@ class RevokeOperator(Write):
     """The operator's name."""
 
 
+class RevokeOperatorKey(Write):
+    """End one key of an operator, for good. Its other keys and its sessions stay."""
+
+    name: str
+    """The operator's name."""
+    subscription_key: str
+
+
+class RotateOperatorKey(Write):
+    """Give a key of an operator a new secret; the one before stays valid for the overlap."""
+
+    name: str
+    """The operator's name."""
+    subscription_key: str
+    overlap_hours: Annotated[f.Number, Field(ge=0, le=LONGEST_OVERLAP_HOURS)] = Decimal(24)
+    """For how many hours the secret before stays valid."""
+
+
+class OperatorKeySecret(Model):
+    """The secret is not shown again."""
+
+    name: str
+    """The operator's name."""
+    subscription_key: str
+    secret: Annotated[str, Sensitive()]
+    """What requests are signed with."""
+
+
 class ChangeRole(Write):
     """Give an operator another role."""
 
@@ -146,6 +176,29 @@ REVOKE_OPERATOR = Operation(
     errors=(InvalidState,),
     message="Operator revoked",
     summary="End all keys and sessions of an operator; the last admin stays",
+)
+
+REVOKE_OPERATOR_KEY = Operation(
+    name=f"{GATEWAY}.revoke_operator_key",
+    method=HTTPMethod.POST,
+    path="/operator/operators/{name}/keys/{subscription_key}/revoke",
+    role=Role.ADMIN,
+    command=RevokeOperatorKey,
+    reply=OperatorView,
+    errors=(InvalidState,),
+    message="Key revoked",
+    summary="End one key of an operator; an admin with a key stays",
+)
+
+ROTATE_OPERATOR_KEY = Operation(
+    name=f"{GATEWAY}.rotate_operator_key",
+    method=HTTPMethod.POST,
+    path="/operator/operators/{name}/keys/{subscription_key}/rotate",
+    role=Role.ADMIN,
+    command=RotateOperatorKey,
+    reply=OperatorKeySecret,
+    message="Key rotated",
+    summary="Give a key of an operator a new secret",
 )
 
 CHANGE_ROLE = Operation(

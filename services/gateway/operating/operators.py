@@ -13,12 +13,13 @@ from libs.persistence.engine import Database
 from libs.persistence.sealing import Keyring
 from services.gateway import operator_keys
 from services.gateway import operator_repository as repository
-from services.gateway.credentials import CONSOLE
+from services.gateway.credentials import CONSOLE, secret_context
 from services.gateway.login_repository import end_sessions, set_one_time_password
 from services.gateway.logins import new_one_time_password
 from services.gateway.passwords import Passwords
 
-LAST_ADMIN = "One active admin has to stay."
+LAST_ADMIN = "One active admin with a key has to stay."
+LAST_KEY = "It is the last key of an admin: make another admin first, or rotate it."
 
 
 class Operators:
@@ -34,6 +35,8 @@ class Operators:
             o.LIST_OPERATORS.name: self._list,
             o.CREATE_OPERATOR.name: self._create,
             o.REVOKE_OPERATOR.name: self._revoke,
+            o.REVOKE_OPERATOR_KEY.name: self._revoke_key,
+            o.ROTATE_OPERATOR_KEY.name: self._rotate_key,
             o.CHANGE_ROLE.name: self._change_role,
             o.RESET_LOGIN.name: self._reset_login,
         }
@@ -95,6 +98,49 @@ class Operators:
                 )
                 found = await repository.find_operator(connection, command.name)
         return Result(found)
+
+    async def _revoke_key(
+        self, principal: Principal, command: o.RevokeOperatorKey, _: float
+    ) -> Result:
+        name, key = command.name, command.subscription_key
+        async with self._database.transaction() as connection:
+            admins = await repository.lock_admins(connection)
+            await repository.lock_role(connection, name)
+            found = await repository.find_operator(connection, name)
+            if found is None or not await repository.revoke_key(connection, name, key):
+                raise NotFound
+            if key in found.subscription_keys:
+                if admins == {name} and len(found.subscription_keys) == 1:
+                    raise InvalidState(LAST_KEY)
+                await record(
+                    connection,
+                    principal,
+                    "operators.revoke_key",
+                    reason=command.reason,
+                    operator=name,
+                    subscription_key=key,
+                )
+            return Result(await repository.find_operator(connection, name))
+
+    async def _rotate_key(
+        self, principal: Principal, command: o.RotateOperatorKey, _: float
+    ) -> Result:
+        name, key = command.name, command.subscription_key
+        secret, hours = operator_keys.new_secret(), float(command.overlap_hours)
+        sealed = self._keyring.seal(secret, secret_context(key))
+        async with self._database.transaction() as connection:
+            if not await repository.rotate_key(connection, name, key, sealed, hours):
+                raise NotFound
+            await record(
+                connection,
+                principal,
+                "operators.rotate_key",
+                reason=command.reason,
+                operator=name,
+                subscription_key=key,
+                overlap_hours=hours,
+            )
+        return Result(o.OperatorKeySecret(name=name, subscription_key=key, secret=secret))
 
     async def _change_role(self, principal: Principal, command: o.ChangeRole, _: float) -> Result:
         async with self._database.transaction() as connection:

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from aiohttp import web
@@ -178,6 +179,33 @@ def test_a_mistake_is_one_sentence_and_exit_2(
     assert err.startswith("bankside: ")
     assert err.count("\n") == 1
     assert says in err
+
+
+async def test_one_key_of_an_operator_is_rotated_and_ended_by_its_name() -> None:
+    made = {"name": "ada", "subscription_key": "sub_1", "secret": "shown-once"}
+    ended: dict[str, Any] = {"name": "ada", "role": "admin", "subscription_keys": [], "login": None}
+    times = {"created_at": "2026-11-23T00:00:00Z", "revoked_at": None, "last_used_at": None}
+    async with gateway(success(made), success({**ended, **times})) as server:
+        asking: dict[str, Any] = {
+            "BANKSIDE_OPERATOR_URL": server.base_url,
+            "BANKSIDE_OPERATOR_SUBSCRIPTION_KEY": KEY.subscription_key,
+            "BANKSIDE_OPERATOR_SECRET": KEY.secret,
+        }
+        lost = ("--overlap-hours", "0", "--reason", "lost")
+        rotated = await bankside("operators", "rotate-key", "ada", "sub_1", *lost, **asking)
+        revoked = await bankside("operators", "revoke-key", "ada", "sub_1", **asking)
+        too_long = await bankside(
+            *("operators", "rotate-key", "ada", "sub_1", "--overlap-hours", "721"), **asking
+        )
+
+    assert (rotated.status, revoked.status, too_long.status) == (0, 0, 2)
+    assert "shown-once" in rotated.out
+    assert revoked.out.strip() == "sub_1 is revoked."
+    assert [request.target for request in server.received] == [
+        "/operator/operators/ada/keys/sub_1/rotate",
+        "/operator/operators/ada/keys/sub_1/revoke",
+    ]
+    assert json.loads(server.received[0].body) == {"overlap_hours": 0, "reason": "lost"}
 
 
 async def test_a_listener_of_operators_that_is_away_is_one_sentence() -> None:
