@@ -16,10 +16,11 @@ from libs.contracts.binding import bind
 from libs.contracts.customers import OnboardCustomer, UpdatePerson
 from libs.contracts.errors import ErrorDetail, Invalid, MalformedJson, NotFound
 from libs.contracts.exact_json import encode
+from libs.contracts.gateway_table import OPERATOR_OPERATIONS
 from libs.contracts.operating import customers as operating_customers
 from libs.contracts.operating import saga_steps, sessions
 from libs.contracts.operation import Operation
-from libs.contracts.table import OPERATOR_OPERATIONS, PUBLIC_OPERATIONS
+from libs.contracts.table import PUBLIC_OPERATIONS
 from tests.support import people
 
 CANARY_TIN, CANARY_ACCOUNT = "990-canary-tin", "canary-account"
