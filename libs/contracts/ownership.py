@@ -89,7 +89,12 @@ class OwnedAccounts(Model):
 
 
 class CustomerOwner(Model):
+    """`is_final`: denied or canceled, so that it gets no account any more. An onboarding of an earlier release says it
+    of no customer.
+    """
+
     customer_id: str
     tenant: str
     business_name: str
     dba: str | None
+    is_final: bool = False

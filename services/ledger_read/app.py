@@ -10,6 +10,7 @@ from libs.handling.audit_head import log_head_for_ever
 from libs.handling.feeds import feed_positions, run_feed
 from libs.handling.operating.serving import operating_handlers
 from libs.handling.outbox_relay import run_relay
+from libs.handling.periodic import repeat
 from libs.handling.queries import run_queries
 from libs.messaging.broker import Broker
 from libs.messaging.caller import Caller
@@ -20,11 +21,14 @@ from services.ledger_read.adapters.ownership import OnboardingOwnership
 from services.ledger_read.handlers.accounts import AccountQueries
 from services.ledger_read.handlers.feed_events import FeedEvents
 from services.ledger_read.handlers.ledger import LedgerQueries
+from services.ledger_read.handlers.waiting_accounts import WaitingAccounts
 from services.ledger_read.providers import open_providers
 from services.ledger_read.settings import Settings
+from services.ledger_read.waiting import WaitingEntries
 
 FEED = "financial"
 BROKER_WAIT_SECONDS = 5.0
+MEASURED_EVERY_SECONDS = 15.0
 
 
 @asynccontextmanager
@@ -68,6 +72,17 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
         )
         broker.add(depths)
         await broker.start(wait_seconds=BROKER_WAIT_SECONDS)
+        events = FeedEvents(ownership)
+        if financial.read_again is not None:
+            waiting = WaitingAccounts(
+                WaitingEntries(database), ownership, financial.read_again, events
+            )
+            for name, work, pause_seconds in (
+                ("feed-waiting", waiting.report_due, settings.feed_poll_seconds),
+                ("feed-waiting-measured", waiting.measure, MEASURED_EVERY_SECONDS),
+            ):
+                background = process.background(name, repeat(name, work, pause_seconds))
+                await opened.enter_async_context(background)
         async with (
             process.background("audit-head", log_head_for_ever(database)),
             run_feed(
@@ -75,7 +90,7 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
                 database,
                 FEED,
                 financial.feed,
-                FeedEvents(ownership).prepare,
+                events.prepare,
                 poll_seconds=settings.feed_poll_seconds,
                 page_size=settings.feed_page_size,
             ),

@@ -43,10 +43,30 @@ class ReportedEvent:
 
 
 @dataclass(frozen=True, slots=True)
+class WaitingEntry:
+    """An entry about an account that onboarding does not own yet, although it belongs to a customer of ours.
+
+    Args:
+        position: of the entry in the feed.
+        type, object_id: the provider's, by which the entry is read again.
+        customer_id: ours, as the provider has it.
+    """
+
+    account_id: str
+    customer_id: str
+    position: int
+    event_id: str
+    type: str
+    object_id: str
+    occurred_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class FeedEntry:
     """One entry of the feed. `event` is None when the entry's type is not one that this service reports.
 
     Args:
+        waiting: the entry becomes an event later: `event` is None until then.
         earlier: of states through which the resource passed before that of `event`, each with its state, in their
             order: those after the state that was reported last are reported before `event`.
     """
@@ -57,6 +77,7 @@ class FeedEntry:
     state: str | None = None
     event_id: str | None = None
     earlier: tuple[ReportedEvent, ...] = ()
+    waiting: WaitingEntry | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ Deadlines are Unix seconds.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -18,7 +18,13 @@ from libs.contracts.settlement import ListSettlementCalculations, SettlementCalc
 from libs.contracts.statements import ListStatements, Statement
 from libs.contracts.transactions import ListTransactions, Transaction
 from libs.providers.feed_entries import Fetch
-from services.ledger_read.models import AccountHeading, FeedEntry, Page, PostingPage
+from services.ledger_read.models import (
+    AccountHeading,
+    FeedEntry,
+    Page,
+    PostingPage,
+    WaitingEntry,
+)
 
 
 class Ownership(Protocol):
@@ -129,11 +135,23 @@ class PostingSource(Protocol):
         ...
 
 
+ReadAgain = Callable[[WaitingEntry, AccountHolder, float], Awaitable[FeedEntry]]
+"""(entry, the owner of its account, deadline) -> the entry as it is now. Raises as `Fetch`, or what kept it from being
+read.
+"""
+
+
 @dataclass(frozen=True, slots=True)
 class FinancialRole:
+    """
+    Args:
+        read_again: None where no entry waits, since the provider's entries name their customers.
+    """
+
     accounts: Financial
     ledger: Ledger
     feed: Fetch[FeedEntry]
+    read_again: ReadAgain | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    func,
     text,
 )
 
@@ -44,6 +45,30 @@ reported_state = Table(
     Column("kind", Text, primary_key=True),
     Column("resource_id", Text, primary_key=True),
     Column("state", Text, nullable=False),
+)
+
+# Entries of the feed that are reported once onboarding owns their accounts.
+
+waiting_account = Table(
+    "waiting_account",
+    metadata,
+    Column("account_id", Text, primary_key=True),
+    Column("customer_id", Text, nullable=False),
+    Column("tries", Integer, nullable=False, server_default=text("0")),
+    Column("due_at", INSTANT, nullable=False, server_default=func.clock_timestamp()),
+    Index("waiting_account_due", "due_at"),
+)
+
+waiting_entry = Table(
+    "waiting_entry",
+    metadata,
+    Column("account_id", Text, primary_key=True),
+    Column("position", BigInteger, primary_key=True, autoincrement=False),
+    Column("event_id", Text, nullable=False),
+    Column("type", Text, nullable=False),
+    Column("object_id", Text, nullable=False),
+    Column("occurred_at", INSTANT, nullable=False),
+    Column("noted_at", INSTANT, nullable=False, server_default=func.clock_timestamp()),
 )
 
 # The mirror of postings.

@@ -16,6 +16,7 @@ from libs.persistence.async_engine import AsyncConnection
 from services.ledger_read.models import FeedEntry, ReportedEvent
 from services.ledger_read.ports import Ownership
 from services.ledger_read.repository import last_state, next_sequences, note_state
+from services.ledger_read.waiting import add as add_waiting
 
 TENANT_SECONDS = 10.0
 
@@ -34,15 +35,18 @@ class FeedEvents:
         self._log = structlog.get_logger("feed")
 
     async def prepare(self, entries: Sequence[FeedEntry]) -> Record:
-        """Find the tenants of the entries.
+        """Find the tenants of the entries; those that wait are stored.
 
         Raises:
             Unavailable: onboarding cannot be asked.
         """
         unknown_types = 0
         strangers = 0
+        waiting = [entry.waiting for entry in entries if entry.waiting is not None]
         ours: list[tuple[str, list[ReportedEvent]]] = []
         for entry in entries:
+            if entry.waiting is not None:
+                continue
             if entry.event is None:
                 unknown_types += 1
                 continue
@@ -56,6 +60,7 @@ class FeedEvents:
             ours.append((tenant, [*entry.earlier, entry.event]))
 
         async def record(connection: AsyncConnection) -> None:
+            await add_waiting(connection, waiting)
             await _record(connection, ours)
             SKIPPED.labels("unknown_type").inc(unknown_types)
             SKIPPED.labels("unknown_customer").inc(strangers)

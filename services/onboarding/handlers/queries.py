@@ -26,6 +26,7 @@ from services.onboarding import views
 from services.onboarding.handlers.bulkhead import Bulkhead
 from services.onboarding.repository import accounts
 from services.onboarding.repository.store import Store
+from services.onboarding.states import FINAL
 
 LARGEST_PAGE = 1000
 
@@ -142,5 +143,6 @@ class Queries:
                 tenant=customer.tenant,
                 business_name=customer.business.business_name,
                 dba=customer.business.dba,
+                is_final=customer.status in FINAL,
             )
         )

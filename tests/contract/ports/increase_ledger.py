@@ -96,6 +96,7 @@ class AccountsAtIncrease:
         self.financial = role.accounts
         self.ledger = role.ledger
         self.feed = role.feed
+        self.read_again = role.read_again
         self.increase = increase
         self.ownership = ownership
         self.accounts: dict[str, Account] = {}
@@ -163,9 +164,11 @@ class IncreaseLedgerBank(AccountsAtIncrease):
         ownership: OwnershipInTables,
         role: FinancialRole,
         postings: PostingSource,
+        database: Database,
         patch: pytest.MonkeyPatch,
     ) -> None:
         super().__init__(increase, ownership, role)
+        self.database = database
         self.postings = postings
         self.running = running
         self._patch = patch
@@ -241,5 +244,5 @@ async def open_increase_ledger(
         postings = IncreasePostings(reader, AccountNumbers(reader))
         role = await open_role(client, opened, database, ownership)
         with pytest.MonkeyPatch.context() as patch:
-            yield IncreaseLedgerBank(running, increase, ownership, role, postings, patch)
+            yield IncreaseLedgerBank(running, increase, ownership, role, postings, database, patch)
         assert running.bank.violations == []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from datetime import date, timedelta
+from datetime import date
 from decimal import Decimal
 
 import pytest
@@ -16,7 +16,8 @@ from libs.contracts.transactions import ListTransactions
 from libs.providers.errors import AttemptFailed, Failure
 from libs.providers.feed_entries import FeedCursor, UndecodableEntry
 from services.ledger_read.adapters.increase.transactions import ListedTransaction
-from services.ledger_read.models import FeedEntry
+from services.ledger_read.models import FeedEntry, WaitingEntry
+from services.ledger_read.waiting import add as add_waiting
 from tests.contract.ports.increase_ledger import IncreaseLedgerBank
 from tests.support.increase_clients import give_number, make_entity, open_account
 from tests.support.pace import pace
@@ -45,6 +46,10 @@ async def account_of_a_business(bank: IncreaseLedgerBank) -> Account:
     account = await open_account(bank.increase, entity)
     await give_number(bank.increase, account)
     return account
+
+
+def waiting(found: list[FeedEntry]) -> list[WaitingEntry]:
+    return [entry.waiting for entry in found if entry.waiting is not None]
 
 
 def opened_accounts(found: list[FeedEntry]) -> list[str | None]:
@@ -117,19 +122,16 @@ async def test_the_feed_goes_on_from_any_of_its_entries(bank: IncreaseLedgerBank
     assert [entry.event_id for entry in apart] == [entry.event_id for entry in whole]
 
 
-async def test_an_account_that_onboarding_may_be_about_to_own_is_waited_for(
-    bank: IncreaseLedgerBank, monkeypatch: pytest.MonkeyPatch
+async def test_entries_of_an_account_that_onboarding_may_be_about_to_own_wait_and_hold_up_no_other(
+    bank: IncreaseLedgerBank,
 ) -> None:
     of_ours = await account_of_a_business(bank)
     mine = await bank.open_account()
 
-    early = await entries(bank)
-    monkeypatch.setattr(FEED + ".BEING_OPENED", timedelta(seconds=-1))
-    later = await entries(bank)
+    found = await entries(bank)
 
-    assert early == []
-    assert opened_accounts(later) == [None, mine.account_id]
-    assert of_ours.id not in {entry.event.resource_id for entry in later if entry.event}
+    assert opened_accounts(found) == [None, mine.account_id]
+    assert [one.account_id for one in waiting(found)] == [of_ours.id]
 
 
 async def test_an_account_of_others_holds_up_no_event(bank: IncreaseLedgerBank) -> None:
@@ -139,19 +141,41 @@ async def test_an_account_of_others_holds_up_no_event(bank: IncreaseLedgerBank) 
     assert opened_accounts(await entries(bank)) == [None, mine.account_id]
 
 
-async def test_an_account_that_onboarding_owns_late_is_reported_from_then_on(
-    bank: IncreaseLedgerBank, monkeypatch: pytest.MonkeyPatch
+async def test_an_account_that_onboarding_owns_late_is_reported_from_its_opening_on(
+    bank: IncreaseLedgerBank,
 ) -> None:
-    monkeypatch.setattr(FEED + ".BEING_OPENED", timedelta(seconds=-1))
+    account = await account_of_a_business(bank)
+    numbers = await bank.increase.account_numbers.list(account_id=account.id)
+    await bank.increase.simulations.inbound_wire_transfers.create(
+        account_number_id=numbers.data[0].id, amount=100_000, debtor_name="Harbor Café"
+    )
+    early = waiting(await entries(bank))
+    customer_id = bank.ownership.customers[account.id] = str(uuid.uuid4())
+    [holder] = (await bank.ownership.holders([account.id], soon())).values()
+
+    assert bank.read_again is not None
+    later = [await bank.read_again(one, holder, soon()) for one in early]
+
+    events = [entry.event for entry in later if entry.event is not None]
+    assert [event.event_type.name for event in events] == ["account.opened", "transaction.created"]
+    assert {event.customer_id for event in events} == {customer_id}
+    assert [entry.position for entry in later] == [one.position for one in early]
+
+
+async def test_what_comes_after_an_entry_that_waits_waits_too(bank: IncreaseLedgerBank) -> None:
     account = await account_of_a_business(bank)
     early = await entries(bank)
+    async with bank.database.transaction() as connection:
+        await add_waiting(connection, waiting(early))
     bank.ownership.customers[account.id] = str(uuid.uuid4())
     await bank.increase.accounts.close(account.id)
 
     later = await entries(bank, cursor_of(early))
 
-    assert [entry.event for entry in early] == [None]
-    assert [entry.event and entry.event.event_type.name for entry in later] == ["account.closed"]
+    assert [one.type for one in waiting(later)] == ["account.updated"]
+    assert {one.customer_id for one in waiting(later)} == {
+        one.customer_id for one in waiting(early)
+    }
 
 
 async def test_an_event_whose_object_cannot_be_read_stops_the_feed_at_its_place(

@@ -104,6 +104,8 @@ async def test_an_application_that_is_not_approved_says_so_and_opens_nothing(
     assert result["business"]["account_id"] is None
     assert result["external_bank_account"]["external_bank_account_id"] is None
     assert await desk.truth("accounts", customer_id) == []
+    found = await desk.ask(table.FIND_CUSTOMER, FindCustomer(customer_id=customer_id), partner())
+    assert found["data"]["is_final"] is (status == "denied")
     seen = await desk.customer(customer_id)
     (issue,) = seen["issues"]
     person_id = result["persons"][0]["customer_id"]
@@ -280,6 +282,7 @@ async def test_what_is_anothers_does_not_exist(desk: Desk) -> None:
     assert owned["data"] == {"accounts": [], "next_after": None}
     found = await desk.ask(table.FIND_CUSTOMER, FindCustomer(customer_id=customer_id), stranger)
     assert found["data"]["tenant"] == "demo"
+    assert found["data"]["is_final"] is False
 
 
 async def test_a_customers_key_sees_its_own_accounts_only(desk: Desk) -> None:

@@ -9,7 +9,12 @@ from typing import Any
 from libs.contracts.errors import NotFound
 from libs.contracts.model import Command
 from libs.contracts.operation import Operation
-from libs.contracts.ownership import FindAccountOwner, FindCustomer, ListOwnedAccounts
+from libs.contracts.ownership import (
+    FindAccountHolders,
+    FindAccountOwner,
+    FindCustomer,
+    ListOwnedAccounts,
+)
 from libs.contracts.principal import Family, Principal
 
 PARTNER = Principal("t_1", "Partner One", Family.PARTNER, "sub_1")
@@ -18,9 +23,12 @@ CUSTOMER = Principal("t_1", "Partner One", Family.CUSTOMER, "sub_2", "c_1")
 
 @dataclass
 class Onboarding:
-    """`accounts`: account id -> (tenant, customer id). `failure`: what every query raises."""
+    """`accounts`: account id -> (tenant, customer id). `customers`: id -> whether it is final, of those without
+    an account. `failure`: what every query raises.
+    """
 
     accounts: dict[str, tuple[str, str]] = field(default_factory=dict)
+    customers: dict[str, bool] = field(default_factory=dict)
     failure: Exception | None = None
     asked: Counter[str] = field(default_factory=Counter)
     page: int = 1000
@@ -46,6 +54,26 @@ class Onboarding:
                 page = rest[: self.page]
                 more = len(rest) > len(page)
                 return {"accounts": page, "next_after": page[-1]["account_id"] if more else None}
+            case FindAccountHolders():
+                holders = [
+                    {
+                        "account_id": account_id,
+                        "customer_id": self.accounts[account_id][1],
+                        "business_name": "Acme Incorporated",
+                        "dba": "Acme",
+                    }
+                    for account_id in command.account_ids
+                    if account_id in self.accounts
+                ]
+                return {"holders": holders}
+            case FindCustomer() if command.customer_id in self.customers:
+                return {
+                    "customer_id": command.customer_id,
+                    "tenant": "t_1",
+                    "business_name": "Acme Incorporated",
+                    "dba": "Acme",
+                    "is_final": self.customers[command.customer_id],
+                }
             case FindCustomer():
                 for tenant, customer_id in self.accounts.values():
                     if customer_id == command.customer_id:

@@ -22,6 +22,7 @@ from services.ledger_read.mirror.named import NamedPostings
 from services.ledger_read.mirror.store import PostingStore
 from services.ledger_read.ports import Adapters, FinancialRole, Ownership
 from services.ledger_read.settings import Settings
+from services.ledger_read.waiting import WaitingEntries
 
 
 class IncreaseAdapters:
@@ -60,7 +61,9 @@ async def open_role(
     financial = IncreaseFinancial(reader, numbers, ownership)
     postings = IncreasePostings(reader, numbers)
     named = NamedPostings(PostingStore(database))
-    feed = IncreaseFinancialFeed(reader, financial, postings, named, ownership)
+    feed = IncreaseFinancialFeed(
+        reader, financial, postings, named, ownership, WaitingEntries(database)
+    )
     others = IncreaseLedger(reader, DepositLoads(database))
     ledger = await open_mirrored_ledger(opened, database, postings, others=others)
-    return FinancialRole(financial, ledger, feed.fetch)
+    return FinancialRole(financial, ledger, feed.fetch, feed.read_again)

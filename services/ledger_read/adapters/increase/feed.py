@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC
 from typing import Any
 
 import structlog
@@ -39,17 +40,12 @@ from services.ledger_read.adapters.increase.postings import IncreasePostings
 from services.ledger_read.adapters.increase.reading import NotKnown, Reader
 from services.ledger_read.adapters.increase.transactions import get_transaction
 from services.ledger_read.mirror.named import NamedPostings
-from services.ledger_read.models import FeedEntry, ReportedEvent
+from services.ledger_read.models import FeedEntry, ReportedEvent, WaitingEntry
 from services.ledger_read.ports import Ownership
+from services.ledger_read.waiting import WaitingEntries
 
-BEING_OPENED = timedelta(seconds=60)
-"""An account that onboarding does not own yet may be its own for so long after it was made: its events wait."""
 STRANGERS = 10_000
 """Accounts of others' entities that are kept in memory."""
-
-
-class _TooEarly(Exception):
-    """It is not known yet whose the account is."""
 
 
 class _Reported:
@@ -86,12 +82,14 @@ class IncreaseFinancialFeed:
         postings: IncreasePostings,
         named: NamedPostings,
         ownership: Ownership,
+        waiting: WaitingEntries,
     ) -> None:
         self._reader = reader
         self._financial = financial
         self._postings = postings
         self._named = named
         self._ownership = ownership
+        self._waiting = waiting
         self._strangers: LRUCache[str, bool] = LRUCache(STRANGERS)
         self._readers: Mapping[str, Callable[[Event, float], Awaitable[_Reported]]] = {
             "account.created": self._account_opened,
@@ -105,7 +103,7 @@ class IncreaseFinancialFeed:
         self._log = structlog.get_logger("feed")
 
     async def fetch(self, after: FeedCursor, limit: int) -> list[FeedEntry]:
-        """The next entries; fewer than there are where it is not known yet whose an account is.
+        """The next entries. One of an account that onboarding may be about to own waits: see `WaitingEntry`.
 
         Raises:
             ProviderTimeout, ProviderError, Unavailable: there is no usable answer.
@@ -117,89 +115,91 @@ class IncreaseFinancialFeed:
             listed, after.position, lambda item, place: (item.decoded(), place), _locate
         )
         entries: list[FeedEntry] = []
+        waiting: dict[str, str] = {}
         for one, (event, place) in zip(listed, events, strict=False):  # events end at one at fault
             try:
-                earlier, reported = await self._report(event, deadline)
-            except _TooEarly:
-                break
+                entries.append(await self._entry(event, place, waiting, deadline))
             except Exception as error:  # of any kind: an entry that cannot be read must show
                 if entries:
                     break
                 if _is_transient(error):
                     raise
                 raise UndecodableEntry(faulty_entry(one.item, place, error)) from error
-            entries.append(
-                FeedEntry(
-                    place.position, event.category, reported, place.state, place.event_id, earlier
-                )
-            )
             if time.time() > deadline - FETCH_SECONDS / 2:
                 break  # the rest is fetched anew, in a time of its own
         return entries
 
-    async def _report(
-        self, event: Event, deadline: float
-    ) -> tuple[tuple[ReportedEvent, ...], ReportedEvent | None]:
-        """The earlier states and the event of an entry."""
+    async def read_again(
+        self, waiting: WaitingEntry, holder: AccountHolder, deadline: float
+    ) -> FeedEntry:
+        """See `ports.ReadAgain`."""
+        event = Event(waiting.event_id, waiting.type, waiting.object_id, waiting.occurred_at)
+        entry = FeedEntry(waiting.position, waiting.type, None, event_id=waiting.event_id)
+        reported = await self._read(event, deadline)
+        return entry if reported is None else await _told(entry, event, reported, holder)
+
+    async def _entry(
+        self, event: Event, place: Place, waiting: dict[str, str], deadline: float
+    ) -> FeedEntry:
+        """
+        Args:
+            waiting: the customers of accounts of which an earlier entry of the page waits; the entry's is added.
+        """
+        entry = FeedEntry(place.position, event.category, None, place.state, place.event_id)
+        reported = await self._read(event, deadline)
+        if reported is None or reported.account_id in self._strangers:
+            return entry
+        account_id = reported.account_id
+        # What comes after an entry that waits, waits as well: an account's events keep their order.
+        customer_id = waiting.get(account_id) or await self._waiting.customer_of(account_id)
+        if customer_id is None:
+            holder = (await self._ownership.holders([account_id], deadline)).get(account_id)
+            if holder is not None:
+                return await _told(entry, event, reported, holder)
+            customer_id = await self._customer_at_increase(account_id, deadline)
+            if customer_id is None:
+                self._strangers[account_id] = True
+                self._log.warning("feed_entry_of_unknown_account", account_id=account_id)
+                return entry
+        waiting[account_id] = customer_id
+        return dataclasses.replace(
+            entry,
+            waiting=WaitingEntry(
+                account_id=account_id,
+                customer_id=customer_id,
+                position=place.position,
+                event_id=event.id,
+                type=event.category,
+                object_id=event.associated_object_id,
+                occurred_at=event.created_at.astimezone(UTC),
+            ),
+        )
+
+    async def _read(self, event: Event, deadline: float) -> _Reported | None:
+        """None: there is nothing to report."""
         try:
             reported = await self._readers[event.category](event, deadline)
         except NotKnown:
             self._log.warning("feed_object_unknown", type=event.category)
-            return (), None
-        holder = await self._holder(reported.account_id, deadline)
-        if holder is None or reported.kind is None:
-            return (), None
-        earlier = tuple(
-            ReportedEvent(
-                event_type=EVENT_TYPES[f"ach.{request.status}"],
-                customer_id=holder.customer_id,
-                resource_id=request.reference_id,
-                occurred_at=request.updated_at.astimezone(UTC),
-                data=AchEventData(**dict(request), customer_id=holder.customer_id),
-                state=request.status,
-            )
-            for request in reported.passed
-        )
-        return earlier, ReportedEvent(
-            event_type=EVENT_TYPES[reported.kind],
-            customer_id=holder.customer_id,
-            resource_id=reported.resource_id,
-            occurred_at=event.created_at.astimezone(UTC),
-            data=await reported.data(holder),
-            state=reported.state,
-        )
-
-    async def _holder(self, account_id: str, deadline: float) -> AccountHolder | None:
-        """None: the account is not one of ours. Raises _TooEarly."""
-        if account_id in self._strangers:
             return None
-        holder = (await self._ownership.holders([account_id], deadline)).get(account_id)
-        if holder is not None:
-            return holder
+        return None if reported.kind is None else reported
+
+    async def _customer_at_increase(self, account_id: str, deadline: float) -> str | None:
+        """The description of the account's entity, where it is an id of ours, as onboarding makes them."""
         account = await self._reader.read(
             "get_account", lambda sdk: sdk.accounts.retrieve(account_id), deadline
         )
-        if not await self._is_of_a_business(account.entity_id, deadline):
-            self._strangers[account_id] = True
-        elif account.created_at > datetime.now(UTC) - BEING_OPENED:
-            raise _TooEarly
-        # Onboarding is asked again at the next event of an entity of ours: it may own the account by then.
-        self._log.warning("feed_entry_of_unknown_account", account_id=account_id)
-        return None
-
-    async def _is_of_a_business(self, entity_id: str, deadline: float) -> bool:
-        """Whether the entity is described by an id of ours, as onboarding makes them."""
 
         async def call(sdk: AsyncIncrease) -> Any:
             # Not as the SDK's model: an entity of others may be of a kind that it does not know.
-            answer = await sdk.entities.with_raw_response.retrieve(entity_id)
+            answer = await sdk.entities.with_raw_response.retrieve(account.entity_id)
             return decode(answer.http_response.content)
 
         match await self._reader.read("get_entity", call, deadline):
-            case {"description": str(description)}:
-                return parse_id(description) is not None
+            case {"description": str(description)} if (ours := parse_id(description)) is not None:
+                return str(ours)
             case _:
-                return False
+                return None
 
     async def _account_opened(self, event: Event, deadline: float) -> _Reported:
         return self._account(event, "account.opened", deadline)
@@ -276,6 +276,33 @@ class IncreaseFinancialFeed:
             )
 
         return _Reported(statement.account_id, "statement.available", period.statement_id, data)
+
+
+async def _told(
+    entry: FeedEntry, event: Event, reported: _Reported, holder: AccountHolder
+) -> FeedEntry:
+    """The entry with its event, and with those of the states that its object passed before."""
+    assert reported.kind is not None, "nothing else is reported"
+    earlier = tuple(
+        ReportedEvent(
+            event_type=EVENT_TYPES[f"ach.{request.status}"],
+            customer_id=holder.customer_id,
+            resource_id=request.reference_id,
+            occurred_at=request.updated_at.astimezone(UTC),
+            data=AchEventData(**dict(request), customer_id=holder.customer_id),
+            state=request.status,
+        )
+        for request in reported.passed
+    )
+    told = ReportedEvent(
+        event_type=EVENT_TYPES[reported.kind],
+        customer_id=holder.customer_id,
+        resource_id=reported.resource_id,
+        occurred_at=event.created_at.astimezone(UTC),
+        data=await reported.data(holder),
+        state=reported.state,
+    )
+    return dataclasses.replace(entry, event=told, earlier=earlier)
 
 
 def _is_transient(error: Exception) -> bool:
