@@ -323,3 +323,16 @@ async def test_a_transaction_of_a_source_that_is_not_known_yet_is_one_by_its_sig
         ("deposit", False, Decimal("0.05")),
     ]
     assert debit.counterparty_name == "Luna"
+
+
+async def test_the_text_that_the_sender_gave_an_ach_transfer_is_not_the_other_partys_name() -> None:
+    postings: Any = IncreasePostings(None, None)  # type: ignore[arg-type] # nothing is read
+    sent = {"statement_descriptor": "Invoice 2047", "transfer_id": "ach_transfer_1"}
+    source = {"category": "ach_transfer_intention", "ach_transfer_intention": sent}
+    listed = ListedTransaction(
+        "transaction_1", "account_1", -5, "ACH to Supplier Inc", datetime.now(UTC), source
+    )
+
+    posting = await postings.posting(listed, soon())
+
+    assert posting.counterparty_name == "ACH to Supplier Inc"

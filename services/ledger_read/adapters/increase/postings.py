@@ -59,11 +59,10 @@ NAMES = (
     "originator_company_name",
     "originator_name",
     "creditor_name",
-    "statement_descriptor",
     "merchant_name",
 )
-"""Where sources have the other party's name, the best first. Where none has it, as for fees and interest, it is the
-transaction's description.
+"""Where sources have the other party's name, the best first. Where none has it, as for fees, interest and ACH transfers
+that were sent, it is the transaction's description. An ACH transfer's `statement_descriptor` is the sender's own text.
 """
 
 
