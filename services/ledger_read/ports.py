@@ -9,7 +9,13 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from libs.contracts.accounts import Account, Balance, ExternalAccount, LinkedExternalAccount
+from libs.contracts.accounts import (
+    Account,
+    AccountSummary,
+    Balance,
+    ExternalAccount,
+    LinkedExternalAccount,
+)
 from libs.contracts.ach import AchRequest, ListAchRequests
 from libs.contracts.deposit_locations import DepositLocation, ListDepositLocations
 from libs.contracts.ownership import AccountHolder, CustomerOwner
@@ -69,7 +75,11 @@ class Financial(Protocol):
     async def account(self, account_id: str, deadline: float) -> Account: ...
 
     async def accounts(self, account_ids: Sequence[str], deadline: float) -> list[Account]:
-        """All of them, in the order asked."""
+        """All of them, the newest first: by the provider's time of opening, and by id where it tells none."""
+        ...
+
+    async def summaries(self, account_ids: Sequence[str], deadline: float) -> list[AccountSummary]:
+        """As `accounts`, without what costs the provider further requests."""
         ...
 
     async def balance(self, account_id: str, deadline: float) -> Balance: ...

@@ -53,7 +53,8 @@ class AccountQueries:
         self, principal: Principal, _: contract.ListPartnerAccounts, deadline: float
     ) -> Result:
         """The list's name is the partner's (interface §4)."""
-        accounts = await self._accounts(principal, deadline)
+        ids = await self._ownership.account_ids(principal, deadline)
+        accounts = await self._financial.accounts(ids, deadline)
         items = [contract.PartnerAccountSummary(**_fields(a, _PARTNER_ITEM)) for a in accounts]
         return Result(
             contract.PartnerAccountList(name=principal.tenant_name, dba_name=None, accounts=items)
@@ -65,8 +66,8 @@ class AccountQueries:
         customer = await self._ownership.customer(_customer_of(principal), deadline)
         if customer.tenant != principal.tenant:
             raise NotFound
-        accounts = await self._accounts(principal, deadline)
-        items = [contract.AccountSummary(**_fields(a, _CUSTOMER_ITEM)) for a in accounts]
+        ids = await self._ownership.account_ids(principal, deadline)
+        items = await self._financial.summaries(ids, deadline)
         return Result(
             contract.AccountList(name=customer.business_name, dba_name=customer.dba, accounts=items)
         )
@@ -77,13 +78,7 @@ class AccountQueries:
         customer_id = _customer_of(principal)
         return Result(await self._financial.external_accounts(customer_id, deadline))
 
-    async def _accounts(self, principal: Principal, deadline: float) -> list[contract.Account]:
-        """All of them, newest first: the provider reports no time of opening, but its ids grow with it."""
-        ids = await self._ownership.account_ids(principal, deadline)
-        return await self._financial.accounts(sorted(ids, reverse=True), deadline)
 
-
-_CUSTOMER_ITEM = tuple(contract.AccountSummary.model_fields)
 _PARTNER_ITEM = tuple(contract.PartnerAccountSummary.model_fields)
 
 

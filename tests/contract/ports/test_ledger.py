@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from libs.contracts.accounts import AccountSummary
 from libs.contracts.ach import ListAchRequests
 from libs.contracts.deposit_locations import ListDepositLocations
 from libs.contracts.errors import NotFound, ProviderError
@@ -45,13 +46,15 @@ def signed(rows: list[Transaction]) -> list[Decimal]:
     return [-row.amount if row.debit_credit_flag else row.amount for row in rows]
 
 
-async def test_accounts_are_read_one_by_one_and_in_the_order_asked(
+async def test_accounts_are_read_one_by_one_and_listed_newest_first(
     ledger_bank: LedgerBank,
 ) -> None:
     first, second = await ledger_bank.open_account(), await ledger_bank.open_account()
 
     account = await ledger_bank.financial.account(first.account_id, soon())
-    both = await ledger_bank.financial.accounts([second.account_id, first.account_id], soon())
+    ids = [first.account_id, second.account_id]
+    both = await ledger_bank.financial.accounts(ids, soon())
+    summaries = await ledger_bank.financial.summaries(ids, soon())
 
     assert (account.id, account.status, account.account_group) == (
         first.account_id,
@@ -60,6 +63,9 @@ async def test_accounts_are_read_one_by_one_and_in_the_order_asked(
     )
     assert account.account_number
     assert [each.id for each in both] == [second.account_id, first.account_id]
+    assert [dict(summary) for summary in summaries] == [
+        {name: getattr(each, name) for name in AccountSummary.model_fields} for each in both
+    ]
 
 
 async def test_an_account_that_the_provider_does_not_know_is_its_error(

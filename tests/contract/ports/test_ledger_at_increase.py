@@ -30,6 +30,7 @@ from tests.support.waiting import eventually
 
 LEDGER = "services.ledger_read.adapters.increase.ledger"
 WIRES_READ = REQUESTS.labels("financial", "get_wire", "ok")
+TRANSACTIONS_LISTED = REQUESTS.labels("financial", "list_transactions", "ok")
 WEDNESDAY = date(2025, 3, 12)
 
 
@@ -128,6 +129,34 @@ async def test_an_account_has_its_first_number_what_is_ours_and_the_interest_of_
     assert account.annual_percentage_yield_earned > 0
     assert (newest.type, newest.amount) == ("interest", Decimal("0.27"))
     assert newest.counterparty_name is not None
+
+
+async def test_accounts_are_listed_by_the_time_at_which_they_were_opened(
+    bank: IncreaseLedgerBank, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = bank.running.bank.store
+    opened: list[str] = []
+    for day in (3, 1, 4, 2):
+        noon = datetime(2025, 3, day, 12, tzinfo=UTC)
+        with monkeypatch.context() as patch:
+            patch.setattr(store, "now", lambda at=noon: int(at.timestamp()) * 1_000_000)
+            opened.append((await bank.open_account()).account_id)
+    third, first, fourth, second = opened
+
+    accounts = await bank.financial.accounts(opened, soon())
+    summaries = await bank.financial.summaries(opened, soon())
+
+    assert [account.id for account in accounts] == [fourth, third, second, first]
+    assert [summary.id for summary in summaries] == [fourth, third, second, first]
+
+
+async def test_a_summary_of_an_account_reads_no_interest(bank: IncreaseLedgerBank) -> None:
+    opened = await bank.open_account()
+    before = value_of(TRANSACTIONS_LISTED)
+
+    await bank.financial.summaries([opened.account_id], soon())
+
+    assert value_of(TRANSACTIONS_LISTED) == before
 
 
 async def test_an_ach_request_is_settled_returned_with_its_code_or_canceled(

@@ -6,12 +6,17 @@ Whose an account is, what its customer is called and which external account is p
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
+from typing import Any, Generic, TypeVar
+
+from increase.types import Account as IncreaseAccount
 
 from libs.contracts.accounts import (
     Account,
+    AccountSummary,
     Balance,
     ExternalAccount,
     LinkedExternalAccount,
@@ -31,6 +36,15 @@ from services.ledger_read.ports import Ownership
 ACCOUNTS_AT_ONCE = 32
 PERCENT = Decimal(100)
 CENT = Decimal("0.01")
+
+
+SummaryT = TypeVar("SummaryT", bound=AccountSummary)
+
+
+@dataclass(frozen=True, slots=True)
+class _Dated(Generic[SummaryT]):
+    created_at: datetime
+    account: SummaryT
 
 
 class IncreaseFinancial:
@@ -70,13 +84,20 @@ class IncreaseFinancial:
         lost = [account_id for account_id in account_ids if account_id not in holders]
         if lost:
             raise self._reader.lost(lost)
-        under_way = asyncio.Semaphore(ACCOUNTS_AT_ONCE)
 
-        async def read(account_id: str) -> Account:
-            async with under_way:
-                return await self._account(holders[account_id], deadline)
+        async def read(account_id: str) -> _Dated[Account]:
+            found, summary = await self._found(account_id, deadline)
+            account = await self._account(found, summary, holders[account_id], deadline)
+            return _Dated(found.created_at, account)
 
-        return await gather_or_cancel(map(read, account_ids), name="accounts")
+        return await _newest_first(account_ids, read)
+
+    async def summaries(self, account_ids: Sequence[str], deadline: float) -> list[AccountSummary]:
+        async def read(account_id: str) -> _Dated[AccountSummary]:
+            found, summary = await self._found(account_id, deadline)
+            return _Dated(found.created_at, summary)
+
+        return await _newest_first(account_ids, read)
 
     async def external_account(self, account_id: str, deadline: float) -> ExternalAccount:
         holder = (await self._ownership.holders([account_id], deadline)).get(account_id)
@@ -107,19 +128,28 @@ class IncreaseFinancial:
     ) -> list[LinkedExternalAccount]:
         return await self._ownership.external_accounts(customer_id, deadline)
 
-    async def _account(self, holder: AccountHolder, deadline: float) -> Account:
-        account_id = holder.account_id
+    async def _found(
+        self, account_id: str, deadline: float
+    ) -> tuple[IncreaseAccount, AccountSummary]:
         number = await self._numbers.number(account_id, deadline)
         found = await self._reader.of_account(
             account_id, "get_account", lambda sdk: sdk.accounts.retrieve(account_id), deadline
         )
-        interest = await self._interest(account_id, deadline)
+        return found, AccountSummary(
+            id=account_id, account_number=number, account_group=GROUP, account_title=found.name
+        )
+
+    async def _account(
+        self,
+        found: IncreaseAccount,
+        summary: AccountSummary,
+        holder: AccountHolder,
+        deadline: float,
+    ) -> Account:
+        interest = await self._interest(summary.id, deadline)
         rate = Decimal(found.interest_rate) if interest > 0 else Decimal(0)
         return Account(
-            id=account_id,
-            account_number=number,
-            account_group=GROUP,
-            account_title=found.name,
+            **dict(summary),
             name=holder.business_name,
             dba_name=holder.dba,
             status=found.status,
@@ -143,3 +173,17 @@ class IncreaseFinancial:
             if page.next_cursor == cursor:
                 raise self._reader.broken("list_transactions", "without end")
             cursor = page.next_cursor
+
+
+async def _newest_first(
+    account_ids: Sequence[str], read: Callable[[str], Coroutine[Any, Any, _Dated[SummaryT]]]
+) -> list[SummaryT]:
+    under_way = asyncio.Semaphore(ACCOUNTS_AT_ONCE)
+
+    async def read_in_turn(account_id: str) -> _Dated[SummaryT]:
+        async with under_way:
+            return await read(account_id)
+
+    found = await gather_or_cancel(map(read_in_turn, account_ids), name="accounts")
+    found.sort(key=lambda one: (one.created_at, one.account.id), reverse=True)
+    return [one.account for one in found]
