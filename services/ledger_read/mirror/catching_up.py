@@ -70,7 +70,9 @@ class CatchingUp:
             raise Unavailable(STILL_READ)
         try:
             async with asyncio.timeout(deadline - ANSWER_MARGIN_SECONDS - time.time()):
-                await self._fills.join(account_id, lambda: self._fill(account_id))
+                # A filling that was about to end when it was joined does not know the gap that was opened last.
+                while await self._store.gap(account_id) is not None:
+                    await self._fills.join(account_id, lambda: self._fill(account_id))
         except TimeoutError:
             raise Unavailable(STILL_READ) from None
 

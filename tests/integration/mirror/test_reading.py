@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import time
+import uuid
 
 import pytest
 
 from libs.contracts.errors import ProviderError, ProviderTimeout, Unavailable
+from services.ledger_read.mirror.store import PostingStore
 from tests.integration.mirror.mirrors import PAGE_SIZE, Mirror, at, newest_first, some, soon
 from tests.support.posting_source import ScriptedSource, posting
 from tests.support.waiting import eventually
@@ -129,6 +131,36 @@ async def test_a_reading_whose_cursor_is_not_taken_any_more_begins_again(
 
     assert [cursor for _, cursor in source.asked[3:]] == [None, "13", None, "20", "15", "10", "5"]
     assert (await mirror.page(account_id))[0] == newest_first(source.histories[account_id])
+
+
+async def test_a_gap_that_is_opened_while_a_reading_ends_is_filled_as_well(
+    mirror: Mirror, source: ScriptedSource, account_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    is_ending, may_end = asyncio.Event(), asyncio.Event()
+
+    released = PostingStore.release
+
+    async def release(store: PostingStore, account_id: str, filler: uuid.UUID) -> None:
+        await released(store, account_id, filler)
+        is_ending.set()
+        await may_end.wait()
+
+    monkeypatch.setattr(PostingStore, "release", release)
+    source.post(account_id, *some(8))
+    first = asyncio.create_task(mirror.catch_up(account_id))
+    await is_ending.wait()
+    source.post(account_id, *some(12, 8))
+    second = asyncio.create_task(mirror.catch_up(account_id))
+
+    async def has_gap() -> bool:
+        return await mirror.store.gap(account_id) is not None
+
+    await eventually("the gap is opened", has_gap)
+    may_end.set()
+    await asyncio.gather(first, second)
+
+    assert await mirror.store.gap(account_id) is None
+    assert await mirror.page(account_id) == (newest_first(source.histories[account_id]), 20)
 
 
 async def test_a_history_that_is_still_being_read_is_not_shown_and_is_read_on(
