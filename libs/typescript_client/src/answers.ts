@@ -19,6 +19,10 @@ export interface Answer<T> {
  *
  * Pages are newest first: an item that is added meanwhile moves the others, so that one may come twice. Events are
  * oldest first, and the iteration ends with the latest one.
+ *
+ * A list that a `state` or `status` filters is read to its end, into memory, before the first item comes: items that the
+ * caller takes out of the filter, as by approving a wire, would move others to pages that were read already. Bound it
+ * by `start_date` and `end_date`, where the operation has them.
  */
 export class Page<T> implements Answer<T[]>, AsyncIterable<T> {
   readonly data: T[];
@@ -28,8 +32,9 @@ export class Page<T> implements Answer<T[]>, AsyncIterable<T> {
   readonly pagination: Answer<T[]>["pagination"];
   readonly asOfDate: string | null | undefined;
   readonly #following: (() => Promise<Page<T>>) | undefined;
+  readonly #isReadAhead: boolean;
 
-  constructor(answer: Answer<T[]>, following: (() => Promise<Page<T>>) | undefined) {
+  constructor(answer: Answer<T[]>, following: (() => Promise<Page<T>>) | undefined, isReadAhead = false) {
     this.data = answer.data;
     this.message = answer.message;
     this.requestId = answer.requestId;
@@ -37,12 +42,23 @@ export class Page<T> implements Answer<T[]>, AsyncIterable<T> {
     this.pagination = answer.pagination;
     this.asOfDate = answer.asOfDate;
     this.#following = following;
+    this.#isReadAhead = isReadAhead;
   }
 
   async *[Symbol.asyncIterator](): AsyncIterator<T> {
+    if (!this.#isReadAhead) {
+      for await (const page of this.#pages()) yield* page.data;
+      return;
+    }
+    const pages: Page<T>[] = [];
+    for await (const page of this.#pages()) pages.push(page);
+    for (const page of pages) yield* page.data;
+  }
+
+  async *#pages(): AsyncGenerator<Page<T>> {
     let page: Page<T> = this;
     for (;;) {
-      yield* page.data;
+      yield page;
       if (page.#following === undefined) return;
       page = await page.#following();
     }

@@ -69,7 +69,8 @@ export class Client extends Methods {
   ): Promise<Page<T>> {
     const answer = await this.call<T[]>(operation, pathValues, values);
     const following = nextValues(operation, values, answer);
-    return new Page(answer, following && (() => this.list<T>(operation, pathValues, following)));
+    const next = following && (() => this.list<T>(operation, pathValues, following));
+    return new Page(answer, next, isReadAhead(operation, values));
   }
 
   async #send(
@@ -144,10 +145,19 @@ function parts(baseUrl: string, operation: Operation, pathValues: readonly strin
   return { url, headers, body };
 }
 
+/** Whether all pages are read before the first item is given: items leave a list of one state as they change. */
+function isReadAhead(operation: Operation, values: Values): boolean {
+  const { state, status } = values as { state?: string; status?: string };
+  return operation.pages === "page" && (state !== undefined || status !== undefined);
+}
+
 /** The query of the page that follows; undefined after the last one. */
-function nextValues<T>(operation: Operation, values: Values, page: Answer<T[]>): Values | undefined {
+function nextValues<T>(operation: Operation, given: Values, page: Answer<T[]>): Values | undefined {
   const last = page.data.at(-1);
   if (last === undefined || operation.pages === undefined) return undefined;
+  // Deposit locations are all of the load of the first page, also when another one comes between two pages.
+  const isOfLoad = page.asOfDate && (given as { load_date?: string }).load_date === undefined;
+  const values = isOfLoad ? { ...given, load_date: page.asOfDate } : given;
   if (operation.pages === "after") return { ...values, after: (last as { id: string }).id };
   const number = Number((values as { page?: number }).page ?? 1);
   const { pagination } = page;

@@ -36,14 +36,24 @@ class Page(Answer[list[T]], Generic[T]):
 
     Pages are newest first: an item that is added meanwhile moves the others, so that one may come twice. Events are
     oldest first, and the iteration ends with the latest one.
+
+    A list that a `state` or `status` filters is read to its end, into memory, before the first item comes: items that
+    the caller takes out of the filter, as by approving a wire, would move others to pages that were read already.
+    Bound it by `start_date` and `end_date`, where the operation has them.
     """
 
     following: Callable[[], Page[T]] | None
+    is_read_ahead: bool = False
 
     def __iter__(self) -> Iterator[T]:
+        pages = self._pages()
+        for page in list(pages) if self.is_read_ahead else pages:
+            yield from page.data
+
+    def _pages(self) -> Iterator[Page[T]]:
         page = self
         while True:
-            yield from page.data
+            yield page
             if page.following is None:
                 return
             page = page.following()
@@ -54,12 +64,22 @@ class AsyncPage(Answer[list[T]], Generic[T]):
     """As `Page`, for `async for`."""
 
     following: Callable[[], Awaitable[AsyncPage[T]]] | None
+    is_read_ahead: bool = False
 
     async def __aiter__(self) -> AsyncIterator[T]:
-        page = self
-        while True:
+        if self.is_read_ahead:
+            for page in [page async for page in self._pages()]:
+                for item in page.data:
+                    yield item
+            return
+        async for page in self._pages():
             for item in page.data:
                 yield item
+
+    async def _pages(self) -> AsyncIterator[AsyncPage[T]]:
+        page = self
+        while True:
+            yield page
             if page.following is None:
                 return
             page = await page.following()

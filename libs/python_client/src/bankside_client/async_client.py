@@ -12,7 +12,14 @@ import httpx
 
 from bankside_client.answers import Answer, AsyncPage
 from bankside_client.async_methods import AsyncMethods
-from bankside_client.exchange import ANSWER_BYTES, Exchange, Gateway, Operation, next_values
+from bankside_client.exchange import (
+    ANSWER_BYTES,
+    Exchange,
+    Gateway,
+    Operation,
+    is_read_ahead,
+    next_values,
+)
 
 T = TypeVar("T")
 
@@ -83,7 +90,9 @@ class AsyncClient(AsyncMethods):
         if following is None:
             return AsyncPage(**vars(answer), following=None)
         return AsyncPage(
-            **vars(answer), following=lambda: self._list(operation, path_values, following)
+            **vars(answer),
+            following=lambda: self._list(operation, path_values, following),
+            is_read_ahead=is_read_ahead(operation, values),
         )
 
     async def _send(self, request: httpx.Request) -> tuple[httpx.Response, bytes]:

@@ -10,7 +10,14 @@ from typing import Any, Self, TypeVar
 import httpx
 
 from bankside_client.answers import Answer, Page
-from bankside_client.exchange import ANSWER_BYTES, Exchange, Gateway, Operation, next_values
+from bankside_client.exchange import (
+    ANSWER_BYTES,
+    Exchange,
+    Gateway,
+    Operation,
+    is_read_ahead,
+    next_values,
+)
 from bankside_client.methods import Methods
 
 T = TypeVar("T")
@@ -93,7 +100,11 @@ class Client(Methods):
         following = next_values(operation, values, answer)
         if following is None:
             return Page(**vars(answer), following=None)
-        return Page(**vars(answer), following=lambda: self._list(operation, path_values, following))
+        return Page(
+            **vars(answer),
+            following=lambda: self._list(operation, path_values, following),
+            is_read_ahead=is_read_ahead(operation, values),
+        )
 
     def _send(self, request: httpx.Request) -> tuple[httpx.Response, bytes]:
         give_up_at = time.monotonic() + self._gateway.timeout_seconds

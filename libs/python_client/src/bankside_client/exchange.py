@@ -38,6 +38,8 @@ FROM_PROXIES = frozenset({502, 503, 504})
 OF_ONE_SEND = frozenset({401, 403, 408, 413, 415})
 """They refuse one send before its Idempotency-Key is looked at, and so say nothing of an earlier one."""
 MAY_BE_DONE = "An earlier send may have been carried out."
+STATE_FILTERS = ("state", "status")
+"""Items leave the pages of a list that one of these filters, as they change."""
 NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
 UNREADABLE = (ValueError, TypeError, KeyError, AttributeError, ArithmeticError)
 
@@ -276,12 +278,20 @@ class Exchange(Generic[T]):
         return kind(code, detail, self._request_id, status=status, idempotency_key=self._key)
 
 
+def is_read_ahead(operation: Operation[list[T]], values: Mapping[str, Any]) -> bool:
+    """Whether all pages are read before the first item is given."""
+    return operation.pages == "page" and any(name in values for name in STATE_FILTERS)
+
+
 def next_values(
     operation: Operation[list[T]], values: Mapping[str, Any], page: Answer[list[T]]
 ) -> dict[str, Any] | None:
     """The query of the page that follows; None after the last one."""
     if not page.data:
         return None
+    if page.as_of_date is not None:
+        # The pages are all of the load of the first one, also when another one comes between them.
+        values = {"load_date": page.as_of_date, **values}
     last: Any = page.data[-1]
     match operation.pages, page.pagination:
         case "after", _:
