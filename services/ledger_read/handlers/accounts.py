@@ -10,8 +10,16 @@ from libs.contracts import ledger_read_operations as operations
 from libs.contracts.errors import NotFound
 from libs.contracts.principal import Principal
 from libs.contracts.result import Result
+from libs.handling.bulkhead import Bulkhead
 from libs.handling.queries import QueryHandler
 from services.ledger_read.ports import Financial, Ownership
+
+LISTS_AT_ONCE = 4
+LISTS_OF_TENANT_AT_ONCE = 2
+LISTS_WAITING = 60
+"""Of partners' lists, each of which may cost a provider's requests by the thousand: so many wait at most, of one tenant
+half as many; beyond it is 503. What waits takes up room in the consumer, which has 256.
+"""
 
 
 class AccountQueries:
@@ -20,6 +28,9 @@ class AccountQueries:
     def __init__(self, ownership: Ownership, financial: Financial) -> None:
         self._ownership = ownership
         self._financial = financial
+        self._lists = Bulkhead(
+            LISTS_AT_ONCE, LISTS_WAITING, at_once_of_tenant=LISTS_OF_TENANT_AT_ONCE
+        )
 
     def by_operation(self) -> Mapping[str, QueryHandler]:
         return {
@@ -53,8 +64,9 @@ class AccountQueries:
         self, principal: Principal, _: contract.ListPartnerAccounts, deadline: float
     ) -> Result:
         """The list's name is the partner's (interface §4)."""
-        ids = await self._ownership.account_ids(principal, deadline)
-        accounts = await self._financial.accounts(ids, deadline)
+        async with self._lists.room(principal.tenant):
+            ids = await self._ownership.account_ids(principal, deadline)
+            accounts = await self._financial.accounts(ids, deadline)
         items = [contract.PartnerAccountSummary(**_fields(a, _PARTNER_ITEM)) for a in accounts]
         return Result(
             contract.PartnerAccountList(name=principal.tenant_name, dba_name=None, accounts=items)

@@ -21,9 +21,9 @@ from libs.contracts.ownership import (
 )
 from libs.contracts.principal import Principal
 from libs.contracts.result import Result
+from libs.handling.bulkhead import Bulkhead
 from libs.persistence.engine import Database
 from services.onboarding import views
-from services.onboarding.handlers.bulkhead import Bulkhead
 from services.onboarding.repository import accounts
 from services.onboarding.repository.store import Store
 from services.onboarding.states import FINAL

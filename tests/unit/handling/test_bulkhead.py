@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from libs.contracts.errors import Unavailable
-from services.onboarding.handlers.bulkhead import Bulkhead
+from libs.handling.bulkhead import Bulkhead
 
 
 class Work:
@@ -76,3 +76,18 @@ async def test_one_that_gives_up_makes_room() -> None:
     work.let_go.set()
     await another
     assert work.inside == 2
+
+
+async def test_calls_that_wait_for_their_own_tenant_are_not_before_those_of_others() -> None:
+    work = Work(Bulkhead(2, waiting=8, at_once_of_tenant=1))
+    tasks = await work.start(4)
+    inside_of_one = work.inside
+
+    tasks += await work.start(1, "bolt")
+
+    assert (inside_of_one, work.inside) == (1, 2)
+    work.let_go.set()
+    await asyncio.gather(*tasks)
+    assert work.inside == 5
+    (another,) = await work.start(1)
+    await another
