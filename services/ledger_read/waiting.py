@@ -23,7 +23,7 @@ from services.ledger_read.tables import waiting_account, waiting_entry
 FIRST_PAUSE_SECONDS = 0.5
 """Until onboarding is asked about an account again; it doubles with each try."""
 LONGEST_PAUSE_SECONDS = 300.0
-LEASE_SECONDS = 60.0
+LEASE_SECONDS = 30.0
 """An account that was taken is left to the process that took it; longer than that process works on it."""
 
 _ACCOUNT, _ENTRY = waiting_account.c, waiting_entry.c

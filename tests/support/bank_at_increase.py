@@ -29,6 +29,7 @@ OPERATIONS = {
     "create_external_account": "POST /external_accounts",
     "close_external_account": "PATCH /external_accounts/{id}",
     "open_account": "POST /accounts",
+    "create_account_number": "POST /account_numbers",
     "close_account": "POST /accounts/{id}/close",
     "send_wire": "POST /wire_transfers",
     "get_wire": "GET /wire_transfers/{id}",
