@@ -144,7 +144,7 @@ class WaitingEntries:
         return customer_id
 
     async def take(self, limit: int) -> list[WaitingAccount]:
-        """Accounts that are due. Each is due again after a lease, whatever becomes of this process."""
+        """Accounts that are due. Each is due again after a lease, also when this process dies."""
         async with self._database.transaction() as connection:
             rows = await connection.execute(_TAKE, {"limit": limit})
             return [WaitingAccount(**row._mapping) for row in rows]

@@ -17,7 +17,7 @@ KILLED = -signal.SIGKILL
 ENDED_SECONDS = 60.0
 
 
-async def test_an_account_that_is_opened_for_long_is_told_once_whatever_dies(live: Live) -> None:
+async def test_an_account_that_is_opened_for_long_is_told_once_through_kills(live: Live) -> None:
     """Increase has the account, and cannot give it a number at first."""
     body, key, service = application(), new_key(), live.stack.services["ledger_read"]
     await live.bank.fault("core", "create_account_number", "error")
