@@ -64,7 +64,7 @@ OUTSTANDING_QUERIES = 1024
 """Of one process to one service: four times what a service works on at once. Nine processes' worth fits into the
 service's queue (`QUERY_QUEUE_LENGTH`), which without confirms drops in silence what is beyond.
 """
-OF_A_TENANT = 3 / 4
+PART_OF_A_TENANT = 3 / 4
 """The part of these that one tenant may have, so that there is room for the others while its queries are slow."""
 
 
@@ -212,7 +212,7 @@ class Caller:
         of_tenant = (service, envelope.principal.tenant)
         if (
             self._outstanding[service] >= OUTSTANDING_QUERIES
-            or self._of_tenants[of_tenant] >= OUTSTANDING_QUERIES * OF_A_TENANT
+            or self._of_tenants[of_tenant] >= OUTSTANDING_QUERIES * PART_OF_A_TENANT
         ):
             raise Unavailable
         future = self._expect(envelope)

@@ -29,13 +29,15 @@ from libs.messaging.topology import QueueType, declare_queries, queries_queue
 
 QUERY_PREFETCH = 16
 QUERIES_AT_ONCE = 256
-OF_A_TENANT = QUERIES_AT_ONCE * 3 // 4
+MOST_OF_A_TENANT = QUERIES_AT_ONCE * 3 // 4
 """The most that one tenant may have under way, so that there is room for the others while its queries are slow."""
 WAITING_OF_A_TENANT = 1024
-"""Of what a tenant asks beyond. A tenant that has its part under way is one at a time, or there were no others."""
+"""Of what a tenant asks beyond: taken from the queue all the same, so that it is in no other tenant's way there. Where
+one replica is so busy and another is not, these wait although the other could answer.
+"""
 
 NO_TENANT = ""
-"""Of operators, and of what is not answered."""
+"""Of operators and of services that ask for themselves, such as reconciliation; refusals are counted with them."""
 
 Answer = Callable[[Envelope, str | None], Coroutine[Any, Any, None]]
 Refuse = Callable[[EnvelopeHead, str | None], Coroutine[Any, Any, None]]
@@ -56,7 +58,7 @@ class QueryConsumer:
     |---|---|
     | from a sender that the table does not allow, or with replies directed to another | dropped, counted |
     | of an operation that this release does not know | answered `unavailable` to a sender that may ask the service |
-    | of a tenant that has `OF_A_TENANT` under way | waits for one of these, and holds up no other tenant |
+    | of a tenant that has `MOST_OF_A_TENANT` under way | waits for one of these, and holds up no other tenant |
     | of one that has as many waiting as may | answered `unavailable` |
     """
 
@@ -147,7 +149,7 @@ class QueryConsumer:
         if is_unknown:
             MESSAGES_REFUSED.labels(self._queue, "newer_version").inc()
             await self._answer_when_free(refusal)
-        elif self._under_way[tenant] < OF_A_TENANT:
+        elif self._under_way[tenant] < MOST_OF_A_TENANT:
             await self._answer_when_free(query)
         elif len(waiting := self._waiting.setdefault(tenant, deque())) < WAITING_OF_A_TENANT:
             waiting.append(query)
@@ -169,7 +171,11 @@ class QueryConsumer:
 
     async def _answer_when_free(self, query: _Query) -> None:
         self._under_way[query.tenant] += 1
-        await self._capacity.acquire()
+        try:
+            await self._capacity.acquire()
+        except BaseException:  # the session is lost: the message comes again
+            self._leave(query.tenant)
+            raise
         self._begin(query)
 
     def _begin(self, query: _Query) -> None:
@@ -184,10 +190,13 @@ class QueryConsumer:
             self._begin(waiting.popleft())
         else:
             self._waiting.pop(tenant, None)
-            self._under_way[tenant] -= 1
-            if not self._under_way[tenant]:
-                del self._under_way[tenant]
+            self._leave(tenant)
             self._capacity.release()
         self._consumption.progressed()
         if not task.cancelled() and (error := task.exception()) is not None:
             self._log.error("query_died", task=task.get_name(), exc_info=error)
+
+    def _leave(self, tenant: str) -> None:
+        self._under_way[tenant] -= 1
+        if not self._under_way[tenant]:
+            del self._under_way[tenant]

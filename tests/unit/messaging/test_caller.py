@@ -22,7 +22,7 @@ from libs.contracts.principal import Family, Principal
 from libs.messaging import caller as caller_module
 from libs.messaging.broker import Session
 from libs.messaging.broker_errors import session_loss_as_error
-from libs.messaging.caller import OF_A_TENANT, OUTSTANDING_QUERIES, Caller
+from libs.messaging.caller import OUTSTANDING_QUERIES, PART_OF_A_TENANT, Caller
 from libs.messaging.publishing import Publisher, underlying
 from tests.support.pace import pace
 
@@ -127,7 +127,7 @@ async def test_a_query_beyond_the_bound_of_its_service_is_unavailable_at_once() 
 async def test_one_tenant_leaves_room_for_the_others() -> None:
     caller = await caller_on(ScriptedChannel())
     async with asyncio.TaskGroup() as group:
-        its_part = round(OUTSTANDING_QUERIES * OF_A_TENANT)
+        its_part = round(OUTSTANDING_QUERIES * PART_OF_A_TENANT)
         unanswered = [
             group.create_task(list_accounts(caller, 30, "t_busy")) for _ in range(its_part)
         ]
