@@ -1,6 +1,7 @@
 """A command of which nothing was started is forgotten once its caller has got the 503 that says so.
 
     commit forgetting ──▶ publish the 503 ──▶ routed: commit forgotten
+                          (not where too many requests with its key were refused: driven on)
                                           ├─▶ certainly not routed: commit open, and drive on
                                           └─▶ not known: publish it again until its deadline, then park
 

@@ -12,9 +12,10 @@ from dataclasses import dataclass
 
 from cachetools import TTLCache
 
-from libs.contracts.errors import RateLimited
+from libs.contracts.errors import OutcomePending, ProviderTimeout, RateLimited, Unavailable
 
 SECONDS = 60
+NO_VERDICT = (Unavailable, ProviderTimeout, OutcomePending)
 SUBJECTS = 10_000
 """Remembered at most; beyond, the one that was seen least recently is forgotten."""
 
@@ -36,7 +37,8 @@ class Attempts:
 
     @contextmanager
     def attempt(self, subject: str) -> Iterator[None]:
-        """An attempt of a subject. It counts from its beginning until it succeeds: many may be under way at once.
+        """An attempt of a subject. It counts from its beginning until it succeeds, or the gateway says nothing of it:
+        many may be under way at once.
 
         Raises:
             RateLimited: too many of the subject failed in a minute, with Retry-After.
@@ -50,5 +52,9 @@ class Attempts:
                 "Too many attempts failed from this address.", headers={"Retry-After": str(SECONDS)}
             )
         count.failures += 1
-        yield
+        try:
+            yield
+        except NO_VERDICT:  # of a gateway that is away: nothing was guessed
+            count.failures -= 1
+            raise
         count.failures -= 1

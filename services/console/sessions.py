@@ -39,8 +39,10 @@ ENDED_SECONDS = 60.0
 """A token that is not good never becomes good."""
 UNKNOWN_PER_MINUTE = 60
 """Tokens of one address that are not good and never were."""
-UNKNOWN_IN_ALL = 300
-"""Half of the smallest rate that they count against, which enrolments share with log-ins."""
+UNKNOWN_IN_ALL = 100
+"""In one process: a sixth of the smallest rate that they count against, which enrolments share with log-ins, so that
+several consoles leave room for these.
+"""
 _EVERYWHERE = "everywhere"
 
 

@@ -13,13 +13,12 @@ from services.gateway import operator_repository as repository
 from services.gateway.credentials import CONSOLE, secret_context
 
 REGISTERED = "operators.register_console"
-"""In the audit: by it a key of the gateway's own is told from those that operators made."""
 SETTINGS = "BANKSIDE_CONSOLE_OPERATOR_KEY and BANKSIDE_CONSOLE_OPERATOR_SECRET"
 GATEWAY_SETTINGS = "BANKSIDE_GATEWAY_CONSOLE_KEY and BANKSIDE_GATEWAY_CONSOLE_SECRET"
 NAME_IS_TAKEN = (
     f"the operator {CONSOLE} was revoked, which is for good, or has another role. Make a key with"
-    f" `bankside operators create NAME --role {CONSOLE}`, give it to the console as {SETTINGS}, and take"
-    f" {GATEWAY_SETTINGS} out"
+    f" `bankside operators create NAME --role {CONSOLE}`, and give it to the console as {SETTINGS}, and here as"
+    f" {GATEWAY_SETTINGS}, or take these out"
 )
 KEY_IS_NOT_ITS_OWN = (
     f"the key was revoked, or belongs to another operator or tenant. Give {GATEWAY_SETTINGS}, and the console as"
@@ -46,6 +45,9 @@ async def _register(
     """Why it cannot be; None when it is."""
     await repository.add_operator(connection, CONSOLE, CONSOLE)
     if await repository.lock_role(connection, CONSOLE) != CONSOLE:
+        # Where an admin made a key of another console, the gateway may be given that: nothing is to be done.
+        if await repository.is_active_key_of_a(connection, CONSOLE, subscription_key):
+            return None
         return NAME_IS_TAKEN
     entries = []
     if not await repository.is_known_key(connection, subscription_key):
@@ -53,13 +55,16 @@ async def _register(
         await repository.add_key(
             connection,
             repository.NewOperatorKey(
-                subscription_key=subscription_key, operator=CONSOLE, secret=sealed
+                subscription_key=subscription_key,
+                operator=CONSOLE,
+                secret=sealed,
+                registered=True,
             ),
         )
         entries.append(_entry(REGISTERED, subscription_key))
     elif not await repository.is_active_key(connection, CONSOLE, subscription_key):
         return KEY_IS_NOT_ITS_OWN
-    ended = await repository.revoke_before(connection, CONSOLE, subscription_key, REGISTERED)
+    ended = await repository.revoke_registered_before(connection, CONSOLE, subscription_key)
     entries += [_entry("operators.revoke_console_key", key) for key in ended]
     await audit.append(connection, entries)
     return None

@@ -6,16 +6,13 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from sqlalchemy import (
-    Date,
     Interval,
     Text,
     bindparam,
     case,
-    cast,
     exists,
     func,
     select,
-    text,
     true,
     tuple_,
     update,
@@ -26,7 +23,7 @@ from libs.contracts.operating.operators import OperatorView
 from libs.contracts.operating.pages import Order, Place
 from libs.contracts.principal import Family, Role
 from libs.persistence.async_engine import AsyncConnection
-from services.gateway.tables import INSTANT, audit, credentials, operator_logins, operators
+from services.gateway.tables import INSTANT, credentials, operator_logins, operators
 
 READS_PER_MINUTE = 6000
 WRITES_PER_MINUTE = 600
@@ -35,11 +32,12 @@ WIRES_PER_MINUTE = 60
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewOperatorKey:
-    """A key of an operator to be stored; `secret` is sealed already."""
+    """A key of an operator to be stored; `secret` is sealed already. `registered`: by the gateway's settings."""
 
     subscription_key: str
     operator: str
     secret: str
+    registered: bool = False
 
 
 _KEYS = (
@@ -140,13 +138,10 @@ _KNOWN_KEY = select(credentials.c.id).where(
 _ACTIVE_KEY = _KNOWN_KEY.where(
     credentials.c.operator == bindparam("operator"), credentials.c.revoked_at.is_(None)
 )
-_DAY = text("interval '1 day'")
-_IS_RECORDED = exists().where(
-    # The rows of a key were written together. The chain is by days, of which one may go on beyond its midnight.
-    audit.c.day >= cast(func.timezone("UTC", credentials.c.created_at - _DAY), Date),
-    audit.c.day <= cast(func.timezone("UTC", credentials.c.created_at + _DAY), Date),
-    func.strpos(audit.c.entry, bindparam("action_text", type_=Text)) > 0,
-    func.strpos(audit.c.entry, '"subscription_key":"' + credentials.c.subscription_key + '"') > 0,
+_ACTIVE_KEY_OF_ROLE = _KNOWN_KEY.join(operators, operators.c.name == credentials.c.operator).where(
+    credentials.c.revoked_at.is_(None),
+    operators.c.revoked_at.is_(None),
+    operators.c.role == bindparam("role"),
 )
 _GIVEN = credentials.alias("given")
 _OF_KEY = select(_GIVEN.c.id).where(_GIVEN.c.subscription_key == bindparam("given_key"))
@@ -156,7 +151,7 @@ _REVOKE_BEFORE = (
         credentials.c.operator == bindparam("wanted"),
         credentials.c.revoked_at.is_(None),
         credentials.c.id < _OF_KEY.scalar_subquery(),
-        _IS_RECORDED,
+        credentials.c.registered,
     )
     .values(revoked_at=func.now())
     .returning(credentials.c.subscription_key)
@@ -245,23 +240,24 @@ async def is_known_key(connection: AsyncConnection, subscription_key: str) -> bo
     return found.first() is not None
 
 
+async def is_active_key_of_a(connection: AsyncConnection, role: str, subscription_key: str) -> bool:
+    """Whether it is an active key of an active operator of this role."""
+    values = {"role": role, "subscription_key": subscription_key}
+    return (await connection.execute(_ACTIVE_KEY_OF_ROLE, values)).first() is not None
+
+
 async def is_active_key(connection: AsyncConnection, operator: str, subscription_key: str) -> bool:
     """Whether it is a key of this operator that was not revoked."""
     values = {"operator": operator, "subscription_key": subscription_key}
     return (await connection.execute(_ACTIVE_KEY, values)).first() is not None
 
 
-async def revoke_before(
-    connection: AsyncConnection, operator: str, subscription_key: str, action: str
+async def revoke_registered_before(
+    connection: AsyncConnection, operator: str, subscription_key: str
 ) -> list[str]:
-    """End the keys of an operator that were made before this one by an action, as the audit has it; which these are."""
+    """End the keys of an operator that the gateway registered before this one; which these are."""
     rows = await connection.execute(
-        _REVOKE_BEFORE,
-        {
-            "wanted": operator,
-            "given_key": subscription_key,
-            "action_text": f'"action":"{action}"',
-        },
+        _REVOKE_BEFORE, {"wanted": operator, "given_key": subscription_key}
     )
     return [row.subscription_key for row in rows]
 
@@ -275,6 +271,7 @@ async def add_key(connection: AsyncConnection, new: NewOperatorKey) -> None:
             "family": Family.OPERATOR.value,
             "scopes": [],
             "secret": new.secret,
+            "registered": new.registered,
             "reads_per_minute": READS_PER_MINUTE,
             "writes_per_minute": WRITES_PER_MINUTE,
             "wires_per_minute": WIRES_PER_MINUTE,

@@ -130,6 +130,7 @@ credentials = Table(
     Column("revoked_at", INSTANT),
     Column("last_used_at", INSTANT),
     Column("requires_idempotency_key", Boolean, nullable=False, server_default=false()),
+    Column("registered", Boolean, nullable=False, server_default=false()),
     Index(
         "credentials_by_time",
         "created_at",

@@ -109,7 +109,7 @@ class WaitingAccount:
 
 
 async def add(connection: AsyncConnection, entries: Sequence[WaitingEntry]) -> None:
-    """Store the entries; their accounts are due at once."""
+    """Store the entries; an account that had none before is due at once."""
     if not entries:
         return
     accounts = {entry.account_id: entry.customer_id for entry in entries}

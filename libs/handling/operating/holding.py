@@ -1,8 +1,9 @@
 """Holding a command, so that an operator can decide on what it sent last.
 
 A decision that a write did not happen is wrong while its last send may still arrive. Waiting alone does not help: a
-command whose provider keeps answering nothing sends again meanwhile. So it is held: nothing is sent until the last send
-has arrived or never will, and for some minutes more, in which the operator decides.
+command whose provider keeps answering nothing sends again meanwhile. So it is held: by itself it is not sent again
+until the last send has arrived or never will, and for some minutes more, in which the operator decides. An operator who
+has it driven, or a verdict that an onboarding waits for, ends that: then the decision has to wait anew.
 """
 
 from __future__ import annotations
@@ -44,6 +45,6 @@ async def hold(
     decidable = datetime.now(UTC) + timedelta(seconds=transit_seconds + 1)
     held = decidable + timedelta(seconds=DECISION_SECONDS - 1)
     return InvalidState(
-        "The last send may still arrive at the provider, so nothing was decided yet. Nothing more is sent before"
+        "The last send may still arrive at the provider: nothing was decided yet. By itself it is not sent again before"
         f" {held:%H:%M:%S} UTC: look it up there, and decide again from {decidable:%H:%M:%S} UTC on."
     )

@@ -117,6 +117,11 @@ class WaitingAccounts:
         if not is_final:
             await self._postpone(account, "never_owned")
             return
+        # Asked once more: it may have got the account since, and have become final. From here on it gets none.
+        holders = await self._ownership.holders([account.account_id], self._clock() + OWNER_SECONDS)
+        if account.account_id in holders:
+            await self._report(holders[account.account_id])
+            return
         given_up = await self._waiting.give_up(account.account_id, timedelta())
         SKIPPED.labels("customer_final").inc(given_up)
         self._log.info(

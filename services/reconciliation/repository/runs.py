@@ -146,6 +146,10 @@ _ADVANCE_SCAN = _INSERT_SCAN.on_conflict_do_update(
     | {"advanced_at": _NOW},
 )
 _FORGET_SCANS = delete(scan)
+_FORGET_SHORT_SCANS = _FORGET_SCANS.where(scan.c.name.in_(["feeds.all", "balances.postings"]))
+"""Those that every run makes, also one that goes on with the scans of another: they go on by themselves from where they
+are, and what they look at does not wait for hours.
+"""
 _last_ended = (
     select(table.c.run_id, table.c.outcome, table.c.finished_at)
     .where(table.c.finished_at.is_not(None))
@@ -243,6 +247,8 @@ async def begin(connection: AsyncConnection) -> Run | None:
     was_scanning = await connection.execute(_WAS_SCANNING, {"pause": SCANNING})
     if begun.cause != SCHEDULE or not was_scanning.scalar_one():
         await connection.execute(_FORGET_SCANS)
+    else:
+        await connection.execute(_FORGET_SHORT_SCANS)
     await add_standing(connection, begun.run_id, None)
     return await find(connection, begun.run_id)
 

@@ -32,7 +32,10 @@ from services.webhook_dispatcher.repository.partitions import Partitions
 
 BATCH = 256
 NOT_TRIED_SECONDS = 30.0
-"""The pause after an attempt that was not made for a reason of our own."""
+NOT_TRIED_PART = 20
+"""The pause after an attempt that was not made for a reason of our own: at least so long, and this part of the age of
+the delivery. So a fault that lasts for days costs some 150 looks at each delivery.
+"""
 
 
 class AttemptRecorder:
@@ -110,12 +113,12 @@ class AttemptRecorder:
         attempt, delivery = attempted.attempt, attempted.leased.delivery
         at, retry_seconds = ended_at(attempt), self._rules.retry_seconds
         # What we did not try takes nothing from the subscriber's schedule, for as long as that lasts.
-        is_counted = attempt.verdict is not Verdict.NOT_TRIED or (
-            (at - delivery.created_at).total_seconds() > whole_seconds(retry_seconds)
-        )
+        age = (at - delivery.created_at).total_seconds()
+        is_counted = attempt.verdict is not Verdict.NOT_TRIED or age > whole_seconds(retry_seconds)
         due_at = None
         if not is_counted:
-            due_at = at + timedelta(seconds=pause(NOT_TRIED_SECONDS, self._random))
+            rest = pause(max(NOT_TRIED_SECONDS, age / NOT_TRIED_PART), self._random)
+            due_at = at + timedelta(seconds=rest)
         elif attempt.verdict is not Verdict.SUCCEEDED:
             due_at = next_attempt_at(
                 retry_seconds, delivery.attempts_made + 1, at, attempt.retry_after, self._random

@@ -121,7 +121,7 @@ class Sender:
             request_id=delivery.request_id,
         )
         ATTEMPT_SECONDS.observe(attempt.duration_ms / 1000)
-        if delivery.attempts_made == 0:
+        if delivery.attempts_made == 0 and attempt.verdict is not Verdict.NOT_TRIED:
             waited = attempt.attempted_at - delivery.created_at
             FIRST_ATTEMPT_SECONDS.observe(max(0.0, waited.total_seconds()))
         self._attempted(AttemptedDelivery(leased, attempt))

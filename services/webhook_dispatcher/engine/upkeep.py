@@ -86,9 +86,8 @@ class Upkeep:
         async with leadership(self._database, LEASE) as term:
             await self.make_ahead()
             await self._retention.drop(term)
-            await (
-                self._unavailability.change_strays()
-            )  # of millions of deliveries, that takes minutes
+            # The last: of millions of deliveries it takes minutes.
+            await self._unavailability.change_strays()
 
     async def make_ahead(self) -> None:
         """Make the partitions of today and of the next `DAYS_AHEAD` days."""

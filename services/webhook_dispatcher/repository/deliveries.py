@@ -94,7 +94,11 @@ _OPEN = OPEN.where(delivery.c.subscription_id == bindparam("subscription_id"))
 _OVER = OVER.where(attempt.c.subscription_id == bindparam("subscription_id"))
 PARTS: dict[DeliveryFilter | None, tuple[Select[Any], ...]] = {
     None: (_OPEN, _OVER),
-    DeliveryFilter.PENDING: (_OPEN.where(_IS_PENDING),),
+    # In flight or not: an index has each of them, and so walks over no held ones.
+    DeliveryFilter.PENDING: (
+        _OPEN.where(_IS_PENDING, delivery.c.claim.is_(None)),
+        _OPEN.where(_IS_PENDING, delivery.c.claim.is_not(None)),
+    ),
     DeliveryFilter.HELD: (_OPEN.where(delivery.c.state == HELD),),
     DeliveryFilter.SUCCEEDED: (_OVER.where(attempt.c.concluded == SUCCEEDED),),
     DeliveryFilter.FAILED: (_OVER.where(attempt.c.concluded == FAILED),),

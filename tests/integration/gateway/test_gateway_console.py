@@ -118,3 +118,16 @@ async def test_a_console_that_was_revoked_stays_so_and_the_log_says_what_to_do(
     assert logged.startswith("error console_not_registered the operator console was revoked")
     assert "`bankside operators create NAME --role console`" in logged
     assert await active_keys(database) == []
+
+
+async def test_a_console_of_another_name_is_left_as_an_admin_made_it(
+    database: Database, fresh_environment: Environment
+) -> None:
+    await registered(database, fresh_environment, FIRST)
+    keyring = storage_of(fresh_environment.secrets, "gateway")
+    async with database.transaction() as connection:
+        await repository.revoke(connection, CONSOLE)
+        await repository.add_operator(connection, "console-2", CONSOLE)
+        by_hand, _ = await operator_keys.add_key(connection, keyring, "console-2")
+
+    assert await registered(database, fresh_environment, by_hand) == []

@@ -16,7 +16,12 @@ ADDRESSES = {"DATABASE": "postgres-rw:5432/bankside", "BROKER": "amqps://rabbitm
 STUB = """#!/bin/sh
 line="$(basename "$0") $*"
 printf '%s\\n' "$line" >>"$STEPS"
-case $line in $FAILING) exit 1 ;; esac
+case $line in
+$FAILING) exit 1 ;;
+*"job migrate"*conditions*) echo "$MIGRATED" ;;
+*conditions*) echo "SuccessCriteriaMet Complete" ;;
+*"job migrate"*active*) [ "$(grep -c active "$STEPS")" -gt "$STILL_ACTIVE" ] || echo 1 ;;
+esac
 """
 
 
@@ -40,12 +45,27 @@ class Cluster:
             program.write_text(STUB)
             program.chmod(0o755)
 
-    def upgrade(self, *, failing: str = "", addresses: dict[str, str] = ADDRESSES) -> int:
-        """Its exit status. The step that matches `failing`, a pattern of the shell, fails."""
+    def upgrade(
+        self,
+        *,
+        failing: str = "",
+        addresses: dict[str, str] = ADDRESSES,
+        migrated: str = "Complete",
+        still_active: int = 0,
+    ) -> int:
+        """Its exit status. The step that matches `failing`, a pattern of the shell, fails.
+
+        Args:
+            migrated: how the migrations ended.
+            still_active: how often those of an earlier run are found at work.
+        """
         environment = {
             "PATH": f"{self._folder / 'bin'}:{os.environ['PATH']}",
             "STEPS": str(self._steps),
             "FAILING": failing or "none",
+            "MIGRATED": migrated,
+            "STILL_ACTIVE": str(still_active),
+            "POLL_SECONDS": "0",
             **addresses,
         }
         command = [str(self._folder / SCRIPT), "overlay"]
@@ -80,7 +100,7 @@ def test_gateway_and_console_are_applied_after_every_service_is_rolled_out(
     assert cluster.upgrade() == 0
 
     steps = cluster.steps()
-    jobs = place(steps, "wait", "job/migrate")
+    jobs = place(steps, "job migrate", "conditions")
     services = place(steps, "apply", "notin (gateway,console)")
     gateway, console = (place(steps, "apply", f"phase={name}") for name in ("gateway", "console"))
     rolled_out = [place(steps, "rollout status", f"deployment/{name}") for name in SERVICES]
@@ -97,7 +117,8 @@ def test_gateway_and_console_are_applied_after_every_service_is_rolled_out(
         "start print*",
         "*import_definitions*",
         "*phase=before*",
-        "*wait*job/migrate*",
+        "*job migrate*active*",
+        "*job migrate*conditions*",
         "*notin*",
         "*status*payments*",
         "*status*gateway*",
@@ -112,6 +133,21 @@ def test_nothing_is_done_after_a_step_that_failed(cluster: Cluster, failing: str
     again = cluster.steps()[len(complete) :]
     assert again == complete[: len(again)]
     assert len(again) < len(complete)
+
+
+def test_no_service_is_applied_when_the_migrations_failed(cluster: Cluster) -> None:
+    assert cluster.upgrade(migrated="FailureTarget Failed") != 0
+
+    assert not any("notin" in step for step in cluster.steps())
+
+
+def test_the_migrations_of_an_earlier_run_are_waited_for_and_not_deleted(cluster: Cluster) -> None:
+    assert cluster.upgrade(still_active=3) == 0
+
+    steps = cluster.steps()
+    active = [at for at, step in enumerate(steps) if "active" in step]
+    assert len(active) == 4
+    assert max(active) < place(steps, "delete job")
 
 
 @pytest.mark.parametrize("missing", ADDRESSES)
