@@ -263,17 +263,16 @@ async def revoke_registered_before(
 
 
 async def add_key(connection: AsyncConnection, new: NewOperatorKey) -> None:
-    await connection.execute(
-        _ADD_KEY,
-        {
-            "subscription_key": new.subscription_key,
-            "operator": new.operator,
-            "family": Family.OPERATOR.value,
-            "scopes": [],
-            "secret": new.secret,
-            "registered": new.registered,
-            "reads_per_minute": READS_PER_MINUTE,
-            "writes_per_minute": WRITES_PER_MINUTE,
-            "wires_per_minute": WIRES_PER_MINUTE,
-        },
-    )
+    values = {
+        "subscription_key": new.subscription_key,
+        "operator": new.operator,
+        "family": Family.OPERATOR.value,
+        "scopes": [],
+        "secret": new.secret,
+        "reads_per_minute": READS_PER_MINUTE,
+        "writes_per_minute": WRITES_PER_MINUTE,
+        "wires_per_minute": WIRES_PER_MINUTE,
+    }
+    if new.registered:
+        values["registered"] = True
+    await connection.execute(_ADD_KEY, values)

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 
 import aiohttp
 from aiohttp import web
+from uuid_utils import uuid7
 
 from deploy.local.ports import LOOPBACK
 from libs.providers.sandbox.http import ProviderClient
@@ -158,7 +159,7 @@ class FakeLedgerBank:
         bank.lists["/external-accounts"] = self._external_accounts
 
     async def open_account(self) -> Opened:
-        opened = Opened(str(uuid.uuid4()), f"acc_{uuid.uuid4().hex}")
+        opened = Opened(str(uuid.uuid4()), f"acc_{uuid7().hex}")  # ids that grow, as the sandbox's
         self._bank.add(account_answer(opened.account_id, customer_id=opened.customer_id))
         self._set_balance(opened)
         path = f"/accounts/{opened.account_id}"
