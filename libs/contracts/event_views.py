@@ -29,10 +29,17 @@ TYPES_BY_FILTER = _types_by_filter()
 
 
 def _one_text(value: Any) -> Any:
+    if isinstance(value, str):
+        return value
+    rule = "Input should be one string: a type, a kind, or `*` for all"
     if isinstance(value, list):
         rule = "Input should be one string, not an array: a type, a kind, or `*` for all; make a subscription for each"
-        raise PydanticCustomError("string_type", rule)
-    return value
+    raise PydanticCustomError("string_type", rule, {"expected": _expected()})
+
+
+def _expected() -> str:
+    *most, last = (f"'{text}'" for text in sorted(TYPES_BY_FILTER))
+    return f"{', '.join(most)} or {last}"
 
 
 def _variable_name(value: str) -> str:
@@ -42,9 +49,7 @@ def _variable_name(value: str) -> str:
 
 def _known(value: str) -> str:
     if value not in TYPES_BY_FILTER:
-        *most, last = (f"'{text}'" for text in sorted(TYPES_BY_FILTER))
-        expected = f"{', '.join(most)} or {last}"
-        raise PydanticKnownError("literal_error", {"expected": expected})
+        raise PydanticKnownError("literal_error", {"expected": _expected()})
     return value
 
 

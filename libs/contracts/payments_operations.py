@@ -92,6 +92,7 @@ APPROVE_WIRE = Operation(
     ),
     summary="Approve a wire that waits for it, and send it",
     rate=RateClass.WIRE,
+    pending_id="transaction_id",
     extension=True,
 )
 DECLINE_WIRE = Operation(

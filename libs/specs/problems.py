@@ -52,8 +52,15 @@ _INVALID = {
 _WIRE = {
     "transaction_id": {
         **_TEXT,
-        "description": "Of the wire that was recorded and refused, if one was",
+        "description": "Of the wire that it is about, where there is one",
     }
+}
+_REFUSED_WIRE = _WIRE | {
+    "reason": {**_TEXT, "description": "As the wire has it, where it was recorded and refused"},
+    "reason_detail": {
+        **_TEXT,
+        "description": "The bank's own words or code for the reason, where it gave some",
+    },
 }
 _PENDING_ID = {**_TEXT, "description": "The id of what is pending, by which it can be asked for"}
 
@@ -74,13 +81,14 @@ EXTRA_MEMBERS: dict[str, dict[str, Schema]] = {
         }
     },
     e.InsufficientScope.code: {"scope": {**_TEXT, "description": "The scope that it needs"}},
-    e.AccountClosed.code: _WIRE,
-    e.AccountRestricted.code: _WIRE,
-    e.ExternalAccountNotLinked.code: _WIRE,
-    e.InsufficientFunds.code: _WIRE,
+    e.AccountClosed.code: _REFUSED_WIRE,
+    e.AccountRestricted.code: _REFUSED_WIRE,
+    e.ExternalAccountNotLinked.code: _REFUSED_WIRE,
+    e.InsufficientFunds.code: _REFUSED_WIRE,
     e.InvalidState.code: _WIRE,
-    e.ProviderRefused.code: _WIRE,
+    e.ProviderRefused.code: _REFUSED_WIRE,
     e.LimitExceeded.code: {
+        **_WIRE,
         "limit": {
             **ref("WireLimit"),
             "description": "Which limit",
@@ -142,7 +150,8 @@ def components_of(rows: Iterable[Operation]) -> dict[str, Schema]:
     pending = {row.pending_id for row in rows if row.pending_id}
     named = {_name(error): _problem_schema(error) for error in errors}
     for name in pending:
-        named[_name(e.OutcomePending)]["properties"][name] = _PENDING_ID
+        for error in (e.OutcomePending, e.IdempotencyInProgress, e.Abandoned):
+            named[_name(error)]["properties"][name] = _PENDING_ID
     return named | _REFERRED_TO
 
 

@@ -28,9 +28,9 @@ HEADERS = ("X-API-SIGNATURE", "X-API-TIMESTAMP", "X-API-NONCE", "X-API-SUBSCRIPT
 
 _FORMS = {
     "X-API-SIGNATURE": re.compile(r"[0-9a-f]{64}"),
-    "X-API-TIMESTAMP": re.compile(r"[0-9]{1,13}"),
+    "X-API-TIMESTAMP": re.compile(r"[0-9]{1,20}"),
     "X-API-NONCE": re.compile(r"[A-Za-z0-9_-]{16,128}"),
-    "X-API-SUBSCRIPTION-KEY": re.compile(r"sub_[A-Za-z0-9]{22,64}"),
+    "X-API-SUBSCRIPTION-KEY": re.compile(r"sub_[A-Za-z0-9]{22,255}"),
 }
 MILLISECOND_DIGITS = 13
 _UNKNOWN_KEY_SECRET = secrets.token_bytes(32)

@@ -20,9 +20,11 @@ from libs import tracing
 from libs.contracts.asked import Asked, asked
 from libs.contracts.binding import bind
 from libs.contracts.errors import (
+    Abandoned,
     AddressNotAllowed,
     BanksideError,
     ErrorDetail,
+    IdempotencyInProgress,
     IdempotencyKeyRequired,
     InsufficientRole,
     InsufficientScope,
@@ -276,9 +278,9 @@ class Endpoints:
             return self._response(operation, reply)
         try:
             return await self._write(operation, envelope)
-        except OutcomePending as pending:
-            if operation.pending_id is not None:
-                pending.extra[operation.pending_id] = envelope.id
+        except (OutcomePending, IdempotencyInProgress, Abandoned) as pending:
+            if (name := operation.pending_id) is not None:
+                pending.extra[name] = request.match_info.get(name, envelope.id)
             raise
 
     async def _write(self, operation: Operation, envelope: Envelope) -> web.Response:

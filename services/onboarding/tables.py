@@ -117,6 +117,7 @@ external_accounts = Table(
     Column("number_last_four", Text, nullable=False),
     Column("number_digest", BYTEA, nullable=False),
     Column("is_primary", Boolean, nullable=False),
+    Column("linked_at", INSTANT),
     Column("sequence", BigInteger, nullable=False, server_default=text("0")),
     Column("created_at", INSTANT, nullable=False, server_default=_NOW),
     _of_customer(),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import NamedTuple
 from uuid import UUID
 
@@ -74,8 +76,24 @@ def why_recorded(
     return Why(by_operator, comment=comment or reason)
 
 
-def error_of(reason: WireReason | None, transaction_id: UUID) -> e.BanksideError:
+@contextmanager
+def naming(transaction_id: UUID) -> Iterator[None]:
+    """A conflict in the body is about this wire, and names it (interface §6)."""
+    try:
+        yield
+    except e.Conflict as conflict:
+        conflict.extra.setdefault("transaction_id", str(transaction_id))
+        raise
+
+
+def error_of(
+    transaction_id: UUID, reason: WireReason | None, detail: str | None
+) -> e.BanksideError:
     """The answer to the sender of a wire that was rejected for this reason."""
     extra = {"transaction_id": str(transaction_id)}
+    if reason is not None:
+        extra["reason"] = reason.value
+    if detail is not None:
+        extra["reason_detail"] = detail
     precise = None if reason is None else _ERRORS.get(reason)
     return precise(extra=extra) if precise else e.ProviderRefused(REJECTED, extra=extra)

@@ -14,6 +14,7 @@ from libs.contracts import fields as f
 from libs.contracts import patterns
 from libs.contracts.places import COUNTRIES, USPS_CODES
 from libs.specs.openapi import openapi_document
+from libs.specs.release import released_document
 
 BLACKLISTED_SSNS = {"078051120", "457555462", "219099999"}
 NOT_A_NUMBER_OF_ITS_COUNTRY = "a phone number is E.164"
@@ -57,6 +58,23 @@ def test_what_a_pattern_allows_is_accepted(data: st.DataObject, kind: Any, patte
 @given(value=st.from_regex(re.compile(patterns.TIN), fullmatch=True))
 def test_a_tin_is_accepted_unless_it_is_one_of_those_never_assigned(value: str) -> None:
     assert accepted(f.Tin, value) is (value.replace("-", "") not in BLACKLISTED_SSNS)
+
+
+@settings(max_examples=40, deadline=None)
+@given(data=st.data())
+def test_a_pattern_that_was_widened_takes_what_the_released_one_took(data: st.DataObject) -> None:
+    person = released_document()["components"]["schemas"]["Person"]["properties"]
+    value = data.draw(st.from_regex(re.compile(person["tin"]["pattern"], re.ASCII), fullmatch=True))
+
+    assert re.search(patterns.TIN, value)
+
+
+@pytest.mark.parametrize("group", range(100))
+def test_an_itin_has_the_fourth_and_fifth_digits_that_the_irs_assigns(group: int) -> None:
+    assigned = {*range(50, 66), *range(70, 89), *range(90, 93), *range(94, 100)}
+
+    assert accepted(f.Tin, f"900-{group:02}-1234") is (group in assigned)
+    assert bool(re.search(patterns.TIN, f"900-{group:02}-1234")) is (group in assigned)
 
 
 @pytest.mark.parametrize("prefix", [f"{number:02}" for number in range(100)])

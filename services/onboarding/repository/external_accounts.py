@@ -6,7 +6,20 @@ from collections.abc import Iterable
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Row, Select, Text, any_, bindparam, cast, false, insert, select, true, update
+from sqlalchemy import (
+    Row,
+    Select,
+    Text,
+    any_,
+    bindparam,
+    cast,
+    false,
+    func,
+    insert,
+    select,
+    true,
+    update,
+)
 from sqlalchemy.dialects.postgresql import ARRAY, BYTEA
 
 from libs.contracts.accounts import LinkedExternalAccount
@@ -41,6 +54,7 @@ _NO_PRIMARY = (
 _LINK = _ROWS.update.values(
     external_account_id=bindparam("linked_as"),
     is_primary=true(),
+    linked_at=func.clock_timestamp(),
 )
 _BY_NUMBER = select(_T.c.draft_id).where(
     _T.c.tenant == bindparam("tenant"),
@@ -83,7 +97,8 @@ _OWNER = select(
     _T.c.customer_id,
     _T.c.details["name_on_account"].astext.label("name_on_account"),
     cast(_T.c.details["address_on_account"], Text).label("address_on_account"),
-    _T.c.created_at,
+    # Of one that an earlier release has linked it is not known when: it was added then, or before.
+    func.coalesce(_T.c.linked_at, _T.c.created_at).label("linked_at"),
 ).where(
     _T.c.tenant == bindparam("tenant"),
     _T.c.external_account_id == bindparam("external_account_id"),
@@ -168,7 +183,7 @@ class ExternalAccounts:
             customer_id=str(row.customer_id),
             name_on_account=row.name_on_account,
             address_on_account=read_stored(Address, decode(row.address_on_account)),
-            linked_at=row.created_at,
+            linked_at=row.linked_at,
         )
 
     async def find_draft(

@@ -162,6 +162,7 @@ _OPEN = """
         WHERE p.tenant = a.tenant AND p.person_id = a.person_id
     ), external_account AS (
         UPDATE external_accounts e SET external_account_id = customer.external_account_id, is_primary = true,
+            linked_at = clock_timestamp(),
             sequence = e.sequence + 1
         FROM customer WHERE e.tenant = customer.tenant AND e.draft_id = customer.draft_id
         RETURNING e.customer_id

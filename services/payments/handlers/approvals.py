@@ -14,6 +14,7 @@ from libs.runtime.crash import crash_point
 from services.payments.approving import approve, decline
 from services.payments.handlers.sending import Sending
 from services.payments.models import Begun, WireRecord
+from services.payments.reasons import naming
 from services.payments.repository import wires
 from services.payments.rules import Rules
 from services.payments.views import wire_view
@@ -40,7 +41,10 @@ class ApproveWireHandler:
             async with drive.transaction() as connection:
                 wire = await _locked(connection, drive, transaction_id)
                 if wire.approved_by != drive.command_id:
-                    wire = await approve(connection, self._rules, principal, wire, drive.command_id)
+                    with naming(wire.transaction_id):
+                        wire = await approve(
+                            connection, self._rules, principal, wire, drive.command_id
+                        )
                 begun = await self._sending.begin(connection, wire, deadline)
                 crash_point("payments.approving")
         crash_point("payments.approved")
@@ -52,9 +56,10 @@ class DeclineWireHandler:
         async with drive.transaction() as connection:
             wire = await _locked(connection, drive, command.transaction_id)
             if wire.canceled_by != drive.command_id:
-                wire = await decline(
-                    connection, drive.principal, wire, command.reason, drive.command_id
-                )
+                with naming(wire.transaction_id):
+                    wire = await decline(
+                        connection, drive.principal, wire, command.reason, drive.command_id
+                    )
             crash_point("payments.declining")
         crash_point("payments.declined")
         return Result(data=wire_view(wire))

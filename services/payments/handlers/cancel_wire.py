@@ -14,6 +14,7 @@ from libs.handling.commands import Drive
 from libs.runtime.crash import crash_point
 from services.payments import states
 from services.payments.models import WireRecord
+from services.payments.reasons import naming
 from services.payments.repository import sends, wires
 from services.payments.resolving import require_unsent
 from services.payments.views import wire_view
@@ -43,7 +44,8 @@ class CancelWireHandler:
                 raise NotFound
             if wire.canceled_by == drive.command_id:
                 return wire
-            await require_unsent(connection, wire)
+            with naming(transaction_id):
+                await require_unsent(connection, wire)
             canceled = replace(
                 states.advance(
                     wire, WireState.CANCELED, at=datetime.now(UTC), by=drive.principal.actor

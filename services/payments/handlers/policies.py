@@ -119,8 +119,10 @@ def _place(row: Row[Any]) -> Place:
 
 
 def _above_ceiling(ceilings: Policy, name: str) -> dict[str, object]:
+    ceiling = getattr(ceilings, name)
     return {
         "loc": ["body", name],
-        "msg": f"at most {getattr(ceilings, name)}, the ceiling of this installation",
-        "type": "above_ceiling",
+        "msg": f"Input should be less than or equal to {ceiling}, the ceiling of this installation",
+        "type": "less_than_equal",
+        "ctx": {"le": ceiling},
     }

@@ -148,4 +148,4 @@ def verdict_reply(wire: WireRecord) -> Result:
             "The wire was canceled before it was sent.",
             extra={"transaction_id": str(wire.transaction_id)},
         )
-    raise error_of(wire.reason, wire.transaction_id)
+    raise error_of(wire.transaction_id, wire.reason, wire.reason_detail)

@@ -53,6 +53,8 @@ async def test_a_504_names_the_wire_and_replays_as_the_final_answer(
 
     assert (pending.status, pending.code) == (504, "outcome_pending")
     assert (meanwhile.code, meanwhile.headers["Retry-After"]) == ("idempotency_in_progress", "1")
+    assert meanwhile.body["transaction_id"] == transaction_id
+    assert canceled.body["transaction_id"] == transaction_id
     assert wire["state"] == "pending_submission"
     assert (canceled.status, canceled.code) == (409, "invalid_state")
     assert_replayed(final, transaction_id)

@@ -92,6 +92,23 @@ async def test_a_header_of_another_form_is_malformed(desk: Desk, name: str, valu
     assert answer.body["headers"] == [name]
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "code"),
+    [
+        ("X-API-SUBSCRIPTION-KEY", "sub_" + "A" * 100, "unknown_subscription_key"),
+        ("X-API-TIMESTAMP", "1767225600000000000", "timestamp_out_of_window"),
+    ],
+)
+async def test_what_has_the_form_is_told_what_is_wrong_with_it(
+    desk: Desk, name: str, value: str, code: str
+) -> None:
+    headers = headers_of(await desk.key()) | {name: value}
+
+    answer = await desk.send(headers, TARGET)
+
+    assert (answer.status, answer.code) == (401, code)
+
+
 @pytest.mark.parametrize("digit", ["\u0661", "\uff11"])
 async def test_digits_that_are_not_ascii_are_malformed(desk: Desk, digit: str) -> None:
     headers = headers_of(await desk.key())

@@ -91,6 +91,8 @@ async def test_a_refusal_for_a_reason_of_the_banks_own_is_provider_refused(desk:
     assert "the wire is recorded as rejected" in refused.value.detail
     rejected = await desk.get(transaction_id)
     assert (rejected["reason"], rejected["reason_detail"]) == ("provider_refused", "not_found")
+    told = {name: rejected[name] for name in ("transaction_id", "reason", "reason_detail")}
+    assert refused.value.extra == told
 
 
 async def test_an_external_account_that_the_bank_does_not_have_linked_is_not_linked(

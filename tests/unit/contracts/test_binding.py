@@ -286,6 +286,30 @@ def test_several_event_types_are_told_to_be_several_subscriptions() -> None:
 
     assert error["type"] == "string_type"
     assert "one string, not an array" in error["msg"]
+    assert "'wire.completed'" in error["ctx"]["expected"]
+
+
+@pytest.mark.parametrize("value", [b"5", b"null"])
+def test_an_event_type_that_is_no_text_is_told_which_there_are(value: bytes) -> None:
+    body = b'{"event_types": %b, "callback_url": "https://hooks.example.com/"}' % value
+
+    (error,) = errors_of(webhook_operations.CREATE_SUBSCRIPTION.customer, body=body)
+
+    assert error["type"] == "string_type"
+    assert "'wire.completed'" in error["ctx"]["expected"]
+
+
+def test_the_largest_amount_is_told_as_a_number() -> None:
+    body = (
+        b'{"sending_account_id": "a", "external_account_id": "e", "amount": 10000000000,'
+        b' "purpose": "p"}'
+    )
+
+    (error,) = errors_of(payments_operations.SEND_WIRE, body=body)
+
+    assert error["type"] == "less_than_equal"
+    assert error["msg"] == "Input should be less than or equal to 9999999999.99"
+    assert error["ctx"] == {"le": 9999999999.99}
 
 
 def test_our_own_sentences_stand_alone() -> None:

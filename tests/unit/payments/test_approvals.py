@@ -260,8 +260,9 @@ async def test_a_declined_wire_says_who_declined_it_and_why(bench: Bench) -> Non
         "sub_second",
         "Not ours",
     )
-    with pytest.raises(InvalidState):
+    with pytest.raises(InvalidState) as refused:
         await bench.approve(transaction_id, other_key(bench, "sub_second"))
+    assert refused.value.extra == {"transaction_id": str(transaction_id)}
     assert sent(bench) == 0
 
 
@@ -269,9 +270,10 @@ async def test_limits_are_looked_at_again_when_a_wire_is_approved(bench: Bench) 
     transaction_id = await bench.waiting()
     await bench.set_policy(Policy(per_wire_limit=Decimal("9.99")))
 
-    with pytest.raises(LimitExceeded):
+    with pytest.raises(LimitExceeded) as refused:
         await bench.approve(transaction_id, other_key(bench, "sub_second"))
 
+    assert refused.value.extra["transaction_id"] == str(transaction_id)
     assert (await wire_of(bench, transaction_id)).waits_for_approval
     await bench.set_policy(Policy(daily_count=1))
     await bench.approve(transaction_id, other_key(bench, "sub_second"))

@@ -25,6 +25,7 @@ async def test_of_a_send_and_a_cancellation_behind_it_the_send_has_its_way(bench
     sent, canceled = await asyncio.gather(sending, canceling, return_exceptions=True)
 
     assert isinstance(canceled, InvalidState), canceled
+    assert canceled.extra == {"transaction_id": str(send.command_id)}
     assert not isinstance(sent, BaseException), sent
     assert bench.core.executed == {str(send.command_id): 1}
     assert (await bench.found(send)).state is WireState.SUBMITTED
