@@ -12,7 +12,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import asyncpg
-from sqlalchemy import Text, any_, bindparam, func, literal, select, update
+from sqlalchemy import Text, any_, bindparam, func, literal, select, text, update
 
 from libs import tracing
 from libs.contracts.exact_json import encode
@@ -128,6 +128,15 @@ _NOTE_REFUSED = (
     .where(table.c.command_id == bindparam("id"))
     .values(forgotten_messages=func.array_append(table.c.forgotten_messages, _REFUSED))
 )
+_HAS_NO_ORDER = select(table.c.command_id).where(
+    table.c.command_id == bindparam("id"), table.c.ordering_key.is_(None)
+)
+# An identity column takes no other value, and Core has no word for it.
+_GIVE_ORDER = (
+    update(table)
+    .where(table.c.command_id == bindparam("id"), table.c.ordering_key.is_(None))
+    .values(ordering_key=bindparam("key"), sequence=text("DEFAULT"))
+)
 _LOCK_ORDER = select(
     func.pg_advisory_xact_lock(func.hashtext("inbox"), func.hashtext(bindparam("key", type_=Text))),
     ENDED_WHEN_IDLE,
@@ -226,6 +235,16 @@ async def enqueue(connection: AsyncConnection, command: InternalCommand) -> None
         command.ordering_key,
         lease=False,
     )
+
+
+async def give_order(connection: AsyncConnection, command_id: UUID, ordering_key: str) -> None:
+    """Have a command that was recorded without an order come after those of this key that are open by now. Called where
+    the command's row is not locked.
+    """
+    found = await connection.execute(_HAS_NO_ORDER, {"id": command_id})
+    if found.first() is not None:
+        await lock_order(connection, ordering_key)
+        await connection.execute(_GIVE_ORDER, {"id": command_id, "key": ordering_key})
 
 
 async def lock_order(connection: AsyncConnection, ordering_key: str) -> None:

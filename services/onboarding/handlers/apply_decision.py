@@ -13,14 +13,20 @@ from prometheus_client import Counter
 
 from libs.contracts.customers import CustomerStatus
 from libs.contracts.errors import BanksideError, OutcomePending
+from libs.contracts.principal import Family, Principal
 from libs.contracts.result import Result
 from libs.handling.commands import Drive
+from libs.persistence import inbox_acceptance
 from libs.persistence.async_engine import AsyncConnection
+from libs.persistence.inbox_acceptance import InternalCommand
 from libs.runtime.crash import crash_point
 from services.onboarding import states
+from services.onboarding.handlers.amendment import refuse_to_overtake
 from services.onboarding.handlers.opening import FIRST_STEP, Opening, OpeningRefused, saga_of
 from services.onboarding.handlers.parts import Parts
-from services.onboarding.models import CustomerFile, CustomerRecord, Verification
+from services.onboarding.ids import derived
+from services.onboarding.models import CustomerFile, CustomerRecord, ProviderIssue, Verification
+from services.onboarding.ordering import ordering_key
 from services.onboarding.repository import open_commands, steps
 
 OPERATION = "onboarding.apply_decision"
@@ -38,10 +44,45 @@ class ApplyDecision(msgspec.Struct, frozen=True):
     Args:
         customer_id: the business's.
         verification: None: the provider said only that something changed, and is asked.
+        is_ordered: it waits for the customer's earlier commands. One about a customer that is pending does not: these
+            wait for the onboarding, which may wait for it.
     """
 
     customer_id: UUID
     verification: Verification | None = None
+    is_ordered: bool = True
+
+
+def decision(
+    command_id: UUID,
+    tenant: str,
+    customer_id: UUID,
+    verification: object,
+    *,
+    subscription_key: str,
+    is_ordered: bool,
+) -> InternalCommand:
+    """The command.
+
+    Args:
+        verification: encoded, as the feed has it.
+    """
+    return InternalCommand(
+        command_id=command_id,
+        operation=OPERATION,
+        ordering_key=ordering_key(tenant, customer_id) if is_ordered else None,
+        principal=Principal(
+            tenant=tenant,
+            tenant_name="",
+            family=Family.PARTNER,
+            subscription_key=subscription_key,
+        ),
+        body={
+            "customer_id": str(customer_id),
+            "verification": verification,
+            "is_ordered": is_ordered,
+        },
+    )
 
 
 class ApplyDecisionHandler:
@@ -54,10 +95,17 @@ class ApplyDecisionHandler:
 
     async def __call__(self, drive: Drive, body: dict[str, Any]) -> Result:
         command = msgspec.convert(body, ApplyDecision)
-        await self._go_on_opening(drive, command.customer_id)
+        if command.is_ordered:
+            await self._go_on_opening(drive, command.customer_id)
+        else:
+            async with drive.transaction() as connection:
+                tenant = drive.principal.tenant
+                file = await self._parts.store.file(connection, tenant, command.customer_id)
+                if await self._takes_its_turn(connection, drive, command, file):
+                    return Result()
         said = [command.verification] if command.verification else await self._ask(drive, command)
         async with drive.transaction() as connection:
-            file = await self._apply(connection, drive.principal.tenant, command.customer_id, said)
+            file = await self._apply(connection, drive, command, said)
             crash_point("onboarding.decision.committing")
         crash_point("onboarding.decision.committed")
         if file is None:
@@ -65,8 +113,35 @@ class ApplyDecisionHandler:
         if file.customer.status is CustomerStatus.PENDING:
             await self._hasten_onboarding(drive, file.customer)
         elif _is_to_be_opened(file):
+            async with drive.transaction() as connection:
+                await refuse_to_overtake(connection, file.customer, file.customer.saga_id)
             await self._open(drive, file)
         return Result()
+
+    async def _takes_its_turn(
+        self,
+        connection: AsyncConnection,
+        drive: Drive,
+        command: ApplyDecision,
+        file: CustomerFile | None,
+    ) -> bool:
+        """Whether the decision is recorded anew, behind the customer's other commands: it had no order, and the
+        customer is not pending any more.
+        """
+        if command.is_ordered or file is None or file.customer.status is CustomerStatus.PENDING:
+            return False
+        await inbox_acceptance.enqueue(
+            connection,
+            decision(
+                derived(drive.command_id, "in its turn"),
+                drive.principal.tenant,
+                command.customer_id,
+                msgspec.to_builtins(command.verification),
+                subscription_key=drive.principal.subscription_key,
+                is_ordered=True,
+            ),
+        )
+        return True
 
     async def _go_on_opening(self, drive: Drive, customer_id: UUID) -> None:
         """Carry an opening to its end that an earlier drive, or a decision that is parked, has begun. As an onboarding
@@ -125,8 +200,8 @@ class ApplyDecisionHandler:
     async def _apply(
         self,
         connection: AsyncConnection,
-        tenant: str,
-        customer_id: UUID,
+        drive: Drive,
+        command: ApplyDecision,
         said: Sequence[Verification],
     ) -> CustomerFile | None:
         """Take the decisions over that are not known already; the file afterwards.
@@ -138,10 +213,12 @@ class ApplyDecisionHandler:
             OutcomePending: the onboarding is still under way, and what the decision is about is not known before it is
                 over.
         """
-        parts = self._parts
+        parts, tenant, customer_id = self._parts, drive.principal.tenant, command.customer_id
         file = await parts.store.file(connection, tenant, customer_id, lock=True)
         if file is None or file.customer.status in states.FINAL:
             return file
+        if await self._takes_its_turn(connection, drive, command, file):
+            return None
         if file.customer.status is CustomerStatus.PENDING:
             if all(_is_known(file, one) for one in said):
                 return None
@@ -150,11 +227,17 @@ class ApplyDecisionHandler:
                 raise OutcomePending
             await self._take_over(connection, file, said)
             return file
+        before = _issues_of(file)
         await self._take_over(connection, file, said)
         file = await parts.locked_file(connection, tenant, customer_id)
         verdict = states.overall(file.verifications)
         current = file.customer.status
         if verdict in (current, CustomerStatus.PENDING) or _is_to_be_opened(file):
+            if verdict is current and _issues_of(file) != before:
+                # What is wanted has changed, and the state has not: the last event tells of what was wanted before.
+                is_wanted = current is CustomerStatus.AWAITING_DOCUMENTS
+                name = states.EVENTS[current] if is_wanted else "customer.updated"
+                await parts.events.of_customer(connection, name, file.customer)
             return file
         following = states.following(current, verdict)
         if following is None:
@@ -195,6 +278,11 @@ class ApplyDecisionHandler:
                 await parts.events.of_person(
                     connection, "person.updated", now.person(person.person_id)
                 )
+
+
+def _issues_of(file: CustomerFile) -> list[tuple[ProviderIssue, ...]]:
+    records = [file.customer.verification, *(person.verification for person in file.persons)]
+    return [() if record is None else record.issues for record in records]
 
 
 def _is_of(file: CustomerFile, verification: Verification) -> bool:

@@ -8,11 +8,10 @@ from uuid import UUID, uuid5
 import msgspec
 
 from libs.contracts.ids import parse_id
-from libs.contracts.principal import Family, Principal
 from libs.handling.feed_tail import Record
 from libs.persistence import inbox_acceptance
 from libs.persistence.async_engine import AsyncConnection
-from services.onboarding.handlers.apply_decision import OPERATION
+from services.onboarding.handlers.apply_decision import decision
 from services.onboarding.models import (
     RESERVE,
     AccountEntry,
@@ -20,9 +19,8 @@ from services.onboarding.models import (
     IdentityEntry,
     IdentityReport,
 )
-from services.onboarding.ordering import ordering_key
 from services.onboarding.repository import accounts, verifications
-from services.onboarding.repository.customers import tenants_of
+from services.onboarding.repository.customers import pending_among, tenants_of
 
 IDENTITY_FEED = "identity"
 FINANCIAL_FEED = "financial"
@@ -34,7 +32,8 @@ async def prepare_identity(entries: Sequence[IdentityEntry]) -> Record:
     """Each entry about a customer of ours, and not known yet, becomes a command of that customer's.
 
     The entry may be read before we have committed the id of its record; the customer's own id was committed before the
-    provider was called. So the command is recorded by the customer, and finds the record when its turn comes.
+    provider was called. So the command is recorded by the customer, and finds the record when its turn comes. One about
+    a customer that is pending has no turn: the customer's other commands wait for the onboarding, which waits for it.
     """
 
     async def record(connection: AsyncConnection) -> None:
@@ -44,6 +43,7 @@ async def prepare_identity(entries: Sequence[IdentityEntry]) -> Record:
             if entry.report is not None
         ]
         tenants = await tenants_of(connection, {c for *_, c in ours if c is not None})
+        pending = await pending_among(connection, tenants)
         known = await verifications.known_versions(
             connection, [report.identity_id for _, report, _ in ours]
         )
@@ -51,36 +51,17 @@ async def prepare_identity(entries: Sequence[IdentityEntry]) -> Record:
             is_news = report.status is None or known.get(report.identity_id, 0) < report.version
             if customer_id in tenants and is_news:
                 command_id = uuid5(DECISIONS, f"{IDENTITY_FEED}/{entry.event_id or entry.position}")
-                await _enqueue(connection, command_id, report, customer_id, tenants[customer_id])
+                command = decision(
+                    command_id,
+                    tenants[customer_id],
+                    customer_id,
+                    _verification_in(report),
+                    subscription_key=f"feed:{IDENTITY_FEED}",
+                    is_ordered=customer_id not in pending,
+                )
+                await inbox_acceptance.enqueue(connection, command)
 
     return record
-
-
-async def _enqueue(
-    connection: AsyncConnection,
-    command_id: UUID,
-    report: IdentityReport,
-    customer_id: UUID,
-    tenant: str,
-) -> None:
-    await inbox_acceptance.enqueue(
-        connection,
-        inbox_acceptance.InternalCommand(
-            command_id=command_id,
-            operation=OPERATION,
-            ordering_key=ordering_key(tenant, customer_id),
-            principal=Principal(
-                tenant=tenant,
-                tenant_name="",
-                family=Family.PARTNER,
-                subscription_key=f"feed:{IDENTITY_FEED}",
-            ),
-            body={
-                "customer_id": str(customer_id),
-                "verification": _verification_in(report),
-            },
-        ),
-    )
 
 
 def _verification_in(report: IdentityReport) -> dict[str, object] | None:

@@ -9,6 +9,7 @@ from libs.contracts.errors import Invalid, NotFound, OutcomePending, ProviderRef
 from libs.contracts.ids import parse_id
 from libs.contracts.result import Result
 from libs.handling.commands import Drive
+from libs.persistence import inbox_acceptance
 from libs.providers.writing import ProviderWrite
 from libs.runtime.crash import crash_point
 from services.onboarding import amending
@@ -33,6 +34,7 @@ from services.onboarding.models import (
     PersonRecord,
     Verification,
 )
+from services.onboarding.ordering import ordering_key
 from services.onboarding.ports import Changes, CoreCustomer, KnownPerson
 from services.onboarding.repository.sagas import saga_id_of
 from services.onboarding.repository.steps import SagaName
@@ -119,10 +121,16 @@ class UpdatePersonHandler:
                 raise NotFound
             file = await self._parts.locked_file(connection, tenant, customer_id)
             refuse_when_final(file.customer)
-            if file.customer.status is CustomerStatus.PENDING:
-                raise OutcomePending
-            await refuse_to_overtake(connection, file.customer, saga_id)
+            is_pending = file.customer.status is CustomerStatus.PENDING
+            if not is_pending:
+                await refuse_to_overtake(connection, file.customer, saga_id)
             details = (await store.persons.details(connection, tenant, [person_id]))[person_id]
+        if is_pending:
+            # A partner knows the ids that it gave: the command may be older than its person, and have no order yet.
+            async with drive.database.transaction() as connection:
+                key = ordering_key(tenant, customer_id)
+                await inbox_acceptance.give_order(connection, drive.command_id, key)
+            raise OutcomePending
         amended = amending.amended_person(details, command)
         _check_together(file, person_id, amended)
         return file, file.person(person_id), details, amended

@@ -69,6 +69,11 @@ _SET_STATUS = _ROWS.update.values(
 _TENANTS = select(table.c.customer_id, table.c.tenant).where(
     table.c.customer_id == any_(bindparam("ids", type_=ARRAY(UUID_TYPE)))
 )
+_PENDING = (
+    select(table.c.customer_id)
+    .where(table.c.customer_id == any_(bindparam("ids", type_=ARRAY(UUID_TYPE))))
+    .where(table.c.status == CustomerStatus.PENDING.value)
+)
 
 
 class Customers:
@@ -180,6 +185,12 @@ async def tenants_of(connection: AsyncConnection, customer_ids: Iterable[UUID]) 
     """Of any tenant: for what providers report, who know our ids and no tenant. Ids that are not ours are left out."""
     rows = await connection.execute(_TENANTS, {"ids": list(customer_ids)})
     return {row.customer_id: row.tenant for row in rows}
+
+
+async def pending_among(connection: AsyncConnection, customer_ids: Iterable[UUID]) -> set[UUID]:
+    """Of any tenant, as `tenants_of`."""
+    rows = await connection.execute(_PENDING, {"ids": list(customer_ids)})
+    return set(rows.scalars())
 
 
 def _record(row: Row[Any]) -> CustomerRecord:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +14,7 @@ from sqlalchemy import text
 
 from libs.contracts import onboarding_operations as table
 from libs.contracts.customer_views import OnboardingResult
-from libs.contracts.customers import AddExternalBankAccount, UpdateBusiness
+from libs.contracts.customers import AddExternalBankAccount, UpdateBusiness, UpdatePerson
 from libs.contracts.customers import CustomerStatus as Status
 from libs.contracts.errors import OutcomePending
 from libs.contracts.model import Model
@@ -30,13 +31,15 @@ from services.onboarding.abandoning import why_not_abandoned
 from services.onboarding.app import command_handlers
 from services.onboarding.events import Events
 from services.onboarding.handlers import apply_decision
+from services.onboarding.handlers.feeds import prepare_identity
 from services.onboarding.handlers.parts import Parts
+from services.onboarding.models import IdentityEntry, IdentityReport
 from services.onboarding.ordering import ordering_key
 from services.onboarding.repository.onboarding_commits import DECIDE
 from services.onboarding.repository.reconciliation import HeldCustomers
 from services.onboarding.repository.store import Store
 from tests.integration.onboarding import driving
-from tests.integration.onboarding.desk import application, bank_account, business, partner
+from tests.integration.onboarding.desk import application, bank_account, business, partner, person
 from tests.integration.onboarding.shelf import new_store, open_shelf
 from tests.support.fake_providers import FakeProviders
 from tests.support.infrastructure import Environment
@@ -449,3 +452,146 @@ async def test_an_onboarding_that_ends_late_names_its_own_external_account(
 
     assert isinstance(again.data, OnboardingResult)
     assert again.data.external_bank_account == first.data.external_bank_account
+
+
+async def told_by_the_feed(handling: Handling, identity_id: str, status: Status) -> inbox.Leased:
+    """The command that an entry of the identity provider's feed becomes, claimed as the service does."""
+    report = IdentityReport(
+        business_id=str(await handling.customer_id()),
+        identity_id=identity_id,
+        status=status.value,
+        version=2,
+    )
+    entry = IdentityEntry(position=uuid4().int % 2**40, type="decided", report=report)
+    record = await prepare_identity([entry])
+    async with handling.database.transaction() as connection:
+        await record(connection)
+    return await claimed(handling)
+
+
+async def claimed(handling: Handling) -> inbox.Leased:
+    """The decision of the tenant that is due, and waits for no earlier command."""
+    async with handling.database.driver() as connection:
+        due = await inbox.claim(connection, 100)
+    tenant = f'"tenant":"{handling.principal.tenant}"'.encode()
+    [found] = [
+        one for one in due if one.operation == apply_decision.OPERATION and tenant in one.principal
+    ]
+    return found
+
+
+async def test_an_update_that_waits_for_the_verdict_does_not_hold_it_up(handling: Handling) -> None:
+    handling.bank.verdicts["business"] += [Status.PENDING]
+    onboarding, application_ = await handling.accept(ONBOARDING), application()
+    with pytest.raises(OutcomePending):
+        await handling.drive(onboarding, application_)
+    customer_id = str(await handling.customer_id())
+    change = UpdateBusiness.model_validate(
+        {"customer_id": customer_id, "business": {"dba": "Acme"}}
+    )
+    update = await handling.accept(table.UPDATE_BUSINESS.name)
+    await handling.order(update)
+    with pytest.raises(OutcomePending):
+        await handling.drive(update, change)
+
+    identity_id = await handling.identity_of("business")
+    decision = await told_by_the_feed(handling, identity_id, Status.APPROVED)
+    await handling.drive(decision, json.loads(decision.body))
+    await handling.drive(onboarding, application_)
+    await handling.drive(update, change)
+
+    assert await handling.status() == "approved"
+
+
+async def test_a_decision_that_finds_its_customer_no_longer_pending_takes_its_turn(
+    handling: Handling,
+) -> None:
+    handling.bank.verdicts["business"] += [Status.PENDING]
+    onboarding, application_ = await handling.accept(ONBOARDING), application()
+    with pytest.raises(OutcomePending):
+        await handling.drive(onboarding, application_)
+    identity_id = await handling.identity_of("business")
+    unordered = await told_by_the_feed(handling, identity_id, Status.APPROVED)
+    await handling.decide(identity_id, Status.APPROVED)
+    await handling.drive(onboarding, application_)
+
+    await handling.drive(unordered, json.loads(unordered.body))
+    ordered = await claimed(handling)
+    await handling.drive(ordered, json.loads(ordered.body))
+
+    assert json.loads(unordered.body)["is_ordered"] is False
+    assert json.loads(ordered.body)["is_ordered"] is True
+    key = ordering_key(handling.principal.tenant, await handling.customer_id())
+    by_id = "SELECT ordering_key FROM inbox WHERE command_id = :id"
+    assert await handling.value(by_id, id=unordered.command_id) is None
+    assert await handling.value(by_id, id=ordered.command_id) == key
+    assert await handling.status() == "approved"
+
+
+async def test_an_account_is_not_opened_while_a_change_waits_for_an_operator(
+    handling: Handling,
+) -> None:
+    handling.bank.verdicts["business"] += [Status.AWAITING_DOCUMENTS]
+    await handling.drive(await handling.accept(ONBOARDING), application(business=business()))
+    change = UpdateBusiness.model_validate(
+        {"customer_id": str(await handling.customer_id()), "business": {"dba": "Acme"}}
+    )
+    update = await handling.accept(table.UPDATE_BUSINESS.name)
+    await handling.order(update)
+    handling.bank.capabilities = A_MOMENT
+    handling.bank.answers["update"] += [Unknown("timed_out"), Absent()]
+    with pytest.raises(OutcomePending):
+        await handling.drive(update, change)
+    with pytest.raises(NeedsOperator):
+        await handling.drive(update, change)
+    async with handling.database.transaction() as connection:
+        await parking.park(connection, update, "Of the test.")
+
+    with pytest.raises(NeedsOperator):
+        await handling.decide(await handling.identity_of("business"), Status.APPROVED)
+
+    assert handling.bank.calls["create_business"] == []
+    assert await handling.status() == "awaiting_documents"
+
+
+async def test_what_is_wanted_now_is_told_though_the_state_stays(handling: Handling) -> None:
+    handling.bank.verdicts["business"] += [Status.AWAITING_DOCUMENTS]
+    await handling.drive(await handling.accept(ONBOARDING), application())
+    before = await handling.events()
+    identity_id = await handling.identity_of("business")
+    verification = {
+        "identity_id": identity_id,
+        "status": Status.AWAITING_DOCUMENTS.value,
+        "version": 2,
+        "issues": [{"code": "tax_identifier", "detail": "It is not the IRS's."}],
+    }
+    body = {"customer_id": str(await handling.customer_id()), "verification": verification}
+
+    await handling.drive(await handling.accept(apply_decision.OPERATION), body)
+    told = await handling.events()
+    again = {**body, "verification": {**verification, "version": 3}}
+    await handling.drive(await handling.accept(apply_decision.OPERATION), again)
+
+    assert before.count("customer.documents_required") == 1
+    assert told.count("customer.documents_required") == 2
+    assert await handling.events() == told, "the same is not told again"
+
+
+async def test_an_update_that_is_older_than_its_person_gets_its_place_while_the_customer_is_pending(
+    handling: Handling,
+) -> None:
+    person_id = uuid4()
+    handling.bank.verdicts["business"] += [Status.PENDING]
+    early = await handling.accept(table.UPDATE_PERSON.name)
+    onboarding = await handling.accept(ONBOARDING)
+    with pytest.raises(OutcomePending):
+        await handling.drive(onboarding, application(persons=[person(id=str(person_id))]))
+    change = UpdatePerson.model_validate({"person_id": str(person_id), "last_name": "Early"})
+
+    for _ in range(2):
+        with pytest.raises(OutcomePending):
+            await handling.drive(early, change)
+
+    by_id = "SELECT ordering_key FROM inbox WHERE command_id = :id"
+    key = ordering_key(handling.principal.tenant, await handling.customer_id())
+    assert await handling.value(by_id, id=early.command_id) == key
