@@ -21,13 +21,16 @@ help: ## Show this list
 up: environment ## Start everything on this machine; BANK=increase-fake for another bank
 	@$(RUN) -m deploy.local up $(if $(BANK),--bank $(BANK))
 
-down: environment ## Stop everything; the data stays
+# To stop a stack and to look at it, the environment that it runs in is enough: a new lock, or no network, changes nothing.
+STANDING := $(if $(wildcard .venv/bin/python),,environment)
+
+down: $(STANDING) ## Stop everything; the data stays
 	@$(RUN) -m deploy.local down
 
-status: environment ## Show every part; succeeds when all is ready
+status: $(STANDING) ## Show every part; succeeds when all is ready
 	@$(RUN) -m deploy.local status
 
-logs: environment ## Follow the logs; of one part with SERVICE=gateway
+logs: $(STANDING) ## Follow the logs; of one part with SERVICE=gateway
 	@$(RUN) -m deploy.local logs $(SERVICE)
 
 demo: environment ## Play a business's story on the running stack
@@ -73,7 +76,7 @@ recording: environment ## Record make up && make demo as text, in a checkout wit
 migrate: environment ## Bring the running stack's database to the newest revision
 	@$(RUN) -m deploy.local migrate
 
-clean: environment ## Stop everything and throw its data away
+clean: $(STANDING) ## Stop everything and throw its data away
 	@$(RUN) -m deploy.local clean
 
 lock: environment ## Write uv.lock anew after a change of the dependencies

@@ -188,6 +188,9 @@ async def _start_database(
     postgres = own_postgres(state, remembered)
     if await asyncio.to_thread(postgres.initialise):
         say("postgres: made a new data directory")
+        # They are of a database that is not there any more: another user runs this, or a container was made anew.
+        state.migrated.unlink(missing_ok=True)
+        state.credentials.unlink(missing_ok=True)
     supervisor.start(postgres.child(state.log("postgres")))
     try:
         await supervisor.until_ready(["postgres"], SERVER_SECONDS)

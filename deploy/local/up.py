@@ -74,7 +74,7 @@ def _start(state: LocalState, bank: str) -> None:
     chosen = {k: v for k, v in os.environ.items() if k.startswith("BANKSIDE_")}
     remembered = (state.remembered() or Remembered.new(bank)).with_usable_ports()
     settings = _settings(state, remembered, chosen)
-    _check_ports(settings)
+    check_ports(settings)
     state.remember(remembered)
     state.write_environment(settings)
     targets = prometheus_targets(settings, banks.services_beside(settings))
@@ -115,27 +115,41 @@ def _port(setting: str, default: int | None, chosen: Mapping[str, str]) -> int:
     return int(text)
 
 
-def _check_ports(settings: Mapping[str, str]) -> None:
-    """Whether the ports that callers use are free. Raises Mistake."""
-    for service in banks.services_beside(settings):
-        if service.public_port is not None:
-            host = settings[f"BANKSIDE_{service.prefix}_HOST"]
-            _check_free(service.name, service.port_setting, host, settings)
-    host = settings["BANKSIDE_GATEWAY_OPERATOR_HOST"]
-    _check_free("gateway for operators", OPERATOR_PORT_SETTING, host, settings)
+def check_ports(settings: Mapping[str, str]) -> None:
+    """Whether the ports that callers use are free, and differ. Raises Mistake, which names all that are not so."""
+    wanted = [
+        (service.name, service.port_setting, settings[f"BANKSIDE_{service.prefix}_HOST"])
+        for service in banks.services_beside(settings)
+        if service.public_port is not None
+    ]
+    operators = settings["BANKSIDE_GATEWAY_OPERATOR_HOST"]
+    wanted.append(("gateway for operators", OPERATOR_PORT_SETTING, operators))
     if banks.has_fake(settings):
-        _check_free(banks.PART, banks.PORT_SETTING, LOOPBACK, settings)
+        wanted.append((banks.PART, banks.PORT_SETTING, LOOPBACK))
+    taken: dict[int, str] = {}
+    wrong: dict[str, str] = {}
+    for name, setting, host in wanted:
+        port = int(settings[setting])
+        if port in taken:
+            wrong[setting] = f"port {port} of the {_spoken(name)} is that of the {taken[port]}"
+        elif not is_free(port, host):
+            holder = holder_of(port)
+            wrong[setting] = f"port {port} of the {_spoken(name)} cannot be used"
+            wrong[setting] += f", {holder} listens on it" if holder else ""
+        taken.setdefault(port, _spoken(name))
+    if not wrong:
+        return
+    # Beyond all that were wanted, so that none of the new ones is another's.
+    beyond = max(taken) + 100
+    others = " ".join(f"{setting}={beyond + n}" for n, setting in enumerate(wrong))
+    said = "; ".join(wrong.values())
+    raise Mistake(
+        f"{said[0].upper()}{said[1:]}. Free it, or choose another one: `{others} make up`."
+    )
 
 
-def _check_free(name: str, setting: str, host: str, settings: Mapping[str, str]) -> None:
-    port = int(settings[setting])
-    if not is_free(port, host):
-        holder = holder_of(port)
-        raise Mistake(
-            f"Port {port} of the {name.replace('_', ' ')} cannot be used"
-            f"{f': {holder} listens on it' if holder else ''}. Free it, or choose another one: "
-            f"`{setting}={port + 100} make up`."
-        )
+def _spoken(name: str) -> str:
+    return name.replace("_", " ")
 
 
 def _settings(
@@ -236,6 +250,8 @@ def _wait_until_ready(
     """
     began = time.monotonic()
     lines = _Lines(state.log("supervisor"), begin)
+    found = running(state) if supervisor is None else None
+    restarts_before = {child.name: child.restarts for child in found.children} if found else {}
     while True:
         status = running(state)
         for line in lines.fresh():
@@ -246,20 +262,30 @@ def _wait_until_ready(
             lines.fresh()
             raise Mistake(f"The stack ended: {lines.last}")
         elapsed = time.monotonic() - began
-        children = status.children if status is not None else ()
-        hopeless = [child.name for child in children if child.restarts >= HOPELESS_RESTARTS]
+        late = waiting_for(state, status) if status is not None else ["supervisor"]
+        hopeless = [
+            child.name
+            for child in (status.children if status is not None else ())
+            if child.name in late
+            and child.restarts - restarts_before.get(child.name, 0) >= HOPELESS_RESTARTS
+        ]
         if hopeless or elapsed > READY_SECONDS:
-            late = waiting_for(state, status) if status is not None else ["supervisor"]
-            _give_up(state, *((hopeless, "keeps dying") if hopeless else (late, "is not ready")))
+            names, why = (hopeless, "keeps dying") if hopeless else (late, "is not ready")
+            _give_up(state, names, why, is_ours=supervisor is not None)
         time.sleep(POLL_SECONDS)
 
 
-def _give_up(state: LocalState, names: list[str], why: str) -> NoReturn:
+def _give_up(state: LocalState, names: list[str], why: str, *, is_ours: bool) -> NoReturn:
+    """Args:
+    is_ours: this command has started the stack; one that it found running goes on.
+    """
     log = state.log(names[0])
     lines = log.read_text(errors="replace").splitlines() if log.exists() else []
     last = "\n".join(f"    {line}" for line in lines[-LOG_LINES:])
-    stop(state)
-    raise Mistake(f"{names[0]} {why}; the stack is stopped again. The end of {log}:\n{last}")
+    if is_ours:
+        stop(state)
+    then = "the stack is stopped again" if is_ours else "the stack goes on as it is"
+    raise Mistake(f"{names[0]} {why}; {then}. The end of {log}:\n{last}")
 
 
 class _Lines:

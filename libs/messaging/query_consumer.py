@@ -49,6 +49,7 @@ class _Query(NamedTuple):
     """Its operation, for the log."""
     tenant: str
     answer: Callable[[], Coroutine[Any, Any, None]]
+    refuse: Callable[[], Coroutine[Any, Any, None]]
 
 
 class QueryConsumer:
@@ -95,14 +96,17 @@ class QueryConsumer:
         self._consumption.forget()
 
     async def stop(self, seconds: float) -> None:
-        """Take no more queries; let what is being answered finish, for so long; cancel the rest."""
+        """Take no more queries, and refuse what waits for its tenant's part: another process may answer it. Let what is
+        being answered finish, for so long; cancel the rest.
+        """
         until = time.monotonic() + seconds
         await self._consumption.stop()
-        # One that is answered makes room for one that waits.
-        while self._tasks and (left := until - time.monotonic()) > 0:
-            await asyncio.wait(self._tasks, timeout=left, return_when=asyncio.FIRST_COMPLETED)
+        waiting = [query for queries in self._waiting.values() for query in queries]
         self._waiting.clear()
-        for task in self._tasks:
+        refusals = [asyncio.create_task(query.refuse(), name="query:refused") for query in waiting]
+        if self._tasks or refusals:
+            await asyncio.wait({*self._tasks, *refusals}, timeout=until - time.monotonic())
+        for task in (*self._tasks, *refusals):
             task.cancel()
 
     async def _on_message(self, message: Delivery) -> None:
@@ -145,7 +149,12 @@ class QueryConsumer:
             EnvelopeHead(envelope.id, envelope.message_id, envelope.version), reply_to
         )
         tenant = envelope.principal.tenant
-        query = _Query(envelope.operation, tenant, partial(self._answer, envelope, reply_to))
+        query = _Query(
+            envelope.operation,
+            tenant,
+            answer=partial(self._answer, envelope, reply_to),
+            refuse=refusal.answer,
+        )
         if is_unknown:
             MESSAGES_REFUSED.labels(self._queue, "newer_version").inc()
             await self._answer_when_free(refusal)
@@ -158,7 +167,8 @@ class QueryConsumer:
             await self._answer_when_free(refusal)
 
     def _refusal(self, head: EnvelopeHead, reply_to: str | None) -> _Query:
-        return _Query("refused", NO_TENANT, partial(self._refuse, head, reply_to))
+        refuse = partial(self._refuse, head, reply_to)
+        return _Query("refused", NO_TENANT, answer=refuse, refuse=refuse)
 
     def _is_unknown(self, operation: str) -> bool:
         """Whether only a later release of this service may have it."""

@@ -94,7 +94,10 @@ async def test_what_a_tenant_asks_beyond_its_share_waits_and_holds_up_no_other(
 ) -> None:
     desk = Desk(administrator)
 
-    async with consuming(site, desk) as consumer:
+    async def all_are_answered() -> bool:
+        return desk.answered == {"t_busy": MOST_OF_A_TENANT + 100, "t_other": 10}
+
+    async with consuming(site, desk):
         await desk.ask("t_busy", MOST_OF_A_TENANT + 100)
         await eventually("its share is taken", lambda: holds(desk, t_busy=MOST_OF_A_TENANT))
         await desk.ask("t_other", 10)
@@ -102,9 +105,8 @@ async def test_what_a_tenant_asks_beyond_its_share_waits_and_holds_up_no_other(
             "the other is answered", lambda: holds(desk, t_busy=MOST_OF_A_TENANT, t_other=10)
         )
         desk.go_on.set()
-        await consumer.stop(20 * pace())
+        await eventually("all are answered", all_are_answered)
 
-    assert desk.answered == {"t_busy": MOST_OF_A_TENANT + 100, "t_other": 10}
     assert desk.refused == 0
 
 
@@ -117,7 +119,10 @@ async def test_what_a_tenant_asks_beyond_what_may_wait_is_refused_at_once(
     async def all_beyond_are_refused() -> bool:
         return desk.refused == 30
 
-    async with consuming(site, desk) as consumer:
+    async def all_others_are_answered() -> bool:
+        return desk.answered == {"t_busy": MOST_OF_A_TENANT + 20, "t_other": 1}
+
+    async with consuming(site, desk):
         await desk.ask("t_busy", MOST_OF_A_TENANT + 50)
         await eventually("30 are refused", all_beyond_are_refused)
         await desk.ask("t_other", 1)
@@ -125,9 +130,7 @@ async def test_what_a_tenant_asks_beyond_what_may_wait_is_refused_at_once(
             "the other is asked", lambda: holds(desk, t_busy=MOST_OF_A_TENANT, t_other=1)
         )
         desk.go_on.set()
-        await consumer.stop(20 * pace())
-
-    assert desk.answered == {"t_busy": MOST_OF_A_TENANT + 20, "t_other": 1}
+        await eventually("all others are answered", all_others_are_answered)
 
 
 async def test_what_waited_for_a_place_when_the_session_was_lost_takes_none_away(
@@ -162,16 +165,21 @@ async def test_what_waited_for_a_place_when_the_session_was_lost_takes_none_away
         await eventually("all are answered", all_are_answered)
 
 
-async def test_those_that_wait_are_dropped_when_the_service_stops_before_their_turn(
+async def test_those_that_wait_are_refused_when_the_service_stops(
     site: Environment, administrator: AbstractConnection
 ) -> None:
     desk = Desk(administrator)
 
     async with consuming(site, desk) as consumer:
-        await desk.ask("t_busy", MOST_OF_A_TENANT + 1)
+        await desk.ask("t_busy", MOST_OF_A_TENANT + 7)
         await eventually("its share is taken", lambda: holds(desk, t_busy=MOST_OF_A_TENANT))
-        await consumer.stop(0.1)
+        stopping = asyncio.create_task(consumer.stop(20 * pace()))
+        await eventually("those that wait are refused", lambda: has_refused(desk, 7))
         desk.go_on.set()
-        await asyncio.sleep(0)
+        await stopping
 
-    assert desk.answered == {}
+    assert desk.answered == {"t_busy": MOST_OF_A_TENANT}
+
+
+async def has_refused(desk: Desk, count: int) -> bool:
+    return desk.refused == count
