@@ -184,10 +184,9 @@ _URL = TypeAdapter(AnyHttpUrl)
 
 
 def _absolute_url(value: str) -> str:
-    _URL.validate_python(value)
-    if not re.match(r"[A-Za-z]+://[^/?#]", value):  # the parser takes `https:example.com`, too
-        raise PydanticKnownError("url_parsing", {"error": "two slashes and a host are missing"})
-    return value
+    """As it is written, but for `https:example.com` and the like, which the parser takes, too: in its normal form."""
+    url = _URL.validate_python(value)
+    return value if re.match(r"[A-Za-z]+://[^/?#\\\\]", value) else str(url)
 
 
 def _calendar_date(value: Any) -> Any:

@@ -86,6 +86,7 @@ class QueryConsumer:
         self._under_way: Counter[str] = Counter()
         """By tenant, those that wait for capacity included."""
         self._waiting: dict[str, deque[_Query]] = {}
+        self._stopping = False
         self._tasks: set[asyncio.Task[None]] = set()
         self._log = structlog.get_logger("queries")
 
@@ -96,17 +97,20 @@ class QueryConsumer:
         self._consumption.forget()
 
     async def stop(self, seconds: float) -> None:
-        """Take no more queries, and refuse what waits for its tenant's part: another process may answer it. Let what is
-        being answered finish, for so long; cancel the rest.
+        """Take no more queries, and refuse what waits for its tenant's part: its caller may ask again at once, and is
+        answered by another process. Let what is being answered finish, for so long; cancel the rest.
         """
         until = time.monotonic() + seconds
+        self._stopping = True
         await self._consumption.stop()
         waiting = [query for queries in self._waiting.values() for query in queries]
         self._waiting.clear()
-        refusals = [asyncio.create_task(query.refuse(), name="query:refused") for query in waiting]
-        if self._tasks or refusals:
-            await asyncio.wait({*self._tasks, *refusals}, timeout=until - time.monotonic())
-        for task in (*self._tasks, *refusals):
+        for query in waiting:
+            self._start(query.refuse(), "query:refused")
+        # What was delivered before begins while others end.
+        while self._tasks and (left := until - time.monotonic()) > 0:
+            await asyncio.wait(self._tasks, timeout=left, return_when=asyncio.FIRST_COMPLETED)
+        for task in self._tasks:
             task.cancel()
 
     async def _on_message(self, message: Delivery) -> None:
@@ -160,6 +164,8 @@ class QueryConsumer:
             await self._answer_when_free(refusal)
         elif self._under_way[tenant] < MOST_OF_A_TENANT:
             await self._answer_when_free(query)
+        elif self._stopping:
+            await self._answer_when_free(refusal)
         elif len(waiting := self._waiting.setdefault(tenant, deque())) < WAITING_OF_A_TENANT:
             waiting.append(query)
         else:
@@ -190,12 +196,21 @@ class QueryConsumer:
 
     def _begin(self, query: _Query) -> None:
         """Begin an answer, for which `_capacity` was acquired."""
-        task = asyncio.create_task(query.answer(), name=f"query:{query.name}")
-        self._tasks.add(task)
+        task = self._start(query.answer(), f"query:{query.name}")
         task.add_done_callback(partial(self._answered, query.tenant))
 
-    def _answered(self, tenant: str, task: asyncio.Task[None]) -> None:
+    def _start(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
+        task = asyncio.create_task(work, name=name)
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+        return task
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._log.error("query_died", task=task.get_name(), exc_info=error)
+
+    def _answered(self, tenant: str, _: asyncio.Task[None]) -> None:
         if waiting := self._waiting.get(tenant):
             self._begin(waiting.popleft())
         else:
@@ -203,8 +218,6 @@ class QueryConsumer:
             self._leave(tenant)
             self._capacity.release()
         self._consumption.progressed()
-        if not task.cancelled() and (error := task.exception()) is not None:
-            self._log.error("query_died", task=task.get_name(), exc_info=error)
 
     def _leave(self, tenant: str) -> None:
         self._under_way[tenant] -= 1

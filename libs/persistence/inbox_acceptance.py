@@ -237,14 +237,16 @@ async def enqueue(connection: AsyncConnection, command: InternalCommand) -> None
     )
 
 
-async def give_order(connection: AsyncConnection, command_id: UUID, ordering_key: str) -> None:
-    """Have a command that was recorded without an order come after those of this key that are open by now. Called where
-    the command's row is not locked.
+async def give_order(connection: AsyncConnection, command_id: UUID, ordering_key: str) -> bool:
+    """Have a command that was recorded without an order come after those of this key that are open by now: it has to be
+    claimed anew then. False: it has its order. Called where the command's row is not locked.
     """
     found = await connection.execute(_HAS_NO_ORDER, {"id": command_id})
-    if found.first() is not None:
-        await lock_order(connection, ordering_key)
-        await connection.execute(_GIVE_ORDER, {"id": command_id, "key": ordering_key})
+    if found.first() is None:
+        return False
+    await lock_order(connection, ordering_key)
+    given = await connection.execute(_GIVE_ORDER, {"id": command_id, "key": ordering_key})
+    return given.rowcount == 1
 
 
 async def lock_order(connection: AsyncConnection, ordering_key: str) -> None:

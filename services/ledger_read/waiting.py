@@ -24,7 +24,9 @@ FIRST_PAUSE_SECONDS = 0.5
 """Until onboarding is asked about an account again; it doubles with each try."""
 LONGEST_PAUSE_SECONDS = 300.0
 LEASE_SECONDS = 30.0
-"""An account that was taken is left to the process that took it; longer than that process works on it."""
+"""An account that was taken is left for so long to the process that took it. One that works on it for longer does no
+harm: its entries are removed once, by the process that reports them first.
+"""
 
 _ACCOUNT, _ENTRY = waiting_account.c, waiting_entry.c
 _NOW = func.clock_timestamp(type_=INSTANT)
@@ -42,14 +44,16 @@ _PAUSE_SECONDS = func.least(
 )
 _DUE = (
     select(_ACCOUNT.account_id)
-    .where(_ACCOUNT.due_at <= _NOW)
+    # Unlike `clock_timestamp()`, it is stable, so that the index is used.
+    .where(_ACCOUNT.due_at <= func.statement_timestamp())
     .order_by(_ACCOUNT.due_at)
     .limit(bindparam("limit"))
     .with_for_update(skip_locked=True)
+    .cte("due")
 )
 _TAKE = (
     sql_update(waiting_account)
-    .where(_ACCOUNT.account_id.in_(_DUE))
+    .where(_ACCOUNT.account_id == _DUE.c.account_id)
     .values(due_at=_NOW + timedelta(seconds=LEASE_SECONDS))
     .returning(_ACCOUNT.account_id, _ACCOUNT.customer_id, _ACCOUNT.tries)
 )

@@ -13,6 +13,7 @@ from sqlalchemy import event
 
 from libs.persistence import inbox, inbox_housekeeping
 from libs.persistence.engine import Database, open_database
+from services.ledger_read.waiting import WaitingEntries
 from services.onboarding.repository import steps
 from services.payments import approving
 from tests.support.infrastructure import Environment
@@ -59,9 +60,14 @@ async def purge_steps(database: Database) -> None:
         await steps.purge(connection, days=36_500)
 
 
+async def take_accounts(database: Database) -> None:
+    await WaitingEntries(database).take(4)
+
+
 @pytest.mark.parametrize(
     ("service", "ask", "column"),
     [
+        ("ledger_read", take_accounts, "due_at"),
         ("payments", purge_commands, "finished_at"),
         ("onboarding", purge_steps, "recorded_at"),
         ("payments", approving.expire, "approval_expires_at"),

@@ -24,12 +24,12 @@ from services.onboarding import states
 from services.onboarding.handlers.amendment import refuse_to_overtake
 from services.onboarding.handlers.opening import FIRST_STEP, Opening, OpeningRefused, saga_of
 from services.onboarding.handlers.parts import Parts
-from services.onboarding.ids import derived
+from services.onboarding.ids import DECISION, derived
 from services.onboarding.models import CustomerFile, CustomerRecord, ProviderIssue, Verification
 from services.onboarding.ordering import ordering_key
 from services.onboarding.repository import open_commands, steps
 
-OPERATION = "onboarding.apply_decision"
+OPERATION = DECISION
 
 TRANSITIONS_REFUSED = Counter(
     "bankside_onboarding_transitions_refused",

@@ -115,22 +115,22 @@ class UpdatePersonHandler:
         person_id = parse_id(command.person_id)
         if person_id is None:
             raise NotFound
-        async with drive.transaction() as connection:
+        # A partner knows the ids that it gave: the command may be older than its person, and have no order yet.
+        async with drive.database.transaction() as connection:
             customer_id = await store.persons.customer_of(connection, tenant, person_id)
             if customer_id is None:
                 raise NotFound
+            key = ordering_key(tenant, customer_id)
+            has_just_got_one = await inbox_acceptance.give_order(connection, drive.command_id, key)
+        if has_just_got_one:
+            raise OutcomePending
+        async with drive.transaction() as connection:
             file = await self._parts.locked_file(connection, tenant, customer_id)
             refuse_when_final(file.customer)
-            is_pending = file.customer.status is CustomerStatus.PENDING
-            if not is_pending:
-                await refuse_to_overtake(connection, file.customer, saga_id)
+            if file.customer.status is CustomerStatus.PENDING:
+                raise OutcomePending
+            await refuse_to_overtake(connection, file.customer, saga_id)
             details = (await store.persons.details(connection, tenant, [person_id]))[person_id]
-        if is_pending:
-            # A partner knows the ids that it gave: the command may be older than its person, and have no order yet.
-            async with drive.database.transaction() as connection:
-                key = ordering_key(tenant, customer_id)
-                await inbox_acceptance.give_order(connection, drive.command_id, key)
-            raise OutcomePending
         amended = amending.amended_person(details, command)
         _check_together(file, person_id, amended)
         return file, file.person(person_id), details, amended

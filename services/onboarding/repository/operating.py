@@ -18,6 +18,7 @@ from sqlalchemy import (
     Text,
     any_,
     bindparam,
+    case,
     collate,
     func,
     literal,
@@ -30,13 +31,14 @@ from sqlalchemy.dialects.postgresql import ARRAY
 
 from libs.contracts.customers import CustomerStatus
 from libs.contracts.errors import Invalid
+from libs.contracts.exact_json import decode
 from libs.contracts.ids import parse_id
 from libs.contracts.onboarding_operations import ONBOARD_CUSTOMER
 from libs.contracts.operating.customers import ListOperatorCustomers, OperatorCustomerSummary
 from libs.contracts.operating.pages import Order, Place
 from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.tables import INSTANT, UUID_TYPE
-from services.onboarding.ids import derived
+from services.onboarding.ids import DECISION, derived
 from services.onboarding.repository.sagas import saga_ids_of
 from services.onboarding.repository.step_cases import IS_REFUSED_COMPENSATION, IS_UNKNOWN
 from services.onboarding.tables import customers as table
@@ -179,7 +181,13 @@ _NOT_SETTLED = (
     select(saga_steps.c.customer_id).distinct().where(IS_REFUSED_COMPENSATION).limit(STUCK_AT_MOST)
 )
 _PARKED = (
-    select(inbox.c.command_id, inbox.c.message_id, inbox.c.operation, inbox.c.ordering_key)
+    select(
+        inbox.c.command_id,
+        inbox.c.message_id,
+        inbox.c.operation,
+        inbox.c.ordering_key,
+        case((inbox.c.operation == DECISION, inbox.c.body)).label("decision"),
+    )
     .where(inbox.c.finished_at.is_(None), inbox.c.parked_at.is_not(None))
     .limit(STUCK_AT_MOST)
 )
@@ -249,6 +257,9 @@ async def _stuck(connection: AsyncConnection) -> set[UUID]:
             found |= {derived(saga, "customer") for saga in sagas}
         elif row.ordering_key is not None:
             customer_id = parse_id(row.ordering_key.rpartition("/")[2])
+            found |= {customer_id} if customer_id else set()
+        elif row.decision:  # about a customer that is pending: it has no order
+            customer_id = parse_id(decode(row.decision)["customer_id"])
             found |= {customer_id} if customer_id else set()
     return found
 

@@ -128,19 +128,12 @@ _IS_UNKNOWN = and_(
     _T.first_sent_at.is_not(None),
     or_(_T.resolution.is_(None), _T.resolution == "absent"),
 )
-# Commands of one customer are driven one at a time: one with an order that has begun, is not over, and is not driven
-# while another is, is parked, or was, and comes last.
+# Commands of one customer are driven one at a time: one with an order that has begun, and is not over while another is
+# driven, is parked, or was, and comes last.
 _IS_LEFT_BY_ITS_COMMAND = exists().where(
     inbox.c.command_id == _T.command_id,
     inbox.c.finished_at.is_(None),
-    or_(
-        _IS_INTENDED,
-        inbox.c.parked_at.is_not(None),
-        and_(
-            inbox.c.ordering_key.is_not(None),
-            or_(inbox.c.lease_until.is_(None), inbox.c.lease_until < func.statement_timestamp()),
-        ),
-    ),
+    or_(_IS_INTENDED, inbox.c.parked_at.is_not(None), inbox.c.ordering_key.is_not(None)),
 )
 _OF_ANOTHER_SAGA = select(
     exists().where(

@@ -33,8 +33,9 @@ from services.webhook_dispatcher.repository.partitions import Partitions
 BATCH = 256
 NOT_TRIED_SECONDS = 30.0
 NOT_TRIED_PART = 20
-"""The pause after an attempt that was not made for a reason of our own: at least so long, and this part of the age of
-the delivery. So a fault that lasts for days costs some 150 looks at each delivery.
+MOST_NOT_TRIED_SECONDS = 600.0
+"""The pause after an attempt that was not made for a reason of our own: this part of the age of the delivery, within
+these bounds. So a fault that lasts for days costs some 430 looks at each delivery.
 """
 
 
@@ -117,8 +118,8 @@ class AttemptRecorder:
         is_counted = attempt.verdict is not Verdict.NOT_TRIED or age > whole_seconds(retry_seconds)
         due_at = None
         if not is_counted:
-            rest = pause(max(NOT_TRIED_SECONDS, age / NOT_TRIED_PART), self._random)
-            due_at = at + timedelta(seconds=rest)
+            rest = min(max(NOT_TRIED_SECONDS, age / NOT_TRIED_PART), MOST_NOT_TRIED_SECONDS)
+            due_at = at + timedelta(seconds=pause(rest, self._random))
         elif attempt.verdict is not Verdict.SUCCEEDED:
             due_at = next_attempt_at(
                 retry_seconds, delivery.attempts_made + 1, at, attempt.retry_after, self._random

@@ -11,7 +11,7 @@
 - An address that is forbidden counts as one that was not reached: a subscriber must not see by the pauses, or by the
   end of the subscription, which names the internal network has.
 - An attempt that was not made for a reason of our own changes nothing, and is none of the schedule: it is tried again
-  after half a minute or a twentieth of the delivery's age, for as long as a whole schedule lasts.
+  after half a minute, or a twentieth of the delivery's age up to ten minutes, for as long as a whole schedule lasts.
 """
 
 from __future__ import annotations

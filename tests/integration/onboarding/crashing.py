@@ -35,10 +35,10 @@ class Bench:
     http: aiohttp.ClientSession
 
     async def accept(self, operation: str, principal: Principal) -> inbox.Leased:
-        return await driving.accept(self.database, operation, principal)
+        return await driving.accept(self.database, operation, principal, driving.any_order())
 
     async def drive(self, leased: inbox.Leased, principal: Principal, command: Any) -> Result:
-        return await driving.drive(self.database, self.handlers, leased, principal, command)
+        return await driving.drive_to_end(self.database, self.handlers, leased, principal, command)
 
     async def resumed(self, leased: inbox.Leased) -> inbox.Leased:
         """The command as the next process gets it when the lease has run out."""

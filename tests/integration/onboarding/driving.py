@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 from uuid import UUID, uuid4
 
+from libs.contracts.errors import BanksideError
 from libs.contracts.exact_json import encode
 from libs.contracts.principal import Principal
 from libs.contracts.result import Result
@@ -14,6 +15,12 @@ from libs.handling.group_commit import GroupCommit
 from libs.persistence import inbox, inbox_acceptance
 from libs.persistence.engine import Database
 from libs.persistence.inbox_acceptance import KnownCommand, NewCommand
+from tests.integration.tables import finish
+
+
+def any_order() -> str:
+    """The order that the service gives a command about a customer as it records it: here one of its own."""
+    return f"of the test/{uuid4()}"
 
 
 async def accept(
@@ -77,3 +84,21 @@ async def drive(
         lease=leased,
     )
     return await handlers[leased.operation](driven, command)
+
+
+async def drive_to_end(
+    database: Database,
+    handlers: Mapping[str, CommandHandler],
+    leased: inbox.Leased,
+    principal: Principal,
+    command: Any,
+) -> Result:
+    """As `drive`; where the answer is final, the command is finished, as by its driver."""
+    try:
+        result = await drive(database, handlers, leased, principal, command)
+    except BanksideError as error:
+        if error.status < 500:
+            await finish(database, leased)
+        raise
+    await finish(database, leased)
+    return result

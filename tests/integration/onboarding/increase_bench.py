@@ -95,10 +95,12 @@ class Bench:
         return [row.type for row in rows]
 
     async def accept(self, operation: str) -> inbox.Leased:
-        return await driving.accept(self.database, operation, self.principal)
+        return await driving.accept(self.database, operation, self.principal, driving.any_order())
 
     async def drive(self, leased: inbox.Leased, command: Any) -> Result:
-        return await driving.drive(self.database, self.handlers, leased, self.principal, command)
+        return await driving.drive_to_end(
+            self.database, self.handlers, leased, self.principal, command
+        )
 
     async def resumed(self, leased: inbox.Leased) -> inbox.Leased:
         """As the next process gets it, when no send before it can arrive any more."""

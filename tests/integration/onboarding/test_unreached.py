@@ -46,7 +46,7 @@ class Desert:
     async def carry_out(self, operation: Operation, command: Any) -> None:
         """For a caller that was told long ago that the command is pending: what it is told is the driver's affair."""
         principal = partner(self.tenant)
-        leased = await driving.accept(self.database, operation.name, principal)
+        leased = await driving.accept(self.database, operation.name, principal, driving.any_order())
         await driving.drive(self.database, self.handlers, leased, principal, command)
 
     async def rows(self) -> dict[str, list[str]]:

@@ -577,21 +577,27 @@ async def test_what_is_wanted_now_is_told_though_the_state_stays(handling: Handl
     assert await handling.events() == told, "the same is not told again"
 
 
-async def test_an_update_that_is_older_than_its_person_gets_its_place_while_the_customer_is_pending(
-    handling: Handling,
+@pytest.mark.parametrize("status", ["pending", "approved"])
+async def test_an_update_that_is_older_than_its_person_gets_its_place(
+    handling: Handling, status: str
 ) -> None:
     person_id = uuid4()
-    handling.bank.verdicts["business"] += [Status.PENDING]
     early = await handling.accept(table.UPDATE_PERSON.name)
     onboarding = await handling.accept(ONBOARDING)
-    with pytest.raises(OutcomePending):
-        await handling.drive(onboarding, application(persons=[person(id=str(person_id))]))
+    applied = application(persons=[person(id=str(person_id))])
+    if status == "pending":
+        handling.bank.verdicts["business"] += [Status.PENDING]
+        with pytest.raises(OutcomePending):
+            await handling.drive(onboarding, applied)
+    else:
+        await handling.drive(onboarding, applied)
     change = UpdatePerson.model_validate({"person_id": str(person_id), "last_name": "Early"})
 
-    for _ in range(2):
-        with pytest.raises(OutcomePending):
-            await handling.drive(early, change)
+    with pytest.raises(OutcomePending):
+        await handling.drive(early, change)
 
     by_id = "SELECT ordering_key FROM inbox WHERE command_id = :id"
     key = ordering_key(handling.principal.tenant, await handling.customer_id())
+    assert await handling.status() == status
     assert await handling.value(by_id, id=early.command_id) == key
+    assert handling.bank.calls["update"] == []

@@ -18,9 +18,9 @@ line="$(basename "$0") $*"
 printf '%s\\n' "$line" >>"$STEPS"
 case $line in
 $FAILING) exit 1 ;;
-*"job migrate"*conditions*) echo "$MIGRATED" ;;
+*"job migrate"*conditions*) echo "$MIGRATED" | sed -n "$(grep -c 'migrate.*conditions' "$STEPS")p;\\$p" | head -n 1 ;;
 *conditions*) echo "SuccessCriteriaMet Complete" ;;
-*"job migrate"*active*) [ "$(grep -c active "$STEPS")" -gt "$STILL_ACTIVE" ] || echo 1 ;;
+*"job migrate"*ready*) [ "$(grep -c 'migrate.*ready' "$STEPS")" -gt "$STILL_AT_WORK" ] || echo 1 ;;
 esac
 """
 
@@ -51,20 +51,20 @@ class Cluster:
         failing: str = "",
         addresses: dict[str, str] = ADDRESSES,
         migrated: str = "Complete",
-        still_active: int = 0,
+        still_at_work: int = 0,
     ) -> int:
         """Its exit status. The step that matches `failing`, a pattern of the shell, fails.
 
         Args:
-            migrated: how the migrations ended.
-            still_active: how often those of an earlier run are found at work.
+            migrated: the conditions of their job, one look after the other, each in a line.
+            still_at_work: how often they are found at work, those of an earlier run first.
         """
         environment = {
             "PATH": f"{self._folder / 'bin'}:{os.environ['PATH']}",
             "STEPS": str(self._steps),
             "FAILING": failing or "none",
             "MIGRATED": migrated,
-            "STILL_ACTIVE": str(still_active),
+            "STILL_AT_WORK": str(still_at_work),
             "POLL_SECONDS": "0",
             **addresses,
         }
@@ -117,7 +117,7 @@ def test_gateway_and_console_are_applied_after_every_service_is_rolled_out(
         "start print*",
         "*import_definitions*",
         "*phase=before*",
-        "*job migrate*active*",
+        "*job migrate*ready*",
         "*job migrate*conditions*",
         "*notin*",
         "*status*payments*",
@@ -136,18 +136,24 @@ def test_nothing_is_done_after_a_step_that_failed(cluster: Cluster, failing: str
 
 
 def test_no_service_is_applied_when_the_migrations_failed(cluster: Cluster) -> None:
-    assert cluster.upgrade(migrated="FailureTarget Failed") != 0
+    assert cluster.upgrade(migrated="\nFailureTarget\nFailureTarget Failed") != 0
 
     assert not any("notin" in step for step in cluster.steps())
 
 
 def test_the_migrations_of_an_earlier_run_are_waited_for_and_not_deleted(cluster: Cluster) -> None:
-    assert cluster.upgrade(still_active=3) == 0
+    assert cluster.upgrade(still_at_work=3) == 0
 
     steps = cluster.steps()
-    active = [at for at, step in enumerate(steps) if "active" in step]
-    assert len(active) == 4
-    assert max(active) < place(steps, "delete job")
+    looks = [at for at, step in enumerate(steps) if "job migrate" in step and "ready" in step]
+    assert len(looks) == 4
+    assert max(looks) < place(steps, "delete job")
+
+
+def test_migrations_that_take_long_are_waited_for(cluster: Cluster) -> None:
+    assert cluster.upgrade(migrated="\n\n\nSuccessCriteriaMet\nSuccessCriteriaMet Complete") == 0
+
+    assert sum("migrate" in step and "conditions" in step for step in cluster.steps()) == 5
 
 
 @pytest.mark.parametrize("missing", ADDRESSES)
