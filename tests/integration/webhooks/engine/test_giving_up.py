@@ -65,6 +65,14 @@ async def test_strays_are_found_by_an_index_that_has_no_others(
     rig: Rig, status: strays.Status, index: str
 ) -> None:
     subscription = await rig.subscribe("/a", status=status)
+    others = "pending" if status == "active" else "held"
+    await rig.change(
+        "INSERT INTO delivery (id, subscription_id, tenant, event_day, event_id, event_type, state, held_at, due_at,"
+        " created_at) SELECT gen_random_uuid(), :id, 't_1', current_date, gen_random_uuid(), 'person.updated',"
+        " :state, CASE WHEN :state = 'held' THEN now() END, now(), now() FROM generate_series(1, 20000)",
+        id=subscription,
+        state=others,
+    )
     scans = text("SELECT pg_stat_get_xact_numscans(CAST(:index AS regclass))")
 
     async with rig.database.transaction() as connection:
