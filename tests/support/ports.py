@@ -1,7 +1,8 @@
 """Ports for servers of tests.
 
 Between the choice of a port and its use there are seconds, and many servers start at once: each process of a test run
-has ports of its own, and gives each away once before it begins anew.
+has ports of its own, and gives each away once before it begins anew. The port after each is given to no one: a
+gateway of two processes takes it for the second one's admin port.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ _SHARES = 16
 
 _worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
 # The local stack that a test starts draws its own.
-_own = range(lasting_ports().start, drawn_ports().start)[_worker % _SHARES :: _SHARES]
+_own = range(lasting_ports().start, drawn_ports().start)[2 * (_worker % _SHARES) :: 2 * _SHARES]
 _in_turn = itertools.cycle(random.SystemRandom().sample(_own, len(_own)))
 
 
