@@ -11,6 +11,7 @@ import pytest_asyncio
 from services.onboarding.repository.steps import SagaName
 from tests.integration.onboarding import driving
 from tests.integration.onboarding.desk import ONBOARDING_AND_BANK, Desk, open_desk, partner
+from tests.integration.onboarding.handling import Handling, open_handling
 from tests.integration.onboarding.shelf import add_approved, new_store, open_shelf
 from tests.integration.onboarding.steps import OPERATION, Steps
 from tests.support.database_life import distrust_life, trust_life
@@ -59,3 +60,9 @@ async def distrusted(environment: Environment) -> AsyncIterator[Steps]:
 async def steps(distrusted: Steps) -> Steps:
     await trust_life(distrusted.database)
     return distrusted
+
+
+@pytest_asyncio.fixture
+async def handling(environment: Environment) -> AsyncIterator[Handling]:
+    async with open_handling(environment) as opened:
+        yield opened
