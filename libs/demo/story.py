@@ -8,20 +8,20 @@ from __future__ import annotations
 
 import asyncio
 import random
+import re
 import sys
 from collections.abc import Awaitable, Callable
 from decimal import Decimal
 
 import aiohttp
 from rich.console import Console
-from stdnum.us import ein as us_ein
-from stdnum.us import ssn as us_ssn
 
 from libs.client import settings
 from libs.client.client import Client
 from libs.client.credentials import look_up
 from libs.client.errors import OperatorError
 from libs.client.transport import Transport
+from libs.contracts import patterns
 from libs.contracts.accounts import GetBalance, ListPartnerAccounts
 from libs.contracts.customers import CustomerStatus, OnboardCustomer
 from libs.contracts.exact_json import decode, encode
@@ -130,17 +130,17 @@ def application() -> dict[str, object]:
             "naics_code": "4539",
             "formation_state": "ME",
             "formation_date": "2019-04-01",
-            "ein": _fresh_number(us_ein.is_valid),
+            "ein": _fresh_number(patterns.EIN),
             "phone": "(207) 555-0142",
             "email": "office@tidewater.example.com",
             "business_address": address,
         },
         "persons": [
             person
-            | {"first_name": "Ada", "last_name": "Marsh", "tin": _fresh_number(us_ssn.is_valid)}
+            | {"first_name": "Ada", "last_name": "Marsh", "tin": _fresh_number(patterns.SSN)}
             | {"controller": True, "ownership_percentage": 60},
             person
-            | {"first_name": "Noor", "last_name": "Hale", "tin": _fresh_number(us_ssn.is_valid)}
+            | {"first_name": "Noor", "last_name": "Hale", "tin": _fresh_number(patterns.SSN)}
             | {"ownership_percentage": 40},
         ],
         "external_bank_account": {
@@ -153,10 +153,10 @@ def application() -> dict[str, object]:
     }
 
 
-def _fresh_number(is_valid: Callable[[str], bool]) -> str:
+def _fresh_number(pattern: str) -> str:
     while True:
         number = f"{random.randrange(10**9):09}"  # noqa: S311 - made up
-        if is_valid(number) and not number.endswith(DECIDED_BY_LAST_DIGITS):
+        if re.fullmatch(pattern, number) and not number.endswith(DECIDED_BY_LAST_DIGITS):
             return number
 
 

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
+from stdnum.us import ein, itin, rtn, ssn
 
 from libs.contracts import fields as f
 from libs.contracts import patterns
@@ -16,7 +17,6 @@ from libs.contracts.places import COUNTRIES, USPS_CODES
 from libs.specs.openapi import openapi_document
 from libs.specs.release import released_document
 
-BLACKLISTED_SSNS = {"078051120", "457555462", "219099999"}
 NOT_A_NUMBER_OF_ITS_COUNTRY = "a phone number is E.164"
 
 
@@ -57,7 +57,32 @@ def test_what_a_pattern_allows_is_accepted(data: st.DataObject, kind: Any, patte
 @settings(max_examples=40, deadline=None)
 @given(value=st.from_regex(re.compile(patterns.TIN), fullmatch=True))
 def test_a_tin_is_accepted_unless_it_is_one_of_those_never_assigned(value: str) -> None:
-    assert accepted(f.Tin, value) is (value.replace("-", "") not in BLACKLISTED_SSNS)
+    assert accepted(f.Tin, value) is (value.replace("-", "") not in f.NEVER_ASSIGNED)
+
+
+@pytest.mark.parametrize("area", ["000", "001", "665", "666", "667", "699", "899", "900", "999"])
+@pytest.mark.parametrize("rest", ["00-1234", "01-0000", "01-0001", "89-9999"])
+def test_an_ssn_is_one_by_another_implementation_too(area: str, rest: str) -> None:
+    value = f"{area}-{rest}"
+
+    assert bool(re.search(patterns.SSN, value)) is ssn.is_valid(value)
+    assert accepted(f.Tin, value) is (ssn.is_valid(value) or itin.is_valid(value))
+
+
+@pytest.mark.parametrize("number", sorted(f.NEVER_ASSIGNED))
+def test_numbers_of_examples_are_no_tins(number: str) -> None:
+    assert not ssn.is_valid(number)
+    assert not accepted(f.Tin, number)
+    assert not accepted(f.Tin, ssn.format(number))
+
+
+@settings(max_examples=100, deadline=None)
+@given(number=st.integers(0, 10**9 - 1).map("{:09}".format))
+def test_a_routing_number_is_one_by_another_implementation_too(number: str) -> None:
+    right = number[:8] + rtn.calc_check_digit(number[:8])
+
+    assert accepted(f.RoutingNumber, right)
+    assert accepted(f.RoutingNumber, number) is (number == right)
 
 
 @settings(max_examples=40, deadline=None)
@@ -78,10 +103,10 @@ def test_an_itin_has_the_fourth_and_fifth_digits_that_the_irs_assigns(group: int
 
 
 @pytest.mark.parametrize("prefix", [f"{number:02}" for number in range(100)])
-def test_the_pattern_of_an_ein_has_the_prefixes_that_are_accepted(prefix: str) -> None:
+def test_the_prefixes_of_an_ein_are_those_of_another_implementation(prefix: str) -> None:
     value = f"{prefix}1234567"
 
-    assert bool(re.search(patterns.EIN, value)) is accepted(f.Ein, value)
+    assert accepted(f.Ein, value) is ein.is_valid(value)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,6 @@ from functools import lru_cache
 from typing import Any, TypeVar, cast, get_type_hints
 
 import msgspec
-from pydantic import EmailStr
 
 from libs.contracts.model import Model
 
@@ -30,9 +29,9 @@ def read_stored(model: type[ModelT], values: Mapping[str, Any]) -> ModelT:
 
 @lru_cache(maxsize=64)
 def _types(model: type[Model]) -> dict[str, Any]:
-    """Of each field, without the rules that annotate it. `EmailStr` is such a rule, though it looks like a type."""
+    """Of each field, without the rules that annotate it."""
     hints = get_type_hints(model)
-    return {name: str if hints[name] is EmailStr else hints[name] for name in model.model_fields}
+    return {name: hints[name] for name in model.model_fields}
 
 
 def _nested(kind: type, value: Any) -> Any:
