@@ -208,8 +208,12 @@ class RabbitMQ:
         document["permissions"] += administrator_permissions(names)
         await self._control("import_definitions", given=json.dumps(document))
 
-    async def _control(self, *command: str, given: str = "") -> None:
-        """Run `rabbitmqctl` with `given` as its input."""
+    async def version(self) -> str:
+        """Of the server that runs."""
+        return (await self._control("version")).strip()
+
+    async def _control(self, *command: str, given: str = "") -> str:
+        """Run `rabbitmqctl` with `given` as its input; what it prints."""
         process = await asyncio.create_subprocess_exec(
             str(self.server.parent / "rabbitmqctl"),
             "--quiet",
@@ -230,6 +234,7 @@ class RabbitMQ:
         if process.returncode != 0:
             lines = output.decode(errors="replace").strip().splitlines()
             raise RabbitMQError(f"rabbitmqctl: {lines[0] if lines else 'failed'}")
+        return output.decode()
 
 
 def _write_private(path: Path, text: str) -> None:

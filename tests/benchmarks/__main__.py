@@ -56,7 +56,7 @@ async def _measure(keys: list[str], plan: Plan, json_file: Path | None) -> int:
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
     figures: list[Figure] = []
     async with running_servers() as servers:
-        machine = await describe(servers.url("postgres"), servers.rabbitmq.server)
+        machine = await describe(servers.url("postgres"), servers.rabbitmq)
         bench = Bench(servers, plan)
         for key in keys:
             print(f"{key} ...", flush=True)

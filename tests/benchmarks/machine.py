@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import os
 import platform
-import subprocess
 from importlib.metadata import version
 from pathlib import Path
 
 import asyncpg
 
+from deploy.local.rabbitmq import RabbitMQ
+
 PACKAGES = ("aiohttp", "aio-pika", "asyncpg", "sqlalchemy", "pydantic", "msgspec", "uvloop")
 
 
-async def describe(postgres_url: str, rabbitmq: Path) -> dict[str, str]:
+async def describe(postgres_url: str, rabbitmq: RabbitMQ) -> dict[str, str]:
     connection = await asyncpg.connect(postgres_url)
     try:
         settings = {
@@ -31,7 +32,7 @@ async def describe(postgres_url: str, rabbitmq: Path) -> dict[str, str]:
         "PostgreSQL": settings["server_version"],
         "fsync": settings["fsync"],
         "synchronous_commit": settings["synchronous_commit"],
-        "RabbitMQ": _rabbitmq(rabbitmq),
+        "RabbitMQ": await rabbitmq.version(),
         **{name: version(name) for name in PACKAGES},
     }
 
@@ -42,11 +43,3 @@ def _processor() -> str:
         (line.partition(":")[2].strip() for line in lines if line.startswith("model name")),
         platform.machine(),
     )
-
-
-def _rabbitmq(server: Path) -> str:
-    control = server.with_name("rabbitmqctl")
-    done = subprocess.run(
-        [str(control), "version"], capture_output=True, text=True, timeout=30, check=False
-    )
-    return done.stdout.strip().splitlines()[-1] if done.returncode == 0 else "?"
