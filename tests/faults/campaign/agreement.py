@@ -21,6 +21,8 @@ COMPLETED_SECONDS = 90.0
 DELIVERED_SECONDS = 180.0
 """Deliveries that failed are tried again with growing pauses."""
 WIRE_EVENTS = ("wire.created", "wire.submitted", "wire.completed", "transaction.created")
+CUSTOMER_EVENTS = ("customer.created", "customer.approved")
+"""Each once; a customer may have others."""
 PAGE = 100
 RECORDS_OF_A_BUSINESS = 2
 """One at each provider."""
@@ -168,34 +170,28 @@ async def _told(
 
 async def _judge_events(callers: Callers, partner: Partner, verdict: Verdict) -> None:
     """Of each wire and each customer the events that its way has, each once and delivered."""
-    wires = [
-        operation.data["transaction_id"]
-        for operation in callers.operations
-        if operation.kind is Kind.WIRE and operation.is_done and _is_of(operation, partner)
-    ]
+    done = [one for one in callers.operations if one.is_done and _is_of(one, partner)]
+    wires = {one.data["transaction_id"]: one for one in done if one.kind is Kind.WIRE}
+    customers = {
+        one.data["business"]["customer_id"]: one for one in done if one.kind is Kind.ONBOARDING
+    }
+    needed = dict.fromkeys(wires, WIRE_EVENTS) | dict.fromkeys(customers, CUSTOMER_EVENTS)
 
     async def all_told() -> bool:
         _, told = await _told(callers, partner)
-        missing = [wire for wire in wires if not set(WIRE_EVENTS) <= told[wire].keys()]
-        assert not missing, f"of {len(missing)} wires events are missing: {missing[:3]}"
+        missing = [one for one, types in needed.items() if not set(types) <= told[one].keys()]
+        assert not missing, f"events of {len(missing)} are missing: {missing[:3]}"
         return True
 
-    with contextlib.suppress(AssertionError):  # judged below, wire by wire
-        await eventually("each wire has its events", all_told, COMPLETED_SECONDS)
+    with contextlib.suppress(AssertionError):  # judged below, one by one
+        await eventually("all have their events", all_told, COMPLETED_SECONDS)
     events, told = await _told(callers, partner)
-    for operation in callers.operations:
-        if not operation.is_done or not _is_of(operation, partner):
-            continue
-        if operation.kind is Kind.WIRE:
-            found = told[operation.data["transaction_id"]]
-            expected = Counter(WIRE_EVENTS)
-            if found != expected:
-                verdict.wrong.append(f"events {dict(found)}\n  {operation.history()}")
-        elif operation.kind is Kind.ONBOARDING:
-            found = told[operation.data["business"]["customer_id"]]
-            for needed in ("customer.created", "customer.approved"):
-                if found[needed] != 1:
-                    verdict.wrong.append(f"events {dict(found)}\n  {operation.history()}")
+    for transaction_id, operation in wires.items():
+        if told[transaction_id] != Counter(WIRE_EVENTS):
+            verdict.wrong.append(f"events {dict(told[transaction_id])}\n  {operation.history()}")
+    for customer_id, operation in customers.items():
+        if any(told[customer_id][needed] != 1 for needed in CUSTOMER_EVENTS):
+            verdict.wrong.append(f"events {dict(told[customer_id])}\n  {operation.history()}")
 
     ids = {event["id"] for event in events}
 
