@@ -22,7 +22,7 @@ from deploy.local.postgres import SUPERUSER, Postgres
 from deploy.local.rabbitmq import RabbitMQ, find_server, urls_of_services
 from deploy.local.services import DATABASE, OWNERS, Secrets
 from libs.runtime.supervision import Supervisor
-from tests.support.ports import free_ports
+from tests.support.ports import KEEPER, free_ports
 
 START_SECONDS = 90.0
 
@@ -233,7 +233,7 @@ def _start_keeper(run: str) -> None:
         os.posix_spawn(
             sys.executable,
             [sys.executable, "-m", "tests.support.keeper", run],
-            os.environ,
+            os.environ | {"PYTEST_XDIST_WORKER": KEEPER},
             file_actions=[(os.POSIX_SPAWN_DUP2, null, 0), (os.POSIX_SPAWN_DUP2, null, 1)],
             setsid=True,
         )

@@ -1,8 +1,8 @@
 """Ports for servers of tests.
 
-Between the choice of a port and its use there are seconds, and many servers start at once: each process of a test run
-has ports of its own, and gives each away once before it begins anew. The port after each is given to no one: a
-gateway of two processes takes it for the second one's admin port.
+Between the choice of a port and its use there are seconds, and many servers start at once: each worker of a test run,
+and its keeper, has ports of its own, and gives each away once before it begins anew. The port after each is given to no
+one: a gateway of two processes takes it for the second one's admin port.
 """
 
 from __future__ import annotations
@@ -13,12 +13,15 @@ import random
 
 from deploy.local.ports import drawn_ports, is_free, lasting_ports
 
-_SHARES = 16
-"""Test processes at most; one more shares with the first."""
+_WORKERS = 16
+"""At most; one more shares with the first."""
+KEEPER = "keeper"
+"""What a run's keeper has for the name of a worker: its ports are none of theirs."""
 
-_worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+_worker = os.environ.get("PYTEST_XDIST_WORKER", "gw0")
+_share = _WORKERS if _worker == KEEPER else int(_worker.removeprefix("gw")) % _WORKERS
 # The local stack that a test starts draws its own.
-_own = range(lasting_ports().start, drawn_ports().start)[2 * (_worker % _SHARES) :: 2 * _SHARES]
+_own = range(lasting_ports().start, drawn_ports().start)[2 * _share :: 2 * (_WORKERS + 1)]
 _in_turn = itertools.cycle(random.SystemRandom().sample(_own, len(_own)))
 
 
