@@ -22,6 +22,7 @@ from pydantic import (
 from pydantic_core import PydanticCustomError, PydanticKnownError, SchemaValidator, core_schema
 
 from libs.contracts import patterns
+from libs.contracts.ids import canonical
 from libs.contracts.loading import Needs
 from libs.contracts.named import Named
 from libs.contracts.places import COUNTRIES, USPS_CODES
@@ -364,6 +365,8 @@ CallbackUrl = Annotated[
 
 FilterId = Annotated[str, StringConstraints(pattern=r"^[!-~]{1,128}$")]
 """An id to filter by, in any form that ids have; one that no row has finds nothing."""
+ResourceId = Annotated[FilterId, AfterValidator(canonical)]
+"""The same where we compare it as text: a UUID is in lower case, as we write it, however the caller wrote it."""
 UuidText = Annotated[
     str,
     StringConstraints(pattern=r"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$"),

@@ -12,3 +12,9 @@ def parse_id(text: str) -> UUID | None:
     except ValueError:
         return None
     return value if str(value) == text.lower() else None
+
+
+def canonical(text: str) -> str:
+    """The text by which a resource of this id is stored: a UUID in lower case, anything else as it is."""
+    parsed = parse_id(text)
+    return text if parsed is None else str(parsed)

@@ -28,7 +28,7 @@ class SetWirePolicy(Command):
     or null means "none". The operator's ceilings bound it.
     """
 
-    customer_id: f.FilterId
+    customer_id: f.ResourceId
     """The business's `customer_id`, from onboarding."""
     per_wire_limit: f.WireAmount | None = None
     """The most that one wire may be, in US dollars."""
@@ -45,7 +45,7 @@ class SetWirePolicy(Command):
 class GetWirePolicy(Command):
     """Get what applies to a customer's wires: its policy, else the defaults, within the operator's ceilings."""
 
-    customer_id: f.FilterId
+    customer_id: f.ResourceId
     """The business's `customer_id`, from onboarding."""
 
 

@@ -162,11 +162,11 @@ class Reveal(Write):
     customer_id: str
     field: Annotated[SensitiveField, Field(strict=False)]
     """Which value."""
-    person_id: f.FilterId | None = None
+    person_id: f.ResourceId | None = None
     """The person whose value it is."""
-    account_id: f.FilterId | None = None
+    account_id: f.ResourceId | None = None
     """The account whose number it is."""
-    external_bank_account_id: f.FilterId | None = None
+    external_bank_account_id: f.ResourceId | None = None
     """The external bank account whose number it is."""
 
     @classmethod

@@ -16,7 +16,7 @@ class ListOperatorWirePolicies(ListPage):
     """By when they were set."""
 
     tenant: f.FilterId | None = None
-    customer_id: f.FilterId | None = None
+    customer_id: f.ResourceId | None = None
 
 
 class OperatorWirePolicy(Model):

@@ -24,7 +24,7 @@ class ListOperatorWires(ListPage):
     """By `created_at`; `start_date` and `end_date` are its days at the bank, both inclusive."""
 
     tenant: f.FilterId | None = None
-    customer_id: f.FilterId | None = None
+    customer_id: f.ResourceId | None = None
     """Only wires of this customer."""
     state: Annotated[WireState, Field(strict=False)] | None = None
     """Only wires that are in this state."""

@@ -92,6 +92,20 @@ async def test_a_wire_beyond_a_limit_is_none(office: Office) -> None:
     assert await office.sender.total() == before
 
 
+async def test_a_policy_binds_wires_however_its_customers_id_is_written(office: Office) -> None:
+    partner, customer_id = office.sender.live.partner, office.sender.account.customer_id
+    path = office.policy_path.replace(customer_id, customer_id.upper())
+
+    put = await partner.call("PUT", path, {"per_wire_limit": 20})
+    wire = await office.sender.final(new_key(), "20.01")
+
+    assert (
+        (await partner.get(path)).data == put.data == (await partner.get(office.policy_path)).data
+    )
+    assert put.data["customer_id"] == customer_id
+    assert (wire.status, wire.code) == (409, "limit_exceeded")
+
+
 async def test_a_wire_waits_until_another_key_approves_it(office: Office) -> None:
     sender = office.sender
     await office.set_policy(approval_threshold=50)
