@@ -132,17 +132,21 @@ class Authentication:
     async def verify(
         self, claim: Claim, method: str, target: str, body: bytes, *, anew: bool = True
     ) -> Signed:
-        """The request that the claim's key has signed.
+        """The request that the claim's key, as it is by now, has signed.
 
         Args:
             anew: of a signature that does not match, read the key again: its secret may have been rotated since it was
                 read. False for callers who may not have the database asked each time; they wait for a second.
 
         Raises:
-            InvalidSignature.
+            InvalidSignature, UnknownSubscriptionKey.
         """
-        credential, signature = claim.credential, claim.signature
-        subscription_key = credential.principal.subscription_key
+        signature = claim.signature
+        subscription_key = claim.credential.principal.subscription_key
+        # The body may come long after the headers: secrets, scopes and networks are those of now.
+        credential = await self._credentials.find(subscription_key)
+        if credential is None:
+            raise UnknownSubscriptionKey
         canonical = canonical_string(
             claim.timestamp, claim.nonce, subscription_key, method, target, body_digest(body)
         )

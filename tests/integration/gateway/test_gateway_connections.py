@@ -13,7 +13,9 @@ import pytest_asyncio
 from yarl import URL
 
 from deploy.local.ports import LOOPBACK
+from services.gateway import repository
 from services.gateway.bodies import PER_CALLER
+from services.gateway.credentials import secret_context
 from tests.integration.gateway.desk import (
     Desk,
     desk_at,
@@ -136,6 +138,28 @@ async def test_half_bodies_make_room_for_those_of_others_and_for_newer_ones(boun
             task.cancel()
 
     assert ([task.result() for task in given_up], whole.status, passed) == ([408], PASSED, PASSED)
+
+
+async def test_a_body_that_comes_late_is_judged_by_the_key_as_it_is_by_then(
+    bounded: Desk,
+) -> None:
+    body = b'{"unknown": 1}'
+    key, other = await bounded.key(), await bounded.key()
+    late, in_time = (signed_request(one, "PATCH", PERSON, body) for one in (key, other))
+    await bounded.raw(signed_request(key, "PATCH", PERSON, body))  # its secret of now is read
+    async with connected(bounded, [late[:-1], in_time[:-1]]) as [(reader, writer), (beside, then)]:
+        async with bounded.database.transaction() as connection:
+            sealed = bounded.keyring.seal("the new secret", secret_context(key.subscription_key))
+            await repository.rotate(connection, key.subscription_key, sealed, overlap_hours=0)
+
+        async def is_rotated() -> bool:
+            return (await bounded.raw(signed_request(key, "PATCH", PERSON, body))).status == 401
+
+        assert await until(is_rotated, 8)
+        writer.write(late[-1:])
+        then.write(in_time[-1:])
+
+        assert (await status_of(reader), await status_of(beside)) == (401, PASSED)
 
 
 async def status_of(reader: asyncio.StreamReader) -> int:
