@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import ssl
+from functools import lru_cache
 from pathlib import Path
 
 
@@ -23,7 +24,7 @@ def ca_file_setting(what: str, prefix: str) -> str | None:
 
 
 def client_context(ca_file: str | None = None) -> ssl.SSLContext:
-    """For connections to servers.
+    """For connections to servers, by what the file is now: asked for each connection, it follows a renewed CA.
 
     Args:
         ca_file: the CAs (PEM) that the servers' certificates must lead to; None: those that the system trusts.
@@ -31,6 +32,17 @@ def client_context(ca_file: str | None = None) -> ssl.SSLContext:
     Raises:
         BadCertificates: the file cannot be read or has no certificate.
     """
+    if ca_file is None:
+        return _client_context(None)
+    try:
+        found = Path(ca_file).stat()
+    except OSError as error:
+        raise BadCertificates(f"{ca_file} cannot be read: {error.strerror}") from None
+    return _client_context(ca_file, found.st_ino, found.st_mtime_ns, found.st_size)
+
+
+@lru_cache(maxsize=8)
+def _client_context(ca_file: str | None, *_version: int) -> ssl.SSLContext:
     try:
         context = ssl.create_default_context(cafile=ca_file)
     except ssl.SSLError:

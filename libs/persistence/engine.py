@@ -31,6 +31,7 @@ from libs.persistence.driver_pool import DriverPool
 from libs.persistence.keepalive import KEEPALIVE
 from libs.persistence.pool_metrics import observe_pool
 from libs.persistence.vanished_server import ConnectionDoubt
+from libs.tls import BadCertificates
 
 CONNECT_SECONDS = 5
 STATEMENT_SECONDS = 15
@@ -134,7 +135,8 @@ def open_database(
     Args:
         url: `postgresql://login:password@host:port/database`; `?sslmode=verify-full` (see `addressing`) and arguments
             of `asyncpg.connect` apply to both pools.
-        ca_file: the CA of the server's certificate, instead of those that the system trusts.
+        ca_file: the CA of the server's certificate, instead of those that the system trusts. A renewed one counts for
+            connections that are opened afterwards.
         pool_size: connections of each of the two pools at most; a wait for one ends after `CONNECT_SECONDS` with an
             error.
         name: of both pools in metrics, where a process opens several databases.
@@ -147,15 +149,23 @@ def open_database(
         "TimeZone": "UTC",
         **KEEPALIVE,
     }
-    arguments = {
-        **connect_arguments(url, ca_file),
-        "timeout": CONNECT_SECONDS,
-        "command_timeout": STATEMENT_SECONDS,
-        "server_settings": server_settings,
-    }
+    connect_arguments(url, ca_file)  # what cannot work is told now
+
+    async def connect() -> asyncpg.Connection:
+        try:
+            arguments = connect_arguments(url, ca_file)
+        except BadCertificates as error:  # while the file of the CA is being replaced
+            raise ConnectionError(str(error)) from error
+        return await asyncpg.connect(
+            **arguments,
+            timeout=CONNECT_SECONDS,
+            command_timeout=STATEMENT_SECONDS,
+            server_settings=server_settings,
+        )
+
     doubt = ConnectionDoubt()
     drivers = DriverPool(
-        partial(asyncpg.connect, **arguments),
+        connect,
         size=pool_size,
         doubt=doubt,
         connect_seconds=CONNECT_SECONDS,
@@ -169,7 +179,7 @@ def open_database(
         pool_use_lifo=True,
         pool_pre_ping=False,
         pool_recycle=RECYCLE_SECONDS,
-        connect_args=arguments,
+        async_creator=connect,
     )
     observe_pool(name, "asyncpg", lambda: drivers.in_use, pool_size)
     observe_pool(name, "sqlalchemy", partial(_checked_out, engine), pool_size)

@@ -101,6 +101,28 @@ async def test_the_database_is_spoken_to_by_tls(
 
 
 @pytest.mark.parametrize("pool", POOLS)
+async def test_a_renewed_ca_of_the_database_counts_from_the_next_connection_on(
+    environment: Environment, pool: Pool, tmp_path: Path
+) -> None:
+    expired, renewed = Authority(tmp_path, "expired"), Authority(tmp_path, "renewed")
+    ca_file = tmp_path / "database.pem"
+    ca_file.write_bytes(Path(expired.file).read_bytes())
+    async with behind_tls(environment.database_urls["onboarding"], renewed.identity()) as url:
+        database = open_database(f"{url}?sslmode=verify-full", "tests", ca_file=str(ca_file))
+        try:
+            with pytest.raises(OSError, match="CERTIFICATE_VERIFY_FAILED"):
+                async with pool(database):
+                    pytest.fail("the body is not run")
+
+            ca_file.write_bytes(Path(renewed.file).read_bytes())
+
+            async with pool(database):
+                pass
+        finally:
+            await database.close()
+
+
+@pytest.mark.parametrize("pool", POOLS)
 @pytest.mark.parametrize("what", ["another CA", "the system's CAs", "another host"])
 async def test_a_database_whose_certificate_is_not_its_own_is_not_connected_to(
     environment: Environment, certificates: Certificates, pool: Pool, what: str
