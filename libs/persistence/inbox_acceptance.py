@@ -90,7 +90,7 @@ _RECORD = """
             request_id = f.request_id, principal = f.principal, body = f.body, body_hash = f.body_hash,
             reply_to = f.reply_to, deadline = f.deadline, attempts = f.attempts, lease = f.lease,
             lease_until = CASE WHEN f.lease IS NOT NULL THEN clock_timestamp() + make_interval(secs => $15) END,
-            trace_context = f.trace_context,
+            trace_context = f.trace_context, keep_for_ever = i.keep_for_ever OR f.keep_for_ever,
             due_at = clock_timestamp(), accepted_at = clock_timestamp(), finished_at = NULL, forgotten = false,
             audited = false,
             forgotten_messages = i.forgotten_messages || i.message_id

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from uuid import UUID, uuid4
 
 from libs.persistence import forgetting, inbox, inbox_acceptance
@@ -44,6 +45,20 @@ async def test_a_forgotten_command_is_begun_anew_by_another_message(database: Da
 
     assert isinstance(again, inbox.Leased)
     assert (again.message_id, again.attempts) == ("second", 1)
+    await finish(database, again, b"{}")
+
+
+async def test_what_is_begun_anew_to_be_kept_for_ever_is_kept(database: Database) -> None:
+    command_id = uuid4()
+    purgeable = replace(arriving(command_id, "first"), keep_for_ever=False)
+    await forget(database, await accept(database, purgeable))
+
+    again = await accept(database, arriving(command_id, "of a letter"))
+
+    assert isinstance(again, inbox.Leased)
+    async with database.driver() as connection:
+        kept = "SELECT keep_for_ever FROM inbox WHERE command_id = $1"
+        assert await connection.fetchval(kept, command_id) is True
     await finish(database, again, b"{}")
 
 
