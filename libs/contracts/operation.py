@@ -138,8 +138,9 @@ class Operation(Generic[C, R]):
     def is_query(self) -> bool:
         """How it travels: queries batched, commands each durable on its own. Commands are writes.
 
-        What operators do travels as queries, writes included: each is one transaction of the service, which can be
-        repeated safely, and the inbox of commands may be what is stuck.
+        What operators do travels as queries, writes included: each is one transaction of the service, and the inbox of
+        commands may be what is stuck. Such a write is begun once; of one that the broker delivers again the outcome is
+        told as unknown.
         """
         return self.method is None or self.is_read or self.family is Family.OPERATOR
 

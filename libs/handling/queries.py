@@ -110,11 +110,11 @@ class QueryAnswerer:
             return
         await self._replier.reply(reply_to, await self._reply(envelope))
 
-    async def refuse(self, head: EnvelopeHead, reply_to: str | None) -> None:
-        """Answer an envelope that only a later release understands: nothing was started."""
+    async def refuse(self, head: EnvelopeHead, reply_to: str | None, error: BanksideError) -> None:
+        """Answer an envelope with the error: nothing is started."""
         if reply_to is not None:
-            error = WireError.of(Unavailable())
-            await self._replier.reply(reply_to, Reply(head.id, head.message_id, error=error))
+            reply = Reply(head.id, head.message_id, error=WireError.of(error))
+            await self._replier.reply(reply_to, reply)
 
     async def _reply(self, envelope: Envelope) -> Reply:
         started = time.perf_counter()

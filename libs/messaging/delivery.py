@@ -17,11 +17,13 @@ class Delivery:
     the broker would end a channel on which a message is settled twice.
     """
 
-    __slots__ = ("_channel", "_settled", "_tag", "body", "properties")
+    __slots__ = ("_channel", "_settled", "_tag", "body", "is_redelivered", "properties")
 
     def __init__(self, message: DeliveredMessage) -> None:
         self.body: bytes = message.body
         self.properties: Properties = message.header.properties
+        self.is_redelivered = bool(message.redelivered)
+        """Whether it was delivered before, perhaps to another process, and not settled as far as the broker knows."""
         self._channel = message.channel
         if not message.delivery_tag:
             raise ValueError("a delivery has a tag; acking 0 would ack everything")

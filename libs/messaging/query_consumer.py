@@ -11,6 +11,12 @@ from typing import Any, NamedTuple
 
 import structlog
 
+from libs.contracts.errors import (
+    LOOK_BEFORE_REPEATING,
+    BanksideError,
+    OutcomePending,
+    Unavailable,
+)
 from libs.contracts.table import BY_NAME
 from libs.messaging.broker_errors import BROKER_ERRORS
 from libs.messaging.consumption import Consumption
@@ -40,8 +46,8 @@ NO_TENANT = ""
 """Of operators and of services that ask for themselves, such as reconciliation; refusals are counted with them."""
 
 Answer = Callable[[Envelope, str | None], Coroutine[Any, Any, None]]
-Refuse = Callable[[EnvelopeHead, str | None], Coroutine[Any, Any, None]]
-"""Answers an envelope that only a later release understands."""
+Refuse = Callable[[EnvelopeHead, str | None, BanksideError], Coroutine[Any, Any, None]]
+"""Answers an envelope with an error, without opening it."""
 
 
 class _Query(NamedTuple):
@@ -59,6 +65,7 @@ class QueryConsumer:
     |---|---|
     | from a sender that the table does not allow, or with replies directed to another | dropped, counted |
     | of an operation that this release does not know | answered `unavailable` to a sender that may ask the service |
+    | of a write, in a message that is redelivered: it may have been carried out | answered `outcome_pending` |
     | of a tenant that has `MOST_OF_A_TENANT` under way | waits for one of these, and holds up no other tenant |
     | of one that has as many waiting as may | answered `unavailable` |
     """
@@ -132,7 +139,7 @@ class QueryConsumer:
             MESSAGES_REFUSED.labels(self._queue, "newer_version").inc()
             if self._may_ask(message):
                 for head in error.heads:
-                    await self._answer_when_free(self._refusal(head, reply_to))
+                    await self._answer_when_free(self._refusal(head, reply_to, Unavailable()))
         except NotAnEnvelope as error:
             self._log.error("not_an_envelope", cause=str(error), bytes=len(message.body))
             MESSAGES_REFUSED.labels(self._queue, "unreadable").inc()
@@ -149,9 +156,8 @@ class QueryConsumer:
             self._log.error("sender_refused", sender=sender, operation=envelope.operation)
             MESSAGES_REFUSED.labels(self._queue, "sender").inc()
             return
-        refusal = self._refusal(
-            EnvelopeHead(envelope.id, envelope.message_id, envelope.version), reply_to
-        )
+        head = EnvelopeHead(envelope.id, envelope.message_id, envelope.version)
+        refusal = self._refusal(head, reply_to, Unavailable())
         tenant = envelope.principal.tenant
         query = _Query(
             envelope.operation,
@@ -162,6 +168,9 @@ class QueryConsumer:
         if is_unknown:
             MESSAGES_REFUSED.labels(self._queue, "newer_version").inc()
             await self._answer_when_free(refusal)
+        elif message.is_redelivered and not BY_NAME[envelope.operation].is_read:
+            unknown_outcome = OutcomePending(LOOK_BEFORE_REPEATING)
+            await self._answer_when_free(self._refusal(head, reply_to, unknown_outcome))
         elif self._under_way[tenant] < MOST_OF_A_TENANT:
             await self._answer_when_free(query)
         elif self._stopping:
@@ -172,8 +181,8 @@ class QueryConsumer:
             MESSAGES_REFUSED.labels(self._queue, "tenants_share").inc()
             await self._answer_when_free(refusal)
 
-    def _refusal(self, head: EnvelopeHead, reply_to: str | None) -> _Query:
-        refuse = partial(self._refuse, head, reply_to)
+    def _refusal(self, head: EnvelopeHead, reply_to: str | None, error: BanksideError) -> _Query:
+        refuse = partial(self._refuse, head, reply_to, error)
         return _Query("refused", NO_TENANT, answer=refuse, refuse=refuse)
 
     def _is_unknown(self, operation: str) -> bool:

@@ -14,6 +14,7 @@ import pytest
 from aio_pika import Message
 from aio_pika.abc import AbstractChannel, AbstractConnection, HeadersType
 
+from libs.contracts.errors import BanksideError
 from libs.contracts.events import EVENT_TYPES, Event
 from libs.contracts.exact_json import encode
 from libs.contracts.ledger_read_operations import LIST_CUSTOMER_ACCOUNTS
@@ -175,7 +176,7 @@ async def test_only_the_envelopes_of_a_batch_that_its_sender_may_send_are_answer
     async def answer(envelope: Envelope, _: str | None) -> None:
         answered.append((envelope.request_id, envelope.operation))
 
-    async def refuse(_: EnvelopeHead, __: str | None) -> None:
+    async def refuse(_: EnvelopeHead, __: str | None, ___: BanksideError) -> None:
         raise AssertionError("nothing here is of a later release")
 
     expected = [
@@ -234,7 +235,7 @@ async def test_a_query_by_a_second_routing_key_or_with_replies_to_another_is_dro
     async def answer(envelope: Envelope, _: str | None) -> None:
         asked.append(envelope.request_id)
 
-    async def refuse(_: EnvelopeHead, __: str | None) -> None:
+    async def refuse(_: EnvelopeHead, __: str | None, ___: BanksideError) -> None:
         asked.append("refused")
 
     before = refused_of(queries_queue("payments")), refused_of(queries_queue("onboarding"))
@@ -364,7 +365,7 @@ async def test_an_operation_of_a_later_release_is_answered_unavailable_to_askers
     async def answer(_: Envelope, __: str | None) -> None:
         raise AssertionError("this release does not know it")
 
-    async def refuse(head: EnvelopeHead, _: str | None) -> None:
+    async def refuse(head: EnvelopeHead, _: str | None, __: BanksideError) -> None:
         refused.append(head.id)
 
     before = refused_of(queries_queue("onboarding"))

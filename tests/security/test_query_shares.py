@@ -16,6 +16,7 @@ from aio_pika import Message
 from aio_pika.abc import AbstractConnection
 from structlog.testing import capture_logs
 
+from libs.contracts.errors import BanksideError
 from libs.contracts.onboarding_operations import LIST_CUSTOMERS
 from libs.contracts.principal import Family, Principal
 from libs.messaging import query_consumer
@@ -46,7 +47,7 @@ class Desk:
         await self.go_on.wait()
         self.answered[tenant] += 1
 
-    async def refuse(self, _: EnvelopeHead, __: str | None) -> None:
+    async def refuse(self, _: EnvelopeHead, __: str | None, ___: BanksideError) -> None:
         self.refused += 1
 
     async def ask(self, tenant: str, count: int) -> None:
