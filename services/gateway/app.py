@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import resource
 import ssl
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -16,7 +15,8 @@ from libs.messaging.broker import Broker
 from libs.messaging.caller import Caller
 from libs.persistence.engine import open_database
 from libs.persistence.retries import until_available
-from libs.runtime.process import Misconfigured, Process
+from libs.runtime.open_files import possible_connections
+from libs.runtime.process import Process
 from services.gateway import console_key
 from services.gateway.admission import Admission
 from services.gateway.application import operator_application, public_application
@@ -44,26 +44,6 @@ from services.gateway.traffic import TrafficCounts
 BROKER_WAIT_SECONDS = 10.0
 OPERATOR_CONNECTIONS = 256
 """In one process."""
-RESERVED_DESCRIPTORS = 256
-"""For the database, the broker and files."""
-
-
-def possible_connections(wanted: int) -> int:
-    """As many of them as this process may have files open for, once that is raised as far as is needed and allowed.
-
-    Raises:
-        Misconfigured: the system allows too few files.
-    """
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    needed = wanted + RESERVED_DESCRIPTORS
-    allowed = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
-    if soft != resource.RLIM_INFINITY and soft < allowed:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
-    if allowed <= RESERVED_DESCRIPTORS:
-        raise Misconfigured(
-            f"let the gateway open more than {RESERVED_DESCRIPTORS} files: `ulimit -Hn` is {hard}."
-        )
-    return allowed - RESERVED_DESCRIPTORS
 
 
 @asynccontextmanager
@@ -127,7 +107,7 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
         traffic,
     )
     public_documents, operator_documents = Documents("public"), Documents("operators")
-    possible = possible_connections(settings.connections + OPERATOR_CONNECTIONS)
+    possible = possible_connections(process.service, settings.connections + OPERATOR_CONNECTIONS)
     for_operators_only = min(OPERATOR_CONNECTIONS, max(2, possible // 16))
     listeners = (
         Listener(

@@ -22,11 +22,12 @@ from libs.messaging.broker import Broker
 from libs.messaging.queue_depths import QueueDepths
 from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.engine import Database, open_database
+from libs.runtime.open_files import possible_connections
 from libs.runtime.process import Misconfigured, Process
 from services.webhook_dispatcher.adapters.allowance import Allowance, BadAllowance
 from services.webhook_dispatcher.adapters.callback_urls import ResolvingCallbackUrls
 from services.webhook_dispatcher.adapters.callback_urls import Rules as CallbackRules
-from services.webhook_dispatcher.adapters.lookups import Lookups
+from services.webhook_dispatcher.adapters.lookups import AT_ONCE, SLOW_AT_ONCE, Lookups
 from services.webhook_dispatcher.adapters.poster import open_poster
 from services.webhook_dispatcher.engine.database_clock import DatabaseClock
 from services.webhook_dispatcher.engine.rules import Rules
@@ -89,6 +90,10 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
         retention=retention,
     )
     lookups = Lookups()
+    connections = CONNECTIONS_PER_SLOT * settings.slots
+    wanted = connections + AT_ONCE + SLOW_AT_ONCE
+    if (possible := possible_connections(process.service, wanted)) < wanted:
+        process.log.warning("few_open_files", possible=possible, wanted=wanted)
     async with AsyncExitStack() as opened:
         opened.push_async_callback(engine_database.close)
         opened.push_async_callback(database.close)
@@ -99,9 +104,7 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
             process.background("database-clock", clock.follow_for_ever())
         )
         poster = await opened.enter_async_context(
-            open_poster(
-                callback_rules, connections=CONNECTIONS_PER_SLOT * settings.slots, clock=clock
-            )
+            open_poster(callback_rules, connections=connections, clock=clock)
         )
         await opened.enter_async_context(broker.open())
         wake = await opened.enter_async_context(

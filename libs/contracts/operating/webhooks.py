@@ -78,9 +78,9 @@ class OperatorRecover(Write):
 
     subscription_id: str
     since: f.UtcDateTime
-    """Events that were recorded at this time or later."""
+    """What failed or was held at this time or later: an event fails for good days after it was recorded."""
     until: f.UtcDateTime | None = None
-    """Events that were recorded at this time or earlier; now by default."""
+    """What failed or was held at this time or earlier; now by default."""
     after: Annotated[str, StringConstraints(min_length=1, max_length=1024)] | None = None
 
     @classmethod
@@ -206,7 +206,7 @@ class OperatorDeliveryDetail(OperatorDelivery):
     """A delivery with its attempts."""
 
     callback_url: str
-    """Where it was posted last."""
+    """Where the subscription's events are posted now; an earlier attempt may have gone to the URL before."""
     body: str | None
     """What was sent, byte for byte; null when its event is kept no longer."""
     attempts: list[OperatorAttempt]

@@ -19,6 +19,7 @@ RECOVER = Action(
     effect="Delivers every event that failed or was held in this time once more. Times are such as 2026-01-31T08:00Z.",
     done="The recovery is scheduled.",
     unfinished="There was more than one request has time for. What was found is on its way: go on with the rest.",
+    progress=("scheduled",),
     hidden=("after",),
 )
 DISABLE = Action(

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import socket
 import threading
 import time
@@ -22,6 +23,11 @@ SECONDS = 5.0
 THREAD_SECONDS = 2.0
 SLOW_SECONDS = 1.0
 SLOW_NAMES = 4096
+AT_ONCE, SLOW_AT_ONCE = 256, 64
+OWN_TROUBLE = frozenset(
+    {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM, errno.EADDRNOTAVAIL}
+)
+"""A resource of this machine is exhausted; it is not the endpoint's fault."""
 
 GetAddrInfo = Callable[..., Sequence[tuple[Any, Any, Any, Any, tuple[Any, ...]]]]
 
@@ -35,7 +41,7 @@ class NotResolvedInTime(NotResolved):
 
 
 class NotLookedUp(NotResolved):
-    """No thread was free to look the host name up: it is not the name's fault."""
+    """No thread, or no file, was free to look the host name up: it is not the name's fault."""
 
 
 class _Lookup:
@@ -67,8 +73,8 @@ class Lookups:
         *,
         seconds: float = SECONDS,
         thread_seconds: float = THREAD_SECONDS,
-        at_once: int = 256,
-        slow_at_once: int = 64,
+        at_once: int = AT_ONCE,
+        slow_at_once: int = SLOW_AT_ONCE,
         slow_seconds: float = SLOW_SECONDS,
         getaddrinfo: GetAddrInfo = socket.getaddrinfo,
     ) -> None:
@@ -136,8 +142,9 @@ class Lookups:
                 found = await _in_thread(
                     lambda: self._getaddrinfo(host, None, type=socket.SOCK_STREAM)
                 )
-            except (OSError, UnicodeError):
-                raise NotResolved from None
+            except (OSError, UnicodeError) as error:
+                is_ours = isinstance(error, OSError) and error.errno in OWN_TROUBLE
+                raise (NotLookedUp if is_ours else NotResolved) from None
             finally:
                 self._remember(host, is_slow=time.monotonic() - started > self._slow_seconds)
         addresses = dict.fromkeys(_address(sockaddr) for *_, sockaddr in found)
@@ -182,5 +189,8 @@ async def _in_thread(call: Callable[[], Any]) -> Any:
         with contextlib.suppress(RuntimeError):  # the loop is closed, and no caller is left
             loop.call_soon_threadsafe(settle, result, failure)
 
-    threading.Thread(target=run, name="lookup", daemon=True).start()
+    try:
+        threading.Thread(target=run, name="lookup", daemon=True).start()
+    except RuntimeError:  # the machine, or the container, gives no more threads
+        raise NotLookedUp from None
     return await future

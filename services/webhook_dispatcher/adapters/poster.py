@@ -24,6 +24,7 @@ from services.webhook_dispatcher.adapters.callback_targets import Unfit, target_
 from services.webhook_dispatcher.adapters.callback_urls import NOT_PUBLIC, Rules
 from services.webhook_dispatcher.adapters.dialing import Connections, ForbiddenAddress
 from services.webhook_dispatcher.adapters.lookups import (
+    OWN_TROUBLE,
     Lookups,
     NotLookedUp,
     NotResolved,
@@ -35,10 +36,6 @@ MAX_ANSWER_BYTES = 16 * 1024
 ASKS_FOR_LATER = frozenset({429, 503})
 LONGEST_PAUSE = timedelta(hours=10)
 """Interface §8. An answer that asks for more gets this."""
-OWN_TROUBLE = frozenset(
-    {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM, errno.EADDRNOTAVAIL}
-)
-"""A resource of this machine is exhausted; it is not the endpoint's fault."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,8 +148,11 @@ class AiohttpPoster:
                 return Verdict.UNREACHABLE, _about_certificate(failure.certificate_error)
             case aiohttp.ClientConnectorSSLError():
                 return Verdict.UNREACHABLE, "No TLS session could be agreed on."
+            case aiohttp.ClientConnectorError() if failure.os_error.errno in OWN_TROUBLE:
+                self._log.warning("cannot_dial", reason=failure.os_error.strerror)
+                return Verdict.NOT_TRIED, "No connection could be opened yet."
             case aiohttp.ClientConnectorError():
-                return Verdict.UNREACHABLE, self._about_dialling(failure.os_error)
+                return Verdict.UNREACHABLE, _about_dialling(failure.os_error)
             case aiohttp.ClientPayloadError():
                 return Verdict.UNREACHABLE, "The connection broke within the answer."
             case aiohttp.ClientResponseError():
@@ -160,18 +160,17 @@ class AiohttpPoster:
             case _:
                 return Verdict.UNREACHABLE, "The connection broke before an answer came."
 
-    def _about_dialling(self, error: OSError) -> str:
-        if error.errno in OWN_TROUBLE:
-            self._log.warning("cannot_dial", reason=errno.errorcode[error.errno])
-        match error.errno:
-            case errno.ECONNREFUSED:
-                return "The connection was refused."
-            case errno.ECONNRESET:
-                return "The connection was reset as it was made."
-            case errno.EHOSTUNREACH | errno.ENETUNREACH:
-                return "There is no way to the host."
-            case _:
-                return "No connection could be made."
+
+def _about_dialling(error: OSError) -> str:
+    match error.errno:
+        case errno.ECONNREFUSED:
+            return "The connection was refused."
+        case errno.ECONNRESET:
+            return "The connection was reset as it was made."
+        case errno.EHOSTUNREACH | errno.ENETUNREACH:
+            return "There is no way to the host."
+        case _:
+            return "No connection could be made."
 
 
 def _verdict(status: int | None) -> tuple[Verdict, str | None]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import gc
 import socket
 import ssl
@@ -287,6 +288,43 @@ async def test_a_post_that_found_no_thread_for_its_name_was_not_tried() -> None:
     assert unlucky.verdict is Verdict.NOT_TRIED
     assert unlucky.error == "The host name could not be looked up yet."
     assert endpoint.requests == []
+
+
+async def test_a_post_for_which_this_process_may_open_no_file_was_not_tried(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def exhausted(*_: object, **__: object) -> None:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    names = Names({NAME: [["127.0.0.1"]]})
+    async with receiver() as endpoint, poster(names=names) as sender:
+        with monkeypatch.context() as patched:
+            patched.setattr(socket, "socket", exhausted)
+            dialled = await sender.post(to(endpoint.url(host=NAME)))
+        names.before = exhausted
+        looked_up = await sender.post(to(endpoint.url(host=NAME)))
+        names.before = lambda host: None
+        sent = await sender.post(to(endpoint.url(host=NAME)))
+
+    assert (dialled.verdict, dialled.error) == (
+        Verdict.NOT_TRIED,
+        "No connection could be opened yet.",
+    )
+    assert looked_up.verdict is Verdict.NOT_TRIED
+    assert sent.verdict is Verdict.SUCCEEDED
+
+
+async def test_a_post_for_whose_name_no_thread_starts_was_not_tried(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def exhausted(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", exhausted)
+    async with poster(names=Names({NAME: [["127.0.0.1"]]})) as sender:
+        attempt = await sender.post(to(f"https://{NAME}/"))
+
+    assert attempt.verdict is Verdict.NOT_TRIED
 
 
 async def test_what_nobody_foresaw_is_a_failed_attempt_and_no_more() -> None:

@@ -7,8 +7,9 @@ import resource
 
 import pytest
 
+from libs.runtime.open_files import possible_connections
 from libs.runtime.process import Misconfigured
-from services.gateway import app, bodies
+from services.gateway import bodies
 
 
 async def test_a_body_whose_own_time_has_run_out_makes_room_like_any_other() -> None:
@@ -44,7 +45,7 @@ def test_connections_are_as_many_as_files_may_be_open(
     monkeypatch.setattr(resource, "getrlimit", lambda _: (soft, hard))
     monkeypatch.setattr(resource, "setrlimit", lambda _, limits: asked.append(limits))
 
-    assert app.possible_connections(2000) == possible
+    assert possible_connections("gateway", 2000) == possible
     assert asked == raised
 
 
@@ -52,4 +53,4 @@ def test_too_few_files_are_a_mistake_of_the_operator(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(resource, "getrlimit", lambda _: (256, 256))
 
     with pytest.raises(Misconfigured, match="ulimit"):
-        app.possible_connections(2000)
+        possible_connections("gateway", 2000)
