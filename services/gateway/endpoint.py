@@ -231,7 +231,7 @@ class Endpoints:
                 asked.set(Asked(request_id, principal.actor))
             _authorize(operation, signed.credential, role)
         except BanksideError as error:
-            self._refusals.known(error, address, principal.subscription_key, operation.name)
+            self._refusals.known(error, address, principal.actor, operation.name)
             raise
         _require_idempotency_key(operation, signed.credential, request)
         if not operation.is_read:

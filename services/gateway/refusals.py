@@ -29,7 +29,7 @@ _OF_NO_KEY = (MissingCredentials, MalformedCredentials, UnknownSubscriptionKey)
 
 class _Group(NamedTuple):
     address: str | None
-    subscription_key: str
+    actor: str
     action: str
     code: str
 
@@ -47,9 +47,9 @@ class Refusals:
         key = "" if claimed_key is None or isinstance(error, _OF_NO_KEY) else claimed_key
         _count(self._strangers, _Group(address, key, AUTHENTICATION, error.code))
 
-    def known(self, error: BanksideError, address: str, key: str, operation: str) -> None:
-        """Count a request whose key may not do this."""
-        _count(self._known, _Group(address, key, operation, error.code))
+    def known(self, error: BanksideError, address: str, actor: str, operation: str) -> None:
+        """Count a request whose sender is known and may not do this; `actor` as `Principal.actor`."""
+        _count(self._known, _Group(address, actor, operation, error.code))
 
     async def write_for_ever(self) -> NoReturn:
         await repeat("refusals", self.write, WRITE_SECONDS)
@@ -74,7 +74,7 @@ def _count(counts: Counter[_Group], group: _Group) -> None:
 
 def _entry(group: _Group, count: int) -> Entry:
     return Entry(
-        actor=group.subscription_key,
+        actor=group.actor,
         action=group.action,
         outcome=group.code,
         subject={"count": count},

@@ -7,7 +7,7 @@ import json
 import time
 import uuid
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyotp
@@ -150,7 +150,7 @@ async def test_after_enrolment_the_console_acts_for_the_operator_and_no_more(
         entry["action"] for entry in await entries(desk, person.name) if entry["outcome"] == "ok"
     ]
     assert recorded == ["sessions.log_in", "sessions.enrol", "sessions.log_out"]
-    assert await refusals(desk, person.name, 1) == {"login_refused": 1}
+    assert await refusals(desk, person.name, 2) == {"login_refused": 1, "insufficient_role": 1}
     log = desk.stack.log("gateway")
     for secret in (PASSWORD, token, person.one_time_password, person.secret):
         assert secret not in log
@@ -180,6 +180,31 @@ async def test_what_an_operator_does_at_the_console_is_audited_under_the_operato
 
     assert revoked.status == 200
     assert (await entries(desk, person.name))[-1]["action"] == "operators.revoke"
+
+
+async def test_what_an_operator_is_refused_at_the_console_is_audited_under_the_operators_name(
+    desk: Desk,
+) -> None:
+    console = await desk.operator("console")
+    persons = [replace(await new_person(desk, Role.VIEWER), console=console) for _ in range(2)]
+    for person in persons:
+        token = await person.enrolled()
+        body = {"reason": "x", "name": "a", "role": "viewer"}
+        refused = await person.ask("POST", OPERATORS, token, body)
+        assert verdict(refused) == (403, "insufficient_role")
+
+    for person in persons:
+        assert await refusals(desk, person.name, 1) == {"insufficient_role": 1}
+    actor = f"operator:{persons[0].name}"
+    found = await persons[0].admin.get(f"/operator/audit?service=gateway&actor={actor}&limit=200")
+    refused_rows = [
+        entry
+        for entry in (json.loads(row["entry"]) for row in found.data["items"])
+        if entry["outcome"] == "insufficient_role"
+    ]
+    assert [(row["action"], row["address"]) for row in refused_rows] == [
+        ("gateway.create_operator", "127.0.0.1")
+    ]
 
 
 async def test_a_name_is_locked_after_failures_whether_there_is_such_an_operator_or_not(
