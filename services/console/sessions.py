@@ -122,7 +122,8 @@ def logged_in(sessions: Sessions, cookies: Cookies) -> Middleware:
             return await handler(request)
         token = cookies.token(request)
         if token is None:
-            return to_log_in(request, cookies)
+            # Cookies of SameSite=Strict do not come with a link from another site: there may be a session.
+            return to_log_in(request)
         try:
             request[VISIT] = await sessions.visit(request, token)
             if (connection := request.get(CONNECTION)) is not None:
@@ -146,22 +147,21 @@ def logged_in(sessions: Sessions, cookies: Cookies) -> Middleware:
             sessions.forget(token)
             if request.writer.output_size:  # a second answer would stand in the middle of the first
                 raise
-            return to_log_in(request, cookies)
+            response = to_log_in(request)
+            cookies.end(response)
+            return response
 
     return check
 
 
-def to_log_in(request: web.Request, cookies: Cookies) -> web.Response:
+def to_log_in(request: web.Request) -> web.Response:
     """The way back to this page leads over the log-in."""
     path = LOG_IN
     if request.method in SAFE_METHODS and request.path != "/":
         path += f"?next={quote(request.path_qs, safe='')}"
     if "HX-Request" in request.headers:
-        response = web.Response(status=204, headers={"HX-Redirect": LOG_IN})
-    else:
-        response = see_other(path)
-    cookies.end(response)
-    return response
+        return web.Response(status=204, headers={"HX-Redirect": LOG_IN})
+    return see_other(path)
 
 
 def see_other(path: str) -> web.Response:

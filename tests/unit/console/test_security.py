@@ -73,6 +73,17 @@ async def test_without_a_session_every_page_leads_to_the_log_in() -> None:
     assert (part.status, part.headers["HX-Redirect"]) == (204, "/login")
 
 
+async def test_a_link_that_is_followed_from_elsewhere_leaves_the_session_of_the_other_tab() -> None:
+    """Browsers send no cookie of SameSite=Strict with it."""
+    async with console(gateway()) as browser:
+        followed = await browser.get("/wires", {"Cookie": ""})
+        other_tab = await browser.get("/wires")
+
+    assert followed.location == "/login?next=%2Fwires"
+    assert followed.cookies == {}
+    assert other_tab.status == 200
+
+
 async def test_a_session_that_has_ended_leads_to_the_log_in_and_is_forgotten() -> None:
     double = gateway()
     double.answer(GET_SESSION, SessionEnded())
