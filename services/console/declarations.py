@@ -145,11 +145,16 @@ class ListPage:
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """A value that two sides have, each by its field."""
+    """A value that two sides have, each by its field.
+
+    Args:
+        otherwise: our field where `ours` has no value.
+    """
 
     label: str
     ours: str
     theirs: str
+    otherwise: str = ""
 
 
 @dataclass(frozen=True, slots=True)

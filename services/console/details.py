@@ -98,6 +98,8 @@ def compared(page: DetailPage, item: Any) -> list[Compared]:
     found = []
     for each in beside_of(page, item):
         ours, theirs = read(item, each.ours), read(item, each.theirs)
+        if ours is None and each.otherwise:
+            ours = read(item, each.otherwise)
         found.append(
             Compared(
                 each.label,

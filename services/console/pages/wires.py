@@ -90,7 +90,7 @@ DETAIL = DetailPage(
         Beside("State", "state", "provider.state"),
         Beside("Amount", "amount", "provider.amount"),
         Beside("From account", "sending_account_id", "provider.account_id"),
-        Beside("Reason", "reason", "provider.reason"),
+        Beside("Reason", "reason_detail", "provider.reason", otherwise="reason"),
     ),
     sides=("Here", "At the bank"),
     actions=(APPROVE, DECLINE, RESOLVE, CANCEL),

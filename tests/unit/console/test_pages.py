@@ -36,7 +36,7 @@ from libs.contracts.operating.wires import (
     WireDecision,
 )
 from libs.contracts.principal import Role
-from libs.contracts.wires import WireState
+from libs.contracts.wires import WireReason, WireState
 from services.console.application import SUBJECTS
 from services.console.declarations import Subject
 from services.console.pages import wires
@@ -152,6 +152,36 @@ async def test_both_sides_of_a_wire_stand_beside_each_other() -> None:
     assert answer.text.count('class="differs"') == 1
     assert "12.50" in answer.text
     assert "12.49" in answer.text
+
+
+@pytest.mark.parametrize(
+    ("state", "reason", "detail", "words", "differs"),
+    [
+        (WireState.RETURNED, WireReason.RETURNED, "R03 No account", "R03 No account", False),
+        (WireState.RETURNED, WireReason.RETURNED, "R03 No account", "R04 Invalid number", True),
+        (WireState.RETURNED, WireReason.RETURNED, None, None, False),
+        (
+            WireState.REJECTED,
+            WireReason.INSUFFICIENT_FUNDS,
+            None,
+            WireReason.INSUFFICIENT_FUNDS.value,
+            False,
+        ),
+    ],
+)
+async def test_the_reason_of_a_wire_differs_when_the_banks_words_are_not_those_that_were_recorded(
+    state: WireState, reason: WireReason, detail: str | None, words: str | None, differs: bool
+) -> None:
+    at_bank = WireAtProvider(found=True, state=state, reason=words)
+    double = gateway()
+    double.answer(
+        GET_WIRE,
+        wire_detail(state=state, reason=reason, reason_detail=detail, provider=at_bank),
+    )
+    async with console(double) as browser:
+        answer = await browser.get(f"/wires/{WIRE_ID}")
+
+    assert answer.text.count('class="differs"') == int(differs)
 
 
 async def test_what_is_not_there_is_a_page_that_says_so() -> None:
