@@ -87,7 +87,7 @@ class Actions:
             item = await answer_of(detail, typed_of(request, detail.operation), visit.operators)
         except SessionEnded:
             raise
-        except (BanksideError, web.HTTPNotFound):
+        except (BanksideError, web.HTTPNotFound, web.HTTPServiceUnavailable):
             return []
         return [fact for fact in facts_of(item, detail.without) if fact[1].text != "—"]
 

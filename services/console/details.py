@@ -16,6 +16,7 @@ from libs.contracts.model import Model
 from libs.contracts.operation import Operation
 from libs.contracts.principal import Role
 from services.console.declarations import Action, Beside, DetailPage, Panel, filled, may, places_of
+from services.console.failures import does_not_answer
 from services.console.forms import WrongValues, command_of
 from services.console.gateway import Operators
 from services.console.lists import Row, Table, table_of
@@ -62,15 +63,24 @@ def typed_of(request: web.Request, operation: Operation) -> dict[str, str]:
 
 
 async def answer_of(page: DetailPage, typed: Mapping[str, str], operators: Operators) -> Any:
-    """The item. Raises BanksideError, HTTPNotFound for an id that can be none."""
+    """The item.
+
+    Raises:
+        BanksideError: as the gateway answered.
+        HTTPNotFound: there is no such item, or the id can be none.
+        HTTPServiceUnavailable: a service that may have the item does not answer.
+    """
     try:
         command = command_of(page.operation.command, typed)
     except WrongValues:
         raise web.HTTPNotFound from None
-    item = page.single(await operators.ask(page.operation, command))
-    if item is None:
-        raise web.HTTPNotFound
-    return item
+    answer = await operators.ask(page.operation, command)
+    item = page.single(answer)
+    if item is not None:
+        return item
+    if unreachable := getattr(answer, "unreachable", ()):
+        raise web.HTTPServiceUnavailable(text=" ".join(map(does_not_answer, unreachable)))
+    raise web.HTTPNotFound
 
 
 def facts_of(item: Any, without: Iterable[str] = ()) -> list[tuple[str, Cell]]:

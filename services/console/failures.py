@@ -44,6 +44,11 @@ def sentence(error: BanksideError) -> str:
             return error.detail
 
 
+def does_not_answer(service: str) -> str:
+    """Of one of the services that an answer is gathered from."""
+    return f"{service} does not answer: what it has is missing here."
+
+
 def wrong_values(command: type[Command], error: Invalid) -> WrongValues:
     """The gateway's refusal of values, by field."""
     return WrongValues(problems_of(command, error.errors, skip=1))

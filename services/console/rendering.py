@@ -17,6 +17,7 @@ from services.console import charts
 from services.console.assets import Assets
 from services.console.cookies import Cookies
 from services.console.declarations import Subject, may, places_of
+from services.console.failures import does_not_answer
 from services.console.security import csrf_token
 from services.console.values import age, cell, label, plain
 from services.console.visits import VISIT
@@ -53,7 +54,12 @@ class Renderer:
             trim_blocks=True,
             lstrip_blocks=True,
         )
-        self._environment.filters |= {"cell": cell, "label": label, "plain": plain}
+        self._environment.filters |= {
+            "cell": cell,
+            "does_not_answer": does_not_answer,
+            "label": label,
+            "plain": plain,
+        }
         self._environment.globals |= {
             "asset": assets.address,
             "chart_width": charts.WIDTH,

@@ -16,6 +16,7 @@ from libs.contracts.errors import (
 )
 from libs.contracts.operating.commands import LIST_COMMANDS
 from libs.contracts.operating.customers import LIST_CUSTOMERS
+from libs.contracts.operating.dead_letters import GET_DEAD_LETTERS, FoundDeadLetters
 from libs.contracts.operating.feeds import LIST_FEEDS, Feed, GatheredFeeds
 from libs.contracts.operating.operators import CREATE_OPERATOR, CreatedOperator
 from libs.contracts.operating.pages import Listed, Order
@@ -192,6 +193,23 @@ async def test_what_is_not_there_is_a_page_that_says_so() -> None:
 
     assert answer.status == 404
     assert "There is nothing of this name" in answer.text
+
+
+async def test_a_letter_of_a_service_that_does_not_answer_is_not_said_to_be_missing() -> None:
+    double = gateway()
+    path = "/dead-letters/019aacf2-1b3e-7000-8000-000000000003"
+    query = "?service=payments&queue=payments.commands"
+    async with console(double) as browser:
+        double.answer(GET_DEAD_LETTERS, FoundDeadLetters(letters=[], unreachable=["payments"]))
+        away = await browser.get(path + query)
+        replay = await browser.get(f"{path}/replay{query}")
+        double.answer(GET_DEAD_LETTERS, FoundDeadLetters(letters=[], unreachable=[]))
+        gone = await browser.get(path + query)
+
+    assert away.status == 503
+    assert "payments does not answer: what it has is missing here." in away.text
+    assert replay.status == 200
+    assert gone.status == 404
 
 
 async def test_what_a_role_may_not_do_is_not_shown_and_not_done() -> None:
