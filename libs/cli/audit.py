@@ -19,7 +19,7 @@ from libs.cli.pages import LARGEST_PAGE
 from libs.client.client import Client
 from libs.client.errors import OperatorError
 from libs.client.operator_client import operating
-from libs.contracts.exact_json import encode
+from libs.contracts.exact_json import NotExactJson, decode, encode
 from libs.contracts.operating.audit import LIST_AUDIT, SERVICES, AuditRow, ListAuditOf, Service
 from libs.contracts.operating.audit_chain import BrokenChain, Chain, Head, Row
 from libs.contracts.operating.pages import Order, Place
@@ -92,7 +92,7 @@ def export(service: Service, /, *, since: date | None = None, json: Flag = False
                 "day": row.day,
                 "number": row.number,
                 "hash": row.hash,
-                "entry": msgspec.Raw(row.entry.encode()),
+                "entry": _as_json(row.entry),
             }
             if json:
                 found.append(document)
@@ -103,6 +103,15 @@ def export(service: Service, /, *, since: date | None = None, json: Flag = False
     if json:
         print_json({"service": service, "rows": found})
     return 0
+
+
+def _as_json(entry: str) -> msgspec.Raw | str:
+    """The entry as it was written, on one line. A string where the database was changed to any other text."""
+    try:
+        decode(entry)
+    except NotExactJson:
+        return entry
+    return entry if "\n" in entry else msgspec.Raw(entry.encode())
 
 
 def _run(work: Callable[[Client], Awaitable[T]]) -> T:

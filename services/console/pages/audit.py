@@ -1,9 +1,9 @@
 """The audit: who did what, with search."""
 
-import json
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
+from libs.contracts.exact_json import decode_request
 from libs.contracts.operating import audit as o
 from services.console.declarations import ListPage, Subject
 
@@ -12,12 +12,19 @@ HIDDEN = (*SHOWN, "body_digest")
 
 
 def _read(row: o.AuditRow) -> dict[str, Any]:
-    """The entry's fields, those of its subject together, and its place in the chain."""
-    entry = json.loads(row.entry)
+    """The entry's fields, those of its subject together, and its place in the chain.
+
+    An entry that was changed in the database may be any text, and is shown as that.
+    """
+    place = f"{row.day} {row.number}"
+    try:
+        entry = decode_request(row.entry.encode())
+        at = datetime.fromisoformat(entry["at"]).astimezone(UTC)
+    except (KeyError, OverflowError, TypeError, ValueError):
+        return {"about": [row.entry], "place": place}
     about = [f"{name}: {value}" for name, value in entry.items() if name not in HIDDEN]
     found = {name: entry.get(name) for name in SHOWN}
-    at = datetime.fromisoformat(entry["at"])
-    return found | {"at": at, "about": about, "place": f"{row.day} {row.number}"}
+    return found | {"at": at, "about": about, "place": place}
 
 
 LIST = ListPage(

@@ -181,6 +181,28 @@ def test_a_mistake_is_one_sentence_and_exit_2(
     assert says in err
 
 
+async def test_the_export_of_the_audit_has_an_entry_that_is_not_json_as_a_string() -> None:
+    entries = ['{"n":1.50}', 'gone "wrong', '{"n":2}\n', "[" * 100_000]
+    rows = [
+        {"day": "2026-11-23", "number": n, "entry": entry, "previous": "00", "hash": "00"}
+        for n, entry in enumerate(entries, 1)
+    ]
+    async with gateway(success({"items": rows, "next": None})) as server:
+        asking: dict[str, Any] = {
+            "BANKSIDE_OPERATOR_URL": server.base_url,
+            "BANKSIDE_OPERATOR_SUBSCRIPTION_KEY": KEY.subscription_key,
+            "BANKSIDE_OPERATOR_SECRET": KEY.secret,
+        }
+        lines = await bankside("audit", "export", "gateway", **asking)
+        whole = await bankside("audit", "export", "gateway", "--json", **asking)
+
+    expected = [{"n": 1.5}, *entries[1:]]
+    assert (lines.status, whole.status) == (0, 0)
+    assert [json.loads(line)["entry"] for line in lines.out.splitlines()] == expected
+    assert [row["entry"] for row in json.loads(whole.out)["rows"]] == expected
+    assert "1.50" in lines.out
+
+
 async def test_one_key_of_an_operator_is_rotated_and_ended_by_its_name() -> None:
     made = {"name": "ada", "subscription_key": "sub_1", "secret": "shown-once"}
     ended: dict[str, Any] = {"name": "ada", "role": "admin", "subscription_keys": [], "login": None}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 from dataclasses import replace
 from decimal import Decimal
@@ -14,6 +15,7 @@ from libs.contracts.errors import (
     OutcomePending,
     ProviderTimeout,
 )
+from libs.contracts.operating.audit import LIST_AUDIT, AuditRow
 from libs.contracts.operating.commands import LIST_COMMANDS
 from libs.contracts.operating.customers import LIST_CUSTOMERS
 from libs.contracts.operating.dead_letters import GET_DEAD_LETTERS, FoundDeadLetters
@@ -42,7 +44,7 @@ from services.console.application import SUBJECTS
 from services.console.declarations import Subject
 from services.console.pages import wires
 from tests.unit.console.browser import console
-from tests.unit.console.gateway_double import TOKEN
+from tests.unit.console.gateway_double import AT, TOKEN
 from tests.unit.console.samples import (
     CUSTOMER_ID,
     NEXT,
@@ -193,6 +195,37 @@ async def test_what_is_not_there_is_a_page_that_says_so() -> None:
 
     assert answer.status == 404
     assert "There is nothing of this name" in answer.text
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        "gone wrong",
+        '["gone wrong"]',
+        '{"actor": "gone wrong"}',
+        '{"at": "gone wrong"}',
+        '{"at": "0001-01-01T00:00:00+23:00", "actor": "gone wrong"}',
+        '{"at": "2026-11-23T01:02:03Z", "actor": "gone wrong \\ud800"}',
+    ],
+)
+async def test_an_entry_of_the_audit_that_was_changed_is_shown_as_it_is_among_the_others(
+    entry: str,
+) -> None:
+    written = '{"at": "2026-11-23T01:02:03Z", "actor": "sub_1", "action": "keys.revoke"}'
+    rows = [
+        AuditRow(day=AT.date(), number=n, entry=text, previous="00", hash="00")
+        for n, text in ((3, written), (2, entry), (1, written))
+    ]
+    double = gateway()
+    double.answer(LIST_AUDIT, Listed(items=rows, next=NEXT))
+    async with console(double) as browser:
+        answer = await browser.get("/audit")
+
+    assert answer.status == 200
+    assert entry in html.unescape(answer.text)
+    assert "2026-11-23 2" in answer.text
+    assert answer.text.count("keys.revoke") == 2
+    assert f"after={NEXT}" in answer.text
 
 
 async def test_a_letter_of_a_service_that_does_not_answer_is_not_said_to_be_missing() -> None:
