@@ -75,7 +75,7 @@ class SearchResult(FoundIds):
 
 
 FIND_ID_OF = for_each_service(
-    ("onboarding", "payments", "webhook_dispatcher", "reconciliation"),
+    (GATEWAY, "onboarding", "payments", "webhook_dispatcher", "reconciliation"),
     "find_id",
     command=FindId,
     reply=FoundIds,

@@ -8,7 +8,9 @@ from uuid import UUID
 from libs.contracts.errors import InvalidState, NotFound
 from libs.contracts.onboarding_operations import FIND_CUSTOMER
 from libs.contracts.operating import keys as k
+from libs.contracts.operating import search
 from libs.contracts.operating.pages import Listed, Place, cut
+from libs.contracts.operation import GATEWAY
 from libs.contracts.ownership import CustomerOwner, FindCustomer
 from libs.contracts.principal import SERVICE, Family, Principal
 from libs.contracts.result import Result
@@ -52,6 +54,7 @@ class Keys:
             k.REVOKE_KEY.name: self._revoke,
             k.CHANGE_SCOPES.name: self._change_scopes,
             k.CHANGE_NETWORKS.name: self._change_networks,
+            search.FIND_ID_OF[GATEWAY].name: self._find_id,
         }
 
     async def _list(self, _: Principal, command: k.ListKeys, __: float) -> Result:
@@ -229,6 +232,22 @@ class Keys:
                 )
                 return Result(now)
             return Result(await _found(connection, key))
+
+    async def _find_id(self, _: Principal, command: search.FindId, __: float) -> Result:
+        async with self._database.transaction() as connection:
+            key = await repository.find_key(connection, command.q)
+        return Result(search.FoundIds(found=[] if key is None else [_named(key)]))
+
+
+def _named(key: k.KeyView) -> search.FoundId:
+    return search.FoundId(
+        service=GATEWAY,
+        kind=search.Kind.SUBSCRIPTION_KEY,
+        id=key.subscription_key,
+        tenant=key.tenant,
+        customer_id=str(key.customer_id) if key.customer_id else None,
+        label=key.family,
+    )
 
 
 async def _found(connection: AsyncConnection, subscription_key: str) -> k.KeyView:

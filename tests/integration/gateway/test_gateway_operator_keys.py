@@ -12,7 +12,7 @@ from libs.contracts.errors import NotFound
 from libs.contracts.onboarding_operations import FIND_CUSTOMER
 from libs.contracts.operating import wires
 from libs.contracts.ownership import CustomerOwner, FindCustomer
-from libs.contracts.principal import Principal, Role
+from libs.contracts.principal import Family, Principal, Role
 from libs.contracts.result import Result
 from tests.integration.gateway.desk import Desk, answering, verdict
 from tests.support.api import Key
@@ -48,6 +48,35 @@ async def test_a_key_is_made_changed_listed_rotated_and_revoked(desk: Desk) -> N
     for change in ("rotate", "scopes", "networks"):
         again = await admin.post(f"{target}/{change}", {"reason": "again"})
         assert verdict(again) == (404, "not_found"), change
+
+
+async def test_a_key_is_found_by_its_id_and_that_of_an_operator_is_not(desk: Desk) -> None:
+    viewer, customer_id = await desk.operator(Role.VIEWER), uuid.uuid4()
+    of_partner = await desk.key()
+    of_customer = await desk.key(family=Family.CUSTOMER, customer_id=customer_id)
+
+    async def found(key: Key) -> list[dict[str, object]]:
+        answer = await viewer.get(f"/operator/search?q={key.subscription_key}")
+        assert "gateway" not in answer.data["unreachable"]
+        return list(answer.data["found"])
+
+    shown = {"service": "gateway", "kind": "subscription_key"}
+    assert await found(of_partner) == [
+        {
+            **shown,
+            "id": of_partner.subscription_key,
+            "tenant": of_partner.tenant,
+            "customer_id": None,
+            "label": "partner",
+        }
+    ]
+    [key_of_customer] = await found(of_customer)
+    assert (key_of_customer["customer_id"], key_of_customer["label"]) == (
+        str(customer_id),
+        "customer",
+    )
+    assert viewer.key is not None
+    assert await found(viewer.key) == []
 
 
 @pytest.mark.parametrize(
