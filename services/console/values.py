@@ -57,6 +57,8 @@ PAGES = {
     "by": "/audit?service=payments&actor={}",
 }
 """The pages of what ids name, by the names of the fields. Other ids are looked up."""
+NOT_FOUND_BY_ID = frozenset({"run_id"})
+"""Ids of what has no page and no search finds."""
 ACTORS = frozenset({"actor", "by"})
 """Of the audit, and of a wire's history."""
 NAMES = frozenset({"outline", "entry", "body", "response_body", "event"})
@@ -114,9 +116,11 @@ def lookup(identifier: str) -> str:
 
 
 def page_of(name: str, identifier: str) -> str | None:
-    """Where what an id names is shown; None for a field that is no id."""
+    """Where what an id names is shown; None for a field that is no id, and for an id of what is shown nowhere."""
     if name in PAGES:
         return PAGES[name].format(quote(identifier, safe=""))
+    if name in NOT_FOUND_BY_ID:
+        return None
     return lookup(identifier) if name == "id" or name.endswith("_id") else None
 
 

@@ -19,6 +19,7 @@ from libs.contracts.operating.audit import LIST_AUDIT, AuditRow
 from libs.contracts.operating.commands import LIST_COMMANDS
 from libs.contracts.operating.customers import LIST_CUSTOMERS
 from libs.contracts.operating.dead_letters import GET_DEAD_LETTERS, FoundDeadLetters
+from libs.contracts.operating.differences import LIST_RUNS, ReconciliationRun
 from libs.contracts.operating.feeds import LIST_FEEDS, Feed, GatheredFeeds
 from libs.contracts.operating.operators import CREATE_OPERATOR, CreatedOperator
 from libs.contracts.operating.pages import Listed, Order
@@ -226,6 +227,28 @@ async def test_an_entry_of_the_audit_that_was_changed_is_shown_as_it_is_among_th
     assert "2026-11-23 2" in answer.text
     assert answer.text.count("keys.revoke") == 2
     assert f"after={NEXT}" in answer.text
+
+
+async def test_the_id_of_a_run_of_reconciliation_leads_to_no_search_that_finds_nothing() -> None:
+    run = ReconciliationRun(
+        run_id=WIRE_ID,
+        cause="operator",
+        state="complete",
+        requested_at=AT,
+        started_at=AT,
+        finished_at=AT,
+        looked_at=1,
+        in_flight=0,
+        differing=0,
+        suspected=0,
+    )
+    double = gateway()
+    double.answer(LIST_RUNS, Listed(items=[run]))
+    async with console(double) as browser:
+        answer = await browser.get("/reconciliation")
+
+    assert WIRE_ID in answer.text
+    assert "/search?q=" not in answer.text
 
 
 async def test_a_letter_of_a_service_that_does_not_answer_is_not_said_to_be_missing() -> None:
