@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import http.client
 import re
+import shlex
 import sys
 import time
 from http import HTTPStatus
@@ -16,12 +17,13 @@ import aiohttp
 import msgspec
 from cyclopts import Parameter
 
-from libs.cli.output import console, escape, pretty, print_json
+from libs.cli.output import console, escape, one_line, pretty, print_json
 from libs.client import settings
 from libs.client.credentials import look_up, look_up_operator
 from libs.client.errors import OperatorError
 from libs.client.transport import NoAnswer, NotSent, Response, Transport
 
+IDEMPOTENCY_KEY = "Idempotency-Key"
 _TARGET = re.compile(r"/[!\"$-~]*")
 """Printable ASCII from the slash on; no `#`, which is never sent."""
 
@@ -48,9 +50,10 @@ def call(
         data: The body: JSON, @FILE for the content of a file, @- for standard input. Sent as it is.
         key: The key to sign with: a saved name or a subscription key; by default that of the demo partner, and for
             /operator/... that of the operator.
-        idempotency_key: Sent as Idempotency-Key; a request that changes something gets a new one when not given.
+        idempotency_key: Sent as Idempotency-Key; a request that changes something gets a new one when not given. Give
+            the same one to repeat a request that got no answer. The routes of /operator/... have none.
         header: A further header, as `NAME: VALUE`; may be repeated.
-        json: Print one JSON document: status, request_id, body, and on 401 canonical.
+        json: Print one JSON document: status, request_id, body, of a write idempotency_key, and on 401 canonical.
     """
     if not _TARGET.fullmatch(path):
         raise OperatorError(
@@ -59,16 +62,17 @@ def call(
     if not re.fullmatch(r"[A-Za-z]{1,16}", method):
         raise OperatorError(f"METHOD is one of GET, POST, PUT, PATCH, DELETE: {method!r} is not.")
     headers = dict(_header(item) for item in header or ())
-    is_given = any(name.lower() == "idempotency-key" for name in headers)
-    if idempotency_key is None and method.upper() != "GET" and not is_given:
+    is_operators, is_write = path.startswith("/operator"), method.upper() != "GET"
+    if idempotency_key is None:
+        idempotency_key = headers.pop(IDEMPOTENCY_KEY, None)
+    if idempotency_key is None and is_write and not is_operators:
         idempotency_key = str(uuid4())
     if idempotency_key is not None:
-        headers["Idempotency-Key"] = idempotency_key
+        headers[IDEMPOTENCY_KEY] = idempotency_key
     body = _body(data)
-    if path.startswith("/operator"):
-        base_url, credentials = settings.operator_url(), look_up_operator(key)
-    else:
-        base_url, credentials = settings.base_url(), look_up(key)
+    base_url = settings.operator_url() if is_operators else settings.base_url()
+    credentials = look_up_operator(key) if is_operators else look_up(key)
+    advice = _advice(idempotency_key, is_operators) if is_write else ""
 
     async def send() -> Response:
         async with aiohttp.ClientSession(trust_env=False) as session:
@@ -83,13 +87,28 @@ def call(
             f"The gateway at {base_url} cannot be reached: is the stack up (make status)?"
         ) from None
     except NoAnswer as error:
-        raise OperatorError(f"The gateway at {base_url} gave no whole answer ({error}).") from None
+        raise OperatorError(
+            f"The gateway at {base_url} gave no whole answer ({error}). {advice}"
+        ) from None
+    except KeyboardInterrupt:
+        if advice:
+            print(one_line(advice), file=sys.stderr)
+        raise
     milliseconds = (time.perf_counter() - started) * 1000
     if json:
-        print_json(_as_document(response))
+        print_json(_as_document(response, idempotency_key))
     else:
         _show(response, milliseconds, idempotency_key)
     return 0 if response.status < 400 else 1
+
+
+def _advice(idempotency_key: str | None, is_operators: bool) -> str:
+    """How to repeat a write that may have been carried out."""
+    if is_operators or idempotency_key is None:
+        return "It may have been carried out: look before you repeat it."
+    # Joined to the option, since a key may begin with a dash.
+    option = f"--idempotency-key={shlex.quote(idempotency_key)}"
+    return f"It may have been carried out: repeat it with {option}, which has its effect once."
 
 
 def _body(data: str | None) -> bytes:
@@ -107,10 +126,10 @@ def _header(item: str) -> tuple[str, str]:
     name, colon, value = item.partition(":")
     if not colon or not re.fullmatch(r"[A-Za-z0-9-]+", name) or not value.isprintable():
         raise OperatorError(f"A header is given as 'NAME: VALUE': {item!r} is not.")
-    return name, value.strip()
+    return IDEMPOTENCY_KEY if name.lower() == IDEMPOTENCY_KEY.lower() else name, value.strip()
 
 
-def _as_document(response: Response) -> dict[str, Any]:
+def _as_document(response: Response, idempotency_key: str | None) -> dict[str, Any]:
     body: Any = response.body.decode("utf-8", "replace") or None
     try:
         msgspec.json.decode(response.body)
@@ -122,6 +141,8 @@ def _as_document(response: Response) -> dict[str, Any]:
         "request_id": response.headers.get("X-Request-Id"),
         "body": body,
     }
+    if idempotency_key is not None:
+        document["idempotency_key"] = idempotency_key
     if response.status == HTTPStatus.UNAUTHORIZED:
         document["canonical"] = response.canonical
     return document

@@ -16,10 +16,11 @@ from aiohttp import web
 
 from libs.cli import cli
 from libs.cli.trigger import REQUESTS, UNAVAILABLE
+from libs.client.transport import Transport
 from libs.contracts.events import API_VERSION, EVENT_TYPES
 from libs.providers.causes import causes
 from tests.support.command_line import Finished, run_bankside
-from tests.unit.client.answering import KEY, answer, gateway, problem, success
+from tests.unit.client.answering import DROP, KEY, answer, gateway, problem, success
 
 WIRE = "019aacf2-1b3e-7000-8000-000000000001"
 
@@ -82,6 +83,58 @@ async def test_call_makes_an_idempotency_key_for_what_changes_something() -> Non
     assert f"idempotency key {of_write}" in written
     assert of_read is None
     assert "idempotency key" not in read
+
+
+async def test_a_write_without_an_answer_says_how_to_repeat_it_under_its_key() -> None:
+    post = ("call", "POST", "/customer/wire", "--data", "{}")
+    async with gateway(DROP) as server:
+        status, _, lost = await bankside(*post, "--json", base_url=server.base_url)
+        _, _, given = await bankside(
+            *post, "--header", "idempotency-key: -a b", base_url=server.base_url
+        )
+        _, _, read = await bankside("call", "GET", "/customer/wires", base_url=server.base_url)
+        _, _, of_operators = await bankside(
+            *("call", "POST", "/operator/x", "--key", KEY.subscription_key),
+            BANKSIDE_OPERATOR_URL=server.base_url,
+        )
+
+    [made, own, of_read, of_operator] = [one.headers for one in server.received]
+    assert status == 2
+    assert f"repeat it with --idempotency-key={made['Idempotency-Key']}, " in lost
+    assert own["Idempotency-Key"] == "-a b"
+    assert "repeat it with --idempotency-key='-a b', " in given
+    assert "Idempotency-Key" not in of_read
+    assert "may have been carried out" not in read
+    assert "Idempotency-Key" not in of_operator
+    assert "It may have been carried out: look before you repeat it." in of_operators
+
+
+def test_an_interrupted_write_says_how_to_repeat_it_under_its_key(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Transport, "send", interrupted)
+    monkeypatch.setattr(cli, "_silence_libraries", lambda: None)
+    monkeypatch.setenv("BANKSIDE_BASE_URL", "http://127.0.0.1:1")
+    monkeypatch.setenv("BANKSIDE_SUBSCRIPTION_KEY", KEY.subscription_key)
+    monkeypatch.setenv("BANKSIDE_SECRET", KEY.secret)
+    monkeypatch.setattr(sys, "argv", ["bankside", "call", "POST", "/x", "--idempotency-key", "k"])
+
+    with pytest.raises(SystemExit) as exited:
+        cli.main()
+
+    assert exited.value.code == 130
+    assert "repeat it with --idempotency-key=k, " in capsys.readouterr().err
+
+
+async def test_the_json_document_of_a_write_has_its_idempotency_key() -> None:
+    pending = problem(504, "outcome_pending")
+    async with gateway(pending) as server:
+        _, out, _ = await bankside("call", "PUT", "/x", "--json", base_url=server.base_url)
+
+    assert json.loads(out)["idempotency_key"] == server.received[0].headers["Idempotency-Key"]
 
 
 async def test_call_prints_one_json_document() -> None:
