@@ -155,6 +155,16 @@ async def test_a_retry_is_signed_anew_under_the_same_key_and_body(play: Run) -> 
     assert {request.body for request in server.received} == {SENT}
 
 
+async def test_an_update_of_nothing_has_an_empty_object_for_its_body(play: Run) -> None:
+    async with gateway(success({})) as server:
+        await play(server, 'await client.setWirePolicy("c1"); await client.cancelWire("t1");')
+
+    [update, without_body] = server.received
+    assert (update.body, update.headers["Content-Type"]) == (b"{}", "application/json")
+    assert (without_body.body, "Content-Type" in without_body.headers) == (b"", False)
+    assert update.signed
+
+
 async def test_errors_name_code_what_to_do_and_request(play: Run) -> None:
     value = {"loc": ["body", "amount"], "msg": "Input should be greater than 0", "type": "x"}
     refused = problem(

@@ -106,6 +106,8 @@ def _operations(rows: list[Row]) -> str:
     for row in rows:
         kind = _answer_type(row.data)
         more = f", pages={row.pages!r}" if row.pages else ""
+        if row.body:
+            more += ", takes_body=True"
         if row.headers:
             more += f", headers={tuple(field.name for field in row.headers)!r}"
         lines.append(

@@ -29,7 +29,7 @@ def typescript_modules(document: Schema) -> dict[Path, str]:
         "advice.ts": _advice(),
         "events.ts": _events(document),
         "operations.ts": _operations(rows),
-        "methods.ts": _methods(rows),
+        "methods.ts": _methods(rows, document["components"]["schemas"]),
     }
     return {FOLDER / name: text for name, text in made.items()}
 
@@ -103,6 +103,8 @@ def _operations(rows: list[Row]) -> str:
         members = [f'method: "{row.method}"', f'path: "{row.path}"']
         if row.pages:
             members.append(f'pages: "{row.pages}"')
+        if row.body:
+            members.append("takesBody: true")
         if row.headers:
             members.append(f"headers: {json.dumps([field.name for field in row.headers])}")
         lines.append(f"  {row.operation_id}: {{ {', '.join(members)} }},")
@@ -115,6 +117,8 @@ def _operations(rows: list[Row]) -> str:
             "  path: string;",
             "  /** How a list goes on: by `page`, by `after` (an event's id), or not at all. */",
             '  pages?: "page" | "after";',
+            "  /** Without values its body is `{}`; that of the others is empty. */",
+            "  takesBody?: true;",
             "  /** Those values that travel as headers. */",
             "  headers?: readonly string[];",
             "}\n",
@@ -125,7 +129,7 @@ def _operations(rows: list[Row]) -> str:
     )
 
 
-def _methods(rows: list[Row]) -> str:
+def _methods(rows: list[Row], schemas: dict[str, Schema]) -> str:
     passed = "operation: Operation, pathValues: readonly string[], values: Values"
     return "\n".join(
         (
@@ -148,19 +152,21 @@ def _methods(rows: list[Row]) -> str:
             "export abstract class Methods {",
             f"  protected abstract call<T>({passed}, options?: Options): Promise<Answer<T>>;\n",
             f"  protected abstract list<T>({passed}): Promise<Page<T>>;",
-            *(_method(row) for row in rows),
+            *(_method(row, schemas) for row in rows),
             "}\n",
         )
     )
 
 
-def _method(row: Row) -> str:
+def _method(row: Row, schemas: dict[str, Schema]) -> str:
     parts = [f"{name}: string" for name in row.path_names]
     arguments = [f"OPERATIONS.{row.operation_id}", f"[{', '.join(row.path_names)}]"]
     kind = _values(row)
     if kind:
-        is_needed = row.body or any(field.required for field in (*row.query, *row.headers))
-        parts.append(f"values: {kind}{'' if is_needed else ' = {}'}")
+        needed = [field.name for field in (*row.query, *row.headers) if field.required]
+        if row.body:
+            needed += schemas[row.body].get("required", [])
+        parts.append(f"values: {kind}{'' if needed else ' = {}'}")
     arguments.append("values" if kind else "{}")
     if row.takes_idempotency_key:
         parts.append("options?: Options")

@@ -136,11 +136,11 @@ function parts(baseUrl: string, operation: Operation, pathValues: readonly strin
   }
   const url = new URL(baseUrl.replace(/\/+$/, "") + path);
   let body = new Uint8Array();
-  if (operation.method === "GET") {
-    url.search = new URLSearchParams(rest as Record<string, string>).toString();
-  } else if (Object.keys(rest).length > 0) {
+  if (operation.takesBody) {
     body = new TextEncoder().encode(JSON.stringify(rest));
     headers["Content-Type"] = "application/json";
+  } else {
+    url.search = new URLSearchParams(rest as Record<string, string>).toString();
   }
   return { url, headers, body };
 }

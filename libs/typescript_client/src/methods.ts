@@ -40,7 +40,7 @@ export abstract class Methods {
   }
 
   /** Update a person: `PATCH /partner/reseller/customers/person/{person_id}`. */
-  updatePerson(person_id: string, values: Schemas["UpdatePerson"], options?: Options): Promise<Answer<null>> {
+  updatePerson(person_id: string, values: Schemas["UpdatePerson"] = {}, options?: Options): Promise<Answer<null>> {
     return this.call(OPERATIONS.updatePerson, [person_id], values, options);
   }
 
@@ -145,7 +145,7 @@ export abstract class Methods {
   }
 
   /** Set the limits of a customer's wires, and which of them wait for approval: `PUT /partner/reseller/customers/{customer_id}/wire-policy`. */
-  setWirePolicy(customer_id: string, values: Schemas["SetWirePolicy"], options?: Options): Promise<Answer<Schemas["WirePolicy"]>> {
+  setWirePolicy(customer_id: string, values: Schemas["SetWirePolicy"] = {}, options?: Options): Promise<Answer<Schemas["WirePolicy"]>> {
     return this.call(OPERATIONS.setWirePolicy, [customer_id], values, options);
   }
 
@@ -180,7 +180,7 @@ export abstract class Methods {
   }
 
   /** Change a subscription, disable it, or make it active again: `PATCH /customer/webhooks/subscriptions/{subscription_id}`. */
-  updateCustomerSubscription(subscription_id: string, values: Schemas["UpdateSubscription"], options?: Options): Promise<Answer<Schemas["Subscription"]>> {
+  updateCustomerSubscription(subscription_id: string, values: Schemas["UpdateSubscription"] = {}, options?: Options): Promise<Answer<Schemas["Subscription"]>> {
     return this.call(OPERATIONS.updateCustomerSubscription, [subscription_id], values, options);
   }
 
@@ -195,7 +195,7 @@ export abstract class Methods {
   }
 
   /** Change a subscription, disable it, or make it active again: `PATCH /partner/reseller/webhooks/subscriptions/{subscription_id}`. */
-  updatePartnerSubscription(subscription_id: string, values: Schemas["UpdateSubscription"], options?: Options): Promise<Answer<Schemas["Subscription"]>> {
+  updatePartnerSubscription(subscription_id: string, values: Schemas["UpdateSubscription"] = {}, options?: Options): Promise<Answer<Schemas["Subscription"]>> {
     return this.call(OPERATIONS.updatePartnerSubscription, [subscription_id], values, options);
   }
 

@@ -7,16 +7,18 @@ export interface Operation {
   path: string;
   /** How a list goes on: by `page`, by `after` (an event's id), or not at all. */
   pages?: "page" | "after";
+  /** Without values its body is `{}`; that of the others is empty. */
+  takesBody?: true;
   /** Those values that travel as headers. */
   headers?: readonly string[];
 }
 
 export const OPERATIONS: Record<keyof operations, Operation> = {
-  onboardCustomer: { method: "POST", path: "/partner/reseller/customers" },
+  onboardCustomer: { method: "POST", path: "/partner/reseller/customers", takesBody: true },
   listCustomers: { method: "GET", path: "/partner/reseller/customers", pages: "page" },
-  updateBusiness: { method: "PATCH", path: "/partner/reseller/customers/business/{customer_id}" },
-  updatePerson: { method: "PATCH", path: "/partner/reseller/customers/person/{person_id}" },
-  addExternalBankAccount: { method: "POST", path: "/partner/reseller/customers/external_bank_account/{external_bank_account_id}" },
+  updateBusiness: { method: "PATCH", path: "/partner/reseller/customers/business/{customer_id}", takesBody: true },
+  updatePerson: { method: "PATCH", path: "/partner/reseller/customers/person/{person_id}", takesBody: true },
+  addExternalBankAccount: { method: "POST", path: "/partner/reseller/customers/external_bank_account/{external_bank_account_id}", takesBody: true },
   getCustomer: { method: "GET", path: "/partner/reseller/customers/{customer_id}" },
   listPartnerAccounts: { method: "GET", path: "/partner/reseller/accounts" },
   getAccount: { method: "GET", path: "/partner/reseller/accounts/{account_id}" },
@@ -29,24 +31,24 @@ export const OPERATIONS: Record<keyof operations, Operation> = {
   listTransactions: { method: "GET", path: "/customer/accounts/transactions/{account_id}", pages: "page" },
   listDepositLocations: { method: "GET", path: "/customer/accounts/deposit-locations/{account_id}", pages: "page" },
   listSettlementCalculations: { method: "GET", path: "/customer/accounts/settlement-calculations/{account_id}", headers: ["source"] },
-  sendWire: { method: "POST", path: "/customer/wire" },
+  sendWire: { method: "POST", path: "/customer/wire", takesBody: true },
   listWires: { method: "GET", path: "/customer/wires", pages: "page" },
   getWire: { method: "GET", path: "/customer/wires/{transaction_id}" },
   cancelWire: { method: "POST", path: "/customer/wires/{transaction_id}/cancel" },
   approveWire: { method: "POST", path: "/customer/wires/{transaction_id}/approve" },
-  declineWire: { method: "POST", path: "/customer/wires/{transaction_id}/decline" },
+  declineWire: { method: "POST", path: "/customer/wires/{transaction_id}/decline", takesBody: true },
   getWirePolicy: { method: "GET", path: "/partner/reseller/customers/{customer_id}/wire-policy" },
-  setWirePolicy: { method: "PUT", path: "/partner/reseller/customers/{customer_id}/wire-policy" },
+  setWirePolicy: { method: "PUT", path: "/partner/reseller/customers/{customer_id}/wire-policy", takesBody: true },
   getOwnWirePolicy: { method: "GET", path: "/customer/wire-policy" },
-  createCustomerSubscription: { method: "POST", path: "/customer/webhooks/subscriptions" },
+  createCustomerSubscription: { method: "POST", path: "/customer/webhooks/subscriptions", takesBody: true },
   listCustomerSubscriptions: { method: "GET", path: "/customer/webhooks/subscriptions" },
-  createPartnerSubscription: { method: "POST", path: "/partner/reseller/webhooks/subscriptions" },
+  createPartnerSubscription: { method: "POST", path: "/partner/reseller/webhooks/subscriptions", takesBody: true },
   listPartnerSubscriptions: { method: "GET", path: "/partner/reseller/webhooks/subscriptions" },
   getCustomerSubscription: { method: "GET", path: "/customer/webhooks/subscriptions/{subscription_id}" },
-  updateCustomerSubscription: { method: "PATCH", path: "/customer/webhooks/subscriptions/{subscription_id}" },
+  updateCustomerSubscription: { method: "PATCH", path: "/customer/webhooks/subscriptions/{subscription_id}", takesBody: true },
   deleteCustomerSubscription: { method: "DELETE", path: "/customer/webhooks/subscriptions/{subscription_id}" },
   getPartnerSubscription: { method: "GET", path: "/partner/reseller/webhooks/subscriptions/{subscription_id}" },
-  updatePartnerSubscription: { method: "PATCH", path: "/partner/reseller/webhooks/subscriptions/{subscription_id}" },
+  updatePartnerSubscription: { method: "PATCH", path: "/partner/reseller/webhooks/subscriptions/{subscription_id}", takesBody: true },
   deletePartnerSubscription: { method: "DELETE", path: "/partner/reseller/webhooks/subscriptions/{subscription_id}" },
   getCustomerSubscriptionHealth: { method: "GET", path: "/customer/webhooks/subscriptions/{subscription_id}/health" },
   getPartnerSubscriptionHealth: { method: "GET", path: "/partner/reseller/webhooks/subscriptions/{subscription_id}/health" },
@@ -62,8 +64,8 @@ export const OPERATIONS: Record<keyof operations, Operation> = {
   getPartnerDelivery: { method: "GET", path: "/partner/reseller/webhooks/subscriptions/{subscription_id}/deliveries/{delivery_id}" },
   resendCustomerDelivery: { method: "POST", path: "/customer/webhooks/subscriptions/{subscription_id}/deliveries/{delivery_id}/resend" },
   resendPartnerDelivery: { method: "POST", path: "/partner/reseller/webhooks/subscriptions/{subscription_id}/deliveries/{delivery_id}/resend" },
-  recoverCustomerSubscription: { method: "POST", path: "/customer/webhooks/subscriptions/{subscription_id}/recover" },
-  recoverPartnerSubscription: { method: "POST", path: "/partner/reseller/webhooks/subscriptions/{subscription_id}/recover" },
+  recoverCustomerSubscription: { method: "POST", path: "/customer/webhooks/subscriptions/{subscription_id}/recover", takesBody: true },
+  recoverPartnerSubscription: { method: "POST", path: "/partner/reseller/webhooks/subscriptions/{subscription_id}/recover", takesBody: true },
   listCustomerEvents: { method: "GET", path: "/customer/events", pages: "after" },
   listPartnerEvents: { method: "GET", path: "/partner/reseller/events", pages: "after" },
   getCustomerEvent: { method: "GET", path: "/customer/events/{event_id}" },

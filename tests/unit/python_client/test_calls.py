@@ -156,6 +156,17 @@ async def test_an_empty_idempotency_key_is_sent_as_it_is(kind: str) -> None:
     assert server.received[0].headers["Idempotency-Key"] == "", "for the gateway to refuse"
 
 
+async def test_an_update_of_nothing_has_an_empty_object_for_its_body(kind: str) -> None:
+    async with gateway(success({})) as server, calling(kind, server.base_url) as call:
+        await call("set_wire_policy", "c1")
+        await call("cancel_wire", "t1")
+
+    [update, without_body] = server.received
+    assert (update.body, update.headers["Content-Type"]) == (b"{}", "application/json")
+    assert (without_body.body, "Content-Type" in without_body.headers) == (b"", False)
+    assert update.signed
+
+
 async def test_an_error_of_values_says_which(kind: str) -> None:
     def refused() -> Any:
         value = {"loc": ["body", "amount"], "msg": "Input should be greater than 0", "type": "x"}

@@ -51,6 +51,7 @@ class Operation(Generic[T]):
     Args:
         data: the type of a success's `data`.
         pages: how a list goes on: by `page`, by `after` (an event's id), or not at all.
+        takes_body: without values the body is `{}`; that of the others is empty.
         headers: those fields that travel as headers, rather than in the query or the body.
     """
 
@@ -58,6 +59,7 @@ class Operation(Generic[T]):
     path: str
     data: Any
     pages: str | None = None
+    takes_body: bool = False
     headers: tuple[str, ...] = ()
 
     @property
@@ -321,15 +323,15 @@ def _parts(
     headers |= {name: str(values[name]) for name in operation.headers if name in values}
     rest = {name: value for name, value in values.items() if name not in operation.headers}
     body = b""
-    if operation.method == "GET":
+    if operation.takes_body:
+        body = encode(rest)
+        headers["Content-Type"] = "application/json"
+    else:
         query = {
             name: value.isoformat() if isinstance(value, date) else value
             for name, value in rest.items()
         }
         path += f"?{urlencode(query)}" if query else ""
-    elif rest:
-        body = encode(rest)
-        headers["Content-Type"] = "application/json"
     return httpx.URL(base_url.rstrip("/") + path), headers, body
 
 

@@ -34,21 +34,22 @@ from bankside_client.models import (
 )
 
 ONBOARD_CUSTOMER: Operation[OnboardingResult] = Operation(
-    "POST", "/partner/reseller/customers", OnboardingResult
+    "POST", "/partner/reseller/customers", OnboardingResult, takes_body=True
 )
 LIST_CUSTOMERS: Operation[list[Customer]] = Operation(
     "GET", "/partner/reseller/customers", list[Customer], pages="page"
 )
 UPDATE_BUSINESS: Operation[None] = Operation(
-    "PATCH", "/partner/reseller/customers/business/{customer_id}", None
+    "PATCH", "/partner/reseller/customers/business/{customer_id}", None, takes_body=True
 )
 UPDATE_PERSON: Operation[None] = Operation(
-    "PATCH", "/partner/reseller/customers/person/{person_id}", None
+    "PATCH", "/partner/reseller/customers/person/{person_id}", None, takes_body=True
 )
 ADD_EXTERNAL_BANK_ACCOUNT: Operation[ExternalBankAccountAdded] = Operation(
     "POST",
     "/partner/reseller/customers/external_bank_account/{external_bank_account_id}",
     ExternalBankAccountAdded,
+    takes_body=True,
 )
 GET_CUSTOMER: Operation[Customer] = Operation(
     "GET", "/partner/reseller/customers/{customer_id}", Customer
@@ -87,29 +88,31 @@ LIST_SETTLEMENT_CALCULATIONS: Operation[list[SettlementCalculation] | None] = Op
     list[SettlementCalculation] | None,
     headers=("source",),
 )
-SEND_WIRE: Operation[WireResult] = Operation("POST", "/customer/wire", WireResult)
+SEND_WIRE: Operation[WireResult] = Operation("POST", "/customer/wire", WireResult, takes_body=True)
 LIST_WIRES: Operation[list[Wire]] = Operation("GET", "/customer/wires", list[Wire], pages="page")
 GET_WIRE: Operation[Wire] = Operation("GET", "/customer/wires/{transaction_id}", Wire)
 CANCEL_WIRE: Operation[Wire] = Operation("POST", "/customer/wires/{transaction_id}/cancel", Wire)
 APPROVE_WIRE: Operation[WireResult] = Operation(
     "POST", "/customer/wires/{transaction_id}/approve", WireResult
 )
-DECLINE_WIRE: Operation[Wire] = Operation("POST", "/customer/wires/{transaction_id}/decline", Wire)
+DECLINE_WIRE: Operation[Wire] = Operation(
+    "POST", "/customer/wires/{transaction_id}/decline", Wire, takes_body=True
+)
 GET_WIRE_POLICY: Operation[WirePolicy] = Operation(
     "GET", "/partner/reseller/customers/{customer_id}/wire-policy", WirePolicy
 )
 SET_WIRE_POLICY: Operation[WirePolicy] = Operation(
-    "PUT", "/partner/reseller/customers/{customer_id}/wire-policy", WirePolicy
+    "PUT", "/partner/reseller/customers/{customer_id}/wire-policy", WirePolicy, takes_body=True
 )
 GET_OWN_WIRE_POLICY: Operation[WirePolicy] = Operation("GET", "/customer/wire-policy", WirePolicy)
 CREATE_CUSTOMER_SUBSCRIPTION: Operation[Subscription] = Operation(
-    "POST", "/customer/webhooks/subscriptions", Subscription
+    "POST", "/customer/webhooks/subscriptions", Subscription, takes_body=True
 )
 LIST_CUSTOMER_SUBSCRIPTIONS: Operation[list[Subscription]] = Operation(
     "GET", "/customer/webhooks/subscriptions", list[Subscription]
 )
 CREATE_PARTNER_SUBSCRIPTION: Operation[Subscription] = Operation(
-    "POST", "/partner/reseller/webhooks/subscriptions", Subscription
+    "POST", "/partner/reseller/webhooks/subscriptions", Subscription, takes_body=True
 )
 LIST_PARTNER_SUBSCRIPTIONS: Operation[list[Subscription]] = Operation(
     "GET", "/partner/reseller/webhooks/subscriptions", list[Subscription]
@@ -118,7 +121,7 @@ GET_CUSTOMER_SUBSCRIPTION: Operation[Subscription] = Operation(
     "GET", "/customer/webhooks/subscriptions/{subscription_id}", Subscription
 )
 UPDATE_CUSTOMER_SUBSCRIPTION: Operation[Subscription] = Operation(
-    "PATCH", "/customer/webhooks/subscriptions/{subscription_id}", Subscription
+    "PATCH", "/customer/webhooks/subscriptions/{subscription_id}", Subscription, takes_body=True
 )
 DELETE_CUSTOMER_SUBSCRIPTION: Operation[None] = Operation(
     "DELETE", "/customer/webhooks/subscriptions/{subscription_id}", None
@@ -127,7 +130,10 @@ GET_PARTNER_SUBSCRIPTION: Operation[Subscription] = Operation(
     "GET", "/partner/reseller/webhooks/subscriptions/{subscription_id}", Subscription
 )
 UPDATE_PARTNER_SUBSCRIPTION: Operation[Subscription] = Operation(
-    "PATCH", "/partner/reseller/webhooks/subscriptions/{subscription_id}", Subscription
+    "PATCH",
+    "/partner/reseller/webhooks/subscriptions/{subscription_id}",
+    Subscription,
+    takes_body=True,
 )
 DELETE_PARTNER_SUBSCRIPTION: Operation[None] = Operation(
     "DELETE", "/partner/reseller/webhooks/subscriptions/{subscription_id}", None
@@ -191,10 +197,13 @@ RESEND_PARTNER_DELIVERY: Operation[Delivery] = Operation(
     Delivery,
 )
 RECOVER_CUSTOMER_SUBSCRIPTION: Operation[Recovery] = Operation(
-    "POST", "/customer/webhooks/subscriptions/{subscription_id}/recover", Recovery
+    "POST", "/customer/webhooks/subscriptions/{subscription_id}/recover", Recovery, takes_body=True
 )
 RECOVER_PARTNER_SUBSCRIPTION: Operation[Recovery] = Operation(
-    "POST", "/partner/reseller/webhooks/subscriptions/{subscription_id}/recover", Recovery
+    "POST",
+    "/partner/reseller/webhooks/subscriptions/{subscription_id}/recover",
+    Recovery,
+    takes_body=True,
 )
 LIST_CUSTOMER_EVENTS: Operation[list[Event]] = Operation(
     "GET", "/customer/events", list[Event], pages="after"
