@@ -125,8 +125,8 @@ class Client:
         Raises:
             Unavailable: nothing was started by any attempt: the gateway was not reached, or answered so.
             OutcomePending, ProviderTimeout: the outcome of the write or read is unknown, also after a 502, 503 or 504
-                of a proxy, which may have passed the request on, and where a retry is refused by itself: the write
-                may have been carried out by an earlier send.
+                of a proxy, which may have passed the request on, where a retry is refused by itself: the write may have
+                been carried out by an earlier send, and after a 200 to a write that cannot be read.
             BanksideError: as the gateway answered.
         """
         method, target, headers, body = request_of(operation, command)
@@ -180,7 +180,12 @@ class Client:
             method, target, body, headers, TIMEOUT_SECONDS
         )
         if response.status == 200:
-            return success_of(operation, response)
+            try:
+                return success_of(operation, response)
+            except InternalError as error:
+                if operation.is_read:
+                    raise
+                raise _unknown(operation) from error
         if is_unknown(response):
             raise NoAnswer(f"{response.status}, which is not the gateway's")
         raise error_of(response)

@@ -174,7 +174,8 @@ async def test_errors_name_code_what_to_do_and_request(play: Run) -> None:
     answers = (refused, plain(422, {"detail": [value]}), late, plain(200, ["hello"]))
     async with gateway(*answers) as server:
         conflict, invalid, limited, unreadable = await play(
-            server, "for (let i = 0; i < 4; i++) await show(send());"
+            server,
+            "for (let i = 0; i < 3; i++) await show(send()); await show(client.getOwnWirePolicy());",
         )
 
     assert (conflict["name"], conflict["key"]) == ("Conflict", "invoice-7")
@@ -204,6 +205,22 @@ async def test_the_outcome_of_a_write_that_may_have_arrived_is_unknown(play: Run
         assert (error["name"], error["code"]) == ("OutcomeUnknown", "no_answer")
         assert (error["key"], error["id"] in ids) == ("invoice-7", True)
     assert (nothing["name"], nothing["code"]) == ("Unavailable", "no_connection")
+
+
+async def test_an_answer_that_says_nothing_of_a_send_leaves_the_outcome_of_a_write_unknown(
+    play: Run,
+) -> None:
+    fault, unreadable = problem(500, "internal_error"), plain(200, ["hello"])
+    page = plain(404, {"not": "a problem"})
+    answers = (DROP, fault, DROP, page, DROP, unreadable, unreadable, fault)
+    async with gateway(*answers) as server:
+        *unknown, failed = await play(server, "for (let i = 0; i < 5; i++) await show(send());")
+
+    for error in unknown:
+        told = (error["name"], error["code"], error["key"])
+        assert told == ("OutcomeUnknown", "no_answer", "invoice-7")
+    assert (failed["name"], failed["code"]) == ("ServerError", "internal_error")
+    assert len(server.received) == len(answers)
 
 
 async def test_iterating_asks_for_the_pages_and_events_that_follow(play: Run) -> None:

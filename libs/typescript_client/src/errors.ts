@@ -8,9 +8,11 @@
  *     ├── NotFound              404
  *     ├── Conflict              409: the state of the resource does not allow it
  *     ├── RateLimited           429, still so after the retries
- *     ├── ServerError           500, 502, or an answer that cannot be read
+ *     ├── ServerError           500, 502, or an answer that is no gateway's
  *     ├── Unavailable           503, or no connection: nothing was started
- *     └── OutcomeUnknown        504, or no answer: a write may have been carried out
+ *     └── OutcomeUnknown        504, no answer, a 200 to a write that cannot be read, 409 idempotency_in_progress or
+ *                               abandoned, a retry that fails and says nothing of the send before: a write may have
+ *                               been carried out
  */
 
 import { ADVICE } from "./advice.js";

@@ -22,8 +22,8 @@ const IN_PROGRESS = "idempotency_in_progress";
 const RETRIED = new Set(["unavailable", "rate_limited", IN_PROGRESS]);
 /** Without a problem document these are a proxy's, which may have passed the request on. */
 const FROM_PROXIES = new Set([502, 503, 504]);
-/** They refuse one send before its Idempotency-Key is looked at, and so say nothing of an earlier one. */
-const OF_ONE_SEND = new Set([401, 403, 408, 413, 415]);
+/** Refused before the Idempotency-Key is looked at, or a fault of the gateway: they say nothing of an earlier send. */
+const OF_ONE_SEND = new Set([401, 403, 408, 413, 415, 500]);
 const MAY_BE_DONE = "An earlier send may have been carried out.";
 /** What Node says of a connection that there is not: nothing was sent. */
 const NOT_SENT = new Set(["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "ENETUNREACH", "EHOSTUNREACH", "UND_ERR_CONNECT_TIMEOUT"]);
@@ -113,7 +113,9 @@ export class Exchange {
 
   #success(response: Response, content: unknown): Answer<unknown> {
     if (!isObject(content) || !("data" in content)) {
-      throw this.#error(ServerError, UNREADABLE_ANSWER, "The answer cannot be read.", response.status);
+      const detail = "The answer cannot be read.";
+      if (this.idempotencyKey !== undefined) throw this.#error(OutcomeUnknown, NO_ANSWER, detail, response.status);
+      throw this.#error(ServerError, UNREADABLE_ANSWER, detail, response.status);
     }
     return {
       data: content["data"],

@@ -239,10 +239,14 @@ REFUSALS_OF_ONE_SEND = [
     problem(403, "address_not_allowed"),
     problem(408, "request_timeout"),
     lambda: web.Response(status=413, text="<html>"),
+    problem(500, "internal_error"),
+    lambda: web.Response(text="<html>"),
 ]
 
 
-@pytest.mark.parametrize("refusal", REFUSALS_OF_ONE_SEND, ids=["401", "403", "408", "413"])
+@pytest.mark.parametrize(
+    "refusal", REFUSALS_OF_ONE_SEND, ids=["401", "403", "408", "413", "500", "200"]
+)
 async def test_a_retry_that_is_refused_by_itself_leaves_the_outcome_of_a_write_unknown(
     refusal: Callable[[], web.Response],
 ) -> None:
@@ -376,6 +380,17 @@ async def test_a_success_that_cannot_be_read_is_an_error(body: bytes) -> None:
     async with gateway(lambda: response(body=body)) as server, client_of(server) as client:
         with pytest.raises(errors.InternalError, match="internal_error"):
             await client.get_balance(GetBalance(account_id="a"))
+
+
+async def test_a_success_of_a_write_that_cannot_be_read_leaves_its_outcome_unknown() -> None:
+    async with (
+        gateway(lambda: web.Response(text="<html>")) as server,
+        client_of(server) as client,
+    ):
+        with pytest.raises(errors.OutcomePending):
+            await client.update_person(UPDATE)
+
+    assert len(server.received) == 1
 
 
 async def test_an_operator_reads_answers_of_the_release_before() -> None:

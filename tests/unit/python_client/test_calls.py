@@ -202,9 +202,10 @@ async def test_the_outcome_of_a_write_that_may_have_arrived_is_unknown(
         problem(408, "request_timeout"),
         problem(401, "timestamp_out_of_window"),
         problem(403, "address_not_allowed"),
+        problem(500, "internal_error"),
         lambda: web.Response(status=404, text="Nothing here."),
     ],
-    ids=["408", "401", "403", "a proxy's page"],
+    ids=["408", "401", "403", "500", "a proxy's page"],
 )
 async def test_a_refusal_of_a_retry_says_nothing_of_the_send_before(
     kind: str, refusal: Callable[[], web.Response]
@@ -327,6 +328,18 @@ async def test_what_a_newer_gateway_adds_and_an_older_one_lacks_is_taken(kind: s
 
     assert type(answer.data.per_wire_limit) is Decimal
     assert answer.data.daily_limit is None
+
+
+@pytest.mark.parametrize("before", [(), (DROP,)], ids=["first send", "retry"])
+async def test_a_success_of_a_write_that_cannot_be_read_leaves_its_outcome_unknown(
+    kind: str, before: tuple[str, ...]
+) -> None:
+    async with gateway(*before, lambda: web.Response(text="<html>")) as server:
+        error = await failure(kind, server, "send_wire", idempotency_key="k", **SENT)
+
+    assert type(error) is OutcomeUnknown
+    assert (error.code, error.status, error.idempotency_key) == ("no_answer", 200, "k")
+    assert len(server.received) == len(before) + 1
 
 
 async def test_an_answer_that_is_no_envelope_is_an_error_of_its_own(kind: str) -> None:

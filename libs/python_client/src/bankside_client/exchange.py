@@ -35,8 +35,8 @@ RETRIED = frozenset({"unavailable", "rate_limited", IN_PROGRESS})
 """Codes after which a request is sent again: nothing was started, or the first request will have its answer."""
 FROM_PROXIES = frozenset({502, 503, 504})
 """Without a problem document these are a proxy's, which may have passed the request on."""
-OF_ONE_SEND = frozenset({401, 403, 408, 413, 415})
-"""They refuse one send before its Idempotency-Key is looked at, and so say nothing of an earlier one."""
+OF_ONE_SEND = frozenset({401, 403, 408, 413, 415, 500})
+"""Refused before the Idempotency-Key is looked at, or a fault of the gateway: they say nothing of an earlier send."""
 MAY_BE_DONE = "An earlier send may have been carried out."
 STATE_FILTERS = ("state", "status")
 """Items leave the pages of a list that one of these filters, as they change."""
@@ -260,6 +260,8 @@ class Exchange(Generic[T]):
             )
         except UNREADABLE as error:
             detail = "The answer cannot be read."
+            if self._operation.takes_idempotency_key:
+                raise self._own(OutcomeUnknown, errors.NO_ANSWER, detail, 200) from error
             raise self._own(ServerError, errors.UNREADABLE_ANSWER, detail, 200) from error
 
     def _error(
