@@ -39,9 +39,8 @@ import * as b from "bankside-client";
 import { readFileSync } from "node:fs";
 
 const given = JSON.parse(readFileSync(0, "utf8"));
-const client = new b.Client({
-  baseUrl: given.base_url, subscriptionKey: given.subscription_key, secret: given.secret, attempts: 3,
-});
+const settings = { baseUrl: given.base_url, subscriptionKey: given.subscription_key, secret: given.secret };
+const client = new b.Client({ ...settings, attempts: 3 });
 const wire = { sending_account_id: "a", external_account_id: "e", amount: 9999999999.99, purpose: "Café" };
 const send = () => client.sendWire(wire, { idempotencyKey: "invoice-7" });
 const all = async (page) => { const found = []; for await (const item of await page) found.push(item); return found; };
@@ -163,6 +162,32 @@ async def test_an_update_of_nothing_has_an_empty_object_for_its_body(play: Run) 
     assert (update.body, update.headers["Content-Type"]) == (b"{}", "application/json")
     assert (without_body.body, "Content-Type" in without_body.headers) == (b"", False)
     assert update.signed
+
+
+async def test_settings_that_are_undefined_have_their_defaults(play: Run) -> None:
+    nothing = "{ attempts: undefined, patienceSeconds: undefined, timeoutSeconds: undefined, fetch: undefined }"
+    unavailable = problem(503, "unavailable", headers={"Retry-After": "0"})
+    async with gateway(unavailable, success([])) as server:
+        script = f"await show(new b.Client({{ ...settings, ...{nothing} }}).listPartnerAccounts());"
+        (answer,) = await play(server, script)
+
+    assert answer["data"] == []
+    assert len(server.received) == 2
+
+
+async def test_what_cannot_be_sent_is_an_error_of_the_caller_at_once(play: Run) -> None:
+    script = """
+        await show(new b.Client({ ...settings, timeoutSeconds: NaN }).sendWire(wire));
+        const baseUrl = settings.baseUrl.replace("//", "//user:password@");
+        await show((async () => new b.Client({ ...settings, baseUrl }))());
+    """
+    async with gateway(success({})) as server:
+        timeout, credentials = await play(server, script)
+
+    assert timeout["name"] == "RangeError"
+    assert credentials["name"] == "TypeError"
+    assert "password" in credentials["message"]
+    assert server.received == []
 
 
 async def test_errors_name_code_what_to_do_and_request(play: Run) -> None:

@@ -10,36 +10,39 @@ const VERSION = "0.1.0";
 const ANSWER_BYTES = 16 * 1024 * 1024;
 
 export interface Settings {
-  /** Of the gateway, such as `https://bank.example.com`. */
+  /** Of the gateway, such as `https://bank.example.com`; without a user and a password, which fetch does not send. */
   baseUrl: string;
   subscriptionKey: string;
   secret: string;
   /** At most this many sends of one request; 5 unless set. */
-  attempts?: number;
+  attempts?: number | undefined;
   /** No retry begins later than this after the first send; 60 unless set. */
-  patienceSeconds?: number;
+  patienceSeconds?: number | undefined;
   /** Of one send; the gateway answers within 25 s. 30 unless set. */
-  timeoutSeconds?: number;
+  timeoutSeconds?: number | undefined;
   /** In place of the platform's. */
-  fetch?: typeof fetch;
+  fetch?: typeof fetch | undefined;
 }
 
 /** Each operation of the interface's document is a method. */
 export class Client extends Methods {
-  readonly #settings: Required<Settings>;
+  readonly #settings: { [K in keyof Settings]-?: NonNullable<Settings[K]> };
 
   constructor(settings: Settings) {
     super();
-    const { protocol } = new URL(settings.baseUrl);
+    const { protocol, username, password } = new URL(settings.baseUrl);
     if (protocol !== "http:" && protocol !== "https:") {
       throw new TypeError("baseUrl is not that of a gateway, such as https://bank.example.com.");
     }
+    if (username || password) throw new TypeError("baseUrl has a user or a password, which fetch does not send.");
     this.#settings = {
-      attempts: 5,
-      patienceSeconds: 60,
-      timeoutSeconds: 30,
-      fetch: globalThis.fetch.bind(globalThis),
-      ...settings,
+      baseUrl: settings.baseUrl,
+      subscriptionKey: settings.subscriptionKey,
+      secret: settings.secret,
+      attempts: settings.attempts ?? 5,
+      patienceSeconds: settings.patienceSeconds ?? 60,
+      timeoutSeconds: settings.timeoutSeconds ?? 30,
+      fetch: settings.fetch ?? globalThis.fetch.bind(globalThis),
     };
   }
 
@@ -84,6 +87,7 @@ export class Client extends Methods {
     const target = url.pathname + url.search;
     const signed = await signedHeaders(this.#settings, method, target, body, timestamp, newNonce());
     const sent = new Headers({ ...headers, ...signed, "X-Request-Id": exchange.requestId });
+    const signal = AbortSignal.timeout(this.#settings.timeoutSeconds * 1000);
     let response: Response;
     let text: string;
     try {
@@ -91,7 +95,7 @@ export class Client extends Methods {
         method,
         headers: sent,
         redirect: "manual",
-        signal: AbortSignal.timeout(this.#settings.timeoutSeconds * 1000),
+        signal,
         ...(body.length > 0 ? { body } : {}),
       });
       text = await bounded(response);
