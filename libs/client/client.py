@@ -28,6 +28,7 @@ from libs.contracts.errors import (
     BanksideError,
     IdempotencyInProgress,
     InternalError,
+    NonceReused,
     OutcomePending,
     ProviderTimeout,
     RateLimited,
@@ -40,7 +41,9 @@ from libs.contracts.operation import Operation
 C = TypeVar("C", bound=Command)
 R = TypeVar("R")
 
-RETRIED = (Unavailable, RateLimited, IdempotencyInProgress)
+UNDER_WAY = (IdempotencyInProgress, NonceReused)
+"""An earlier send was admitted. Every send has a fresh nonce: only a copy of it, made on its way, can have used it."""
+RETRIED = (Unavailable, RateLimited, *UNDER_WAY)
 """Errors after which a request may be sent again: nothing was started, or the first request will have its answer."""
 OF_ONE_SEND = frozenset({401, 403, 408, 413, 415})
 """Statuses of a refusal before the Idempotency-Key is looked at: they say nothing of an earlier send."""
@@ -151,7 +154,7 @@ class Client:
                 failure.__cause__ = error
             except RETRIED as error:
                 failure = error
-                is_under_way |= isinstance(error, IdempotencyInProgress)
+                is_under_way |= isinstance(error, UNDER_WAY)
             except BanksideError as error:
                 may_be_done = not operation.is_read and (lost or is_under_way)
                 if may_be_done and (
@@ -161,12 +164,12 @@ class Client:
                 raise
             pause = _pause_seconds(attempt, failure)
             late = time.monotonic() + pause > give_up_at
-            if attempt == self._attempts or late or (lost and not repeatable):
+            if attempt == self._attempts or late or ((lost or is_under_way) and not repeatable):
                 break
             await asyncio.sleep(pause)
         if isinstance(failure, IdempotencyInProgress) or not (lost or is_under_way):
             raise failure
-        raise _unknown(operation) from lost  # an earlier send may have been carried out
+        raise _unknown(operation) from lost or failure  # an earlier send may have been carried out
 
     async def _attempt(
         self,

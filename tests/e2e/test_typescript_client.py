@@ -232,6 +232,20 @@ async def test_the_outcome_of_a_write_that_may_have_arrived_is_unknown(play: Run
     assert (nothing["name"], nothing["code"]) == ("Unavailable", "no_connection")
 
 
+async def test_a_write_whose_fresh_nonce_was_used_is_sent_again_under_its_key(play: Run) -> None:
+    reused, refused = problem(401, "nonce_reused"), problem(403, "address_not_allowed")
+    done = success({"transaction_id": "t1"})
+    async with gateway(reused, done, reused, refused, reused) as server:
+        script = "for (let i = 0; i < 3; i++) await show(send());"
+        answer, *unknown = await play(server, script)
+
+    assert answer["data"]["transaction_id"] == "t1"
+    for error in unknown:
+        assert (error["name"], error["code"]) == ("OutcomeUnknown", "no_answer")
+    assert {request.headers["Idempotency-Key"] for request in server.received} == {"invoice-7"}
+    assert len({request.headers["X-API-NONCE"] for request in server.received}) == 7
+
+
 async def test_an_answer_that_says_nothing_of_a_send_leaves_the_outcome_of_a_write_unknown(
     play: Run,
 ) -> None:

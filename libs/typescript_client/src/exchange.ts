@@ -18,8 +18,10 @@ export const RETRIES = { firstSeconds: 0.2, longestSeconds: 30, jitter: 0.25 };
 const RETRY_AFTER_JITTER = 0.25;
 const LONGEST_RETRY_AFTER_SECONDS = 24 * 3600;
 const IN_PROGRESS = "idempotency_in_progress";
+/** An earlier send was admitted. Every send has a fresh nonce: only a copy of it, made on its way, can have used it. */
+const UNDER_WAY = new Set([IN_PROGRESS, "nonce_reused"]);
 /** Codes after which a request is sent again: nothing was started, or the first request will have its answer. */
-const RETRIED = new Set(["unavailable", "rate_limited", IN_PROGRESS]);
+const RETRIED = new Set(["unavailable", "rate_limited", ...UNDER_WAY]);
 /** Without a problem document these are a proxy's, which may have passed the request on. */
 const FROM_PROXIES = new Set([502, 503, 504]);
 /** Refused before the Idempotency-Key is looked at, or a fault of the gateway: they say nothing of an earlier send. */
@@ -72,7 +74,7 @@ export class Exchange {
       error = this.#error(errorClass(status, UNREADABLE_ANSWER), UNREADABLE_ANSWER, `The answer is ${status}.`, status);
     }
     if (!RETRIED.has(error.code)) throw this.#final(error);
-    this.#isUnderWay ||= error.code === IN_PROGRESS;
+    this.#isUnderWay ||= UNDER_WAY.has(error.code);
     return this.#pause(error, response);
   }
 

@@ -140,9 +140,10 @@ async def test_an_update_holds_what_was_set_and_nothing_else() -> None:
         problem(503, "unavailable"),
         problem(429, "rate_limited", headers={"Retry-After": "0"}),
         problem(409, "idempotency_in_progress", headers={"Retry-After": "0"}),
+        problem(401, "nonce_reused"),
         DROP,
     ],
-    ids=["503", "429", "409", "dropped"],
+    ids=["503", "429", "409", "401", "dropped"],
 )
 async def test_a_retry_signs_anew_and_keeps_the_idempotency_key(refusal: object) -> None:
     async with gateway(refusal, success(None)) as server, client_of(server) as client:  # type: ignore[arg-type]
@@ -158,7 +159,7 @@ async def test_a_retry_signs_anew_and_keeps_the_idempotency_key(refusal: object)
     ("status", "code"),
     [
         (400, "malformed_json"),
-        (401, "nonce_reused"),
+        (401, "invalid_signature"),
         (404, "not_found"),
         (409, "already_exists"),
         (500, "internal_error"),
@@ -232,6 +233,32 @@ async def test_a_write_that_may_have_been_taken_is_pending_whatever_comes_after(
             await client.update_person(UPDATE)
 
     assert len(server.received) == 3
+
+
+@pytest.mark.parametrize(
+    "after",
+    [problem(401, "nonce_reused"), problem(403, "address_not_allowed")],
+    ids=["401", "403"],
+)
+async def test_a_fresh_nonce_that_was_used_leaves_the_outcome_of_a_write_unknown(
+    after: Callable[[], web.Response],
+) -> None:
+    async with gateway(problem(401, "nonce_reused"), after) as server, client_of(server) as client:
+        with pytest.raises(errors.OutcomePending):
+            await client.update_person(UPDATE)
+
+    assert len({request.headers["Idempotency-Key"] for request in server.received}) == 1
+
+
+async def test_a_write_without_an_idempotency_key_is_not_sent_again_after_a_used_nonce() -> None:
+    async with gateway(problem(401, "nonce_reused")) as server, client_of(server) as client:
+        with pytest.raises(errors.OutcomePending):
+            await client.call(
+                RETRY_COMMAND,
+                DecideOnCommandOf(service="payments", command_id=uuid4(), reason="Mended."),
+            )
+
+    assert len(server.received) == 1
 
 
 REFUSALS_OF_ONE_SEND = [

@@ -223,6 +223,26 @@ async def test_a_refusal_of_a_retry_says_nothing_of_the_send_before(
     assert not isinstance(of_a_read, OutcomeUnknown)
 
 
+async def test_a_write_whose_fresh_nonce_was_used_is_sent_again_under_its_key(kind: str) -> None:
+    reused = problem(401, "nonce_reused")
+    async with gateway(reused, success(WIRE)) as server, calling(kind, server.base_url) as call:
+        answer = await call("send_wire", **SENT)
+
+    assert answer.data.transaction_id == "t1"
+    assert len({request.headers["Idempotency-Key"] for request in server.received}) == 1
+    assert len({request.headers["X-API-NONCE"] for request in server.received}) == 2
+
+
+@pytest.mark.parametrize("after", ["nonce_reused", "address_not_allowed"])
+async def test_a_fresh_nonce_that_was_used_leaves_the_outcome_of_a_write_unknown(
+    kind: str, after: str
+) -> None:
+    async with gateway(problem(401, "nonce_reused"), problem(403, after)) as server:
+        error = await failure(kind, server, "send_wire", idempotency_key="k", **SENT)
+
+    assert (type(error), error.code, error.idempotency_key) == (OutcomeUnknown, "no_answer", "k")
+
+
 @pytest.mark.parametrize("code", ["idempotency_in_progress", "abandoned"])
 async def test_what_is_under_way_or_was_abandoned_is_no_refusal(kind: str, code: str) -> None:
     async with gateway(problem(409, code, headers={"Retry-After": "0"})) as server:

@@ -31,7 +31,10 @@ RETRIES = Backoff(first_seconds=0.2, longest_seconds=30.0, jitter=0.25)
 RETRY_AFTER_JITTER = 0.25
 LONGEST_RETRY_AFTER = timedelta(days=1)
 IN_PROGRESS = "idempotency_in_progress"
-RETRIED = frozenset({"unavailable", "rate_limited", IN_PROGRESS})
+NONCE_REUSED = "nonce_reused"
+UNDER_WAY = frozenset({IN_PROGRESS, NONCE_REUSED})
+"""An earlier send was admitted. Every send has a fresh nonce: only a copy of it, made on its way, can have used it."""
+RETRIED = frozenset({"unavailable", "rate_limited"}) | UNDER_WAY
 """Codes after which a request is sent again: nothing was started, or the first request will have its answer."""
 FROM_PROXIES = frozenset({502, 503, 504})
 """Without a problem document these are a proxy's, which may have passed the request on."""
@@ -188,7 +191,7 @@ class Exchange(Generic[T]):
                 error = self._error(response.status_code, errors.UNREADABLE_ANSWER, detail, {})
         if error.code not in RETRIED:
             self._end(error)
-        self._is_under_way |= error.code == IN_PROGRESS
+        self._is_under_way |= error.code in UNDER_WAY
         return self._pause(error, response)
 
     def _end(self, error: BanksideError) -> NoReturn:
