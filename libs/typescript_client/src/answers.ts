@@ -21,8 +21,9 @@ export interface Answer<T> {
  * oldest first, and the iteration ends with the latest one.
  *
  * A list that a `state` or `status` filters is read to its end, into memory, before the first item comes: items that the
- * caller takes out of the filter, as by approving a wire, would move others to pages that were read already. Bound it
- * by `start_date` and `end_date`, where the operation has them.
+ * caller takes out of the filter, as by approving a wire, would move others to pages that were read already. Items that
+ * leave the filter otherwise while the pages are read can still make it miss one: for all of them, list without the
+ * filter, or follow the events. Bound the list by `start_date` and `end_date`, where the operation has them.
  */
 export class Page<T> implements Answer<T[]>, AsyncIterable<T> {
   readonly data: T[];

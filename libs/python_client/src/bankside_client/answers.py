@@ -39,7 +39,9 @@ class Page(Answer[list[T]], Generic[T]):
 
     A list that a `state` or `status` filters is read to its end, into memory, before the first item comes: items that
     the caller takes out of the filter, as by approving a wire, would move others to pages that were read already.
-    Bound it by `start_date` and `end_date`, where the operation has them.
+    Items that leave the filter otherwise while the pages are read can still make it miss one: for all of them, list
+    without the filter, or follow the events. Bound the list by `start_date` and `end_date`, where the operation has
+    them.
     """
 
     following: Callable[[], Page[T]] | None
