@@ -6,6 +6,8 @@ Never on the public port: its answers are for the operator's network.
 from __future__ import annotations
 
 import asyncio
+import errno
+import socket
 import time
 from collections.abc import Awaitable, Callable
 
@@ -114,7 +116,11 @@ def admin_application(service: str, readiness: Readiness) -> web.Application:
 
 
 async def serve_admin(service: str, readiness: Readiness, host: str, port: int) -> web.AppRunner:
-    """Listen on the admin port. The caller cleans the runner up."""
+    """Listen on the admin port, at every address of `host` that is this machine's: a name that replicas share in a
+    network of containers has the others' addresses, too. The caller cleans the runner up.
+
+    Raises OSError.
+    """
     runner = web.AppRunner(
         admin_application(service, readiness),
         access_log=None,
@@ -122,5 +128,15 @@ async def serve_admin(service: str, readiness: Readiness, host: str, port: int) 
         shutdown_timeout=1,
     )
     await runner.setup()
-    await web.TCPSite(runner, host, port).start()
+    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    not_ours: OSError | None = None
+    for address in dict.fromkeys(str(sockaddr[0]) for *_, sockaddr in found):
+        try:
+            await web.TCPSite(runner, address, port).start()
+        except OSError as error:
+            if error.errno != errno.EADDRNOTAVAIL:
+                raise
+            not_ours = error
+    if not_ours is not None and not runner.addresses:
+        raise not_ours
     return runner

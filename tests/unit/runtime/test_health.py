@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+import asyncio
+import errno
+import socket
+from typing import Any
+
+import pytest
+import uvloop
+
+from deploy.local.ports import LOOPBACK
+from libs.runtime.health import Readiness, serve_admin
+
+ANOTHERS = "192.0.2.7"
+"""No machine has it (RFC 5737)."""
+
+
+class Resolving(uvloop.Loop):
+    """With names whose addresses a test says."""
+
+    addresses: tuple[str, ...] = ()
+
+    async def getaddrinfo(self, *_: Any, **__: Any) -> list[Any]:
+        kind = socket.AF_INET, socket.SOCK_STREAM, 6, ""
+        return [(*kind, (address, 0)) for address in self.addresses]
+
+
+async def listening() -> list[str]:
+    runner = await serve_admin("payments", Readiness(), "payments-admin", 0)
+    try:
+        return [host for host, _ in runner.addresses]
+    finally:
+        await runner.cleanup()
+
+
+@pytest.mark.parametrize("addresses", [(ANOTHERS, LOOPBACK), (LOOPBACK, ANOTHERS)])
+def test_a_name_that_replicas_share_is_listened_on_where_it_is_this_machines(
+    addresses: tuple[str, ...],
+) -> None:
+    with asyncio.Runner(loop_factory=Resolving) as loop:
+        loop.get_loop().addresses = addresses  # type: ignore[attr-defined]
+
+        assert loop.run(listening()) == [LOOPBACK]
+
+
+def test_a_name_that_is_not_this_machines_is_an_error() -> None:
+    with asyncio.Runner(loop_factory=Resolving) as loop:
+        loop.get_loop().addresses = (ANOTHERS,)  # type: ignore[attr-defined]
+
+        with pytest.raises(OSError, match=ANOTHERS) as refused:
+            loop.run(listening())
+
+    assert refused.value.errno == errno.EADDRNOTAVAIL
