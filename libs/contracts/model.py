@@ -10,7 +10,9 @@ from pydantic import BaseModel, ConfigDict, create_model
 from libs.contracts.sensitive import SensitiveShape
 
 OF_ANY_RELEASE = "of_any_release"
-"""In the context of a validation: what is read was written by the earlier or the later release, too."""
+"""In the context of a validation: what is read was written by another process, perhaps of the earlier or the later
+release.
+"""
 
 BrokenRule = tuple[tuple[str | int, ...], str]
 """Where in the values a rule is broken, and the rule as a sentence."""

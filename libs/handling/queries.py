@@ -20,7 +20,7 @@ from libs.contracts.errors import (
     Unavailable,
 )
 from libs.contracts.exact_json import decode
-from libs.contracts.model import Command, build_validators
+from libs.contracts.model import OF_ANY_RELEASE, Command, build_validators
 from libs.contracts.operation import Operation
 from libs.contracts.principal import Family, Principal
 from libs.contracts.result import Result
@@ -68,7 +68,9 @@ def open_command(operation: Operation, command_id: str, body: bytes, sealer: Sea
     opened = open_payload(
         operation.command_shape, payload, sealer, command_context(operation, command_id)
     )
-    command: Command = operation.command.model_validate(opened, extra="ignore")
+    command: Command = operation.command.model_validate(
+        opened, extra="ignore", context={OF_ANY_RELEASE: True}
+    )
     return command
 
 
