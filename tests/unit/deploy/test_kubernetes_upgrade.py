@@ -11,7 +11,8 @@ import pytest
 
 SCRIPT = Path("deploy/kubernetes/upgrade")
 ROOT = Path(__file__).resolve().parents[3]
-SERVICES = ("onboarding", "ledger-read", "payments", "webhook-dispatcher", "reconciliation")
+DISPATCHER = "webhook-dispatcher"
+SERVICES = ("onboarding", "ledger-read", "payments", "reconciliation")
 ADDRESSES = {"DATABASE": "postgres-rw:5432/bankside", "BROKER": "amqps://rabbitmq:5671/%2F"}
 STUB = """#!/bin/sh
 line="$(basename "$0") $*"
@@ -94,7 +95,7 @@ def place(steps: list[str], *words: str) -> int:
     return found
 
 
-def test_gateway_and_console_are_applied_after_every_service_is_rolled_out(
+def test_the_dispatcher_is_rolled_out_before_the_services_gateway_and_console_after_them(
     cluster: Cluster,
 ) -> None:
     assert cluster.upgrade() == 0
@@ -104,7 +105,8 @@ def test_gateway_and_console_are_applied_after_every_service_is_rolled_out(
     services = place(steps, "apply", "notin (gateway,console)")
     gateway, console = (place(steps, "apply", f"phase={name}") for name in ("gateway", "console"))
     rolled_out = [place(steps, "rollout status", f"deployment/{name}") for name in SERVICES]
-    assert jobs < services < min(rolled_out)
+    assert jobs < place(steps, "apply", f"phase={DISPATCHER}")
+    assert place(steps, "rollout status", f"deployment/{DISPATCHER}") < services < min(rolled_out)
     assert max(rolled_out) < gateway < place(steps, "rollout status", "deployment/gateway")
     assert place(steps, "rollout status", "deployment/gateway") < console
 
