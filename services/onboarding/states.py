@@ -56,6 +56,17 @@ def following(current: Status, verdict: Status) -> Status | None:
     return None
 
 
+def way(current: Status, verdict: Status) -> tuple[Status, ...]:
+    """The states through which a verdict that was just asked for takes a customer; none: it stays.
+
+    Of an approved customer from whom documents are wanted the review was missed: it began and ended between two readings.
+    """
+    if (current, verdict) == (Status.APPROVED, Status.AWAITING_DOCUMENTS):
+        return Status.PENDING_REVIEW, Status.AWAITING_DOCUMENTS
+    next_state = following(current, verdict)
+    return () if next_state is None else (next_state,)
+
+
 def overall(verifications: Iterable[Status]) -> Status:
     """What the verifications of a business and its persons make together: the worst of them."""
     given = set(verifications)

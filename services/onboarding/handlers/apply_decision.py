@@ -239,8 +239,8 @@ class ApplyDecisionHandler:
                 name = states.EVENTS[current] if is_wanted else "customer.updated"
                 await parts.events.of_customer(connection, name, file.customer)
             return file
-        following = states.following(current, verdict)
-        if following is None:
+        way = states.way(current, verdict)
+        if not way:
             TRANSITIONS_REFUSED.labels(current.value, verdict.value).inc()
             self._log.error(
                 "transition_refused",
@@ -249,8 +249,10 @@ class ApplyDecisionHandler:
                 following=verdict.value,
             )
             return file
-        await parts.move(connection, file, following)
-        return await parts.locked_file(connection, tenant, customer_id)
+        for status in way:
+            await parts.move(connection, file, status)
+            file = await parts.locked_file(connection, tenant, customer_id)
+        return file
 
     async def _hasten_onboarding(self, drive: Drive, customer: CustomerRecord) -> None:
         """Have the onboarding that waits for the decision driven now rather than at the end of its pause.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -60,6 +61,24 @@ async def test_a_change_that_the_feed_only_mentions_is_asked_about(handling: Han
     assert "person.updated" not in unchanged
     assert (await handling.events()).count("person.updated") == 1
     assert handling.bank.calls["open_account"] == ["send"]
+
+
+@pytest.mark.parametrize("is_seen", [True, False], ids=["review seen", "review missed"])
+async def test_documents_wanted_of_an_approved_customer_are_told_also_when_its_review_was_missed(
+    handling: Handling, is_seen: bool
+) -> None:
+    await handling.drive(await handling.accept(ONBOARDING), application())
+    business_id = await handling.identity_of("business")
+    if is_seen:
+        handling.bank.says_now(business_id, Status.PENDING_REVIEW)
+        await handling.something_changed()
+
+    handling.bank.says_now(business_id, Status.AWAITING_DOCUMENTS)
+    await handling.something_changed()
+
+    assert await handling.status() == "awaiting_documents"
+    told = Counter(await handling.events())
+    assert (told["customer.pending_review"], told["customer.documents_required"]) == (1, 1)
 
 
 async def test_a_change_is_not_asked_about_while_its_customer_is_being_onboarded(
@@ -162,9 +181,12 @@ async def test_a_decision_does_not_come_between_the_steps_of_an_opening(
     assert await handling.status() == "approved"
 
 
-@pytest.mark.parametrize("verdict", [Status.DENIED, Status.AWAITING_DOCUMENTS])
+@pytest.mark.parametrize(
+    ("verdict", "status"),
+    [(Status.DENIED, "approved"), (Status.AWAITING_DOCUMENTS, "awaiting_documents")],
+)
 async def test_an_opening_that_a_decision_has_begun_goes_on_though_another_verdict_comes(
-    handling: Handling, verdict: Status
+    handling: Handling, verdict: Status, status: str
 ) -> None:
     handling.bank.verdicts["business"] += [Status.PENDING_REVIEW]
     await handling.drive(await handling.accept(ONBOARDING), application())
@@ -185,7 +207,8 @@ async def test_an_opening_that_a_decision_has_begun_goes_on_though_another_verdi
     assert "half-way" in objection
     assert f"bankside commands retry {decision.command_id} --reason TEXT" in objection
     assert await handling.why_not_abandoned(decision) is None
-    assert await handling.status() == "approved"
+    assert await handling.status() == status
+    assert (await handling.events()).count("customer.approved") == 1
     assert handling.bank.calls["open_account"][:2] == ["send", "find"]
 
 
