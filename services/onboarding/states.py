@@ -59,7 +59,7 @@ def following(current: Status, verdict: Status) -> Status | None:
 def way(current: Status, verdict: Status) -> tuple[Status, ...]:
     """The states through which a verdict that was just asked for takes a customer; none: it stays.
 
-    Of an approved customer from whom documents are wanted the review was missed: it began and ended between two readings.
+    Of an approved customer of whom documents are wanted the review was missed: it began and ended between two readings.
     """
     if (current, verdict) == (Status.APPROVED, Status.AWAITING_DOCUMENTS):
         return Status.PENDING_REVIEW, Status.AWAITING_DOCUMENTS
