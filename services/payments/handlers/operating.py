@@ -21,6 +21,7 @@ from libs.persistence.parking import OpenCommand
 from services.payments.approving import approve_as_operator, decline_as_operator
 from services.payments.models import WireAtBank, WireRecord
 from services.payments.ports import CoreBanking
+from services.payments.reasons import one_line
 from services.payments.repository import operating, wires
 from services.payments.repository.stored_wires import by_ids
 from services.payments.resolving import cancel_wire, resolve_wire
@@ -203,7 +204,7 @@ def _at_provider(shown: WireAtBank | None) -> contract.WireAtProvider:
         status=shown.status,
         amount=shown.amount,
         account_id=shown.account_id,
-        reason=shown.reason,
+        reason=one_line(shown.reason) if shown.reason else None,
     )
 
 
