@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from tests.support.increase_bank import entities, intrafi, statements, wires
 from tests.support.increase_bank.errors import ApiError
 from tests.support.increase_bank.faults import FaultRule
-from tests.support.increase_bank.kinds import kind_of
+from tests.support.increase_bank.kinds import ISSUE_CATEGORIES, kind_of
 from tests.support.increase_bank.loose_postings import LooseCategory, loose_details
 from tests.support.increase_bank.postings import SELECT, balances, load_history, post, transaction
 from tests.support.increase_bank.shapes import Json, microseconds, timestamp
@@ -56,7 +56,9 @@ class WireOrder(Order):
 
 
 class EntityOrder(Order):
-    """A decision about an entity. Issues are those of Increase; without any, it is valid or pending."""
+    """A decision about an entity. Issues are categories, also such as Increase may add; without any, it is valid or
+    pending.
+    """
 
     status: Literal["active", "disabled"] = "active"
     validation: Literal["pending", "valid", "invalid"] = "valid"
@@ -222,7 +224,8 @@ class Control:
             ]
             status = "invalid" if issues else order.validation
             entity["validation"] = {"status": status, "issues": issues}
-            self._store.save(entity | {"status": order.status})
+            is_new = not ISSUE_CATEGORIES.issuperset(order.issues)
+            self._store.save(entity | {"status": order.status}, of_later_release=is_new)
         return self._object(entities.KIND, entity["id"])
 
     async def book(self, request: web.Request) -> web.Response:

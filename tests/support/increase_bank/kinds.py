@@ -7,6 +7,7 @@ from typing import get_args
 
 from increase import BaseModel as SdkModel
 from increase import types as sdk
+from increase.types.entity import ValidationIssue
 from increase.types.event import Event
 
 MODELS: dict[str, type[SdkModel]] = {
@@ -30,6 +31,9 @@ MODELS: dict[str, type[SdkModel]] = {
 """By the object's `type`, which is also the prefix of its ids."""
 
 EVENT_CATEGORIES: frozenset[str] = frozenset(get_args(Event.model_fields["category"].annotation))
+ISSUE_CATEGORIES: frozenset[str] = frozenset(
+    get_args(ValidationIssue.model_fields["category"].annotation)
+)
 _LETTERS = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 

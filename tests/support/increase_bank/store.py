@@ -130,10 +130,21 @@ class Store:
             self.event(f"{kind}.created", body["id"])
         return body
 
-    def save(self, body: Json, private: Json | None = None, *, event: bool = True) -> Json:
-        """A changed object; its event too."""
+    def save(
+        self,
+        body: Json,
+        private: Json | None = None,
+        *,
+        event: bool = True,
+        of_later_release: bool = False,
+    ) -> Json:
+        """A changed object; its event too.
+
+        Args:
+            of_later_release: it has values that Increase documents as open to additions and the SDK does not know.
+        """
         kind = body["type"]
-        text = rendered(MODELS[kind], body)
+        text = json.dumps(body) if of_later_release else rendered(MODELS[kind], body)
         hidden = None if private is None else json.dumps(private)
         columns = tuple(body.get(name) for name in COLUMNS)
         self.execute(SAVE, (*columns, text, hidden, body["id"]))

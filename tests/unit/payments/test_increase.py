@@ -17,7 +17,7 @@ from libs.contracts.errors import ProviderError
 from libs.contracts.wires import WireState
 from libs.providers.feed_entries import FeedCursor, UndecodableEntry
 from libs.providers.increase.client import IncreaseClient
-from libs.providers.outcomes import Accepted, Unknown
+from libs.providers.outcomes import Accepted, Reason, Refused, Unknown
 from libs.providers.sessions import open_session
 from libs.providers.writing import Attempt, Earlier, write_once
 from services.payments.adapters.increase.core import NewestWires
@@ -137,6 +137,20 @@ async def test_a_wire_names_its_creditor_and_its_purpose_as_wires_carry_them(
         "line3": "Zurich, ZH 8001",
     }
     assert sent["remittance"]["unstructured"]["message"] == "Facture No. 5 - aout ?"
+
+
+async def test_a_wire_beyond_the_balance_is_refused_for_that_whatever_issues_the_entity_has(
+    bank: IncreaseWireBank,
+) -> None:
+    wire = await new_wire(bank, amount=Decimal(101))
+    [account] = (await bank.order("GET", "truth/accounts"))["accounts"]
+    entity_id = account["entity_id"]
+    await bank.order("POST", f"entities/{entity_id}", issues=["of_a_later_release"])
+
+    outcome = await send_until_known(bank, wire)
+
+    assert isinstance(outcome, Refused)
+    assert outcome.reason is Reason.INSUFFICIENT_FUNDS
 
 
 @pytest.mark.parametrize("earlier", [None, Earlier(1.0, 1.0)])

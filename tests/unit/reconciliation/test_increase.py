@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+import httpx
 import pytest
 from increase import AsyncIncrease
 
@@ -55,6 +56,13 @@ class Bank:
             idempotency_key=key,
         )
         return account.id, external.id
+
+    async def decide(self, entity_id: str, *issues: str) -> None:
+        """Args:
+        issues: their categories.
+        """
+        body = {"issues": issues}
+        await self.sdk.post(f"/fake/entities/{entity_id}", cast_to=httpx.Response, body=body)
 
 
 @pytest.fixture
@@ -181,6 +189,24 @@ async def test_an_entity_is_a_business_and_its_owners_persons(bank: Bank) -> Non
     assert (person.core_id, person.business_record_id) == (owner.id, entity.id)
     assert {one.kind: one.status for one in verdicts} == {"business": "approved", "person": None}
     assert [one.status for one in archived] == ["closed"]
+
+
+async def test_an_entity_with_an_issue_of_a_new_category_is_read_like_any_other(bank: Bank) -> None:
+    entities = [await make_entity(bank.sdk, key=str(uuid4())) for _ in range(2)]
+    entity_id = entities[0].id
+    assert entities[0].corporation is not None
+    [owner] = entities[0].corporation.beneficial_owners
+    await bank.decide(entity_id, "of_a_later_release")
+    identity = parties.customers(bank.client, parties.identity_record)
+
+    listed = await all_of(identity)
+    by_both = await identity.by_ids([entity_id, owner.id], soon())
+    by_owner = await identity.by_ids([owner.id], soon())
+
+    businesses = [one.identity_id for one in listed if one.kind == "business"]
+    assert businesses == [entities[1].id, entity_id]
+    assert {one.identity_id: one.status for one in by_both} == {entity_id: None, owner.id: None}
+    assert [one.identity_id for one in by_owner] == [owner.id]
 
 
 async def test_owners_of_an_entity_that_is_closed_are_closed_with_it(bank: Bank) -> None:

@@ -11,11 +11,17 @@ from increase import AsyncIncrease
 
 from libs.contracts.customers import Business
 from libs.providers.increase.client import IncreaseClient
+from libs.providers.increase.entities import (
+    ARCHIVED,
+    Entity,
+    Owner,
+    retrieve_entity,
+    retrieve_owner,
+)
 from libs.providers.increase.keyed_write import KeyedWrite
 from libs.providers.outcomes import Accepted, Reason, Refused, Unknown
 from libs.providers.writing import Capabilities, ProviderWrite
 from services.onboarding.adapters.increase import entities
-from services.onboarding.adapters.increase.entities import Entity, Owner
 from services.onboarding.adapters.increase.matching import owner_of
 from services.onboarding.adapters.increase.parameters import (
     changed_corporation,
@@ -65,7 +71,7 @@ class Customers(Generic[AnswerT]):
             "create_entity",
             create,
             entities.entities_having_key,
-            entities.retrieve_entity,
+            retrieve_entity,
             answer,
         )
 
@@ -97,7 +103,7 @@ class Customers(Generic[AnswerT]):
             of_changes(self.capabilities),
             "update_entity",
             lambda sdk, _: entities.update_entity(sdk, entity_id, told),
-            lambda sdk: entities.retrieve_entity(sdk, entity_id),
+            lambda sdk: retrieve_entity(sdk, entity_id),
             lambda entity: corporation_shows(entity.corporation, told),
             lambda entity: self.answer(entity, entity.id),
         )
@@ -125,7 +131,7 @@ class Customers(Generic[AnswerT]):
             of_changes(self.capabilities, is_shown=is_shown(told)),
             "update_owner",
             lambda sdk, _: entities.update_owner(sdk, known.id, told),
-            lambda sdk: entities.retrieve_owner(sdk, known.id),
+            lambda sdk: retrieve_owner(sdk, known.id),
             lambda owner: owner_shows(owner, told),
             lambda owner: owner,
         )
@@ -138,8 +144,8 @@ class Customers(Generic[AnswerT]):
             self.capabilities,
             "archive_entity",
             lambda sdk, key: entities.archive_entity(sdk, entity_id, key),
-            lambda sdk: entities.retrieve_entity(sdk, entity_id),
-            lambda entity: entity.status == entities.ARCHIVED,
+            lambda sdk: retrieve_entity(sdk, entity_id),
+            lambda entity: entity.status == ARCHIVED,
             lambda entity: self.answer(entity, entity.id),
         )
 
@@ -151,7 +157,7 @@ class Customers(Generic[AnswerT]):
             "create_owner",
             lambda sdk, key: entities.create_owner(sdk, entity_id, told, key),
             lambda sdk, key: entities.owners_having_key(sdk, entity_id, key),
-            entities.retrieve_owner,
+            retrieve_owner,
             lambda made: made if made.entity_id == entity_id else None,
         )
 
@@ -161,7 +167,7 @@ class Customers(Generic[AnswerT]):
             return True
 
         async def is_archived(sdk: AsyncIncrease) -> bool:
-            entity = await entities.retrieve_entity(sdk, known.business_id)
+            entity = await retrieve_entity(sdk, known.business_id)
             return known.id not in {owner.id for owner in entity.owners}
 
         return Change(
@@ -172,8 +178,8 @@ class Customers(Generic[AnswerT]):
         """A change of what Increase does not have."""
 
         def answer(entity: Entity) -> Accepted[AnswerT] | Refused:
-            if entity.status == entities.ARCHIVED:
-                return Refused(Reason.PROVIDER_REFUSED, entities.ARCHIVED)
+            if entity.status == ARCHIVED:
+                return Refused(Reason.PROVIDER_REFUSED, ARCHIVED)
             return Accepted(self.answer(entity, answers_for))
 
         return self._reading("find_entity", entity_id, answer)
@@ -188,7 +194,7 @@ class Customers(Generic[AnswerT]):
             self.client,
             self.capabilities,
             operation,
-            lambda sdk: entities.retrieve_entity(sdk, entity_id),
+            lambda sdk: retrieve_entity(sdk, entity_id),
             answer,
         )
 

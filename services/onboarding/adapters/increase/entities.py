@@ -1,119 +1,18 @@
-"""Entities of Increase and their beneficial owners: what is read of them, and the calls that read and make them.
-
-They are not read as the SDK's models: Increase adds categories of issues at any time, and an entity with a new one is
-no less readable.
-"""
+"""Entities of Increase and their beneficial owners: the calls that make and change them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from datetime import date
-from typing import Protocol, TypeVar
-
-import httpx
 import msgspec
-from increase import AsyncIncrease, Omit, omit
+from increase import AsyncIncrease, omit
 from increase.types import beneficial_owner_update_params as owner_update
 from increase.types import entity_create_params as create
 from increase.types import entity_update_params as update
 
-ACTIVE, ARCHIVED, DISABLED = "active", "archived", "disabled"
-VALID, INVALID = "valid", "invalid"
-
-AnswerT = TypeVar("AnswerT")
-
-
-class Address(msgspec.Struct):
-    line1: str
-    country: str
-    city: str | None = None
-    line2: str | None = None
-    state: str | None = None
-    zip: str | None = None
-
-
-class Identification(msgspec.Struct):
-    number_last4: str
-
-
-class Individual(msgspec.Struct):
-    name: str
-    date_of_birth: date
-    address: Address
-    identification: Identification | None = None
-
-
-class Owner(msgspec.Struct):
-    """A beneficial owner. `entity_id`, `idempotency_key`: where it is read by itself."""
-
-    id: str
-    individual: Individual
-    prongs: list[str]
-    entity_id: str = ""
-    idempotency_key: str | None = None
-
-
-class LegalIdentifier(msgspec.Struct):
-    category: str
-    value: str
-
-
-class Corporation(msgspec.Struct):
-    name: str
-    address: Address
-    beneficial_owners: list[Owner] = []
-    email: str | None = None
-    incorporation_state: str | None = None
-    industry_code: str | None = None
-    legal_identifier: LegalIdentifier | None = None
-    website: str | None = None
-
-
-class Issue(msgspec.Struct):
-    """Something that validation wants. `owner_id`: the beneficial owner that it is about."""
-
-    category: str
-    owner_id: str | None = None
-
-
-class Validation(msgspec.Struct):
-    status: str
-    issues: list[dict[str, object]] = []
-
-    def read_issues(self) -> list[Issue]:
-        return [_issue(item) for item in self.issues]
-
-
-class Entity(msgspec.Struct):
-    """`description`: the id that the business has with us."""
-
-    id: str
-    status: str
-    structure: str
-    description: str | None = None
-    idempotency_key: str | None = None
-    corporation: Corporation | None = None
-    validation: Validation | None = None
-
-    @property
-    def owners(self) -> Sequence[Owner]:
-        return self.corporation.beneficial_owners if self.corporation else []
-
-
-class Entities(msgspec.Struct):
-    """A page of the list, the newest first."""
-
-    data: list[Entity]
-    next_cursor: str | None = None
+from libs.providers.increase.entities import Entities, Entity, Owner, read_answer
 
 
 class Owners(msgspec.Struct):
     data: list[Owner]
-
-
-class _Answer(Protocol):
-    @property
-    def http_response(self) -> httpx.Response: ...
 
 
 async def create_entity(
@@ -125,32 +24,23 @@ async def create_entity(
         description=description,
         idempotency_key=key,
     )
-    return _read(answer, Entity)
+    return read_answer(answer, Entity)
 
 
 async def entities_having_key(sdk: AsyncIncrease, key: str) -> Entities:
-    return _read(await sdk.entities.with_raw_response.list(idempotency_key=key), Entities)
-
-
-async def list_entities(sdk: AsyncIncrease, cursor: str | Omit, limit: int) -> Entities:
-    answer = await sdk.entities.with_raw_response.list(cursor=cursor, limit=limit)
-    return _read(answer, Entities)
-
-
-async def retrieve_entity(sdk: AsyncIncrease, entity_id: str) -> Entity:
-    return _read(await sdk.entities.with_raw_response.retrieve(entity_id), Entity)
+    return read_answer(await sdk.entities.with_raw_response.list(idempotency_key=key), Entities)
 
 
 async def update_entity(
     sdk: AsyncIncrease, entity_id: str, corporation: update.Corporation
 ) -> Entity:
     answer = await sdk.entities.with_raw_response.update(entity_id, corporation=corporation)
-    return _read(answer, Entity)
+    return read_answer(answer, Entity)
 
 
 async def archive_entity(sdk: AsyncIncrease, entity_id: str, key: str) -> Entity:
     answer = await sdk.entities.with_raw_response.archive(entity_id, idempotency_key=key)
-    return _read(answer, Entity)
+    return read_answer(answer, Entity)
 
 
 async def update_owner(
@@ -164,7 +54,7 @@ async def update_owner(
         name=changes.get("name", omit),
         prongs=changes.get("prongs", omit),
     )
-    return _read(answer, Owner)
+    return read_answer(answer, Owner)
 
 
 async def create_owner(
@@ -177,37 +67,16 @@ async def create_owner(
         company_title=owner.get("company_title", omit),
         idempotency_key=key,
     )
-    return _read(answer, Owner)
+    return read_answer(answer, Owner)
 
 
 async def owners_having_key(sdk: AsyncIncrease, entity_id: str, key: str) -> Owners:
     answer = await sdk.beneficial_owners.with_raw_response.list(
         entity_id=entity_id, idempotency_key=key
     )
-    return _read(answer, Owners)
+    return read_answer(answer, Owners)
 
 
 async def archive_owner(sdk: AsyncIncrease, owner_id: str, key: str) -> Owner:
     answer = await sdk.beneficial_owners.with_raw_response.archive(owner_id, idempotency_key=key)
-    return _read(answer, Owner)
-
-
-async def retrieve_owner(sdk: AsyncIncrease, owner_id: str) -> Owner:
-    return _read(await sdk.beneficial_owners.with_raw_response.retrieve(owner_id), Owner)
-
-
-def _read(answer: _Answer, kind: type[AnswerT]) -> AnswerT:
-    """Raises ValueError: the answer has another shape."""
-    return msgspec.json.decode(answer.http_response.content, type=kind)
-
-
-def _issue(item: Mapping[str, object]) -> Issue:
-    """An issue is about the beneficial owner that its details name, if they name one."""
-    category = item.get("category")
-    if not isinstance(category, str):
-        return Issue("")
-    match item.get(category):
-        case {"beneficial_owner_id": str(owner_id)}:
-            return Issue(category, owner_id)
-        case _:
-            return Issue(category)
+    return read_answer(answer, Owner)

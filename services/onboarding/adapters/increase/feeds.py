@@ -25,9 +25,9 @@ from libs.providers.feed_entries import (
     shown_type,
 )
 from libs.providers.increase.client import IncreaseClient
+from libs.providers.increase.entities import Entity, retrieve_entity
 from libs.providers.increase.events import EventFeed, ListedEvent
 from libs.providers.increase.refusals import NOT_FOUND
-from services.onboarding.adapters.increase.entities import Entity, retrieve_entity
 from services.onboarding.models import AccountEntry, AccountReport, IdentityEntry, IdentityReport
 
 LARGEST_FETCH = 100

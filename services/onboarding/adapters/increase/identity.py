@@ -11,10 +11,10 @@ from libs.contracts.errors import ProviderError
 from libs.providers.errors import ProviderRefusal
 from libs.providers.feed_entries import FETCH_SECONDS
 from libs.providers.increase.client import IncreaseClient
+from libs.providers.increase.entities import Entity, retrieve_entity
 from libs.providers.writing import Capabilities, ProviderWrite
-from services.onboarding.adapters.increase import entities, verdicts
+from services.onboarding.adapters.increase import verdicts
 from services.onboarding.adapters.increase.customers import Customers
-from services.onboarding.adapters.increase.entities import Entity
 from services.onboarding.adapters.increase.unkeyed_writes import Known
 from services.onboarding.models import PersonDetails, Verification
 from services.onboarding.ports import Changes, KnownPerson
@@ -65,7 +65,7 @@ class IncreaseIdentityProvider:
         try:
             entity = await self._client.read(
                 "get_entity",
-                lambda sdk: entities.retrieve_entity(sdk, identity_id),
+                lambda sdk: retrieve_entity(sdk, identity_id),
                 deadline=time.time() + FETCH_SECONDS,
             )
         except ProviderRefusal as refusal:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from services.onboarding.adapters.increase.entities import Owner
+from libs.providers.increase.entities import Owner
 from services.onboarding.adapters.increase.parameters import full_name, last_four, prongs
 from services.onboarding.models import PersonDetails
 

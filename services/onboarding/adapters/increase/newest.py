@@ -10,9 +10,9 @@ from libs.gathering import gather_or_cancel
 from libs.providers.errors import ProviderRefusal
 from libs.providers.feed_entries import FETCH_SECONDS
 from libs.providers.increase.client import IncreaseClient
+from libs.providers.increase.entities import list_entities, retrieve_entity
 from libs.providers.increase.lists import LARGEST_PAGE, read_page
 from libs.providers.newest_records import NewestPage
-from services.onboarding.adapters.increase.entities import list_entities, retrieve_entity
 
 AT_ONCE = 8
 

@@ -13,7 +13,7 @@ import msgspec
 from increase.types import beneficial_owner_update_params as owner_update
 from increase.types import entity_update_params as update
 
-from services.onboarding.adapters.increase.entities import Corporation, Owner
+from libs.providers.increase.entities import Corporation, Owner
 
 
 def corporation_shows(corporation: Corporation | None, told: update.Corporation) -> bool:

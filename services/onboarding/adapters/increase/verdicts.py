@@ -21,8 +21,8 @@ from collections.abc import Collection, Sequence
 from uuid import UUID
 
 from libs.contracts.customers import CustomerStatus
-from services.onboarding.adapters.increase import entities
-from services.onboarding.adapters.increase.entities import Entity, Issue
+from libs.providers.increase import entities
+from libs.providers.increase.entities import Entity, Issue
 from services.onboarding.models import ProviderIssue, Verification
 
 VERSION = 0

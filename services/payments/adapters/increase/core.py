@@ -17,6 +17,7 @@ from libs.contracts.errors import BanksideError, ProviderError
 from libs.providers.errors import ProviderRefusal
 from libs.providers.feed_entries import FETCH_SECONDS
 from libs.providers.increase.client import IncreaseClient
+from libs.providers.increase.entities import ACTIVE, retrieve_entity
 from libs.providers.increase.keyed_write import KeyedWrite
 from libs.providers.increase.lists import LARGEST_PAGE, read_page
 from libs.providers.increase.money import amount_of, cents_of
@@ -137,9 +138,9 @@ class IncreaseCoreBanking:
             return Reason.EXTERNAL_ACCOUNT_NOT_LINKED
         entity_id = account.entity_id
         entity = await read(
-            "get_entity", lambda sdk: sdk.entities.retrieve(entity_id), deadline=deadline
+            "get_entity", lambda sdk: retrieve_entity(sdk, entity_id), deadline=deadline
         )
-        if entity.status != "active":
+        if entity.status != ACTIVE:
             return Reason.ACCOUNT_RESTRICTED
         balance = await read(
             "get_balance",

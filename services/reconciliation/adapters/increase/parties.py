@@ -6,11 +6,19 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from increase.types import Entity
-from increase.types.entity import CorporationAddress
-from increase.types.entity import CorporationBeneficialOwnerIndividualAddress as OwnerAddress
-
 from libs.providers.increase.client import IncreaseClient
+from libs.providers.increase.entities import (
+    ACTIVE,
+    ARCHIVED,
+    DISABLED,
+    INVALID,
+    VALID,
+    Address,
+    Entity,
+    list_entities,
+    retrieve_entity,
+    retrieve_owner,
+)
 from libs.providers.increase.lists import LARGEST_PAGE, retrieve_each
 from services.reconciliation.adapters.increase.lists import CLOSED, OPEN, IncreaseList
 from services.reconciliation.ports import CoreCustomer, IdentityRecord
@@ -22,12 +30,9 @@ BESIDE = "/"
 of such a person.
 """
 PENDING_REVIEW = "pending_review"
-STATUSES = {"archived": "canceled", "disabled": "denied"}
-VERDICTS: Mapping[str, str | None] = {
-    "pending": PENDING_REVIEW,
-    "valid": "approved",
-    "invalid": None,
-}
+STATUSES = {ARCHIVED: "canceled", DISABLED: "denied"}
+VERDICTS: Mapping[str, str | None] = {VALID: "approved", INVALID: None}
+"""Entities with any other status of validation are in review."""
 US_EIN = "us_employer_identification_number"
 
 
@@ -59,7 +64,7 @@ def customers(
         owners = await retrieve_each(
             client,
             "get_beneficial_owner",
-            lambda sdk, one: sdk.beneficial_owners.retrieve(one),
+            retrieve_owner,
             [one for one in wanted - parties.keys() if one.startswith(OWNER)],
             deadline=deadline,
         )
@@ -71,7 +76,7 @@ def customers(
     return IncreaseList(
         client,
         "entities",
-        lambda sdk, cursor: sdk.entities.list(cursor=cursor, limit=LARGEST_PAGE),
+        lambda sdk, cursor: list_entities(sdk, cursor, LARGEST_PAGE),
         found,
         lambda entity: [row_of(party) for party in parties_of(entity)],
         prefix=ENTITY,
@@ -81,9 +86,7 @@ def customers(
 async def _entities(
     client: IncreaseClient, ids: Sequence[str] | set[str], deadline: float
 ) -> Sequence[Entity]:
-    found = await retrieve_each(
-        client, "get_entity", lambda sdk, one: sdk.entities.retrieve(one), ids, deadline=deadline
-    )
+    found = await retrieve_each(client, "get_entity", retrieve_entity, ids, deadline=deadline)
     return list(found.values())
 
 
@@ -112,7 +115,7 @@ def parties_of(entity: Entity) -> Iterator[Party]:
         yield Party(owner.id, "person", entity, shown)
 
 
-def _address(address: CorporationAddress | OwnerAddress) -> dict[str, str | None]:
+def _address(address: Address) -> dict[str, str | None]:
     return {
         "street_1": address.line1,
         "street_2": address.line2,
@@ -142,12 +145,13 @@ def _verdict_of(party: Party) -> str | None:
     Increase decides about the business as a whole: persons have a verdict only with one that is closed.
     """
     entity = party.entity
-    if entity.status != "active":
+    if entity.status in STATUSES:
         return STATUSES[entity.status]
     if party.kind == "person":
         return None
-    validation = entity.validation
-    return VERDICTS[validation.status] if validation else PENDING_REVIEW
+    if entity.status != ACTIVE or entity.validation is None:
+        return PENDING_REVIEW
+    return VERDICTS.get(entity.validation.status, PENDING_REVIEW)
 
 
 def core_customer(party: Party) -> CoreCustomer:
@@ -155,7 +159,7 @@ def core_customer(party: Party) -> CoreCustomer:
         core_id=party.record_id,
         customer_id="",
         kind=party.kind,
-        status=CLOSED if party.entity.status == "archived" else OPEN,
+        status=CLOSED if party.entity.status == ARCHIVED else OPEN,
         fields=party.fields,
         business_record_id=None if party.kind == "business" else party.entity.id,
         fields_are_partial=True,

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from services.onboarding.adapters.increase.entities import Entity
+from libs.providers.increase.entities import Entity
 from services.onboarding.adapters.increase.verdicts import of_all
 
 OWNER, OTHER = "entity_beneficial_owner_a", "entity_beneficial_owner_b"
