@@ -32,6 +32,10 @@ class Page(Generic[RowT_co]):
     next_after: str | None
 
 
+EmailForm = Callable[[str], str | None]
+"""(an e-mail address of ours) -> the same as the provider is told it; None for one that it is not told."""
+
+
 class IdentityRecord(msgspec.Struct, frozen=True):
     """A business or person at identity verification.
 
@@ -41,6 +45,7 @@ class IdentityRecord(msgspec.Struct, frozen=True):
         business_record_id: of the business that a person belongs to, where the provider says it.
         status: None where the provider decides about the business alone, and has not closed it.
         fields_are_partial: only those in `fields` are known of the provider's.
+        email_form: of e-mail addresses at the provider; None: it has them as we do.
     """
 
     identity_id: str
@@ -51,6 +56,7 @@ class IdentityRecord(msgspec.Struct, frozen=True):
     business_customer_id: str | None = None
     business_record_id: str | None = None
     fields_are_partial: bool = False
+    email_form: EmailForm | None = None
 
 
 class CoreCustomer(msgspec.Struct, frozen=True):
@@ -64,6 +70,7 @@ class CoreCustomer(msgspec.Struct, frozen=True):
     business_customer_id: str | None = None
     business_record_id: str | None = None
     fields_are_partial: bool = False
+    email_form: EmailForm | None = None
 
 
 class CoreExternalAccount(msgspec.Struct, frozen=True):

@@ -10,7 +10,7 @@ from libs.contracts.customers import CustomerStatus
 from libs.contracts.reconciliation import HeldCustomer, HeldParty
 from services.reconciliation.handlers.party_fields import differing
 from services.reconciliation.models import Difference
-from services.reconciliation.ports import CoreCustomer, IdentityRecord
+from services.reconciliation.ports import CoreCustomer, EmailForm, IdentityRecord
 from services.reconciliation.sensitive_digests import Digest
 
 FINAL = frozenset({CustomerStatus.DENIED, CustomerStatus.CANCELED})
@@ -31,6 +31,7 @@ class ProviderRecord:
     is_closed: bool
     fields: dict[str, Any]
     fields_are_partial: bool = False
+    email_form: EmailForm | None = None
 
 
 def of_identity(records: Iterable[IdentityRecord]) -> list[ProviderRecord]:
@@ -44,6 +45,7 @@ def of_identity(records: Iterable[IdentityRecord]) -> list[ProviderRecord]:
             record.status in IDENTITY_CLOSED,
             record.fields,
             record.fields_are_partial,
+            record.email_form,
         )
         for record in records
     ]
@@ -60,6 +62,7 @@ def of_core(records: Iterable[CoreCustomer]) -> list[ProviderRecord]:
             record.status == CORE_CLOSED,
             record.fields,
             record.fields_are_partial,
+            record.email_form,
         )
         for record in records
     ]
@@ -171,7 +174,13 @@ def _known(
         kind = f"{provider}_customer_owner"
         found.append(_difference(kind, business_id, party, record_id, {}, theirs))
     if not is_final and not record.is_closed:
-        fields = differing(party, record.fields, digest, partial=record.fields_are_partial)
+        fields = differing(
+            party,
+            record.fields,
+            digest,
+            partial=record.fields_are_partial,
+            email_form=record.email_form,
+        )
         if fields is not None:
             kind, facts = f"{provider}_fields", fields.facts
             ours, theirs = fields.ours, fields.theirs

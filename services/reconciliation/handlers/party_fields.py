@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from libs.contracts.reconciliation import HeldParty
+from services.reconciliation.ports import EmailForm
 from services.reconciliation.sensitive_digests import Digest
 
 SENSITIVE = frozenset({"ein", "tin", "date_of_birth"})
@@ -27,12 +28,18 @@ class DifferingFields:
 
 
 def differing(
-    party: HeldParty, theirs: Mapping[str, Any], digest: Digest, *, partial: bool = False
+    party: HeldParty,
+    theirs: Mapping[str, Any],
+    digest: Digest,
+    *,
+    partial: bool = False,
+    email_form: EmailForm | None = None,
 ) -> DifferingFields | None:
     """The fields that differ; None when none does.
 
     Args:
         partial: only the fields of `theirs` are known of the provider's.
+        email_form: of e-mail addresses in `theirs`. One that the provider is not told is not compared.
 
     Absent, null and empty are equal; numbers are equal when their values are.
     """
@@ -40,6 +47,12 @@ def differing(
     if partial:
         held = {name: value for name, value in held.items() if name in theirs}
     ours, others = _given(held), _given(theirs)
+    if email_form is not None and "email" in ours:
+        email = email_form(ours.pop("email"))
+        if email is None:
+            others.pop("email", None)
+        else:
+            ours["email"] = email
     names = sorted(
         name for name in ours.keys() | others.keys() if ours.get(name) != others.get(name)
     )

@@ -40,6 +40,8 @@ class Number:
 Limit = Text | Number
 ANY = Text(200)
 WIRE = re.compile(r"""[ a-zA-Z0-9.?!,;:_/@\\&'"`~()<>#%+\-=$]*""")
+EMAIL = Text(200, re.compile("[!-~]+@[!-~]+"))
+"""`format: email`: ASCII alone."""
 PRINTABLE = re.compile("[ -~]*")
 LETTERS_AND_DIGITS = re.compile("[a-zA-Z0-9]*")
 ROUTING_NUMBER = Text(9, re.compile("[0-9]*"), least=9)
@@ -70,7 +72,7 @@ def _party(prefix: str) -> dict[str, Limit]:
 
 CORPORATION: Mapping[str, Limit] = {
     "corporation.name": ANY,
-    "corporation.email": ANY,
+    "corporation.email": EMAIL,
     "corporation.industry_code": ANY,
     "corporation.legal_identifier.value": ANY,
     **_address("corporation.address"),

@@ -31,6 +31,7 @@ from tests.support.increase_clients import (
     make_entity,
     open_account,
 )
+from tests.unit.reconciliation import records as r
 from tests.unit.reconciliation.fakes import FakeList, FakeOnboarding, compared, soon
 
 WRITES, READS = "a-key-that-may-all", "a-key-that-reads"
@@ -228,6 +229,48 @@ async def test_owners_of_an_entity_that_is_closed_are_closed_with_it(bank: Bank)
     assert archived == {}
     assert [one.status for one in persons] == ["canceled"] * 2
     assert all(one.is_closed for one in of_identity(persons))
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "differs"),
+    [
+        ("info@müller.de", "info@xn--mller-kva.de", False),
+        ("info@müller.de", "office@acme-tools.com", True),
+        ("info@müller.de", None, True),
+        ("büro@acme-tools.com", None, False),
+        ("büro@acme-tools.com", "office@acme-tools.com", False),
+        (f"office@{'.'.join(['acme' * 12] * 4)}.com", None, False),
+    ],
+)
+async def test_email_addresses_are_compared_as_increase_is_told_them(
+    bank: Bank, ours: str, theirs: str | None, differs: bool
+) -> None:
+    told = {} if theirs is None else {"email": theirs}
+    entity = await make_entity(bank.sdk, key=str(uuid4()), **told)
+    records = parties.customers(bank.client, parties.identity_record)
+    [business, person] = await all_of(records)
+    our_business = r.our_business(
+        identity_id=entity.id,
+        core_id=None,
+        fields=business.fields | {"email": ours},
+        ein=business.fields["ein"],
+    )
+    our_person = r.our_person(
+        identity_id=person.identity_id,
+        core_id=None,
+        fields=person.fields,
+        date_of_birth=person.fields["date_of_birth"],
+    )
+    customer = r.our_customer(parties=[our_business, our_person], accounts=[], external_accounts=[])
+    nothing: FakeList[Any] = FakeList([], "")
+    onboarding = FakeOnboarding([customer])
+    held = held_lists(CustomerLists(records, nothing, nothing, nothing), onboarding)
+
+    findings = await compared(onboarding, held)
+
+    found = findings.get(customer.customer_id, [])
+    assert isinstance(found, list)
+    assert [one.kind for one in found] == (["identity_fields"] if differs else [])
 
 
 async def made_under(bank: Bank, *keys: str) -> None:

@@ -15,6 +15,7 @@ from increase.types import entity_create_params as create
 from increase.types import entity_update_params as update
 
 from libs.contracts.customers import Address, Business, ExternalBankAccount
+from libs.providers.increase.emails import email_at_increase
 from services.onboarding.models import PersonDetails
 from services.onboarding.ports import Changes
 
@@ -32,10 +33,11 @@ def corporation(business: Business, persons: Sequence[PersonDetails]) -> create.
         "address": address(business.business_address),
         "beneficial_owners": [owner(person) for person in persons if prongs(person)],
         "legal_identifier": _legal_identifier(business.ein),
-        "email": business.email,
         "incorporation_state": business.formation_state,
         "industry_code": business.naics_code,
     }
+    if (email := email_at_increase(business.email)) is not None:
+        told["email"] = email
     if business.website is not None:
         told["website"] = business.website
     return told
@@ -59,7 +61,8 @@ def owner(person: PersonDetails) -> create.CorporationBeneficialOwner:
 def changed_corporation(changes: Changes) -> update.Corporation:
     """What Increase is told of a change to a business; empty when it has none of the fields.
 
-    A website that is taken away stays at Increase, which has no way to clear it.
+    A website that is taken away stays at Increase, which has no way to clear it, and so does the e-mail address before
+    one that Increase does not take.
     """
     told: update.Corporation = {}
     for name, value in changes.items():
@@ -70,8 +73,8 @@ def changed_corporation(changes: Changes) -> update.Corporation:
                 told["address"] = address(Address.model_validate(value))
             case "ein":
                 told["legal_identifier"] = _legal_identifier(value)
-            case "email":
-                told["email"] = value
+            case "email" if (email := email_at_increase(value)) is not None:
+                told["email"] = email
             case "formation_state":
                 told["incorporation_state"] = value
             case "naics_code":

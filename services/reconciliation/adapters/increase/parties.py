@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from libs.providers.increase.client import IncreaseClient
+from libs.providers.increase.emails import email_at_increase
 from libs.providers.increase.entities import (
     ACTIVE,
     ARCHIVED,
@@ -136,6 +137,7 @@ def identity_record(party: Party) -> IdentityRecord:
         fields=party.fields,
         business_record_id=None if is_business else party.entity.id,
         fields_are_partial=True,
+        email_form=email_at_increase,
     )
 
 
@@ -163,4 +165,5 @@ def core_customer(party: Party) -> CoreCustomer:
         fields=party.fields,
         business_record_id=None if party.kind == "business" else party.entity.id,
         fields_are_partial=True,
+        email_form=email_at_increase,
     )

@@ -40,6 +40,7 @@ async def test_an_entity_says_whose_it_is_and_shows_no_number_but_the_ein(
     [
         ({"business_name": "Acme Ltd", "dba": "Acme"}, {"name": "Acme Ltd"}),
         ({"email": "new@acme-tools.com"}, {"email": "new@acme-tools.com"}),
+        ({"email": "new@müller.de"}, {"email": "new@xn--mller-kva.de"}),
         ({"website": "https://acme.example"}, {"website": "https://acme.example"}),
         ({"naics_code": "5416"}, {"industry_code": "5416"}),
         ({"formation_state": "NY"}, {"incorporation_state": "NY"}),
@@ -85,6 +86,42 @@ async def test_a_change_of_a_business_is_found_once_it_is_made(
     (entity,) = increase.objects("entity")
     assert entity["corporation"].items() >= shown.items()
     assert not write.capabilities.takes_keys
+
+
+LONG_EMAIL = f"office@{'.'.join(['acme' * 12] * 4)}.com"
+
+
+@pytest.mark.parametrize(
+    ("email", "at_increase"),
+    [
+        ("office@acme-tools.com", "office@acme-tools.com"),
+        ("info@xn--mller-kva.de", "info@xn--mller-kva.de"),
+        ("info@müller.de", "info@xn--mller-kva.de"),
+        ("büro@acme-tools.com", None),
+        (LONG_EMAIL, None),
+    ],
+)
+async def test_an_entity_has_the_email_address_with_its_domain_in_ascii_or_none(
+    increase: Increase, email: str, at_increase: str | None
+) -> None:
+    told = Business.model_validate(business(email=email))
+
+    await done(increase.identity.verify_business(uuid4(), told, [a_person()]))
+
+    (entity,) = increase.objects("entity")
+    assert entity["corporation"]["email"] == at_increase
+
+
+@pytest.mark.parametrize("email", ["büro@acme-tools.com", LONG_EMAIL])
+async def test_a_change_to_an_email_address_that_increase_does_not_take_is_ours_only(
+    increase: Increase, email: str
+) -> None:
+    entity_id, _ = await increase.verified([a_person()])
+    before = increase.objects("entity")
+
+    await done(increase.identity.update_business(entity_id, {"email": email}))
+
+    assert increase.objects("entity") == before
 
 
 async def test_the_entity_of_an_identity_is_the_customer_at_core_banking(
