@@ -1,7 +1,7 @@
 """The release before this one: its code beside this checkout, and its processes.
 
 `deploy/previous-release` names its commit. The code is taken out of the history once, into `.tools/previous-release`.
-It runs in the environment of this checkout while both releases lock the same packages, else in one of its own.
+It runs in the environment of this checkout where that has the packages which the release locks, else in one of its own.
 """
 
 from __future__ import annotations
@@ -99,18 +99,20 @@ def _python(folder: Path) -> Path:
         return Path(sys.executable)
     if not UV.exists():
         raise NotHere("There is no uv in .tools: remove .venv, and `make environment` makes both.")
-    if _packages(folder) <= _packages(ROOT):
+    if _packages(folder, "--no-default-groups") <= _packages(ROOT, "--all-groups"):
         return Path(sys.executable)
-    _run(UV, "sync", "--frozen", "--all-extras", "--no-default-groups", cwd=folder)
+    _run(
+        *(UV, "sync", "--frozen", "--all-extras", "--no-default-groups", "--no-install-project"),
+        *("--python", sys.executable),
+        cwd=folder,
+    )
     return folder / ".venv" / "bin" / "python"
 
 
-def _packages(folder: Path) -> set[str]:
-    """What the services need, each with its version."""
+def _packages(folder: Path, groups: str) -> set[str]:
+    """Those of the services and of the groups, each with its version."""
     shown = ("--quiet", "--no-header", "--no-annotate", "--no-hashes", "--no-emit-project")
-    exported = _run(
-        *(UV, "export", "--frozen", "--all-extras", "--no-default-groups", *shown), cwd=folder
-    )
+    exported = _run(UV, "export", "--frozen", "--all-extras", groups, *shown, cwd=folder)
     return set(exported.splitlines())
 
 
