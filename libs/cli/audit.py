@@ -6,6 +6,7 @@ The chain of hashes is computed here, from the rows that the services show.
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Any, TypeVar
@@ -111,7 +112,7 @@ def _as_json(entry: str) -> msgspec.Raw | str:
         decode(entry)
     except NotExactJson:
         return entry
-    return entry if "\n" in entry else msgspec.Raw(entry.encode())
+    return entry if re.search(r"[\n\r\t]", entry) else msgspec.Raw(entry.encode())
 
 
 def _run(work: Callable[[Client], Awaitable[T]]) -> T:

@@ -148,7 +148,7 @@ def main() -> None:
         result = command(*bound.args, **bound.kwargs)
         sys.stdout.flush()
     except (OperatorError, CycloptsError) as mistake:
-        _say(" ".join(str(mistake).split()))
+        _say(" ".join(line.strip() for line in str(mistake).splitlines()))
         sys.exit(2)
     except ValueError as error:
         mended = _of_arguments(error)

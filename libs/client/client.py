@@ -42,7 +42,7 @@ C = TypeVar("C", bound=Command)
 R = TypeVar("R")
 
 UNDER_WAY = (IdempotencyInProgress, NonceReused)
-"""An earlier send was admitted. Every send has a fresh nonce: only a copy of it, made on its way, can have used it."""
+"""An earlier send may be carried out. Every send has a fresh nonce: only a copy of it, made on its way, used that."""
 RETRIED = (Unavailable, RateLimited, *UNDER_WAY)
 """Errors after which a request may be sent again: nothing was started, or the first request will have its answer."""
 OF_ONE_SEND = frozenset({401, 403, 408, 413, 415})

@@ -156,7 +156,7 @@ async def test_a_retry_is_signed_anew_under_the_same_key_and_body(play: Run) -> 
 
 async def test_an_update_of_nothing_has_an_empty_object_for_its_body(play: Run) -> None:
     async with gateway(success({})) as server:
-        await play(server, 'await client.setWirePolicy("c1"); await client.cancelWire("t1");')
+        await play(server, 'await client.setWirePolicy("c1", {}); await client.cancelWire("t1");')
 
     [update, without_body] = server.received
     assert (update.body, update.headers["Content-Type"]) == (b"{}", "application/json")

@@ -18,7 +18,7 @@ export const RETRIES = { firstSeconds: 0.2, longestSeconds: 30, jitter: 0.25 };
 const RETRY_AFTER_JITTER = 0.25;
 const LONGEST_RETRY_AFTER_SECONDS = 24 * 3600;
 const IN_PROGRESS = "idempotency_in_progress";
-/** An earlier send was admitted. Every send has a fresh nonce: only a copy of it, made on its way, can have used it. */
+/** An earlier send may be carried out. Every send has a fresh nonce: only a copy of it, made on its way, used that. */
 const UNDER_WAY = new Set([IN_PROGRESS, "nonce_reused"]);
 /** Codes after which a request is sent again: nothing was started, or the first request will have its answer. */
 const RETRIED = new Set(["unavailable", "rate_limited", ...UNDER_WAY]);

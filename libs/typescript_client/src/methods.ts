@@ -145,7 +145,7 @@ export abstract class Methods {
   }
 
   /** Set the limits of a customer's wires, and which of them wait for approval: `PUT /partner/reseller/customers/{customer_id}/wire-policy`. */
-  setWirePolicy(customer_id: string, values: Schemas["SetWirePolicy"] = {}, options?: Options): Promise<Answer<Schemas["WirePolicy"]>> {
+  setWirePolicy(customer_id: string, values: Schemas["SetWirePolicy"], options?: Options): Promise<Answer<Schemas["WirePolicy"]>> {
     return this.call(OPERATIONS.setWirePolicy, [customer_id], values, options);
   }
 

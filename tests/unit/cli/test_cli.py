@@ -90,7 +90,7 @@ async def test_a_write_without_an_answer_says_how_to_repeat_it_under_its_key() -
     async with gateway(DROP) as server:
         status, _, lost = await bankside(*post, "--json", base_url=server.base_url)
         _, _, given = await bankside(
-            *post, "--header", "idempotency-key: -a b", base_url=server.base_url
+            *post, "--header", "idempotency-key: -a  b", base_url=server.base_url
         )
         _, _, read = await bankside("call", "GET", "/customer/wires", base_url=server.base_url)
         _, _, of_operators = await bankside(
@@ -101,8 +101,8 @@ async def test_a_write_without_an_answer_says_how_to_repeat_it_under_its_key() -
     [made, own, of_read, of_operator] = [one.headers for one in server.received]
     assert status == 2
     assert f"repeat it with --idempotency-key={made['Idempotency-Key']}, " in lost
-    assert own["Idempotency-Key"] == "-a b"
-    assert "repeat it with --idempotency-key='-a b', " in given
+    assert own["Idempotency-Key"] == "-a  b"
+    assert "repeat it with --idempotency-key='-a  b', " in given
     assert "Idempotency-Key" not in of_read
     assert "may have been carried out" not in read
     assert "Idempotency-Key" not in of_operator
@@ -235,7 +235,7 @@ def test_a_mistake_is_one_sentence_and_exit_2(
 
 
 async def test_the_export_of_the_audit_has_an_entry_that_is_not_json_as_a_string() -> None:
-    entries = ['{"n":1.50}', 'gone "wrong', '{"n":2}\n', "[" * 100_000]
+    entries = ['{"n":1.50}', 'gone "wrong', '{"n":2}\n', '{"n":\t"é"}\r', "[" * 100_000]
     rows = [
         {"day": "2026-11-23", "number": n, "entry": entry, "previous": "00", "hash": "00"}
         for n, entry in enumerate(entries, 1)

@@ -33,7 +33,7 @@ LONGEST_RETRY_AFTER = timedelta(days=1)
 IN_PROGRESS = "idempotency_in_progress"
 NONCE_REUSED = "nonce_reused"
 UNDER_WAY = frozenset({IN_PROGRESS, NONCE_REUSED})
-"""An earlier send was admitted. Every send has a fresh nonce: only a copy of it, made on its way, can have used it."""
+"""An earlier send may be carried out. Every send has a fresh nonce: only a copy of it, made on its way, used that."""
 RETRIED = frozenset({"unavailable", "rate_limited"}) | UNDER_WAY
 """Codes after which a request is sent again: nothing was started, or the first request will have its answer."""
 FROM_PROXIES = frozenset({502, 503, 504})
