@@ -374,7 +374,9 @@ CallbackUrl = Annotated[
 FilterId = Annotated[str, StringConstraints(pattern=r"^[!-~]{1,128}$")]
 """An id to filter by, in any form that ids have; one that no row has finds nothing."""
 ResourceId = Annotated[FilterId, AfterValidator(canonical)]
-"""The same where we compare it as text: a UUID is in lower case, as we write it, however the caller wrote it."""
+"""The same of what has an id of ours, where it is compared as text: in lower case, as we write it, however the caller
+wrote it. Ids of the bank, such as an account's, are as the bank writes them.
+"""
 UuidText = Annotated[
     str,
     StringConstraints(pattern=r"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$"),

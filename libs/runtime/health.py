@@ -128,7 +128,9 @@ async def serve_admin(service: str, readiness: Readiness, host: str, port: int) 
         shutdown_timeout=1,
     )
     await runner.setup()
-    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    found = await asyncio.get_running_loop().getaddrinfo(
+        host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+    )
     not_ours: OSError | None = None
     for address in dict.fromkeys(str(sockaddr[0]) for *_, sockaddr in found):
         try:

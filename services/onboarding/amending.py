@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from libs.contracts.binding import error_details
 from libs.contracts.customers import Business
 from libs.contracts.errors import Invalid
-from libs.contracts.model import Model
+from libs.contracts.model import OF_ANY_RELEASE, Model
 from services.onboarding.models import PersonDetails
 
 ModelT = TypeVar("ModelT", bound=Model)
@@ -52,7 +52,7 @@ def _merged(known: Mapping[str, Any], sent: Mapping[str, Any]) -> dict[str, Any]
 
 def _valid(model: type[ModelT], whole: Mapping[str, Any], loc: list[str]) -> ModelT:
     try:
-        return model.model_validate(whole)
+        return model.model_validate(whole, context={OF_ANY_RELEASE: True})
     except ValidationError as error:
         details = error_details(error, model, {}, "body")
         raise Invalid([{**item, "loc": [*loc, *item["loc"][1:]]} for item in details]) from None

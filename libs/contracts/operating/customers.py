@@ -164,9 +164,9 @@ class Reveal(Write):
     """Which value."""
     person_id: f.ResourceId | None = None
     """The person whose value it is."""
-    account_id: f.ResourceId | None = None
+    account_id: f.FilterId | None = None
     """The account whose number it is."""
-    external_bank_account_id: f.ResourceId | None = None
+    external_bank_account_id: f.FilterId | None = None
     """The external bank account whose number it is."""
 
     @classmethod

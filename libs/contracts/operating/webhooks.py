@@ -104,7 +104,7 @@ class ListOperatorEvents(ListPage):
 
     tenant: f.FilterId | None = None
     event_type: EventFilter | None = None
-    resource_id: f.ResourceId | None = None
+    resource_id: f.FilterId | None = None
 
 
 class GetOperatorEvent(Command):

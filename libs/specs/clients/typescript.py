@@ -166,8 +166,8 @@ def _method(row: Row, schemas: dict[str, Schema]) -> str:
         needed = [field.name for field in (*row.query, *row.headers) if field.required]
         if row.body:
             needed += schemas[row.body].get("required", [])
-        if row.method == "PUT":  # what is absent is taken away: nothing is left out by chance
-            needed.append(row.body)
+            if row.method == "PUT":  # what is absent is taken away: nothing is left out by chance
+                needed.append(row.body)
         parts.append(f"values: {kind}{'' if needed else ' = {}'}")
     arguments.append("values" if kind else "{}")
     if row.takes_idempotency_key:

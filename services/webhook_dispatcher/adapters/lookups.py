@@ -24,10 +24,10 @@ THREAD_SECONDS = 2.0
 SLOW_SECONDS = 1.0
 SLOW_NAMES = 4096
 AT_ONCE, SLOW_AT_ONCE = 256, 64
-OWN_TROUBLE = frozenset(
-    {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM, errno.EADDRNOTAVAIL}
-)
-"""A resource of this machine is exhausted; it is not the endpoint's fault."""
+OWN_TROUBLE = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
+"""A resource of this machine is exhausted; it is not the endpoint's fault. EADDRNOTAVAIL may be either: no port is
+left, or the endpoint has IPv6 addresses alone, and this machine none.
+"""
 
 GetAddrInfo = Callable[..., Sequence[tuple[Any, Any, Any, Any, tuple[Any, ...]]]]
 

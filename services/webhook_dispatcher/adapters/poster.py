@@ -162,6 +162,8 @@ class AiohttpPoster:
 
 
 def _about_dialling(error: OSError) -> str:
+    if error.errno == errno.EADDRNOTAVAIL:
+        structlog.get_logger("poster").warning("cannot_dial", reason=error.strerror)
     match error.errno:
         case errno.ECONNREFUSED:
             return "The connection was refused."

@@ -1,7 +1,8 @@
 """Wire policies are found by their customer's id in lower case, as wires have it.
 
 A partner that wrote the id in upper case got a policy of its own, which bound no wire. Of two policies of one customer
-the one stays whose command was accepted later.
+the one stays whose command was accepted later. The trigger is for the release before, which runs beside this one: it
+may go with the next revision.
 """
 
 from alembic import op
@@ -11,6 +12,14 @@ down_revision = "0014"
 
 
 STATEMENTS = (
+    """
+    CREATE FUNCTION policy_ids_in_lower_case() RETURNS trigger LANGUAGE plpgsql AS
+    $$ BEGIN NEW.customer_id = lower(NEW.customer_id); RETURN NEW; END $$
+    """,
+    """
+    CREATE TRIGGER policy_ids_in_lower_case BEFORE INSERT ON wire_policy
+        FOR EACH ROW EXECUTE FUNCTION policy_ids_in_lower_case()
+    """,
     """
     DELETE FROM wire_policy AS earlier USING wire_policy AS later
      WHERE later.tenant = earlier.tenant AND lower(later.customer_id) = lower(earlier.customer_id)
