@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import AsyncExitStack
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
-from services.webhook_dispatcher.engine.allocation import IN_FLIGHT, IN_FLIGHT_SLOW
+from uuid_utils import uuid7
+
+from services.webhook_dispatcher.engine.allocation import IN_FLIGHT, IN_FLIGHT_SLOW, Slots
+from services.webhook_dispatcher.engine.claiming import Claimer
 from services.webhook_dispatcher.engine.rules import Rules
 from services.webhook_dispatcher.ports import Attempt, Post, Verdict
-from services.webhook_dispatcher.repository import claims
+from services.webhook_dispatcher.repository import claims, deliveries, endpoints, recording
+from services.webhook_dispatcher.repository.partitions import Partitions
 from tests.integration.webhooks.engine.rig import Rig, an_event
 from tests.support.waiting import eventually
 
@@ -238,3 +242,41 @@ async def test_claims_begin_where_they_are_told_to(rig: Rig) -> None:
     assert [one.due for one in found] == [1]
     assert [one.due for one in all_found] == [4]
     assert [one.due_at >= since for one in taken] == [True]
+
+
+async def test_what_is_sent_again_is_the_probe_also_when_an_event_came_before_the_next_sweep(
+    rig: Rig,
+) -> None:
+    subscription = await rig.subscribe("/down")
+    await rig.change("UPDATE endpoint SET open_until = clock_timestamp() + interval '10 minutes'")
+    waiting, new = arrival(1), arrival(2)
+    await Partitions(rig.database).ensure("event", {waiting.day, new.day})
+    await due_since(rig, waiting)
+    claimer = Claimer(rig.database, Slots(256), Rules(), rig.clock)
+    assert await claimer.claim() == ([], False), "its circuit breaker is open"
+    probe = UUID(bytes=uuid7().bytes)
+    async with rig.database.transaction() as connection:
+        await deliveries.add_again(connection, subscription, [(probe, waiting.day, waiting.id)])
+        await deliveries.put_first(connection, subscription, probe)
+        await endpoints.let_one_through(connection, subscription)
+
+    claimer.active.note(subscription, await due_since(rig, new))
+    claimer.sweeps.note(asyncio.get_running_loop().time() - 10, None)  # that one took ten seconds
+    claimer.sweeps.want()
+    leased, _ = await claimer.claim()
+
+    assert [one.delivery.id for one in leased] == [probe]
+
+
+def arrival(number: int) -> recording.Arrival:
+    arrived = recording.arrival_of(an_event(number))
+    assert arrived is not None
+    return arrived
+
+
+async def due_since(rig: Rig, arrived: recording.Arrival) -> datetime:
+    """Record the event; since when its delivery is due."""
+    due_at = rig.clock()
+    async with rig.database.transaction() as connection:
+        await recording.record_batch(connection, [arrived], due_at)
+    return due_at
