@@ -113,7 +113,9 @@ def _validate(
     bound: Command | None = None
     not_an_object = any(error["loc"] == ["body"] for error in errors)
     try:
-        bound = command.model_validate(values)
+        bound = command.model_validate(
+            values, by_alias=True, by_name=False
+        )  # as the document names fields
     except ValidationError as error:
         if not not_an_object:
             errors += error_details(error, command, sources, default_source)

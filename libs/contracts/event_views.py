@@ -95,7 +95,7 @@ class DeliveredEvent(Model):
     type: str
     """What happened: `<kind>.<what>`."""
     timestamp: f.UtcDateTime
-    """When it was recorded."""
+    """When it happened, as the bank tells it where it does, else when it was recorded."""
     api_version: Annotated[str, WithJsonSchema({"type": "string", "const": API_VERSION})]
     """The version of the interface by which `data` is written."""
     sequence: int

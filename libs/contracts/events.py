@@ -19,6 +19,7 @@ from libs.contracts import (
     webhook_views,
     wires,
 )
+from libs.contracts import fields as f
 from libs.contracts.exact_json import encode
 from libs.contracts.model import Model
 
@@ -184,6 +185,7 @@ def new_event(
 
     Args:
         sequence: grows per resource; assigned under the lock of the resource's row.
+        at: when it happened, where a bank tells that, else now.
     """
     if type(data) is not event_type.data:
         raise TypeError(f"{event_type.name} carries {event_type.data.__name__}")
@@ -191,7 +193,7 @@ def new_event(
     envelope: Mapping[str, Any] = {
         "id": event_id,
         "type": event_type.name,
-        "timestamp": at,
+        "timestamp": f.utc_text(f.in_utc(at)),
         "api_version": API_VERSION,
         "sequence": sequence,
         "data": data.model_dump(),

@@ -402,14 +402,19 @@ def _instant_text(value: Any) -> Any:
     return value
 
 
-def _in_utc(value: datetime) -> datetime:
+def in_utc(value: datetime) -> datetime:
+    """The same instant; one without an offset is taken as UTC.
+
+    Raises PydanticKnownError when it has no date in UTC.
+    """
     try:
         return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
     except OverflowError:
         raise PydanticKnownError("datetime_parsing", {"error": "it is out of range"}) from None
 
 
-def _utc_text(value: datetime) -> str:
+def utc_text(value: datetime) -> str:
+    """An instant in UTC as callers see all of them: with `Z` and microseconds."""
     return value.isoformat(timespec="microseconds").removesuffix("+00:00") + "Z"
 
 
@@ -417,7 +422,7 @@ UtcDateTime = Annotated[
     datetime,
     Field(strict=False),
     BeforeValidator(_instant_text),
-    AfterValidator(_in_utc),
-    PlainSerializer(_utc_text),
+    AfterValidator(in_utc),
+    PlainSerializer(utc_text),
 ]
 """An instant, in UTC; one without an offset is taken as UTC. Out with `Z` and microseconds."""

@@ -69,6 +69,7 @@ CANCEL_WIRE = Operation(
     errors=(e.NotFound, e.InvalidState),
     summary="Cancel a wire of which no send has begun",
     extension=True,
+    pending_id="transaction_id",
 )
 APPROVE_WIRE = Operation(
     name="payments.approve_wire",
@@ -107,6 +108,7 @@ DECLINE_WIRE = Operation(
     errors=(e.ApproverIsInitiator, e.NotFound, e.InvalidState),
     summary="Decline a wire that waits for approval",
     extension=True,
+    pending_id="transaction_id",
 )
 GET_WIRE_POLICY = Operation(
     name="payments.get_wire_policy",

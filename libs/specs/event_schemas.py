@@ -27,7 +27,8 @@ def event_schema(event: EventType, data: Schema) -> Schema:
         "timestamp": {
             **text,
             "format": "date-time",
-            "description": "When it was recorded, in UTC with microseconds.",
+            "description": "When it happened, as the bank tells it where it does, else when it was recorded; in"
+            " UTC with microseconds.",
         },
         "api_version": {
             "const": API_VERSION,

@@ -194,8 +194,8 @@ def _never_null(schema: Schema) -> Schema:
 
 
 def _success_headers(row: Operation) -> list[str]:
-    names = ["X-Request-Id", "RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset"]
-    return [*names, "Idempotent-Replayed"] if row.takes_idempotency_key else names
+    names = ["X-Request-Id", *problems.RATE_HEADERS]
+    return [*names, problems.REPLAYED_HEADER] if row.takes_idempotency_key else names
 
 
 def _header(name: str) -> Schema:

@@ -33,6 +33,10 @@ ALWAYS = (
 )
 WITH_BODY = (e.MalformedJson, e.UnsupportedMediaType)
 RETRIED_LATER = (429, 503)
+REPLAYED = (404, 409)
+"""What a service refuses with: the answer that is kept under a key."""
+RATE_HEADERS = ("RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset")
+REPLAYED_HEADER = "Idempotent-Replayed"
 
 _TEXT = {"type": "string"}
 
@@ -156,12 +160,14 @@ def components_of(rows: Iterable[Operation]) -> dict[str, Schema]:
 
 
 def errors_of(operation: Operation) -> list[type[e.BanksideError]]:
-    """Every error that the operation may answer with."""
+    """Every error that the operation may answer with, but for a read that is sent with a body."""
     found: list[type[e.BanksideError]] = [*ALWAYS, *operation.errors]
     found.append(e.InsufficientScope if operation.scope else e.InsufficientRole)
     if operation.role is not None:
         found.append(e.SessionEnded)
-    if operation.takes_body:
+    if (
+        not operation.is_read
+    ):  # those without fields as well: a body that is sent all the same is read
         found += WITH_BODY
     if operation.takes_idempotency_key:
         found += (e.IdempotencyKeyReused, e.IdempotencyInProgress, e.Abandoned)
@@ -218,6 +224,10 @@ def _problem(operation: Operation, status: int, errors: list[type[e.BanksideErro
     headers = ["X-Request-Id"]
     if status in RETRIED_LATER or e.IdempotencyInProgress in errors:
         headers.append("Retry-After")
+    if e.RateLimited in errors:
+        headers += RATE_HEADERS
+    if operation.takes_idempotency_key and status in REPLAYED:
+        headers.append(REPLAYED_HEADER)
     first, *others = errors
     schema = ref(_name(first))
     if others:

@@ -197,6 +197,29 @@ def test_an_operation_has_no_error_that_is_not_its_own(row: Operation) -> None:
     assert documented == {error.code for error in errors_of(row)}
 
 
+@pytest.mark.parametrize("row", [row for row in ROWS if not row.is_read], ids=lambda row: row.name)
+def test_a_write_has_what_it_refuses_a_body_with_and_tells_the_rate_and_a_replay(
+    row: Operation,
+) -> None:
+    found = responses(row)
+
+    assert {"400", "415"} <= {*found}
+    assert {"RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset"} <= {
+        *found["429"]["headers"]
+    }
+    for status in {"404", "409"} & {*found}:
+        assert "Idempotent-Replayed" in found[status]["headers"]
+
+
+@pytest.mark.parametrize(
+    "row",
+    [row for row in ROWS if not row.is_read and "transaction_id" in row.path_fields],
+    ids=lambda row: row.name,
+)
+def test_a_write_about_a_wire_names_it_while_it_is_pending(row: Operation) -> None:
+    assert row.pending_id == "transaction_id"
+
+
 @each_row
 def test_every_example_of_a_problem_is_a_problem(row: Operation) -> None:
     for response in responses(row).values():

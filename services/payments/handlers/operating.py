@@ -21,7 +21,7 @@ from libs.persistence.parking import OpenCommand
 from services.payments.approving import approve_as_operator, decline_as_operator
 from services.payments.models import WireAtBank, WireRecord
 from services.payments.ports import CoreBanking
-from services.payments.reasons import one_line
+from services.payments.reasons import naming, one_line
 from services.payments.repository import operating, wires
 from services.payments.repository.stored_wires import by_ids
 from services.payments.resolving import cancel_wire, resolve_wire
@@ -111,42 +111,46 @@ class OperatingWires:
     async def resolve_wire(
         self, principal: Principal, command: contract.ResolveWire, _: float
     ) -> Result:
-        wire = await resolve_wire(
-            self._database,
-            principal,
-            _id_of(command.transaction_id),
-            DECISIONS[command.decision],
-            reason=command.reason,
-            transit_seconds=self._transit_seconds,
-        )
+        transaction_id = _id_of(command.transaction_id)
+        with naming(transaction_id):
+            wire = await resolve_wire(
+                self._database,
+                principal,
+                transaction_id,
+                DECISIONS[command.decision],
+                reason=command.reason,
+                transit_seconds=self._transit_seconds,
+            )
         return Result(data=contract.OperatorWire(**operator_wire(wire)))
 
     async def cancel_wire(
         self, principal: Principal, command: contract.OperatorCancelWire, _: float
     ) -> Result:
-        wire = await cancel_wire(
-            self._database, principal, _id_of(command.transaction_id), reason=command.reason
-        )
+        transaction_id = _id_of(command.transaction_id)
+        with naming(transaction_id):
+            wire = await cancel_wire(
+                self._database, principal, transaction_id, reason=command.reason
+            )
         return Result(data=contract.OperatorWire(**operator_wire(wire)))
 
     async def approve_wire(
         self, principal: Principal, command: contract.OperatorApproveWire, _: float
     ) -> Result:
-        wire = await approve_as_operator(
-            self._database,
-            self._rules,
-            principal,
-            _id_of(command.transaction_id),
-            reason=command.reason,
-        )
+        transaction_id = _id_of(command.transaction_id)
+        with naming(transaction_id):
+            wire = await approve_as_operator(
+                self._database, self._rules, principal, transaction_id, reason=command.reason
+            )
         return Result(data=contract.OperatorWire(**operator_wire(wire)))
 
     async def decline_wire(
         self, principal: Principal, command: contract.OperatorDeclineWire, _: float
     ) -> Result:
-        wire = await decline_as_operator(
-            self._database, principal, _id_of(command.transaction_id), reason=command.reason
-        )
+        transaction_id = _id_of(command.transaction_id)
+        with naming(transaction_id):
+            wire = await decline_as_operator(
+                self._database, principal, transaction_id, reason=command.reason
+            )
         return Result(data=contract.OperatorWire(**operator_wire(wire)))
 
     async def find_id(self, _: Principal, command: search.FindId, __: float) -> Result:

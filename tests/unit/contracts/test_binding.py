@@ -7,6 +7,7 @@ import json
 from contextlib import suppress
 from decimal import Decimal
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -19,6 +20,7 @@ from libs.contracts.exact_json import encode
 from libs.contracts.gateway_table import OPERATOR_OPERATIONS
 from libs.contracts.operating import customers as operating_customers
 from libs.contracts.operating import saga_steps, sessions
+from libs.contracts.operating import wires as operating_wires
 from libs.contracts.operation import Operation
 from libs.contracts.table import PUBLIC_OPERATIONS
 from tests.support import people
@@ -372,3 +374,17 @@ def test_a_value_of_any_type_is_bound_or_refused_at_any_field(operation: Operati
                     bind(operation, path, query=[(name, value)])
                 else:
                     bind(operation, path, body=f'{{"{name}": {value}}}'.encode())
+
+
+@pytest.mark.parametrize("operation", [operating_wires.RESOLVE_WIRE, saga_steps.RESOLVE_STEP])
+def test_a_field_has_no_name_but_the_one_in_the_document(operation: Operation) -> None:
+    path = dict.fromkeys(operation.path_fields, str(UUID(int=1)))
+    ours = next(
+        name for name in ("decision", "resolution") if name in operation.command.model_fields
+    )
+    body = json.dumps({ours: "done", "reason": "x"}).encode()
+
+    found = by_place(errors_of(operation, path=path, body=body))
+
+    assert found["body", "as"] == "missing"
+    assert found["body", ours] == "extra_forbidden"

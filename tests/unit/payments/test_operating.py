@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
@@ -267,6 +267,31 @@ async def test_a_decision_that_is_refused_leaves_no_trace(bench: Bench) -> None:
         await resolve(bench, str(uuid.uuid4()), "ask")
 
     assert await entries(bench, str(send.command_id)) == []
+
+
+async def test_every_conflict_of_a_wire_names_it(bench: Bench) -> None:
+    transaction_id = str((await bench.wire(WireState.SUBMITTED)).command_id)
+    handlers, because = operating(bench), "By telephone."
+    decisions: list[Awaitable[Any]] = [
+        resolve(bench, transaction_id, "rejected"),
+        cancel(bench, transaction_id),
+        handlers.approve_wire(
+            ADA,
+            contract.OperatorApproveWire(transaction_id=transaction_id, reason=because),
+            soon(),
+        ),
+        handlers.decline_wire(
+            ADA,
+            contract.OperatorDeclineWire(transaction_id=transaction_id, reason=because),
+            soon(),
+        ),
+    ]
+
+    for decision in decisions:
+        with pytest.raises(InvalidState) as refusal:
+            await decision
+
+        assert refusal.value.extra["transaction_id"] == transaction_id
 
 
 async def test_an_operator_cancels_a_wire_of_which_nothing_was_sent_and_its_send_ends(
