@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
@@ -29,7 +29,6 @@ from libs.contracts.operating.dead_letters import (
 )
 from libs.contracts.operating.overview import GET_OVERVIEW, GetOverview
 from libs.contracts.operating.pages import Order
-from libs.contracts.operation import Operation
 from libs.messaging.topology import dead_queue, dead_queues
 
 app = App(name="dead", help="Look at dead letters, have them accepted anew, discard them.")
@@ -119,6 +118,7 @@ def replay(
     reason: str,
     all_letters: Annotated[bool, Parameter(name="--all", negative=())] = False,
     queue: str | None = None,
+    apply_again: Flag = False,
     yes: Flag = False,
     json: Flag = False,
 ) -> int:
@@ -126,7 +126,8 @@ def replay(
 
     A command that is carried out now may surprise a caller who has long since sent it anew under another
     Idempotency-Key: so this shows how old each letter is and asks. A letter that cannot be read, or whose sender may
-    not send it, stays.
+    not send it, stays; so does a command that was sent more than a day ago, without --apply-again: had it been sent
+    again under its own key and carried out, that would be forgotten.
 
     Such as `bankside dead replay MESSAGE_ID --reason "all replicas have the release"`.
 
@@ -135,6 +136,7 @@ def replay(
         reason: Why, such as what was mended.
         all_letters: All letters, of --queue or of every queue: 1,000 of a queue at a time.
         queue: Only letters of this queue.
+        apply_again: Also commands that were sent more than a day ago: find out first whether they were carried out.
         yes: Do not ask.
         json: Print one JSON document; needs --yes.
     """
@@ -156,7 +158,14 @@ def replay(
                 f"{len(done.removed)} replayed." if done.removed else "Nothing was replayed."
             )
             return 1
-        removed = done.add(_remove(contract.REPLAY_DEAD_LETTERS, found, reason))
+        replayed = [
+            ask(
+                contract.REPLAY_DEAD_LETTERS,
+                contract.ReplayDeadLettersOf.model_validate(one | {"apply_again": apply_again}),
+            )
+            for one in _by_queue(found, reason)
+        ]
+        removed = done.add(replayed)
         # Of a queue with more letters than are looked at once, the next ones have come to its front.
         is_more = any(len(of_queue) >= MAX_SHOWN for of_queue in letters.values())
         goes_on = all_letters and is_more and removed > 0
@@ -205,7 +214,10 @@ def discard(
         console().print("Nothing was discarded.")
         return 1
     done = _Done()
-    done.add(_remove(contract.DISCARD_DEAD_LETTERS, found, reason))
+    discards = (
+        contract.RemoveDeadLettersOf.model_validate(one) for one in _by_queue(found, reason)
+    )
+    done.add([ask(contract.DISCARD_DEAD_LETTERS, discard) for discard in discards])
     if json:
         print_json({"discarded": [*done.removed]})
     else:
@@ -235,26 +247,17 @@ class _Done:
         return (letter.queue, letter.id) in self.left
 
 
-def _remove(
-    operation: Operation[contract.RemoveDeadLettersOf, RemovedDeadLetters],
-    letters: Sequence[DeadLetter],
-    reason: str,
-) -> list[RemovedDeadLetters]:
-    """What the operator was shown, queue by queue."""
-    done = []
+def _by_queue(letters: Sequence[DeadLetter], reason: str) -> Iterator[dict[str, Any]]:
+    """What the operator was shown, queue by queue: the members of `RemoveDeadLettersOf`."""
     for queue in dict.fromkeys(letter.queue for letter in letters):
         ids = [*dict.fromkeys(letter.id for letter in letters if letter.queue == queue)]
         for begin in range(0, len(ids), MOST_AT_ONCE):
-            command = contract.RemoveDeadLettersOf.model_validate(
-                {
-                    "service": _owner(queue),
-                    "queue": queue,
-                    "letter_ids": ids[begin : begin + MOST_AT_ONCE],
-                    "reason": reason,
-                }
-            )
-            done.append(ask(operation, command))
-    return done
+            yield {
+                "service": _owner(queue),
+                "queue": queue,
+                "letter_ids": ids[begin : begin + MOST_AT_ONCE],
+                "reason": reason,
+            }
 
 
 def _letters(names: Sequence[str], limit: int) -> tuple[dict[str, list[DeadLetter]], list[str]]:

@@ -3,9 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 
-from sqlalchemy import Interval, bindparam, delete, extract, func, not_, or_, select
+from sqlalchemy import (
+    Interval,
+    bindparam,
+    delete,
+    exists,
+    extract,
+    func,
+    not_,
+    or_,
+    select,
+)
 
 from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.tables import inbox as table
@@ -25,6 +35,10 @@ _PURGE = delete(table).where(
         .limit(bindparam("batch"))
         .with_for_update(skip_locked=True)
     )
+)
+_ABSENT_AND_PURGED_BEFORE = select(
+    not_(exists().where(table.c.command_id == bindparam("id"))),
+    func.statement_timestamp() - bindparam("age", type_=Interval),
 )
 _IS_PARKED = table.c.parked_at.is_not(None)
 _IS_DRIVEN = table.c.parked_at.is_(None)
@@ -62,6 +76,17 @@ async def purge(connection: AsyncConnection) -> int:
         _PURGE, {"age": timedelta(hours=RETENTION_HOURS), "batch": PURGE_BATCH}
     )
     return deleted.rowcount
+
+
+async def may_be_purged(
+    connection: AsyncConnection, command_id: str, *, sent_at: datetime | None
+) -> bool:
+    """Whether a command that is not in the inbox may have been there, and have been finished, since a message with it
+    was sent; None is a time that is not known.
+    """
+    values = {"id": command_id, "age": timedelta(hours=RETENTION_HOURS)}
+    is_absent, purged_before = (await connection.execute(_ABSENT_AND_PURGED_BEFORE, values)).one()
+    return is_absent and (sent_at is None or sent_at < purged_before)
 
 
 async def measure_backlog(connection: AsyncConnection) -> Backlog:

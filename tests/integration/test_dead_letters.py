@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 from uuid import uuid4
 
@@ -27,7 +29,7 @@ from libs.contracts.operating.dead_letters import (
     LIST_DEAD_LETTERS,
     REPLAY_DEAD_LETTER,
     ListDeadLettersOf,
-    RemoveDeadLetterOf,
+    ReplayDeadLetterOf,
 )
 from libs.contracts.operation import Operation
 from libs.contracts.principal import Family, Principal
@@ -104,12 +106,14 @@ class Site:
             await connection.close()
 
 
-def a_command(command_id: str, sender: str) -> Message:
+def a_command(
+    command_id: str, sender: str, operation: str = "onboarding.update_business"
+) -> Message:
     envelope = Envelope(
         id=command_id,
         message_id=str(uuid7()),
         request_id="request",
-        operation="onboarding.update_business",
+        operation=operation,
         principal=Principal("tenant", "Tenant", Family.PARTNER, "sub_test"),
         deadline=0.0,
         body=msgspec.Raw(b'{"customer_id":"c-1"}'),
@@ -249,6 +253,55 @@ async def test_replaying_takes_a_yes_and_what_was_named(site: Site) -> None:
     assert (audited["command_id"], audited["reason"]) == (COMMAND_ID, "It is mended.")
 
 
+async def test_a_command_that_may_be_forgotten_by_now_is_carried_out_only_when_that_is_said(
+    site: Site,
+) -> None:
+    replay = await an_old_letter(site, str(uuid4()))
+    with pytest.raises(InvalidState) as refusal:
+        await site.ask(REPLAY_DEAD_LETTER, replay)
+    assert "apply_again" in refusal.value.detail
+    assert await site.recorded("payments", "SELECT command_id FROM inbox") == []
+
+    again = replay.model_copy(update={"apply_again": True})
+    await eventually("the letter is back", partial(replayed, site, again))
+
+    assert await site.recorded("payments", "SELECT finished_at FROM inbox") == [None]
+
+
+async def test_an_old_letter_of_a_command_that_is_known_has_no_effect(site: Site) -> None:
+    command_id = str(uuid4())
+    replay = await an_old_letter(site, command_id)
+    await site.recorded("payments", _FINISHED.format(command_id))
+
+    await eventually("the letter is back", partial(replayed, site, replay))
+
+    [finished_at] = await site.recorded("payments", "SELECT finished_at FROM inbox")
+    assert finished_at is not None
+
+
+_FINISHED = (
+    "INSERT INTO inbox (command_id, operation, message_id, request_id, principal, body, deadline, finished_at)"
+    " VALUES ('{}', 'payments.cancel_wire', 'another', 'r', '', '', 0, now() - interval '25 hours')"
+)
+
+
+async def an_old_letter(site: Site, command_id: str) -> ReplayDeadLetterOf:
+    """Of a command that was sent 25 hours ago; what replays it."""
+    old = a_command(command_id, "gateway", "payments.cancel_wire")
+    old.timestamp = datetime.now(UTC) - timedelta(hours=25)
+    await die(site, "payments.commands", old)
+    [letter] = (await site.ask(LIST_DEAD_LETTERS, ListDeadLettersOf(service="payments"))).items
+    return ReplayDeadLetterOf(letter_id=letter.id, service="payments", reason="x")
+
+
+async def replayed(site: Site, replay: ReplayDeadLetterOf) -> bool:
+    """Once the letter is back in its queue, of which an earlier look had taken it."""
+    with suppress(NotFound):
+        await site.ask(REPLAY_DEAD_LETTER, replay)
+        return True
+    return False
+
+
 async def test_a_letter_that_is_discarded_is_gone_and_in_the_audit(site: Site) -> None:
     why = ("--reason", "Nonsense.")
     unreadable = (await site.letters())[-1]["id"]
@@ -279,7 +332,7 @@ async def test_letters_are_listed_in_pages_and_one_is_replayed_by_its_id(site: S
         pages.append([letter.id for letter in page.items])
         after = page.next
     [first, *_, last] = seen
-    replay = RemoveDeadLetterOf(letter_id=first, service="onboarding", reason="x")
+    replay = ReplayDeadLetterOf(letter_id=first, service="onboarding", reason="x")
     replayed = await site.ask(REPLAY_DEAD_LETTER, replay)
 
     assert [len(page) for page in pages] == [2, 1]

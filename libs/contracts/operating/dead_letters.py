@@ -129,6 +129,27 @@ class RemoveDeadLetterOf(Write):
     """The queue, named with or without `.dead`; every queue of the service when absent."""
 
 
+class ReplayDeadLetters(RemoveDeadLetters):
+    """Letters of these ids; ids of commands are none of letters here."""
+
+    apply_again: bool = False
+    """Also commands that may have been sent again and carried out so long ago that it is not known any more."""
+
+
+class ReplayDeadLettersOf(ReplayDeadLetters):
+    """Letters of one service; ids of commands are none of letters here."""
+
+    service: Service
+    """The service whose queues have the letters."""
+
+
+class ReplayDeadLetterOf(RemoveDeadLetterOf):
+    """One letter."""
+
+    apply_again: bool = False
+    """Also a command that may have been sent again and carried out so long ago that it is not known any more."""
+
+
 class LeftLetter(DeadLetter):
     """A letter that stays: it cannot be accepted anew."""
 
@@ -162,7 +183,7 @@ FIND_OF = for_each_service(
 REPLAY_OF = for_each_service(
     SERVICES,
     "replay_dead_letters",
-    command=RemoveDeadLetters,
+    command=ReplayDeadLetters,
     reply=RemovedDeadLetters,
     changes=True,
     summary="Accept dead letters anew",
@@ -207,7 +228,7 @@ REPLAY_DEAD_LETTER = Operation(
     method=HTTPMethod.POST,
     path="/operator/dead-letters/{letter_id}/replay",
     role=Role.OPERATOR,
-    command=RemoveDeadLetterOf,
+    command=ReplayDeadLetterOf,
     reply=RemovedDeadLetters,
     message="Dead letter replayed",
     errors=(e.NotFound, e.InvalidState),
@@ -231,7 +252,7 @@ REPLAY_DEAD_LETTERS = Operation(
     method=HTTPMethod.POST,
     path="/operator/dead-letters/replay",
     role=Role.OPERATOR,
-    command=RemoveDeadLettersOf,
+    command=ReplayDeadLettersOf,
     reply=RemovedDeadLetters,
     message="Dead letters replayed",
     summary="Have the service that owns the queues accept letters anew; those that cannot be stay",

@@ -22,13 +22,20 @@ from libs.messaging.dead_letters import (
     MAX_LOOKED_AT,
     DeadLetter,
     DeadLetters,
+    NotReplayable,
     open_dead_letters,
 )
 from libs.messaging.topology import dead_queue
+from libs.persistence import inbox_housekeeping
 from libs.persistence.engine import Database
 
 LONGEST_BODY = 64 * 1024
 MOST_SHOWN = 20
+MAY_BE_FORGOTTEN = (
+    f"it was sent more than {inbox_housekeeping.RETENTION_HOURS} hours ago. Had its caller sent it again, and had that"
+    " been carried out, it would be forgotten by now, and be carried out once more: find out whether it was, and"
+    " replay it with `apply_again` where it has to be"
+)
 UNKNOWN_TIME = datetime.fromtimestamp(0, UTC)
 """Of a letter of which the broker does not tell when it died."""
 
@@ -129,11 +136,13 @@ class Letters:
         )
 
     async def replay(
-        self, principal: Principal, command: contract.RemoveDeadLetters, _: float
+        self, principal: Principal, command: contract.ReplayDeadLetters, _: float
     ) -> Result:
         """A crash between the two leaves the letter, so that it is replayed and recorded again."""
 
         async def before(letter: DeadLetter) -> None:
+            if not command.apply_again:
+                await self._refuse_what_may_be_forgotten(letter)
             await self._letters.accept[letter.queue.removesuffix(dead_queue(""))](letter)
             await self._record(principal, "dead.replay", command, letter)
 
@@ -146,6 +155,17 @@ class Letters:
             await self._record(principal, "dead.discard", command, letter)
 
         return await self._remove(command, before)
+
+    async def _refuse_what_may_be_forgotten(self, letter: DeadLetter) -> None:
+        """Raises NotReplayable: the command may have come by another message since, and be finished and purged."""
+        if letter.envelope is None:
+            return
+        async with self._database.transaction() as connection:
+            may_be = await inbox_housekeeping.may_be_purged(
+                connection, letter.envelope.id, sent_at=letter.sent_at
+            )
+        if may_be:
+            raise NotReplayable(MAY_BE_FORGOTTEN)
 
     async def _look(
         self,

@@ -48,7 +48,7 @@ class OfServices:
             dead_letters.REPLAY_DEAD_LETTER.name: self.replay_dead_letter,
             dead_letters.DISCARD_DEAD_LETTER.name: self.discard_dead_letter,
             dead_letters.REPLAY_DEAD_LETTERS.name: self._passed_on(
-                dead_letters.REPLAY_OF, dead_letters.RemoveDeadLetters
+                dead_letters.REPLAY_OF, dead_letters.ReplayDeadLetters
             ),
             dead_letters.DISCARD_DEAD_LETTERS.name: self._passed_on(
                 dead_letters.DISCARD_OF, dead_letters.RemoveDeadLetters
@@ -142,31 +142,33 @@ class OfServices:
         )
 
     async def replay_dead_letter(
-        self, principal: Principal, command: dead_letters.RemoveDeadLetterOf, deadline: float
+        self, principal: Principal, command: dead_letters.ReplayDeadLetterOf, deadline: float
     ) -> Result:
-        return await self._remove(dead_letters.REPLAY_OF, principal, command, deadline)
+        replay = dead_letters.ReplayDeadLetters(
+            letter_ids=[command.letter_id],
+            queue=command.queue,
+            reason=command.reason,
+            apply_again=command.apply_again,
+        )
+        return await self._remove(dead_letters.REPLAY_OF, principal, command, replay, deadline)
 
     async def discard_dead_letter(
         self, principal: Principal, command: dead_letters.RemoveDeadLetterOf, deadline: float
     ) -> Result:
-        return await self._remove(dead_letters.DISCARD_OF, principal, command, deadline)
+        discard = dead_letters.RemoveDeadLetters(
+            letter_ids=[command.letter_id], queue=command.queue, reason=command.reason
+        )
+        return await self._remove(dead_letters.DISCARD_OF, principal, command, discard, deadline)
 
     async def _remove(
         self,
         rows: Mapping[str, Operation],
         principal: Principal,
         command: dead_letters.RemoveDeadLetterOf,
+        asked: dead_letters.RemoveDeadLetters,
         deadline: float,
     ) -> Result:
-        done = await self._services.ask_one(
-            rows,
-            command.service,
-            principal,
-            dead_letters.RemoveDeadLetters(
-                letter_ids=[command.letter_id], queue=command.queue, reason=command.reason
-            ),
-            deadline,
-        )
+        done = await self._services.ask_one(rows, command.service, principal, asked, deadline)
         if done.left:
             others = f" {len(done.removed)} others of this id are gone." if done.removed else ""
             raise e.InvalidState(f"The letter stays: {done.left[0].why}.{others}")
