@@ -6,6 +6,7 @@ is text; `asciinema play` shows it. Pauses are shortened, and the whole to `LONG
 
 from __future__ import annotations
 
+import argparse
 import codecs
 import fcntl
 import json
@@ -82,6 +83,8 @@ def shortened(events: list[Event]) -> list[Event]:
 
 
 def main() -> None:
+    argparse.ArgumentParser(description=__doc__).parse_args()
+
     events: list[Event] = [(0.0, f"$ {COMMAND}\r\n")]
     for second, text in played(COMMAND):
         sys.stdout.write(text)

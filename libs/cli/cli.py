@@ -73,7 +73,7 @@ COMMANDS = (
     (
         "trigger",
         "libs.cli.trigger:trigger",
-        "Have the bank in the box do what causes an event, such as wire.completed.",
+        "Have the simulated bank do what causes an event, such as wire.completed.",
     ),
     (
         "webhooks",

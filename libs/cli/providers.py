@@ -76,8 +76,9 @@ def described(offers: RoleCapabilities) -> Iterator[tuple[str, str]]:
         takes_keys = offers.changes.takes_keys
         yield "changes", "take keys" if takes_keys else "take no keys, are read back and compared"
     yield "lists", LISTS[offers.lists]
-    positions = offers.numbers_feed
-    yield "feed", "entries have positions" if positions else "entries have ids, and are counted"
+    numbered = "entries have positions"
+    unnumbered = "entries have ids; Bankside numbers them as it applies them"
+    yield "feed", numbered if offers.numbers_feed else unnumbered
 
 
 def _lines(offers: RoleCapabilities) -> Iterator[str]:

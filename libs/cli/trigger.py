@@ -1,4 +1,4 @@
-"""`bankside trigger`: have the bank in the box do what causes an event."""
+"""`bankside trigger`: have the simulated bank do what causes an event."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ UNAVAILABLE = "webhook_subscription.unavailable"
 
 
 def trigger(event_type: str, resource_id: str | None = None, /, *, json: Flag = False) -> int:
-    """Have the bank in the box do what causes an event of a type, to a resource that exists.
+    """Have the simulated bank do what causes an event of a type, to a resource that exists.
 
     Such as `bankside trigger wire.completed TRANSACTION_ID`, or `bankside trigger transaction.created ACCOUNT_ID`.
     `bankside events tail` shows the event. Amounts are 12.50 dollars.
@@ -56,7 +56,7 @@ def trigger(event_type: str, resource_id: str | None = None, /, *, json: Flag = 
         event_type: Such as wire.completed. For one that a request to the gateway causes, the request is named.
         resource_id: What it happens to: a customer for customer events, a wire's transaction_id, an
             ACH request's reference_id for what follows ach.created, an account for all others.
-        json: Print one JSON document: the bank in the box's answer.
+        json: Print one JSON document: the simulated bank's answer.
     """
     cause = _cause(event_type)
     if resource_id is None:
@@ -70,7 +70,7 @@ def trigger(event_type: str, resource_id: str | None = None, /, *, json: Flag = 
         print_json(answer)
     else:
         console().print(
-            f"Done at the bank in the box: POST {escape(path)}. {event_type} follows once the stack has read of it."
+            f"Done at the simulated bank: POST {escape(path)}. {event_type} follows once the stack has read of it."
         )
     return 0
 
@@ -81,19 +81,19 @@ def _cause(event_type: str) -> Cause:
         return found
     if (request := REQUESTS.get(event_type)) is not None:
         raise OperatorError(
-            f"The bank in the box cannot cause {event_type}: `bankside call {request.method} {request.path}` does."
+            f"The simulated bank cannot cause {event_type}: `bankside call {request.method} {request.path}` does."
         )
     if event_type == UNAVAILABLE:
         raise OperatorError(
-            f"The bank in the box cannot cause {event_type}: an endpoint that answers 410 does."
+            f"The simulated bank cannot cause {event_type}: an endpoint that answers 410 does."
         )
     raise OperatorError(
-        f"There is no event type {event_type!r}; the bank in the box can cause {', '.join(causes())}."
+        f"There is no event type {event_type!r}; the simulated bank can cause {', '.join(causes())}."
     )
 
 
 async def _post(url: str, path: str, body: dict[str, Any] | None) -> dict[str, Any]:
-    """The bank in the box's answer.
+    """The simulated bank's answer.
 
     Raises:
         OperatorError: it refuses, or cannot be reached.
@@ -112,12 +112,12 @@ async def _post(url: str, path: str, body: dict[str, Any] | None) -> dict[str, A
             status, answer = response.status, decode(await response.read())
     except (aiohttp.ClientError, TimeoutError, NotExactJson):
         raise OperatorError(
-            f"The bank in the box at {url} gave no answer: is the stack up (make status)?"
+            f"The simulated bank at {url} gave no answer: is the stack up (make status)?"
         ) from None
     match answer:
         case dict() if status == HTTPStatus.OK:
             return answer
         case {"error": {"code": str(code), "message": str(message)}}:
-            raise OperatorError(f"The bank in the box refuses it: {message} ({code})")
+            raise OperatorError(f"The simulated bank refuses it: {message} ({code})")
         case _:
-            raise OperatorError(f"The bank in the box at {url} answered {status}.")
+            raise OperatorError(f"The simulated bank at {url} answered {status}.")

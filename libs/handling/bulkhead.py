@@ -1,4 +1,6 @@
-"""Room for a few calls at once and a few that wait, so that one kind of work cannot take all there is."""
+"""A bulkhead: a bounded number of calls run and a bounded number wait, so that one kind of work cannot use up a
+process's capacity.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `libs.persistence.continuity` needs of reconciliation."""
+"""Requests a run of reconciliation when a database turns out to have been restored (`libs.persistence.continuity`)."""
 
 from __future__ import annotations
 

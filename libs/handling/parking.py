@@ -1,4 +1,4 @@
-"""Parking commands for an operator: those that driving again does not finish.
+"""Parks commands that further drives cannot finish, until an operator decides.
 
 A drive is faulty when it ends by an exception that is a fault of ours. Drives that end by `outcome_pending`,
 `unavailable` or an error of a provider, or during an outage of the database, are not faulty.

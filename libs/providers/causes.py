@@ -23,6 +23,6 @@ class Cause:
 
 
 def causes() -> Mapping[str, Cause]:
-    """Of the bank in the box, by the types of events that it can cause."""
+    """Of the simulated bank, by the types of events that it can cause."""
     found: Mapping[str, Cause] = import_module(f"libs.providers.{DEFAULT}.causes").CAUSES
     return found

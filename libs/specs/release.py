@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 from pathlib import Path
 from typing import Any
@@ -49,4 +50,6 @@ def _lines(value: Any, depth: int = 3) -> str:
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(description=__doc__).parse_args()
+
     FILE.write_text(_lines(current_document()) + "\n")

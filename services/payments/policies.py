@@ -1,4 +1,4 @@
-"""What a wire policy says of a wire (interface §9). Amounts are in USD."""
+"""Evaluating a wire policy: its limits, and whether a wire needs approval (interface §9). Amounts are in USD."""
 
 from __future__ import annotations
 

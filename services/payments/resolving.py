@@ -1,6 +1,7 @@
 """Operators' decisions on wires: what became of one whose outcome is not known, and canceling one that was not sent.
 
-Each is one transaction with its audit row. A driver locks a send's command before its wire, and so does this.
+Each is one transaction with its audit row. The send's command is locked
+before its wire, as a driver does.
 """
 
 from __future__ import annotations

@@ -149,7 +149,7 @@ BREAKING: dict[str, tuple[Callable[[Document], Any], str]] = {
 }
 
 ALLOWED: dict[str, Callable[[Document], Any]] = {
-    "an operation": lambda d: d["paths"].update({"/customer/cards": {"get": transactions(d)}}),
+    "an operation": lambda d: d["paths"].update({"/customer/loans": {"get": transactions(d)}}),
     "an optional parameter": lambda d: transactions(d)["parameters"].append(
         parameter("day", required=False)
     ),

@@ -47,7 +47,7 @@ async def test_the_code_of_a_guide_runs(
     if shutil.which(program) is None:
         pytest.skip(f"there is no {program}")
     if guide == "testing" and BANK != SANDBOX:
-        pytest.skip("only the bank in the box can be asked to make things happen")
+        pytest.skip("only the simulated bank can be asked to make things happen")
     shown = blocks(FOLDER / f"{guide}.md", language)
     verifying = [block for block in shown if "def verify" in block]
 

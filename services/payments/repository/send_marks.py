@@ -1,4 +1,4 @@
-"""What a wire's row says of its sends, and what a database that went back may lack of them."""
+"""When a wire was first and last sent, and the sends that a restored database may lack."""
 
 from __future__ import annotations
 

@@ -409,7 +409,7 @@ async def test_what_the_sandbox_refuses_is_a_sentence() -> None:
 
     assert (status, err) == (
         2,
-        "bankside: The bank in the box refuses it: It is returned. (invalid_state)\n",
+        "bankside: The simulated bank refuses it: It is returned. (invalid_state)\n",
     )
     assert sandbox.received[0].target == "/simulate/wires/a%2Fb/complete"
 
