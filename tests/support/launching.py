@@ -2,7 +2,8 @@
 
 `launched` is how anybody starts one: a new interpreter. `forked` gets the same in a tenth of the time, on which most
 of a test run would be spent otherwise: a process that has loaded what all programs use forks for each program one that
-loads the rest of it, and this one forks, and the child becomes the program.
+loads the rest of it, and this one forks, and the child becomes the program. Programs that are forked hash passwords
+cheaply: a log-in would take as much processor time as two starts of a service.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Protocol
+
+import argon2.profiles
 
 from libs.runtime.processes import die_with_parent
 
@@ -260,6 +263,8 @@ def _become(program: Program) -> None:
 
 
 if __name__ == "__main__":
+    # Before it is imported by name. `tests/unit/gateway/test_passwords.py` has how passwords are hashed otherwise.
+    argon2.profiles.RFC_9106_LOW_MEMORY = argon2.profiles.CHEAPEST
     for module in USED_BY_ALL:
         importlib.import_module(module)
     gc.freeze()  # a collection in a child would copy all of it

@@ -49,3 +49,14 @@ async def test_a_hash_keeps_its_turn_after_its_request_was_cancelled(
     assert await waiting == "second"
     assert begun_meanwhile == AT_ONCE
     assert all(task.cancelled() for task in cancelled)
+
+
+async def test_a_password_is_hashed_as_rfc_9106_has_it_and_matches_its_hash_alone() -> None:
+    passwords = Passwords()
+
+    stored = await passwords.hashed("correct horse")
+
+    assert stored.startswith("$argon2id$v=19$m=65536,t=3,p=4$")
+    assert await passwords.matches(stored, "correct horse")
+    assert not await passwords.matches(stored, "another")
+    assert not await passwords.matches(None, "")
