@@ -18,6 +18,8 @@ from libs.contracts.principal import Family, Role, Scope
 from libs.contracts.sensitive import SensitiveShape
 
 GATEWAY = "gateway"
+OPERATE = "operate_"
+"""How the verb of an internal query begins that the gateway asks services for operators."""
 
 C = TypeVar("C", bound=Command, default=Any)
 R = TypeVar("R", default=Any)
@@ -152,6 +154,11 @@ class Operation(Generic[C, R]):
     @property
     def family(self) -> Family | None:
         return Family(self.path.split("/")[1]) if self.path else None
+
+    @property
+    def is_for_operators(self) -> bool:
+        """Whether operators wait for its answer: a row of theirs, or one that the gateway asks services for them."""
+        return self.family is Family.OPERATOR or self.name.partition(".")[2].startswith(OPERATE)
 
     @property
     def path_fields(self) -> tuple[str, ...]:

@@ -22,7 +22,7 @@ from libs.contracts.errors import (
 from libs.contracts.exact_json import decode
 from libs.contracts.model import OF_ANY_RELEASE, Command, build_validators
 from libs.contracts.operation import Operation
-from libs.contracts.principal import Family, Principal
+from libs.contracts.principal import Principal
 from libs.contracts.result import Result
 from libs.contracts.sensitive import Sealer, open_payload, seal_payload
 from libs.contracts.table import operations_of
@@ -84,7 +84,7 @@ def prepare(service: str, names: Iterable[str], *, queries: bool) -> None:
     if missing:
         raise RuntimeError(f"{service} has no handler for {', '.join(missing)}")
     for row in rows:
-        if row.family is not Family.OPERATOR:
+        if not row.is_for_operators:
             build_validators((row.command, row.reply))
 
 

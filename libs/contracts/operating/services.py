@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar
 from libs.contracts.errors import BanksideError
 from libs.contracts.model import Command
 from libs.contracts.operating.pages import Listed
-from libs.contracts.operation import GATEWAY, Operation
+from libs.contracts.operation import GATEWAY, OPERATE, Operation
 
 T = TypeVar("T")
 
@@ -38,7 +38,7 @@ def for_each_service(
     """The row of each service, by its name; asked by the gateway alone."""
     return {
         service: Operation(
-            name=f"{service}.operate_{verb_noun}",
+            name=f"{service}.{OPERATE}{verb_noun}",
             command=command,
             reply=reply,
             summary=summary,
