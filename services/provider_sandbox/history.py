@@ -37,7 +37,7 @@ DEBITS: dict[ledger.EntryType, float] = {"withdrawal": 52, "ach": 38, "fee": 10}
 COUNTERPARTIES = {
     "deposit": (
         "Brightlane Payments", "Cornerstone Cards", "Harbor Coffee Roasters", "Lakeside Dental Group",
-        "Maple & Main Outfitters", "Northwind Traders", "Redwood Property Partners", "Storefront Payouts",
+        "Maple & Main Outfitters", "Northgate Traders", "Redwood Property Partners", "Storefront Payouts",
         "Summit Analytics LLC", "Tidewater Logistics",
     ),
     "withdrawal": (

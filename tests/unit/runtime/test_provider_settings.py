@@ -117,7 +117,7 @@ def test_a_company_that_does_not_exist_is_one_sentence(monkeypatch: pytest.Monke
     settings, [sentence] = Settings.examine()
 
     assert settings is None
-    assert "CORE_PROVIDER (Input should be 'sandbox' or " in sentence
+    assert "CORE_PROVIDER (Input should be 'sandbox'" in sentence
 
 
 def test_a_url_that_is_none_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
