@@ -41,7 +41,7 @@ def show(role: str | None = None, /, *, json: Flag = False) -> int:
         raise OperatorError(f"There is no role {role!r}; there are: {', '.join(Role)}.")
     shown = [one for one in Role if role in (None, one.value)]
     found = [
-        (one, company, services, capabilities_of(company)[one])
+        (one, company, services, _offers(company, one))
         for one in shown
         for company, services in _companies(one).items()
     ]
@@ -54,6 +54,16 @@ def show(role: str | None = None, /, *, json: Flag = False) -> int:
         for line in _lines(offers):
             out.print(f"  {escape(line)}")
     return 0
+
+
+def _offers(company: Company, role: Role) -> RoleCapabilities:
+    """Raises OperatorError: the company does not have the role."""
+    offers = capabilities_of(company)
+    if role not in offers:
+        raise OperatorError(
+            f"{company} does not have the role {role}: set BANKSIDE_{role.upper()}_PROVIDER to a company that does."
+        )
+    return offers[role]
 
 
 def _companies(role: Role) -> dict[Company, list[str]]:

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from libs.cli import providers
 from libs.cli.providers import described
+from libs.client.errors import OperatorError
 from libs.providers.capabilities import capabilities_of
 from libs.providers.companies import Company, Role
 from tests.unit.cli.test_cli import bankside
@@ -66,8 +68,19 @@ async def test_a_role_that_does_not_exist_is_one_sentence() -> None:
 
 
 @pytest.mark.parametrize("company", Company)
-def test_every_company_says_what_it_offers_in_every_role(company: Company) -> None:
-    assert set(capabilities_of(company)) == set(Role)
+def test_every_company_says_what_it_offers_in_its_roles(company: Company) -> None:
+    assert {*capabilities_of(company)} - set(Role) == set()
+    assert capabilities_of(company)
+
+
+def test_a_company_without_the_role_that_it_is_chosen_for_is_one_sentence(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    offers = {Role.CORE: capabilities_of(Company.INCREASE)[Role.CORE]}
+    monkeypatch.setattr(providers, "capabilities_of", lambda _: offers)
+
+    with pytest.raises(OperatorError, match="sandbox does not have the role identity: set "):
+        providers.show("identity")
 
 
 def test_the_readmes_table_says_what_the_companies_offer() -> None:

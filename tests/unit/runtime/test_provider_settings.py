@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from libs.providers.capabilities import capabilities_of
 from libs.providers.companies import Company, Role
 from libs.providers.increase.settings import IncreaseSettings
 from libs.providers.writing import Capabilities, ProviderWrite
@@ -170,7 +171,9 @@ def test_a_service_may_have_several_companies(monkeypatch: pytest.MonkeyPatch) -
     }
 
 
-@pytest.mark.parametrize("company", Company)
+@pytest.mark.parametrize(
+    "company", [one for one in Company if {Role.IDENTITY, Role.CORE} <= {*capabilities_of(one)}]
+)
 async def test_what_an_operator_sets_of_writes_holds_at_every_company(
     monkeypatch: pytest.MonkeyPatch, company: Company
 ) -> None:
