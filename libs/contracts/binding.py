@@ -113,9 +113,8 @@ def _validate(
     bound: Command | None = None
     not_an_object = any(error["loc"] == ["body"] for error in errors)
     try:
-        bound = command.model_validate(
-            values, by_alias=True, by_name=False
-        )  # as the document names fields
+        # By the names of the document alone, also where our own code may say a field by another one.
+        bound = command.model_validate(values, by_alias=True, by_name=False)
     except ValidationError as error:
         if not not_an_object:
             errors += error_details(error, command, sources, default_source)
