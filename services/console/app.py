@@ -48,6 +48,7 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
         runner = web.AppRunner(
             build_application(settings, gateway, connections),
             access_log=None,
+            auto_decompress=False,
             handler_cancellation=False,
             keepalive_timeout=KEEPALIVE_SECONDS,
             shutdown_timeout=settings.shutdown_seconds - settings.longest_drain_seconds,

@@ -1,7 +1,7 @@
 """A list as CSV (RFC 4180), streamed page by page, at most `MOST_ROWS` rows.
 
-A cell that a spreadsheet would take for a formula begins with an apostrophe, so that it is shown as text. Negative
-numbers stay numbers.
+What a spreadsheet would take for a formula begins with an apostrophe, so that it is shown as text; also within a cell,
+where one that separates by semicolons or tabs would begin another. Negative numbers stay numbers.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ MOST_SECONDS = 300.0
 _FORMULA = frozenset("=+-@")
 _NEGATIVE_NUMBER = re.compile(r"-[0-9]+(\.[0-9]+)?")
 _MOVES_ON = ("\t", "\r", "\n")
-"""What some spreadsheets read as the beginning of another cell."""
+"""What some spreadsheets read as the beginning of another cell, also before any text."""
+_SEPARATORS = re.compile("([;\t\r\n])")
 
 
 def escaped(text: str) -> str:
-    if _NEGATIVE_NUMBER.fullmatch(text):
-        return text
-    return f"'{text}" if text.startswith(_MOVES_ON) or _begins_formula(text) else text
+    cells = "".join(map(_shown_as_text, _SEPARATORS.split(text)))
+    return f"'{cells}" if cells.startswith(_MOVES_ON) else cells
 
 
 def rows(cells: Iterable[Iterable[str]]) -> bytes:
@@ -35,6 +35,10 @@ def rows(cells: Iterable[Iterable[str]]) -> bytes:
     for row in cells:
         writer.writerow([escaped(text) for text in row])
     return out.getvalue().encode()
+
+
+def _shown_as_text(text: str) -> str:
+    return f"'{text}" if _begins_formula(text) and not _NEGATIVE_NUMBER.fullmatch(text) else text
 
 
 def _begins_formula(text: str) -> bool:

@@ -1,8 +1,11 @@
-"""How the console ends: as a load balancer needs it."""
+"""How the console listens, and how it ends: as a load balancer needs it."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
 
 from aiohttp import ClientSession
 
@@ -17,24 +20,33 @@ UNKNOWN = "/static/nothing"
 """Is answered without the gateway and without a session."""
 
 
-async def test_a_console_that_ends_goes_on_answering_and_closes_each_connection() -> None:
+@asynccontextmanager
+async def listening(**changes: Any) -> AsyncIterator[tuple[str, asyncio.Event, asyncio.Task[None]]]:
+    """Its origin, what tells it to end, and the task of its life."""
     [port] = free_ports(1)
-    configured = settings(
-        port=port, public_url=f"http://{LOOPBACK}:{port}", drain_seconds=0.5 * pace()
-    )
-    listening, told_to_end = asyncio.Event(), asyncio.Event()
+    configured = settings(port=port, public_url=f"http://{LOOPBACK}:{port}", **changes)
+    is_listening, told_to_end = asyncio.Event(), asyncio.Event()
 
     async def live() -> None:
         async with serve(configured, Process("console")):
-            listening.set()
+            is_listening.set()
             await told_to_end.wait()
 
     console = asyncio.create_task(live())
-    await listening.wait()
-    async with ClientSession() as session:
+    await is_listening.wait()
+    yield f"http://{LOOPBACK}:{port}", told_to_end, console
+    told_to_end.set()
+    await console
+
+
+async def test_a_console_that_ends_goes_on_answering_and_closes_each_connection() -> None:
+    async with (
+        listening(drain_seconds=0.5 * pace()) as (origin, told_to_end, console),
+        ClientSession() as session,
+    ):
 
         async def connection_after_answer() -> str:
-            async with session.get(f"http://{LOOPBACK}:{port}{UNKNOWN}") as response:
+            async with session.get(f"{origin}{UNKNOWN}") as response:
                 assert response.status == 404
                 return response.headers.get("Connection", "keep-alive")
 
@@ -44,8 +56,26 @@ async def test_a_console_that_ends_goes_on_answering_and_closes_each_connection(
 
         after = [await connection_after_answer() for _ in range(3)]
         was_draining = not console.done()
-        await console
 
     assert before == "keep-alive"
     assert after == ["close"] * 3
     assert was_draining
+
+
+async def test_a_form_that_is_compressed_is_refused_and_inflated_by_nobody() -> None:
+    async with listening() as (origin, _, _):
+        host = origin.removeprefix("http://")
+        reader, writer = await asyncio.open_connection(*host.split(":"))
+        head = (
+            f"Host: {host}\r\nOrigin: {origin}\r\nContent-Encoding: gzip\r\nContent-Length: 7\r\n"
+        )
+        kind = "Content-Type: application/x-www-form-urlencoded\r\n\r\n"
+        writer.write(f"POST /login HTTP/1.1\r\n{head}{kind}no gzip".encode())
+        refused = await reader.readuntil(b"\r\n\r\n")
+        # Who inflates it finds that it is none, and gives the connection up.
+        writer.write(f"GET {UNKNOWN} HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
+        then = await reader.readuntil(b"HTTP/1.1 404")
+        writer.transport.abort()
+
+    assert refused.startswith(b"HTTP/1.1 415")
+    assert then

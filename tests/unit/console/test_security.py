@@ -134,6 +134,8 @@ async def test_a_form_of_another_page_changes_nothing(
     [
         ("application/x-www-form-urlencoded", b"csrf=\xff", 400),
         ("application/x-www-form-urlencoded; charset=nonsense", b"csrf=a", 400),
+        ("application/x-www-form-urlencoded; charset=punycode", b"csrf=a", 400),
+        ("application/x-www-form-urlencoded; charset=UTF-7", b"csrf=a", 400),
         ("multipart/form-data; boundary=x", b"csrf=a", 415),
         ("text/plain", b"csrf=a", 415),
     ],
