@@ -24,7 +24,7 @@ from libs.runtime.connections import Connections
 from libs.runtime.request_log import request_log
 from services.gateway.documents import Documents, add_documents, add_operator_document
 from services.gateway.endpoint import Endpoints
-from services.gateway.requests import MAX_BODY_BYTES, request_id_of
+from services.gateway.requests import MAX_BODY_BYTES, meet_expectation, request_id_of
 from services.gateway.responses import failure
 
 SERVER = "bankside"
@@ -65,13 +65,6 @@ def _application(
             )
     application.on_response_prepare.append(_name_server)
     return application
-
-
-async def meet_expectation(request: web.Request) -> None:
-    """Ask for the body of a caller that waits to be asked; pass over what else may be expected (RFC 9110, 10.1.1)."""
-    transport = request.transport
-    if request.headers.get("Expect", "").lower() == "100-continue" and transport is not None:
-        transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
 
 
 async def _name_server(_: web.Request, response: web.StreamResponse) -> None:

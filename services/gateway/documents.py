@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import zlib
+from http import HTTPMethod
 from typing import Final
 
 import msgspec
@@ -17,11 +18,13 @@ from libs.contracts.exact_json import encode
 from libs.specs.paths import ASYNCAPI, OPENAPI, REFERENCE
 from libs.specs.reference import CONTENT_SECURITY_POLICY
 from services.gateway.made_aside import MadeAside, NotMade
-from services.gateway.requests import request_id_of
+from services.gateway.requests import meet_expectation, request_id_of
 from services.gateway.responses import failure
 
 PUBLISHED: Final = "libs.specs.published"
 """Makes them. It is not imported, for what that takes of memory."""
+
+PIECE_BYTES = 64 * 1024
 
 Pages = dict[str, tuple[str, bytes]]
 """By paths: the media type, and the content compressed, which takes a millisecond to decompress."""
@@ -39,7 +42,7 @@ class Documents:
         self._pages: Pages = {}
         self._log = structlog.get_logger("gateway.documents")
 
-    async def page(self, request: web.Request) -> web.Response:
+    async def page(self, request: web.Request) -> web.StreamResponse:
         """The handler of its paths."""
         if not self._pages:
             try:
@@ -54,7 +57,7 @@ class Documents:
         if (found := self._pages.get(request.path)) is None:
             raise web.HTTPNotFound
         content_type, compressed = found
-        return _respond(request, zlib.decompress(compressed), content_type)
+        return await _stream(request, compressed, content_type)
 
     async def close(self) -> None:
         await self._made_aside.close()
@@ -68,13 +71,13 @@ def add_documents(application: web.Application, documents: Documents) -> None:
         *(OPENAPI, ASYNCAPI, REFERENCE),
         *(f"{REFERENCE}/{{name}}", f"{REFERENCE}/guides/{{name}}"),
     ):
-        application.router.add_get(path, documents.page)
+        application.router.add_get(path, documents.page, expect_handler=meet_expectation)
 
 
 def add_operator_document(application: web.Application, documents: Documents) -> None:
     """Of operators; there is no page."""
     _add_start(application, "Bankside, for operators", {"openapi": OPENAPI})
-    application.router.add_get(OPENAPI, documents.page)
+    application.router.add_get(OPENAPI, documents.page, expect_handler=meet_expectation)
 
 
 def _add_start(application: web.Application, title: str, links: dict[str, str]) -> None:
@@ -83,14 +86,33 @@ def _add_start(application: web.Application, title: str, links: dict[str, str]) 
     async def start(request: web.Request) -> web.Response:
         return _respond(request, body, "application/json")
 
-    application.router.add_get("/", start)
+    application.router.add_get("/", start, expect_handler=meet_expectation)
 
 
 def _respond(request: web.Request, body: bytes, content_type: str) -> web.Response:
-    headers = {
+    return web.Response(body=body, headers=_headers(request, content_type))
+
+
+async def _stream(request: web.Request, compressed: bytes, content_type: str) -> web.StreamResponse:
+    """In pieces: aiohttp holds the body of an answer until the next request of its connection, so that anybody with
+    many connections could have a document held on each.
+    """
+    response = web.StreamResponse(headers=_headers(request, content_type))
+    await response.prepare(request)
+    if request.method != HTTPMethod.HEAD:
+        inflating = zlib.decompressobj()
+        piece = inflating.decompress(compressed, PIECE_BYTES)
+        while piece:
+            await response.write(piece)
+            piece = inflating.decompress(inflating.unconsumed_tail, PIECE_BYTES)
+    await response.write_eof()
+    return response
+
+
+def _headers(request: web.Request, content_type: str) -> dict[str, str]:
+    return {
         "Content-Type": content_type,
         "Content-Security-Policy": CONTENT_SECURITY_POLICY,
         "X-Content-Type-Options": "nosniff",
         "X-Request-Id": request_id_of(request),
     }
-    return web.Response(body=body, headers=headers)

@@ -189,6 +189,16 @@ async def test_without_credentials_a_body_is_not_waited_for(bounded: Desk) -> No
     assert (answer.status, answer.code) == (401, "missing_credentials")
 
 
+async def test_what_is_expected_changes_no_answer(bounded: Desk) -> None:
+    asks_first = {"Content-Length": "5", "Expect": "100-continue"}
+    of_old = raw_request("PATCH", PERSON, asks_first).replace(b"HTTP/1.1", b"HTTP/1.0")
+
+    assert (await bounded.raw(of_old, seconds=10)).status == 401, "HTTP/1.0 has no interim answers"
+    assert (
+        await bounded.raw(raw_request("GET", "/", {"Expect": "more"}), seconds=10)
+    ).status == 200
+
+
 async def test_a_hundred_headers_of_forwarded_addresses_are_refused_at_once(bounded: Desk) -> None:
     forged = [("X-Forwarded-For", "1," * 4000)] * 100
 

@@ -14,7 +14,10 @@ from libs.specs.paths import OPENAPI
 from libs.specs.published import Published, of_operators, public
 from tests.integration.gateway.desk import Desk, running_gateway, until
 from tests.support.infrastructure import Environment
+from tests.support.memory import resident_mebibytes
 from tests.support.pace import pace
+
+CONNECTIONS = 200
 
 
 @pytest_asyncio.fixture
@@ -72,6 +75,26 @@ async def test_each_listener_shows_what_this_release_publishes(own: Desk) -> Non
     ):
         expected = {path: zlib.decompress(content) for path, (_, content) in published.items()}
         assert await bodies(own, base_url, published) == expected
+
+
+async def test_connections_that_stay_open_hold_no_document(own: Desk) -> None:
+    await bodies(own, own.base_url, public())
+    pid = own.stack.services["gateway"].pid
+    before = resident_mebibytes(pid)
+    unlimited = aiohttp.TCPConnector(limit=0)
+    async with aiohttp.ClientSession(connector=unlimited) as session:
+        everybody = asyncio.Barrier(CONNECTIONS)
+
+        async def read() -> int:
+            async with session.get(own.base_url + OPENAPI) as answer:
+                size = len(await answer.read())
+                await everybody.wait()
+            return size
+
+        sizes = await asyncio.gather(*(read() for _ in range(CONNECTIONS)))
+        grown = resident_mebibytes(pid) - before
+
+    assert grown * 1024 * 1024 < sum(sizes) / 2
 
 
 async def test_a_gateway_that_stops_takes_their_making_with_it(own: Desk) -> None:

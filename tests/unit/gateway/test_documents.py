@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from aiohttp import web
 from aiohttp.test_utils import make_mocked_request
 
 from services.gateway.documents import Documents
@@ -17,6 +18,7 @@ async def test_they_are_unavailable(capfd: pytest.CaptureFixture[str]) -> None:
     answer = await documents.page(request)
 
     assert answer.status == 503
+    assert isinstance(answer, web.Response)
     assert isinstance(answer.body, bytes)
     assert json.loads(answer.body)["code"] == "unavailable"
     assert answer.headers["X-Request-Id"] == "mine"
