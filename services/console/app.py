@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import aiohttp
 from aiohttp import web
 
+from libs.runtime.accepting import accepting, bound_at
 from libs.runtime.connections import Connections
+from libs.runtime.handshakes import Handshakes
+from libs.runtime.open_files import possible_connections
 from libs.runtime.process import Process
 from services.console.application import build_application
 from services.console.gateway import SignedGateway
@@ -20,9 +22,9 @@ MAX_HEADERS = 64
 CONNECTIONS_TO_GATEWAY = 64
 CONNECTIONS = 512
 CONNECTIONS_PER_ADDRESS = 256
-"""Of browsers. A proxy in front of it is one address."""
+"""Of browsers. A proxy in front of it is one address. With TLS of its own, a quarter of them is for handshakes."""
 STALLED_SECONDS = 10.0
-"""For headers, for an answer of which nothing is taken, and for the handshake of TLS."""
+"""For headers, for an answer of which nothing is taken, and for a handshake of TLS."""
 
 
 @asynccontextmanager
@@ -39,11 +41,25 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
         gateway = SignedGateway(
             settings.operator_url, settings.credentials(), session, settings.answer_seconds
         )
+        possible = possible_connections(process.service, CONNECTIONS + CONNECTIONS_TO_GATEWAY)
+        in_all = max(2, possible - CONNECTIONS_TO_GATEWAY)
+        shaking_hands = in_all // 4 if encryption is not None else 0
         connections = Connections(
-            lambda peer: peer,
+            _itself,
             per_address=CONNECTIONS_PER_ADDRESS,
-            in_all=CONNECTIONS,
+            in_all=in_all - shaking_hands,
             stalled_seconds=STALLED_SECONDS,
+        )
+        handshakes = (
+            Handshakes(
+                encryption,
+                _itself,
+                per_address=max(1, shaking_hands // 2),
+                in_all=max(1, shaking_hands),
+                seconds=STALLED_SECONDS,
+            )
+            if encryption is not None
+            else None
         )
         runner = web.AppRunner(
             build_application(settings, gateway, connections),
@@ -59,19 +75,22 @@ async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
         assert handler is not None
         slow_ones = connections.close_slow_ones_for_ever()
         try:
-            async with process.background("connections", slow_ones):
-                server = await asyncio.get_running_loop().create_server(
+            async with (
+                process.background("connections", slow_ones),
+                accepting(
+                    process,
+                    await bound_at(settings.host, settings.port),
                     connections.protocols(handler),
-                    settings.host,
-                    settings.port,
-                    ssl=encryption,
-                    ssl_handshake_timeout=STALLED_SECONDS if encryption else None,
-                )
+                    handshakes,
+                ),
+            ):
                 process.log.info("listening", origin=settings.origin)
-                try:
-                    yield
-                    await connections.drain(settings.longest_drain_seconds)
-                finally:
-                    server.close()
+                yield
+                await connections.drain(settings.longest_drain_seconds)
         finally:
             await runner.cleanup()
+
+
+def _itself(peer: str) -> str:
+    """A browser's address counts as it is."""
+    return peer

@@ -5,22 +5,21 @@ Partners and customers have one and operators the other, so that neither can use
 
 from __future__ import annotations
 
-import asyncio
 import ssl
 from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import asynccontextmanager
 
 from aiohttp import web
 
+from libs.runtime.accepting import accepting
 from libs.runtime.connections import Connections
+from libs.runtime.handshakes import Handshakes
 from libs.runtime.process import Process
 from services.gateway.endpoint import Endpoints
-from services.gateway.handshakes import Handshakes
-from services.gateway.listening import ListenAt, listening_sockets
+from services.gateway.listening import ListenAt, sockets_at
 from services.gateway.settings import Settings
 
 KEEPALIVE_SECONDS = 75.0
-BACKLOG = 1024
 MAX_HEADERS = 64
 """Of a request; each of at most 8 KB."""
 LINGERING_SECONDS = 5.0
@@ -83,21 +82,11 @@ class Listener:
         handler = self._runner.server
         assert handler is not None
         protocols = self._connections.protocols(handler)
-        async with AsyncExitStack() as opened:
-            sockets = listening_sockets(self._at, BACKLOG)
-            slow_ones = self._connections.close_slow_ones_for_ever()
-            await opened.enter_async_context(process.background("connections", slow_ones))
-            for listening in await opened.enter_async_context(sockets):
-                if self._handshakes is None:
-                    server = await asyncio.get_running_loop().create_server(
-                        protocols, sock=listening, backlog=BACKLOG
-                    )
-                    opened.callback(server.close)
-                else:
-                    accepting = self._handshakes.accept_for_ever(listening, protocols)
-                    await opened.enter_async_context(
-                        process.background("tls-handshakes", accepting)
-                    )
+        slow_ones = self._connections.close_slow_ones_for_ever()
+        async with (
+            process.background("connections", slow_ones),
+            accepting(process, await sockets_at(self._at), protocols, self._handshakes),
+        ):
             yield
 
     def renew(self, encryption: ssl.SSLContext) -> None:

@@ -7,13 +7,12 @@ replaced wait for the next one instead of being reset.
 
 from __future__ import annotations
 
-import asyncio
 import os
 import socket
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from libs.runtime.accepting import bound, bound_at
 from services.gateway.settings import Settings
 
 
@@ -40,33 +39,12 @@ def for_operators(settings: Settings) -> ListenAt:
     return ListenAt(settings.operator_host, settings.operator_port, variable)
 
 
-async def addresses_of(host: str, port: int) -> list[tuple[int, Any]]:
-    """Family and address of each. Raises OSError."""
-    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    return list(dict.fromkeys((item[0], item[4]) for item in found))
-
-
-@asynccontextmanager
-async def listening_sockets(at: ListenAt, backlog: int) -> AsyncIterator[list[socket.socket]]:
-    """Sockets that listen, closed afterwards: those that the parent passed on, else one at every address of the host.
-
-    Raises OSError.
-    """
+async def sockets_at(at: ListenAt) -> list[socket.socket]:
+    """Those that the parent passed on, else one at every address of the host. Raises OSError."""
     passed_on = os.environ.get(at.passed_on)
-    opened: list[socket.socket] = []
-    try:
-        if passed_on:
-            opened.extend(socket.socket(fileno=int(each)) for each in passed_on.split(","))
-        else:
-            for family, address in await addresses_of(at.host, at.port):
-                opened.append(_bound(family, address, share=False))
-        for listening in opened:
-            listening.listen(backlog)
-            listening.setblocking(False)
-        yield opened
-    finally:
-        for listening in opened:
-            listening.close()
+    if passed_on:
+        return [socket.socket(fileno=int(each)) for each in passed_on.split(",")]
+    return await bound_at(at.host, at.port)
 
 
 class ChildSockets:
@@ -74,35 +52,20 @@ class ChildSockets:
 
     def __init__(self, addresses: Sequence[tuple[int, Any]]) -> None:
         self._addresses = addresses
-        self._bound = [_bound(*address, share=True) for address in addresses]
+        self._bound = [bound(*address, share=True) for address in addresses]
 
     @property
     def descriptors(self) -> tuple[int, ...]:
-        return tuple(bound.fileno() for bound in self._bound)
+        return tuple(own.fileno() for own in self._bound)
 
     def renew(self) -> None:
         """After the child died: until it runs again, none but the other children are given connections. A socket that
         does not listen is given none, and the next life of the child listens on it.
         """
-        for bound, address in zip(self._bound, self._addresses, strict=True):
-            with _bound(*address, share=True) as fresh:
-                os.dup2(fresh.fileno(), bound.fileno(), inheritable=False)
+        for own, address in zip(self._bound, self._addresses, strict=True):
+            with bound(*address, share=True) as fresh:
+                os.dup2(fresh.fileno(), own.fileno(), inheritable=False)
 
     def close(self) -> None:
-        for bound in self._bound:
-            bound.close()
-
-
-def _bound(family: int, address: Any, *, share: bool) -> socket.socket:
-    bound = socket.socket(family, socket.SOCK_STREAM)
-    try:
-        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        if share:
-            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-        if family == socket.AF_INET6:
-            bound.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-        bound.bind(address)
-    except OSError:
-        bound.close()
-        raise
-    return bound
+        for own in self._bound:
+            own.close()

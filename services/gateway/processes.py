@@ -20,6 +20,7 @@ from contextlib import asynccontextmanager
 
 import structlog
 
+from libs.runtime.accepting import addresses_of
 from libs.runtime.logging import configure_logging
 from libs.runtime.probes import http_ready
 from libs.runtime.process import EXIT_CRASHED, Misconfigured, Process, run
@@ -27,7 +28,7 @@ from libs.runtime.settings import EXIT_MISCONFIGURED
 from libs.runtime.supervision import Change, ChildSpec, NotReady, Supervisor
 from libs.runtime.supervision_state import ChildState
 from services.gateway.app import serve
-from services.gateway.listening import ChildSockets, addresses_of, for_operators, public
+from services.gateway.listening import ChildSockets, for_operators, public
 from services.gateway.settings import Settings
 
 CHILD_VARIABLE = "BANKSIDE_GATEWAY_CHILD"

@@ -6,7 +6,8 @@ import os
 import socket
 
 from deploy.local.ports import LOOPBACK
-from services.gateway.listening import ChildSockets, addresses_of
+from libs.runtime.accepting import addresses_of
+from services.gateway.listening import ChildSockets
 from tests.support.ports import free_ports
 
 CONNECTIONS = 64

@@ -1,4 +1,4 @@
-"""TLS of the gateway's own, by setting: connections are accepted, and shake hands, before `Connections` knows of them.
+"""TLS of a listener's own, by setting: connections are accepted, and shake hands, before `Connections` knows of them.
 
 A server of asyncio with `ssl=` bounds neither how many connections are shaking hands, nor how many are one address's.
 Here the oldest handshake is given up for a new one where there are too many.
@@ -20,7 +20,7 @@ CLOSE_SECONDS = 2.0
 """How long a connection that is closed waits for the caller's close_notify."""
 
 FAILED = Counter(
-    "bankside_gateway_tls_failures_total", "Connections of callers whose TLS handshake failed."
+    "bankside_http_tls_failures_total", "Connections of callers whose TLS handshake failed."
 )
 
 
@@ -64,7 +64,9 @@ class Handshakes:
                 try:
                     accepted, peer = await loop.sock_accept(listening)
                 except OSError as error:  # too many files are open, or the caller has gone again
-                    structlog.get_logger("gateway").warning("not_accepted", error=error.strerror)
+                    structlog.get_logger("connections").warning(
+                        "not_accepted", error=error.strerror
+                    )
                     await asyncio.sleep(ACCEPT_AGAIN_SECONDS)
                     continue
                 self._begin(accepted, self._count_as(peer[0]), protocols)

@@ -5,13 +5,17 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
+import pytest
 from aiohttp import ClientSession
 
 from deploy.local.ports import LOOPBACK
 from libs.runtime.process import Process
+from libs.tls import client_context
 from services.console.app import serve
+from tests.support.certificates import Authority
 from tests.support.pace import pace
 from tests.support.ports import free_ports
 from tests.unit.console.browser import settings
@@ -79,3 +83,32 @@ async def test_a_form_that_is_compressed_is_refused_and_inflated_by_nobody() -> 
 
     assert refused.startswith(b"HTTP/1.1 415")
     assert then
+
+
+async def test_connections_that_shake_no_hands_make_room_for_a_browser(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("services.console.app.CONNECTIONS", 16)
+    monkeypatch.setattr("services.console.app.STALLED_SECONDS", 600.0)
+    authority = Authority(tmp_path)
+    identity = authority.identity()
+    async with (
+        listening(
+            tls_certificate_file=identity.certificate_file, tls_key_file=identity.key_file
+        ) as (origin, _, _),
+        asyncio.timeout(20 * pace()),
+    ):
+        address = origin.removeprefix("http://").split(":")
+        silent = [await asyncio.open_connection(*address) for _ in range(8)]
+        ended = [await reader.read() for reader, _ in silent[:4]]
+        context = client_context(authority.file)
+        async with (
+            ClientSession() as session,
+            session.get(f"https://localhost:{address[1]}{UNKNOWN}", ssl=context) as answer,
+        ):
+            status = answer.status
+        for _, writer in silent:
+            writer.transport.abort()
+
+    assert ended == [b""] * 4
+    assert status == 404

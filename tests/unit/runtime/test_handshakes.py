@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 from deploy.local.ports import LOOPBACK
+from libs.runtime.accepting import accepting, bound_at
+from libs.runtime.handshakes import Handshakes
+from libs.runtime.process import Process
 from libs.tls import client_context
-from services.gateway.handshakes import Handshakes
-from services.gateway.listening import ListenAt, listening_sockets
 from tests.support.certificates import Authority
 from tests.support.pace import pace
 
@@ -24,7 +25,7 @@ class Greeter(asyncio.Protocol):
 
 
 @asynccontextmanager
-async def accepting(
+async def shaking_hands(
     authority: Authority, *, per_address: int = 100, in_all: int = 100, seconds: float = 60.0
 ) -> AsyncIterator[int]:
     """The port at which connections shake hands."""
@@ -35,11 +36,9 @@ async def accepting(
         in_all=in_all,
         seconds=seconds * pace(),
     )
-    async with listening_sockets(ListenAt(LOOPBACK, 0, "UNSET"), 100) as [listening]:
-        serving = asyncio.create_task(handshakes.accept_for_ever(listening, Greeter))
+    [listening] = await bound_at(LOOPBACK, 0)
+    async with accepting(Process("tests"), [listening], Greeter, handshakes):
         yield listening.getsockname()[1]
-        serving.cancel()
-        await asyncio.wait({serving})
 
 
 @pytest.mark.parametrize("bounds", [{"per_address": 2}, {"in_all": 2}])
@@ -47,7 +46,7 @@ async def test_the_oldest_handshake_makes_room_for_a_new_one(
     tmp_path: Path, bounds: dict[str, int]
 ) -> None:
     authority = Authority(tmp_path)
-    async with accepting(authority, **bounds) as port, asyncio.timeout(20 * pace()):
+    async with shaking_hands(authority, **bounds) as port, asyncio.timeout(20 * pace()):
         silent = [await asyncio.open_connection(LOOPBACK, port) for _ in range(3)]
         ended = await silent[0][0].read()
         reader, writer = await asyncio.open_connection(
@@ -63,7 +62,7 @@ async def test_the_oldest_handshake_makes_room_for_a_new_one(
 
 async def test_a_handshake_that_does_not_come_to_an_end_is_given_up(tmp_path: Path) -> None:
     async with (
-        accepting(Authority(tmp_path), seconds=0.2) as port,
+        shaking_hands(Authority(tmp_path), seconds=0.2) as port,
         asyncio.timeout(20 * pace()),
     ):
         reader, writer = await asyncio.open_connection(LOOPBACK, port)
