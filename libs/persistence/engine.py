@@ -22,7 +22,7 @@ from functools import partial
 import asyncpg
 from sqlalchemy import event, text
 from sqlalchemy.engine import ExceptionContext
-from sqlalchemy.exc import DisconnectionError
+from sqlalchemy.exc import DisconnectionError, EmulatedDBAPIException
 from sqlalchemy.pool import ConnectionPoolEntry, QueuePool
 
 from libs.persistence.addressing import connect_arguments
@@ -38,11 +38,16 @@ STATEMENT_SECONDS = 15
 IDLE_IN_TRANSACTION_SECONDS = 30
 RECYCLE_SECONDS = 1800
 """SQLAlchemy's pool replaces a connection that is older."""
+WRITABLE = {"target_session_attrs": "read-write"}
+"""While a failover is under way the address may still lead to a standby. A connection to that would stay in a pool
+after the address has moved: its server is up, and is never promoted. The URL may say otherwise.
+"""
 EVENTS_RECORDED = "bankside.events_recorded"
 """Key in `AsyncConnection.info`: the transaction under way has recorded events."""
 OPENED_AT = "bankside.opened_at"
 """Key in `AsyncConnection.info`: when the connection was opened (monotonic clock)."""
 
+IS_READ_ONLY = "the database is read-only"
 _READ_ONLY = "SELECT current_setting('transaction_read_only') = 'on'"
 _IS_READ_ONLY = text(_READ_ONLY)
 _SNAPSHOT = text("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
@@ -57,7 +62,7 @@ class Database:
         self._doubt = doubt
         event.listen(engine.sync_engine, "connect", _mark_opened)
         event.listen(engine.sync_engine, "checkout", self._refuse_doubted)
-        event.listen(engine.sync_engine, "handle_error", _close_what_timed_out)
+        event.listen(engine.sync_engine, "handle_error", _close_what_is_of_no_use)
         self.events_recorded = asyncio.Event()
         """Set after each commit of this process that recorded events; the outbox's relay clears it."""
 
@@ -96,13 +101,16 @@ class Database:
         return self._drivers.transaction(begin)
 
     async def ping(self) -> None:
-        """Readiness: raises when either pool executes no statement, or nothing can be written, as on a standby."""
+        """Readiness: raises when either pool executes no statement, or nothing can be written, as on a standby; such a
+        connection is closed.
+        """
         async with self._connected() as connection:
-            is_read_only = (await connection.execute(_IS_READ_ONLY)).scalar_one()
+            if (await connection.execute(_IS_READ_ONLY)).scalar_one():
+                await connection.invalidate()
+                raise ConnectionError(IS_READ_ONLY)
         async with self.driver() as driver:
-            is_read_only = is_read_only or await driver.fetchval(_READ_ONLY)
-        if is_read_only:
-            raise ConnectionError("the database is read-only")
+            if await driver.fetchval(_READ_ONLY):
+                raise ConnectionError(IS_READ_ONLY)
 
     async def close(self) -> None:
         self._drivers.close()
@@ -157,7 +165,7 @@ def open_database(
         except BadCertificates as error:  # while the file of the CA is being replaced
             raise ConnectionError(str(error)) from error
         return await asyncpg.connect(
-            **arguments,
+            **WRITABLE | arguments,
             timeout=CONNECT_SECONDS,
             command_timeout=STATEMENT_SECONDS,
             server_settings=server_settings,
@@ -195,8 +203,13 @@ def _mark_opened(_: object, record: ConnectionPoolEntry) -> None:
     record.info[OPENED_AT] = time.monotonic()
 
 
-def _close_what_timed_out(context: ExceptionContext) -> None:
-    """A statement that timed out here, rather than being ended by the server: the connection's peer is gone."""
-    if isinstance(context.original_exception, TimeoutError):
+def _close_what_is_of_no_use(context: ExceptionContext) -> None:
+    """Where a statement timed out here, rather than being ended by the server, the connection's peer is gone; where
+    nothing can be written, it has become a standby.
+    """
+    error = context.original_exception
+    if isinstance(error, EmulatedDBAPIException):
+        error = error.driver_exception
+    if isinstance(error, TimeoutError | asyncpg.ReadOnlySQLTransactionError):
         context.is_disconnect = True
         context.invalidate_pool_on_disconnect = False  # `ConnectionDoubt` decides about the others
