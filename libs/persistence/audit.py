@@ -22,6 +22,7 @@ from libs.contracts.exact_json import encode
 from libs.contracts.operating.audit_chain import BEGINNING, Head, chained
 from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.engine import Database
+from libs.persistence.idle_locks import ENDED_WHEN_IDLE
 from libs.persistence.tables import audit as table
 from libs.persistence.tables import audit_turn
 
@@ -61,7 +62,7 @@ DDL = (
 )
 """After it, a migration revokes UPDATE and DELETE on `audit`, and INSERT and DELETE on `audit_turn`."""
 
-_TURN = select(audit_turn.c.only_row).with_for_update()
+_TURN = select(audit_turn.c.only_row, ENDED_WHEN_IDLE).with_for_update()
 _TODAY = select(cast(func.timezone("UTC", func.clock_timestamp()), Date))
 _LAST = (
     select(table.c.day, table.c.number, table.c.hash)

@@ -16,6 +16,7 @@ from sqlalchemy import any_, bindparam, not_, select, update
 from sqlalchemy.dialects.postgresql import ARRAY
 
 from libs.persistence.async_engine import AsyncConnection
+from libs.persistence.idle_locks import ENDED_WHEN_IDLE
 from libs.persistence.tables import UUID_TYPE, inbox
 
 BATCH = 500
@@ -29,6 +30,7 @@ _FINISHED = (
         inbox.c.body_hash,
         inbox.c.reply,
         inbox.c.accepted_at,
+        ENDED_WHEN_IDLE,
     )
     .where(inbox.c.finished_at.is_not(None), not_(inbox.c.audited))
     .order_by(inbox.c.finished_at)
@@ -58,7 +60,7 @@ class FinishedCommand:
 async def take(connection: AsyncConnection) -> list[FinishedCommand]:
     """Up to `BATCH`, those first that were finished first, locked until the transaction ends."""
     rows = await connection.execute(_FINISHED)
-    return [FinishedCommand(*row) for row in rows]
+    return [FinishedCommand(*values) for *values, _ in rows]
 
 
 async def mark(connection: AsyncConnection, commands: Sequence[FinishedCommand]) -> None:

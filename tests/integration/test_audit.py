@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Awaitable, Callable
 from datetime import UTC, date, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -28,15 +29,18 @@ from libs.handling.auditing import audit_commands_for_ever
 from libs.handling.operating.audit_rows import AuditRows
 from libs.handling.operating.serving import operating_handlers
 from libs.messaging.envelope import Reply, WireError, encode
-from libs.persistence import audit, audit_pages, forgetting, inbox_housekeeping
+from libs.persistence import audit, audit_pages, audited_commands, forgetting, inbox_housekeeping
+from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.audit import Entry
 from libs.persistence.audit_pages import Wanted
 from libs.persistence.engine import Database
+from libs.persistence.idle_locks import LOCKED_IDLE_SECONDS
 from tests.integration.tables import execute, finish, rows
-from tests.integration.test_inbox import PRINCIPAL, leased
+from tests.integration.test_inbox import ENDED, PRINCIPAL, leased
 from tests.support.answered_operators import OPERATOR, AnsweredOperators
 from tests.support.command_line import run_bankside
 from tests.support.infrastructure import Environment
+from tests.support.pace import pace
 from tests.support.stack import Stack, environment_with
 from tests.support.waiting import eventually
 
@@ -233,6 +237,26 @@ async def test_each_final_command_is_an_entry_once_and_is_purged_no_sooner(
     async with database.transaction() as connection:
         assert await inbox_housekeeping.purge(connection) == 3
     assert len(await rows(database, "SELECT 1 FROM inbox")) == 1
+
+
+async def append_one(connection: AsyncConnection) -> None:
+    await audit.append(connection, [entry()])
+
+
+@pytest.mark.parametrize("lock", [append_one, audited_commands.take])
+async def test_who_stands_still_keeps_the_audits_locks_for_seconds(
+    database: Database, lock: Callable[[AsyncConnection], Awaitable[object]]
+) -> None:
+    """Operators' writes wait for the turn, and callers who begin a forgotten command anew for its row."""
+    command = await leased(database)
+    await finish(database, command, OK)
+
+    with pytest.raises(ENDED):
+        async with database.transaction() as standing:
+            await lock(standing)
+            async with asyncio.timeout((LOCKED_IDLE_SECONDS + 5) * pace()):
+                await append(database, entry())
+                await execute(database, "SELECT 1 FROM inbox FOR UPDATE")
 
 
 async def test_the_command_line_verifies_and_exports_page_by_page(
