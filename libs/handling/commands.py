@@ -163,6 +163,10 @@ async def run_commands(
             yield driver
         finally:
             # Also where a later part does not start: commands may have been claimed already.
-            await consumer.stop(STOP_SECONDS)
-            await driver.stop(STOP_SECONDS)
-            answers.close()
+            try:
+                await consumer.stop(STOP_SECONDS)
+            finally:
+                try:
+                    await driver.stop(STOP_SECONDS)
+                finally:
+                    answers.close()

@@ -74,7 +74,10 @@ class Driver:
         self._wake.set()
 
     def start(self, leased: inbox.Leased) -> None:
-        """Drive a command that was leased to this process."""
+        """Drive a command that was leased to this process. A drive of it that is still running has lost its lease."""
+        _, earlier = self._driving.get(leased.command_id, (None, None))
+        if earlier is not None:
+            earlier.cancel()
         task = asyncio.create_task(self._drive(leased), name=f"drive:{leased.command_id}")
         self._driving[leased.command_id] = (leased, task)
         task.add_done_callback(lambda done: self._driven(leased, done))

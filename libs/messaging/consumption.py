@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 import structlog
 from aio_pika.abc import AbstractChannel
 
-from libs.messaging.broker_errors import BROKER_ERRORS
+from libs.messaging.broker_errors import BROKER_ERRORS, session_loss_as_error
 from libs.messaging.deadlines import within
 from libs.messaging.delivery import Delivery, OnDelivery, consume
 from libs.messaging.metrics import (
@@ -128,7 +128,8 @@ class Consumption:
     async def stop(self) -> None:
         """Cancel the consumer for good; messages that were taken can still be acked."""
         self._stopped = True
-        with contextlib.suppress(*BROKER_ERRORS):  # the session is lost, and with it the consumer
+        # Where the session is lost, the consumer is, too.
+        with contextlib.suppress(*BROKER_ERRORS), session_loss_as_error():
             await within(STOP_SECONDS, self._cancel(), name=f"cancel:{self.queue}")
 
     async def _cancel(self) -> None:

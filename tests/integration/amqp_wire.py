@@ -13,6 +13,7 @@ from deploy.local.ports import LOOPBACK
 
 CHUNK = 65536
 METHOD = 1
+CANCEL_OK = (60, 31)
 
 
 class Wire:
@@ -52,10 +53,17 @@ class Wire:
         self._holds_answers = True
 
     def end_without_confirms(self) -> None:
-        """Pass on what was held, but for publisher confirms, and end each connection by FIN right behind it."""
+        """Pass on what was held, but for publisher confirms and for the answer to who cancels a consumer, and end each
+        connection by FIN right behind it.
+        """
         self._holds_answers = False
         for writer, data in self._held.items():
-            writer.write(b"".join(frame for frame in _frames(bytes(data)) if not _confirms(frame)))
+            passed_on = (
+                frame
+                for frame in _frames(bytes(data))
+                if not (_confirms(frame) or _method(frame) == CANCEL_OK)
+            )
+            writer.write(b"".join(passed_on))
             writer.close()
         self._held.clear()
 
@@ -146,9 +154,17 @@ def _frames(data: bytes) -> Iterator[bytes]:
         at += 8 + size
 
 
+def _method(frame: bytes) -> tuple[int, int] | None:
+    """Its class and method; None of a frame with a header or a body."""
+    if frame[0] != METHOD:
+        return None
+    class_id, method_id = struct.unpack_from(">HH", frame, 7)
+    return class_id, method_id
+
+
 def _confirms(frame: bytes) -> bool:
     """Whether it is Basic.Ack or Basic.Nack."""
-    return frame[0] == METHOD and struct.unpack_from(">HH", frame, 7) in {(60, 80), (60, 120)}
+    return _method(frame) in {(60, 80), (60, 120)}
 
 
 class _Filter(ABC):
@@ -181,8 +197,8 @@ class _WithoutDeliveries(_Filter):
 
     def _swallows(self, frame: bytes) -> bool:
         channel = frame[1:3]
-        if frame[0] == METHOD:
-            if struct.unpack_from(">HH", frame, 7) == (60, 60):
+        if (method := _method(frame)) is not None:
+            if method == (60, 60):
                 self._delivering.add(channel)
             else:
                 self._delivering.discard(channel)

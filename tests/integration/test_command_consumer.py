@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import struct
 import time
 import uuid
 from collections.abc import AsyncIterator
@@ -38,6 +39,7 @@ from tests.unit.messaging.test_versions import newer_envelope
 SERVICE = "onboarding"
 QUEUE = commands_queue(SERVICE)
 HOLD_SECONDS = 0.2
+BASIC_CANCEL = struct.pack(">HH", 60, 30)
 
 
 class Inbox:
@@ -155,6 +157,32 @@ async def test_sessions_lost_while_the_database_is_away_count_against_no_command
     assert taken_meanwhile == 0
     assert dead == 0
     assert value_of(CONSUMER_RESTARTS.labels(QUEUE)) == before
+
+
+async def test_a_consumer_stops_when_its_session_ends_by_a_fin_behind_deliveries(
+    fresh_environment: Environment,
+) -> None:
+    inbox = Inbox()
+    inbox.is_there.clear()
+    async with a_channel(fresh_environment) as channel, wire_to(fresh_environment.amqp_url) as wire:
+        broker = Broker(wire.url, SERVICE)
+        consumer = CommandConsumer(SERVICE, inbox.accept, inbox.ping)
+        broker.add(consumer)
+        async with broker.open():
+            await broker.start(wait_seconds=10)
+            wire.hold_answers()
+            await publish(channel, 20)
+            await eventually("they are delivered", partial(has, channel, QUEUE, 0))
+
+            async def is_canceling() -> bool:
+                return BASIC_CANCEL in wire.sent
+
+            stopping = asyncio.create_task(consumer.stop(HOLD_SECONDS))
+            await eventually("it asks to be canceled", is_canceling)
+            wire.end_without_confirms()
+            await stopping
+
+    assert inbox.recorded == []
 
 
 async def test_a_single_slow_command_pauses_nothing(fresh_environment: Environment) -> None:
