@@ -6,9 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from sqlalchemy import (
-    ColumnElement,
     Interval,
-    and_,
     bindparam,
     delete,
     exists,
@@ -23,27 +21,15 @@ from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.tables import inbox as table
 
 RETENTION_HOURS = 24
-FORGOTTEN_DAYS = 30
-"""For so long a command that would be kept for ever is kept once it is forgotten: its caller may have paid in another
-way, and a broker that comes back after days may deliver its message again.
-"""
 PURGE_BATCH = 1000
-
-
-def _finished_before(age: str) -> ColumnElement[bool]:
-    # Unlike `clock_timestamp()`, it is stable, so that the index is used.
-    return table.c.finished_at < func.statement_timestamp() - bindparam(age, type_=Interval)
-
 
 _PURGE = delete(table).where(
     table.c.command_id.in_(
         select(table.c.command_id)
         .where(
-            _finished_before("age"),
-            or_(
-                not_(table.c.keep_for_ever),
-                and_(table.c.forgotten, _finished_before("age_when_forgotten")),
-            ),
+            # Unlike `clock_timestamp()`, it is stable, so that the index is used.
+            table.c.finished_at < func.statement_timestamp() - bindparam("age", type_=Interval),
+            or_(table.c.forgotten, not_(table.c.keep_for_ever)),
             table.c.audited,
         )
         .limit(bindparam("batch"))
@@ -86,12 +72,10 @@ class Backlog:
 
 async def purge(connection: AsyncConnection) -> int:
     """Delete up to `PURGE_BATCH` commands whose retention is over and which are in the audit; how many."""
-    values = {
-        "age": timedelta(hours=RETENTION_HOURS),
-        "age_when_forgotten": timedelta(days=FORGOTTEN_DAYS),
-        "batch": PURGE_BATCH,
-    }
-    return (await connection.execute(_PURGE, values)).rowcount
+    deleted = await connection.execute(
+        _PURGE, {"age": timedelta(hours=RETENTION_HOURS), "batch": PURGE_BATCH}
+    )
+    return deleted.rowcount
 
 
 async def may_be_purged(

@@ -240,23 +240,6 @@ async def test_what_was_finished_is_kept_a_day_unless_for_ever(database: Databas
     assert kept == {commands[1].command_id, commands[2].command_id}
 
 
-@pytest.mark.parametrize(("days", "purged"), [(29, 0), (31, 1)])
-async def test_what_is_kept_for_ever_is_kept_a_month_when_it_is_forgotten(
-    database: Database, days: int, purged: int
-) -> None:
-    first = await leased(database)
-    async with inbox.fenced(database, first) as connection:
-        await forgetting.forget(connection, first)
-    await execute(
-        database,
-        f"UPDATE inbox SET keep_for_ever = true, finished_at = now() - interval '{days} days'",
-    )
-    await audit_finished(database)
-
-    async with database.transaction() as connection:
-        assert await inbox_housekeeping.purge(connection) == purged
-
-
 async def test_a_value_that_does_not_fit_does_not_mean_that_the_database_is_away(
     database: Database,
 ) -> None:
