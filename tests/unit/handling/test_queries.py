@@ -9,7 +9,7 @@ import pytest
 
 from libs.contracts.ledger_read_operations import GET_BALANCE
 from libs.contracts.table import operations_of
-from libs.handling.queries import prepare
+from libs.handling.queries import prepare, seconds_for
 
 
 def test_a_service_without_a_handler_for_a_row_does_not_start() -> None:
@@ -23,7 +23,8 @@ def test_a_service_without_a_handler_for_a_row_does_not_start() -> None:
 LOADED = """
 import sys
 from libs.contracts.table import operations_of
-from libs.handling.queries import prepare
+
+from libs.handling.queries import prepare, seconds_for
 
 service = sys.argv[1]
 names = [row.name for row in operations_of(service)]
@@ -47,3 +48,8 @@ def test_what_validates_commands_is_there_before_the_first_one(
     )
 
     assert done.stdout == f"False {is_loaded} []\n"
+
+
+@pytest.mark.parametrize(("left", "seconds"), [(25, 22), (5, 2.5), (2, 1), (-1, 0.05)])
+def test_an_answer_may_take_what_is_left_but_for_a_margin(left: float, seconds: float) -> None:
+    assert seconds_for(left) == seconds
