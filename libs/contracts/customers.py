@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from enum import StrEnum
+from fractions import Fraction
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationInfo, field_validator
@@ -175,7 +176,8 @@ def broken_person_rules(persons: Sequence[Mapping[str, Any]]) -> list[str]:
     if not any(person.get("controller") is True for person in persons):
         broken.append("at least one person must be a controller")
     shares = [person.get("ownership_percentage") for person in persons]
-    if sum(Decimal(s) for s in shares if isinstance(s, int | Decimal)) > 100:
+    # Sums of Decimals are rounded after 28 digits.
+    if sum(Fraction(share) for share in shares if isinstance(share, int | Decimal)) > 100:
         broken.append("the ownership percentages add up to more than 100")
     supplied = [str(person["id"]).lower() for person in persons if person.get("id")]
     if len(supplied) != len(set(supplied)):

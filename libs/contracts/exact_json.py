@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from decimal import Decimal, InvalidOperation
+from functools import partial
 from typing import Any, NoReturn
 
 import msgspec
@@ -15,6 +16,8 @@ import msgspec
 MAX_DEPTH = 32
 MAX_NUMBER_CHARACTERS = 64
 MAX_EXPONENT = 64
+MAX_PLAIN_CHARACTERS = MAX_NUMBER_CHARACTERS + MAX_EXPONENT + 2
+"""PostgreSQL gives back such a number of a JSON column without its exponent: 1e-64 as 0.00…1."""
 
 encoder = msgspec.json.Encoder(decimal_format="number")
 """Decimals become numbers; dates, date-times and UUIDs become strings."""
@@ -26,9 +29,9 @@ class NotExactJson(ValueError):
     """The text is not JSON as this interface takes it; the message says why, without quoting it."""
 
 
-def exact_number(text: str) -> Decimal:
+def exact_number(text: str, most_characters: int = MAX_NUMBER_CHARACTERS) -> Decimal:
     """A JSON number with a fraction or exponent, exact. Bounded, so that `1E999999` cannot be made to fill memory."""
-    if len(text) > MAX_NUMBER_CHARACTERS:
+    if len(text) > most_characters:
         raise NotExactJson("a number has too many digits")
     try:
         number = Decimal(text)
@@ -39,7 +42,10 @@ def exact_number(text: str) -> Decimal:
     return number
 
 
-_decoder = msgspec.json.Decoder(float_hook=exact_number)
+own_number = partial(exact_number, most_characters=MAX_PLAIN_CHARACTERS)
+"""A number that a process of ours has written or stored."""
+
+_decoder = msgspec.json.Decoder(float_hook=own_number)
 
 
 def decode(data: bytes | str) -> Any:

@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 
 from libs.contracts.errors import BanksideError, ErrorDetail, Invalid, error_from_wire
-from libs.contracts.exact_json import encoder, exact_number
+from libs.contracts.exact_json import encoder, own_number
 from libs.contracts.operation import Operation
 from libs.contracts.principal import Principal
 
@@ -115,8 +115,8 @@ _envelope = msgspec.json.Decoder(Envelope)
 _head = msgspec.json.Decoder(EnvelopeHead)
 _heads = msgspec.json.Decoder(list[EnvelopeHead])
 _envelopes = msgspec.json.Decoder(list[Envelope])
-_replies = msgspec.json.Decoder(list[Reply], float_hook=exact_number)
-_reply = msgspec.json.Decoder(Reply, float_hook=exact_number)
+_replies = msgspec.json.Decoder(list[Reply], float_hook=own_number)
+_reply = msgspec.json.Decoder(Reply, float_hook=own_number)
 
 _UNDECODABLE = (msgspec.MsgspecError, ValueError, RecursionError)
 

@@ -129,10 +129,12 @@ _IS_UNKNOWN = and_(
     or_(_T.resolution.is_(None), _T.resolution == "absent"),
 )
 # Commands of one customer are driven one at a time: one with an order that has begun, and is not over while another is
-# driven, is parked, or was, and comes last.
+# driven, is parked, or was, and comes last. The steps of an id that was used before, and is used again after its
+# retention, are of an earlier command; the hour is for a clock that a failover has put back.
 _IS_LEFT_BY_ITS_COMMAND = exists().where(
     inbox.c.command_id == _T.command_id,
     inbox.c.finished_at.is_(None),
+    inbox.c.accepted_at < _T.last_attempt_at + timedelta(hours=1),
     or_(_IS_INTENDED, inbox.c.parked_at.is_not(None), inbox.c.ordering_key.is_not(None)),
 )
 _OF_ANOTHER_SAGA = select(

@@ -388,3 +388,13 @@ def test_a_field_has_no_name_but_the_one_in_the_document(operation: Operation) -
 
     assert found["body", "as"] == "missing"
     assert found["body", ours] == "extra_forbidden"
+
+
+def test_shares_of_a_whole_are_added_up_to_the_last_digit() -> None:
+    share = Decimal("50.00000000000000000000000000001")
+    persons = [people.person(ownership_percentage=share) for _ in range(2)]
+    body = encode(people.application(persons=persons))
+
+    assert by_place(errors_of(table.ONBOARD_CUSTOMER, body=body)) == {
+        ("body", "persons"): "value_error"
+    }

@@ -128,3 +128,30 @@ def test_the_refusal_never_quotes_the_body() -> None:
 def test_the_reader_of_our_own_messages_fails_in_one_way_only(text: bytes) -> None:
     with pytest.raises(NotExactJson):
         decode(text)
+
+
+@given(
+    st.from_regex(r"-?(0|[1-9][0-9]{0,30})(\.[0-9]{1,40})?([eE][-+]?[0-9]{1,2})?", fullmatch=True)
+)
+def test_what_a_request_may_carry_is_read_back_as_a_database_writes_it(text: str) -> None:
+    """PostgreSQL's jsonb writes numbers without an exponent."""
+    try:
+        number = decode_request(f"[{text}]".encode())[0]
+    except NotExactJson:
+        return
+
+    [stored] = decode(f"[{format(Decimal(number), 'f')}]")
+
+    assert stored == number
+
+
+@pytest.mark.parametrize("text", ["1e-63", "0.5e-62", f"0.{'1' * 62}", f"1.{'1' * 58}e-64"])
+def test_so_are_the_smallest(text: str) -> None:
+    [number] = decode_request(f"[{text}]".encode())
+
+    assert decode(f"[{number:f}]") == [number]
+
+
+def test_more_digits_than_any_of_ours_are_refused() -> None:
+    with pytest.raises(NotExactJson):
+        decode(f"[0.{'0' * 129}1]")

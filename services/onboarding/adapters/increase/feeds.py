@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Generic, TypeAlias, TypeVar
 
 from increase import AsyncIncrease
@@ -87,14 +86,20 @@ def _account_entry(account: Account | None, place: Place) -> AccountEntry:
     )
 
 
-@dataclass(frozen=True)
 class _Changes(Generic[ObjectT]):
     """The objects of one category's events. Positions count the events that were applied."""
 
-    client: IncreaseClient
-    category: str
-    operation: str
-    retrieve: Callable[[AsyncIncrease, str], Awaitable[ObjectT]]
+    def __init__(
+        self,
+        client: IncreaseClient,
+        category: str,
+        operation: str,
+        retrieve: Callable[[AsyncIncrease, str], Awaitable[ObjectT]],
+    ) -> None:
+        self._client = client
+        self._events = EventFeed(client, [category])
+        self._operation = operation
+        self._retrieve = retrieve
 
     async def fetch(
         self, after: FeedCursor, limit: int, entry: Callable[[ObjectT | None, Place], EntryT]
@@ -107,8 +112,7 @@ class _Changes(Generic[ObjectT]):
             ProviderTimeout, ProviderError, Unavailable: there is no usable answer.
             UndecodableEntry: the next event, or its object, is not of the shape that this release knows.
         """
-        events = EventFeed(self.client, [self.category])
-        listed = await events.fetch(after.state, min(limit, LARGEST_FETCH))
+        listed = await self._events.fetch(after.state, min(limit, LARGEST_FETCH))
         found = await self._objects(listed)
 
         def decode(event: ListedEvent, place: Place) -> EntryT:
@@ -130,16 +134,16 @@ class _Changes(Generic[ObjectT]):
         async def read(object_id: str) -> None:
             async with capacity:
                 try:
-                    found[object_id] = await self.client.repeated(
-                        self.operation,
-                        lambda sdk: self.retrieve(sdk, object_id),
+                    found[object_id] = await self._client.repeated(
+                        self._operation,
+                        lambda sdk: self._retrieve(sdk, object_id),
                         deadline=deadline,
                     )
                 except (ProviderRefusal, AttemptFailed) as error:
                     found[object_id] = error
 
         object_ids = {event.object_id for event in listed if event.object_id}
-        await gather_or_cancel(map(read, object_ids), name=self.operation)
+        await gather_or_cancel(map(read, object_ids), name=self._operation)
         return found
 
 

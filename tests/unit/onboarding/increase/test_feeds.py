@@ -9,6 +9,7 @@ import pytest
 from libs.contracts.customers import Business
 from libs.contracts.errors import ProviderError
 from libs.providers.feed_entries import FeedCursor
+from libs.providers.increase.events import EventFeed, ListedEvent
 from services.onboarding.adapters.increase.feeds import FinancialFeed, IdentityFeed
 from services.onboarding.adapters.increase.newest import NewestAccounts, NewestEntities
 from services.onboarding.models import AccountReport, IdentityReport
@@ -47,6 +48,26 @@ async def test_a_changed_entity_is_reported_by_our_id_and_without_a_status(
     assert [entry.position for entry in first + rest] == [1, 2, 3]
     assert len({entry.event_id for entry in first + rest}) == 3
     assert end == []
+
+
+async def test_its_fetches_know_when_the_whole_overlap_was_read_last(
+    increase: Increase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    feeds: list[EventFeed] = []
+
+    class Counted(EventFeed):
+        async def fetch(self, state: str | None, limit: int) -> list[ListedEvent]:
+            feeds.append(self)
+            return await super().fetch(state, limit)
+
+    monkeypatch.setattr("services.onboarding.adapters.increase.feeds.EventFeed", Counted)
+    feed = IdentityFeed(increase.client)
+
+    await feed.fetch(BEGIN, 100)
+    await feed.fetch(BEGIN, 100)
+
+    first, second = feeds
+    assert first is second
 
 
 async def test_an_entity_that_cannot_be_read_for_now_is_no_entry_at_fault(
