@@ -65,7 +65,7 @@ class FakeProviders:
     """How many records each provider has of a business or person, by our id."""
     held: dict[UUID, Any] = field(default_factory=dict)
     """Outcomes by their keys."""
-    _identities: dict[str, Verification] = field(default_factory=dict)
+    identities: dict[str, Verification] = field(default_factory=dict)
     _open_customers: dict[str, bool] = field(default_factory=dict)
     _links: dict[str, _Link] = field(default_factory=dict)
 
@@ -100,7 +100,7 @@ class FakeProviders:
     async def current(
         self, identity_id: str, person_identity_ids: Sequence[str]
     ) -> list[Verification]:
-        return [self._identities[each] for each in (identity_id, *person_identity_ids)]
+        return [self.identities[each] for each in (identity_id, *person_identity_ids)]
 
     def create_business(self, customer_id: UUID, *_: object) -> FakeWrite[CoreCustomer]:
         return self._write("create_business", lambda: self._create(customer_id))
@@ -139,8 +139,8 @@ class FakeProviders:
         )
 
     def says_now(self, identity_id: str, status: CustomerStatus) -> None:
-        known = self._identities[identity_id]
-        self._identities[identity_id] = msgspec.structs.replace(known, status=status)
+        known = self.identities[identity_id]
+        self.identities[identity_id] = msgspec.structs.replace(known, status=status)
 
     def _write(
         self, method: str, carry_out: Callable[[], Accepted[AnswerT] | Refused]
@@ -151,12 +151,12 @@ class FakeProviders:
         given = self.verdicts[kind]
         status = given.pop(0) if given else CustomerStatus.APPROVED
         verification = Verification(f"idn_{uuid4().hex}", status, 1)
-        self._identities[verification.identity_id] = verification
+        self.identities[verification.identity_id] = verification
         self.records["identity", our_id] += 1
         return Accepted(verification)
 
     def _update(self, identity_id: str) -> Accepted[Verification] | Refused:
-        known = self._identities.get(identity_id)
+        known = self.identities.get(identity_id)
         if known is None:
             return _refused("not_found")
         if known.status is CustomerStatus.CANCELED:
@@ -164,14 +164,14 @@ class FakeProviders:
         return Accepted(known)
 
     def _cancel(self, identity_id: str) -> Accepted[Verification] | Refused:
-        known = self._identities.get(identity_id)
+        known = self.identities.get(identity_id)
         if known is None:
             return _refused("not_found")
         if known.status is not CustomerStatus.CANCELED:
             known = msgspec.structs.replace(
                 known, status=CustomerStatus.CANCELED, version=known.version + 1
             )
-            self._identities[identity_id] = known
+            self.identities[identity_id] = known
         return Accepted(known)
 
     def _create(self, our_id: UUID) -> Accepted[CoreCustomer]:

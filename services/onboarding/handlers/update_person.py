@@ -10,6 +10,7 @@ from libs.contracts.ids import parse_id
 from libs.contracts.result import Result
 from libs.handling.commands import Drive
 from libs.persistence import inbox_acceptance
+from libs.persistence.async_engine import AsyncConnection
 from libs.providers.writing import ProviderWrite
 from libs.runtime.crash import crash_point
 from services.onboarding import amending
@@ -26,7 +27,9 @@ from services.onboarding.handlers.amendment import (
     refuse_when_final,
     write_to_providers,
 )
+from services.onboarding.handlers.apply_decision import decision
 from services.onboarding.handlers.parts import Parts
+from services.onboarding.ids import derived
 from services.onboarding.models import (
     CustomerFile,
     CustomerRecord,
@@ -144,6 +147,7 @@ class UpdatePersonHandler:
         async with drive.transaction() as connection:
             await self._parts.locked_file(connection, person.tenant, person.customer_id)
             await self._parts.store.persons.set_verification(connection, person, restored)
+            await _ask_about(connection, drive, person)
 
     async def _record(
         self, drive: Drive, person: PersonRecord, amended: PersonDetails, written: Written
@@ -154,6 +158,8 @@ class UpdatePersonHandler:
             await parts.store.persons.set_details(connection, person, amended)
             if is_news(person.verification, written.verification):
                 await parts.store.persons.set_verification(connection, person, written.verification)
+                if written.verification.identity_id != identity_id_of(person.verification):
+                    await _ask_about(connection, drive, person)
             if written.core is not None and written.core.core_id != person.core_id:
                 await parts.store.persons.set_core_id(connection, person, written.core.core_id)
             file = await parts.locked_file(connection, tenant, customer_id)
@@ -164,6 +170,21 @@ class UpdatePersonHandler:
                 await parts.move(connection, file, status)
             crash_point("onboarding.person_updated.committing")
         crash_point("onboarding.person_updated.committed")
+
+
+async def _ask_about(connection: AsyncConnection, drive: Drive, person: PersonRecord) -> None:
+    """A person's new identity is recorded by the answer that made it, which may be days old where the update had to
+    wait. What the provider has said of it since was about an identity that nobody knew.
+    """
+    asking = decision(
+        derived(drive.command_id, "its verdict by now"),
+        person.tenant,
+        person.customer_id,
+        None,
+        subscription_key=drive.principal.subscription_key,
+        is_ordered=True,
+    )
+    await inbox_acceptance.enqueue(connection, asking)
 
 
 def _check_together(file: CustomerFile, person_id: UUID, amended: PersonDetails) -> None:

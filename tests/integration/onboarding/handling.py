@@ -12,6 +12,7 @@ from sqlalchemy import text
 
 from libs.contracts import onboarding_operations as table
 from libs.contracts.customers import CustomerStatus as Status
+from libs.contracts.exact_json import decode
 from libs.contracts.principal import Principal
 from libs.contracts.reconciliation import HeldCustomer
 from libs.contracts.result import Result
@@ -36,6 +37,11 @@ from tests.support.infrastructure import Environment
 ONBOARDING = table.ONBOARD_CUSTOMER.name
 A_MOMENT = Capabilities(keys_remembered_seconds=1.0, longest_transit_seconds=1.0)
 """Shorter than a send may take: nothing is sent twice."""
+
+_DECISIONS = text(
+    "SELECT body FROM inbox WHERE operation = 'onboarding.apply_decision' AND finished_at IS NULL"
+    " AND convert_from(body, 'UTF8')::jsonb ->> 'customer_id' = :customer"
+)
 
 
 @dataclass
@@ -81,6 +87,14 @@ class Handling:
         """The feed tells of a change, and not of which."""
         body = {"customer_id": str(await self.customer_id()), "verification": None}
         await self.drive(await self.accept(apply_decision.OPERATION), body)
+
+    async def drive_decisions(self) -> None:
+        """Those of the customer that are recorded and not final."""
+        async with self.database.transaction() as connection:
+            rows = await connection.execute(_DECISIONS, {"customer": str(await self.customer_id())})
+            bodies = [decode(body) for body in rows.scalars()]
+        for body in bodies:
+            await self.drive(await self.accept(apply_decision.OPERATION), body)
 
     async def value(self, statement: str, **values: Any) -> Any:
         """The only value of a statement's answer."""

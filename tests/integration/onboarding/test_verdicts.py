@@ -9,18 +9,21 @@ import pytest
 
 from libs.contracts import onboarding_operations as table
 from libs.contracts.customer_views import OnboardingResult
-from libs.contracts.customers import AddExternalBankAccount, UpdateBusiness
+from libs.contracts.customers import AddExternalBankAccount, UpdateBusiness, UpdatePerson
 from libs.contracts.customers import CustomerStatus as Status
 from libs.contracts.errors import OutcomePending
 from libs.contracts.model import Model
 from libs.handling.commands import NeedsOperator
 from libs.handling.group_commit import GroupCommit
 from libs.persistence import inbox, parking
-from libs.providers.outcomes import Absent, NotSent, Reason, Refused, Unknown
+from libs.providers.outcomes import Absent, Accepted, NotSent, Reason, Refused, Unknown
 from services.onboarding.handlers import apply_decision
+from services.onboarding.models import Verification
+from services.onboarding.ports import CoreCustomer
 from services.onboarding.repository.onboarding_commits import DECIDE
 from tests.integration.onboarding.desk import application, bank_account, business
 from tests.integration.onboarding.handling import A_MOMENT, ONBOARDING, Handling
+from tests.integration.tables import finish
 
 
 @pytest.mark.parametrize("kind", ["business", "person"])
@@ -388,3 +391,34 @@ async def test_what_is_wanted_now_is_told_though_the_state_stays(handling: Handl
     assert before.count("customer.documents_required") == 1
     assert told.count("customer.documents_required") == 2
     assert await handling.events() == told, "the same is not told again"
+
+
+async def test_of_a_new_identity_the_provider_is_asked_when_an_update_that_waited_goes_on(
+    handling: Handling,
+) -> None:
+    """What the provider said meanwhile was about an identity that nobody knew, and it says it once."""
+    await handling.drive(await handling.accept(ONBOARDING), application(business=business()))
+    person = await handling.value("SELECT person_id FROM persons WHERE tenant = :tenant LIMIT 1")
+    core_id = await handling.value("SELECT core_id FROM persons WHERE tenant = :tenant LIMIT 1")
+    change = UpdatePerson.model_validate({"person_id": str(person), "ownership_percentage": 10})
+    update = await handling.accept(table.UPDATE_PERSON.name)
+    await handling.order(update)
+    new = f"idn_new_{person}"
+    bank = handling.bank
+    bank.answers["update"] += [Accepted(Verification(new, Status.PENDING_REVIEW, 0))]
+    bank.capabilities = A_MOMENT
+    bank.answers["update_customer"] += [Unknown("timed_out"), Absent()]
+    with pytest.raises(OutcomePending):
+        await handling.drive(update, change)
+    with pytest.raises(NeedsOperator):
+        await handling.drive(update, change)
+    bank.identities[new] = Verification(new, Status.APPROVED, 0)
+    await handling.something_changed()
+
+    bank.answers["update_customer"] += [Accepted(CoreCustomer(core_id))]
+    await handling.drive(update, change)
+    await finish(handling.database, update)
+    assert await handling.status() == "pending_review"
+    await handling.drive_decisions()
+
+    assert await handling.status() == "approved"
