@@ -17,18 +17,23 @@ from bankside_client import (
     WebhookSignatureError,
     events,
     exchange,
+    operations,
     verify_webhook,
 )
+from bankside_client.exact_json import decode, read
 from bankside_client.exchange import Gateway, signed_headers
 from bankside_client.models import EVENT_DATA, WireEventData
 from libs.contracts.errors import ERRORS
 from libs.contracts.events import EVENT_TYPES
+from libs.contracts.exact_json import encode
+from libs.contracts.operation import Operation
 from libs.contracts.table import PUBLIC_OPERATIONS
 from libs.signing.webhook import key_of, sign
 from libs.specs.advice import ADVICE, described_codes
 from libs.specs.clients.python import python_modules
 from libs.specs.clients.rows import snake_case
 from libs.specs.clients.typescript import PROGRAM, TYPES, typescript_modules, typescript_types
+from libs.specs.example_answers import example_answer
 from libs.specs.example_events import event_example
 from libs.specs.openapi import openapi_document
 
@@ -126,6 +131,17 @@ def test_a_delivery_that_is_genuine_and_old_is_refused() -> None:
 def delivered(body: bytes, at: int) -> dict[str, str]:
     signature = sign(key_of(SECRET), "evt_1", str(at), body)
     return {"webhook-id": "evt_1", "webhook-timestamp": str(at), "webhook-signature": signature}
+
+
+@pytest.mark.parametrize("row", PUBLIC_OPERATIONS, ids=lambda row: row.name)
+def test_the_examples_of_answers_are_read_whole(row: Operation) -> None:
+    answer = example_answer(row)
+    assert answer is not None
+    operation: exchange.Operation[Any] = getattr(operations, snake_case(row.operation_id).upper())
+
+    found = read(operation.data, decode(encode(answer["data"])))
+
+    assert (found is None) == (answer["data"] is None)
 
 
 @pytest.mark.parametrize("name", EVENT_TYPES)

@@ -116,7 +116,7 @@ _SCALARS: dict[Any, Reader] = {
     str: _is(str),
     int: _is(int),
     bool: _is(bool),
-    NoneType: lambda value: None,
+    None: lambda value: None,
     Decimal: Decimal,
     date: date.fromisoformat,
     datetime: datetime.fromisoformat,
