@@ -11,7 +11,7 @@ from uuid import UUID, uuid5
 
 from sqlalchemy import bindparam, func, literal, select
 
-from libs.contracts.errors import ApproverIsInitiator, InvalidState, NotFound
+from libs.contracts.errors import ApproverIsInitiator, InvalidState, NotFound, Unavailable
 from libs.contracts.payments_operations import APPROVE_WIRE
 from libs.contracts.principal import Principal
 from libs.contracts.wires import WireReason, WireState
@@ -87,7 +87,8 @@ async def decline(
     """Cancel the wire, whose row is locked.
 
     Raises:
-        InvalidState, ApproverIsInitiator: as `approve`; InvalidState also while it is not known whether it was sent.
+        InvalidState, ApproverIsInitiator: as `approve`.
+        Unavailable: it is not known whether it was sent.
     """
     _require_decidable(wire, principal)
     await require_certainly_unsent(connection)
@@ -142,7 +143,7 @@ async def approve_as_operator(
 async def decline_as_operator(
     database: Database, principal: Principal, transaction_id: UUID, *, reason: str
 ) -> WireRecord:
-    """Decline a wire of any customer. Raises NotFound, InvalidState."""
+    """Decline a wire of any customer. Raises NotFound, InvalidState, Unavailable."""
     async with database.transaction() as connection:
         wire = await _locked(connection, transaction_id)
         declined = await decline(connection, principal, wire, reason)
@@ -187,9 +188,11 @@ async def expire(database: Database) -> int:
 
 
 async def require_certainly_unsent(connection: AsyncConnection) -> None:
-    """Raises InvalidState: this database went back, and the bank may have had a send that it does not know of."""
+    """Raises Unavailable, which no key keeps: this database may have gone back, as after each start of its server until
+    it is checked, and the bank may have had a send that it does not know of.
+    """
     if await send_marks.has_lost_history(connection):
-        raise InvalidState("It is being found out whether the wire was sent. Try again later.")
+        raise Unavailable("It is being found out whether the wire was sent. Try again later.")
 
 
 def _require_decidable(wire: WireRecord, principal: Principal) -> None:

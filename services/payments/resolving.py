@@ -100,7 +100,7 @@ async def cancel_wire(
 
 
 async def require_unsent(connection: AsyncConnection, wire: WireRecord) -> None:
-    """Raises InvalidState: a send of the wire, whose row is locked, may have begun."""
+    """Raises InvalidState: a send of the wire, whose row is locked, may have begun; Unavailable: it is not known."""
     if not (wire.is_pending or wire.waits_for_approval):
         raise InvalidState(f"The wire is {wire.state}.")
     if wire.is_unknown:

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 from sqlalchemy import text
 
-from libs.contracts.errors import InvalidState, OutcomePending, ProviderRefused
+from libs.contracts.errors import OutcomePending, ProviderRefused, Unavailable
 from libs.contracts.wires import WireState
 from libs.providers.outcomes import Accepted, Finding, Outcome
 from libs.providers.writing import Capabilities
@@ -330,7 +330,7 @@ async def test_a_wire_that_may_have_been_sent_before_a_restore_cannot_be_cancele
     bench.core.carry_out_before(str(send.command_id), COMMAND)
     await went_back(bench)
 
-    with pytest.raises(InvalidState):
+    with pytest.raises(Unavailable):  # which no key keeps
         await bench.cancel(send.command_id)
     await bench.send(send)
 
