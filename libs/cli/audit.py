@@ -19,7 +19,8 @@ from libs.cli.output import console, print_json, write_json
 from libs.cli.pages import LARGEST_PAGE
 from libs.client.client import Client
 from libs.client.errors import OperatorError
-from libs.client.operator_client import operating
+from libs.client.operator_client import mistakes_told, operating
+from libs.contracts.errors import BanksideError
 from libs.contracts.exact_json import NotExactJson, decode, encode
 from libs.contracts.operating.audit import LIST_AUDIT, SERVICES, AuditRow, ListAuditOf, Service
 from libs.contracts.operating.audit_chain import BrokenChain, Chain, Head, Row
@@ -38,7 +39,8 @@ def verify(
     head: str | None = None,
     json: Flag = False,
 ) -> int:
-    """Compute the audit's chain of hashes anew. Exit status 1: a row was changed, removed or put in between.
+    """Compute the audit's chain of hashes anew. Exit status 1: a row was changed, removed or put in between;
+    2: the audit could not be read.
 
     Such as `bankside audit verify --since 2026-01-01`.
 
@@ -116,11 +118,17 @@ def _as_json(entry: str) -> msgspec.Raw | str:
 
 
 def _run(work: Callable[[Client], Awaitable[T]]) -> T:
+    """Raises OperatorError also where a service did not answer: exit status 1 is for an audit that is not whole."""
+
     async def run() -> T:
         async with operating() as client:
             return await work(client)
 
-    return asyncio.run(run())
+    try:
+        with mistakes_told():
+            return asyncio.run(run())
+    except BanksideError as error:
+        raise OperatorError(error.detail) from None
 
 
 async def _verified(client: Client, service: str, since: date | None) -> Head | None:

@@ -6,8 +6,8 @@ operators = ask(LIST_OPERATORS, ListOperators())
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any, TypeVar
 
 import aiohttp
@@ -61,8 +61,17 @@ def ask(operation: Operation[C, R], command: C, *, key: str | None = None) -> R:
         async with operating(key) as client:
             return (await client.call(operation, command)).data
 
-    try:
+    with mistakes_told():
         return asyncio.run(run())
+
+
+@contextmanager
+def mistakes_told() -> Iterator[None]:
+    """What an operator can mend raises OperatorError: the gateway cannot be reached, does not take the key or the
+    values.
+    """
+    try:
+        yield
     except (Unauthenticated, InsufficientRole, WrongRouteFamily) as refusal:
         raise OperatorError(f"The gateway refuses the operator's key: {refusal.detail}") from None
     except Invalid as invalid:

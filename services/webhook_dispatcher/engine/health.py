@@ -99,9 +99,11 @@ def _answered(health: Health) -> Health:
 
 def _succeeded(health: Health, attempt: Attempt) -> Health:
     at, noted = ended_at(attempt), health.last_success_at
-    was_failing = health.failed_events > 0
-    if noted is not None and not was_failing and (at - noted) < NOTED:
-        return health
+    if noted is not None and (at - noted) < NOTED:
+        failed_at = health.last_failure_at
+        was_failing = health.failed_events > 0 or (failed_at is not None and failed_at >= noted)
+        if not was_failing:
+            return health
     return replace(
         health, failing_since=None, failed_events=0, last_success_at=max(at, noted or at)
     )

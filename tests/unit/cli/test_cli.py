@@ -234,6 +234,22 @@ def test_a_mistake_is_one_sentence_and_exit_2(
     assert says in err
 
 
+@pytest.mark.parametrize("command", [("verify",), ("export", "gateway")])
+async def test_an_audit_that_cannot_be_read_is_not_told_as_one_that_was_changed(
+    command: tuple[str, ...],
+) -> None:
+    found = await bankside(
+        "audit",
+        *command,
+        BANKSIDE_OPERATOR_URL="http://127.0.0.1:1",
+        BANKSIDE_OPERATOR_SUBSCRIPTION_KEY=KEY.subscription_key,
+        BANKSIDE_OPERATOR_SECRET=KEY.secret,
+    )
+
+    assert (found.status, found.out) == (2, "")
+    assert "cannot be reached" in found.err
+
+
 async def test_the_export_of_the_audit_has_an_entry_that_is_not_json_as_a_string() -> None:
     entries = ['{"n":1.50}', 'gone "wrong', '{"n":2}\n', '{"n":\t"é"}\r', "[" * 100_000]
     rows = [

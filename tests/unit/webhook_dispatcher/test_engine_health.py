@@ -110,3 +110,15 @@ def test_what_was_not_tried_for_a_reason_of_our_own_says_nothing_of_the_endpoint
 
     assert health == Health()
     assert after_attempt(health, not_tried, failed_for_good=True) == Health()
+
+
+def test_a_success_soon_after_another_is_noted_where_a_failure_came_between() -> None:
+    succeeded = after(Health(), attempt(Verdict.SUCCEEDED))
+    again = after(succeeded, attempt(Verdict.SUCCEEDED, NOW + seconds(1)))
+    failed = after(succeeded, attempt(Verdict.REFUSED, NOW + seconds(2)))
+    well = after(failed, attempt(Verdict.SUCCEEDED, NOW + seconds(7)))
+
+    assert again.last_success_at == succeeded.last_success_at, "most successes write nothing"
+    assert well.last_failure_at is not None
+    assert well.last_success_at is not None
+    assert well.last_success_at > well.last_failure_at
