@@ -21,7 +21,19 @@ PageT = TypeVar("PageT", bound=Listed[Any])
 
 
 def list_of(operation: Operation[QueryT, Listed[ItemT]], query: QueryT, limit: int) -> list[ItemT]:
-    """The first rows, `limit` at most. Raises OperatorError: `limit` is out of its bounds, or as `ask`."""
+    """The first rows, as many as `--limit` allows; where there are more, standard error says so.
+
+    Raises:
+        OperatorError: `limit` is out of its bounds, or as `ask`.
+    """
+    pages = _pages(operation, query, limit)
+    if pages[-1].next is not None:
+        print(f"bankside: there are more than these {limit}: see --limit.", file=sys.stderr)
+    return [item for page in pages for item in page.items]
+
+
+def first_of(operation: Operation[QueryT, Listed[ItemT]], query: QueryT, limit: int) -> list[ItemT]:
+    """The first rows, `limit` at most. Raises OperatorError as `list_of`."""
     return [item for page in _pages(operation, query, limit) for item in page.items]
 
 

@@ -9,7 +9,7 @@ from cyclopts import App
 
 from libs.cli.decisions import Flag, reason_of
 from libs.cli.output import age, console, escape, print_json
-from libs.cli.pages import list_of
+from libs.cli.pages import first_of, list_of
 from libs.client.errors import OperatorError
 from libs.client.operator_client import ask
 from libs.contracts.errors import InvalidState, NotFound
@@ -80,7 +80,7 @@ def show(subscription_id: UUID, delivery_id: UUID | None = None, /, *, json: Fla
     query = contract.ListOperatorDeliveries(
         subscription_id=str(subscription_id), status=DeliveryFilter.FAILING
     )
-    found = list_of(contract.LIST_DELIVERIES, query, SHOWN_DELIVERIES)
+    found = first_of(contract.LIST_DELIVERIES, query, SHOWN_DELIVERIES)
     if json:
         print_json(
             {"subscription": one.model_dump(), "failing": [each.model_dump() for each in found]}

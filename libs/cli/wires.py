@@ -16,7 +16,7 @@ from libs.cli.decisions import (
     require_terminal,
 )
 from libs.cli.output import age, console, escape, print_json
-from libs.cli.pages import list_of
+from libs.cli.pages import first_of, list_of
 from libs.client.errors import OperatorError
 from libs.client.operator_client import ask
 from libs.contracts.errors import BanksideError, InvalidState, NotFound
@@ -259,7 +259,7 @@ def _deliveries(transaction_id: UUID) -> list[OperatorDelivery] | None:
     """Of all events of the wire, the oldest event first; None when the dispatcher does not answer."""
     query = webhooks.ListOperatorEvents(resource_id=str(transaction_id), order=Order.OLDEST)
     try:
-        events = list_of(webhooks.LIST_EVENTS, query, MOST_EVENTS)
+        events = first_of(webhooks.LIST_EVENTS, query, MOST_EVENTS)
         return [
             delivery
             for event in events

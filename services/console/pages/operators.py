@@ -36,6 +36,7 @@ RESET_LOGIN = Action(
     when=_is_active,
     danger=True,
     shown=("name", "one_time_password", "expires_at"),
+    then="/operators",
 )
 REVOKE = Action(
     title="Revoke",

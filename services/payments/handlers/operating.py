@@ -160,7 +160,9 @@ class OperatingWires:
             ids = dict.fromkeys([*([wanted] if wanted else []), *commands])
             # A wire has the id of the command that sends it.
             found = [_found_wire(wire) for wire in await by_ids(connection, [*ids])]
-        found += [_found_command(*each) for each in commands.items()]
+        # The command that sends a wire has its id; who looks for that wants the wire.
+        sends = {wanted} if found else set[UUID | None]()
+        found += [_found_command(*each) for each in commands.items() if each[0] not in sends]
         return Result(data=search.FoundIds(found=found))
 
     async def _ask_provider(
