@@ -52,6 +52,10 @@ def verify(
     """
     if head is not None and service is None:
         raise OperatorError("With --head name the --service whose log it is from.")
+    if since is not None and since > datetime.now(UTC).date():
+        raise OperatorError(
+            "Nothing is written of a later day than today: give an earlier --since."
+        )
     expected = _parsed(head) if head is not None else None
     results: list[dict[str, Any]] = []
     for name in (service,) if service is not None else SERVICES:

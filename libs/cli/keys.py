@@ -143,6 +143,8 @@ def list_keys(*, tenant: str | None = None, sign_with: Sign = None, json: Json =
     if json:
         print_json([{name: item.model_dump()[name] for name in SHOWN} for item in found])
         return
+    if not found:
+        console().print("There is none.")
     for item in found:
         state = _state(item, datetime.now(UTC))
         customer = f" {item.customer_id}" if item.customer_id else ""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
+
 from libs.cli.output import console, print_json
-from libs.client.credentials import Credentials, save
+from libs.client.credentials import Credentials, file_with, save
 from libs.contracts.operating.keys import KeySecret
 from libs.contracts.operating.operators import CreatedOperator, OperatorKeySecret
 
@@ -21,6 +23,11 @@ def show_once(
                 if value is not None:
                     console().print(f"{name:17} {value}")
             console().print("The secret is not shown again.")
+        if (file := file_with(made.subscription_key)) is not None:
+            print(
+                f"bankside: {file} has this key with the secret before: write the new one there.",
+                file=sys.stderr,
+            )
     finally:
         if save_as:
             save(save_as, Credentials(made.subscription_key, made.secret))

@@ -18,6 +18,8 @@ from libs.client.errors import OperatorError
 from libs.secret_sources import BadSecret, read_secret
 
 LOCAL = ".local"
+STACK = "credentials.json"
+"""There: the keys of the stack."""
 PARTNER = "partner"
 """The name of the key that the stack makes for its demo partner."""
 OPERATOR = "operator"
@@ -60,7 +62,7 @@ def stack() -> Stack | None:
         OperatorError: its file cannot be read.
     """
     folder = local_folder()
-    if folder is None or not (path := folder / "credentials.json").exists():
+    if folder is None or not (path := folder / STACK).exists():
         return None
     content = _read(path)
     partner, operator = content.get(PARTNER), content.get(OPERATOR)
@@ -79,6 +81,14 @@ def stack() -> Stack | None:
         _text(path, content, "operator_url") if "operator_url" in content else None,
         _credentials(path, operator) if isinstance(operator, dict) else None,
     )
+
+
+def file_with(subscription_key: str) -> Path | None:
+    """The file of this checkout's stack where it has this key. Raises OperatorError: it cannot be read."""
+    found, folder = stack(), local_folder()
+    keys = (found.partner, found.operator) if found is not None else ()
+    is_there = any(key is not None and key.subscription_key == subscription_key for key in keys)
+    return folder / STACK if is_there and folder is not None else None
 
 
 def check_can_save(name: str) -> Path:
@@ -159,8 +169,11 @@ def look_up_operator(name_or_key: str | None = None) -> Credentials:
         secret = read_secret("BANKSIDE_OPERATOR_SECRET")
     except BadSecret as error:
         raise OperatorError(str(error)) from None
-    if key and secret:
-        return Credentials(key, secret)
+    of_environment = _both(
+        "BANKSIDE_OPERATOR_SUBSCRIPTION_KEY", key, "BANKSIDE_OPERATOR_SECRET", secret
+    )
+    if of_environment is not None:
+        return of_environment
     found = stack()
     if found is None or found.operator is None:
         raise OperatorError(
@@ -172,9 +185,14 @@ def look_up_operator(name_or_key: str | None = None) -> Credentials:
 
 def _known() -> Iterator[tuple[str, Credentials]]:
     """By name, in order of preference; that of the environment has the empty name."""
-    key, secret = os.environ.get("BANKSIDE_SUBSCRIPTION_KEY"), os.environ.get("BANKSIDE_SECRET")
-    if key and secret:
-        yield "", Credentials(key, secret)
+    of_environment = _both(
+        "BANKSIDE_SUBSCRIPTION_KEY",
+        os.environ.get("BANKSIDE_SUBSCRIPTION_KEY"),
+        "BANKSIDE_SECRET",
+        os.environ.get("BANKSIDE_SECRET"),
+    )
+    if of_environment is not None:
+        yield "", of_environment
     found = stack()
     if found is not None and found.partner is not None:
         yield PARTNER, found.partner
@@ -183,6 +201,17 @@ def _known() -> Iterator[tuple[str, Credentials]]:
     folder = local_folder()
     for path in sorted((folder / "keys").glob("[!.]*.json")) if folder else ():
         yield path.stem, _credentials(path, _read(path))
+
+
+def _both(
+    key_name: str, key: str | None, secret_name: str, secret: str | None
+) -> Credentials | None:
+    """Raises OperatorError: one is set without the other, and another key would sign."""
+    if key and secret:
+        return Credentials(key, secret)
+    if key or secret:
+        raise OperatorError(f"Set {key_name} and {secret_name} both, or neither.")
+    return None
 
 
 def _read(path: Path) -> dict[str, object]:

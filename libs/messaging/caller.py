@@ -230,7 +230,8 @@ class Caller:
                 except BROKER_ERRORS as error:
                     raise (Unavailable() if is_read else _unanswered()) from error
         except TimeoutError:
-            raise (ProviderTimeout() if is_read else _unanswered()) from None
+            late = f"{service} did not answer in time."
+            raise (ProviderTimeout(late) if is_read else _unanswered()) from None
         finally:
             self._queries.discard(future)
             self._outstanding[service] -= 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
@@ -79,6 +80,8 @@ class Keys:
             else key_limits.scopes_of(family, command.scopes, "scopes")
         )
         networks = sorted(key_limits.networks_of(command.allowed_networks, "allowed_networks"))
+        if command.expires_at is not None and command.expires_at <= datetime.now(UTC):
+            key_limits.refuse("expires_at", "a key that has expired is of no use: say a later time")
         required = command.require_idempotency_key
         if required is None:
             required = self._require_idempotency_keys

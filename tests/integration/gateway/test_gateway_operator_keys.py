@@ -50,6 +50,15 @@ async def test_a_key_is_made_changed_listed_rotated_and_revoked(desk: Desk) -> N
         assert verdict(again) == (404, "not_found"), change
 
 
+async def test_a_key_that_has_expired_is_not_made(desk: Desk) -> None:
+    admin = await desk.operator()
+
+    made = await admin.post(KEYS, of_a_partner(expires_at="2020-01-01T00:00:00Z"))
+
+    assert made.status == 422
+    assert made.body["detail"][0]["loc"] == ["body", "expires_at"]
+
+
 async def test_a_key_is_found_by_its_id_and_that_of_an_operator_is_not(desk: Desk) -> None:
     viewer, customer_id = await desk.operator(Role.VIEWER), uuid.uuid4()
     of_partner = await desk.key()

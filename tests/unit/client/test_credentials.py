@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from libs.client.credentials import Credentials, local_folder, look_up, save
+from libs.client.credentials import Credentials, file_with, local_folder, look_up, save
 from libs.client.errors import OperatorError
 from libs.client.settings import amqp_url, bank_url, base_url, load_stack_environment
 
@@ -56,6 +56,21 @@ def test_a_key_of_the_environment_comes_first(local: Path, monkeypatch: pytest.M
 
     assert look_up() == OTHER
     assert look_up("partner") == DEMO
+
+
+@pytest.mark.parametrize("only", ["BANKSIDE_SUBSCRIPTION_KEY", "BANKSIDE_SECRET"])
+def test_half_a_key_in_the_environment_is_a_mistake(
+    local: Path, monkeypatch: pytest.MonkeyPatch, only: str
+) -> None:
+    monkeypatch.setenv(only, "half")
+
+    with pytest.raises(OperatorError, match="both, or neither"):
+        look_up()
+
+
+def test_the_file_that_has_a_key_of_the_stack_is_named(local: Path) -> None:
+    assert file_with(DEMO.subscription_key) == local / "credentials.json"
+    assert file_with(OTHER.subscription_key) is None
 
 
 def test_a_saved_key_is_found_by_its_name_and_by_its_subscription_key(local: Path) -> None:
