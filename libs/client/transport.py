@@ -117,6 +117,7 @@ class Transport:
                 url,
                 data=body or None,
                 headers=signed,
+                skip_auto_headers=("Content-Type",),  # of a body that there is not
                 allow_redirects=False,
                 timeout=timeout,
                 middlewares=(_Once(),),

@@ -40,6 +40,8 @@ class Documents:
     def __init__(self, listener: str) -> None:
         self._made_aside = MadeAside(PUBLISHED, listener)
         self._pages: Pages = {}
+        self._sizes: dict[str, int] = {}
+        """Of pages that were asked for, decompressed."""
         self._log = structlog.get_logger("gateway.documents")
 
     async def page(self, request: web.Request) -> web.StreamResponse:
@@ -57,7 +59,9 @@ class Documents:
         if (found := self._pages.get(request.path)) is None:
             raise web.HTTPNotFound
         content_type, compressed = found
-        return await _stream(request, compressed, content_type)
+        if request.path not in self._sizes:
+            self._sizes[request.path] = len(zlib.decompress(compressed))
+        return await _stream(request, compressed, content_type, self._sizes[request.path])
 
     async def close(self) -> None:
         await self._made_aside.close()
@@ -93,11 +97,14 @@ def _respond(request: web.Request, body: bytes, content_type: str) -> web.Respon
     return web.Response(body=body, headers=_headers(request, content_type))
 
 
-async def _stream(request: web.Request, compressed: bytes, content_type: str) -> web.StreamResponse:
+async def _stream(
+    request: web.Request, compressed: bytes, content_type: str, size: int
+) -> web.StreamResponse:
     """In pieces: aiohttp holds the body of an answer until the next request of its connection, so that anybody with
     many connections could have a document held on each.
     """
     response = web.StreamResponse(headers=_headers(request, content_type))
+    response.content_length = size
     await response.prepare(request)
     if request.method != HTTPMethod.HEAD:
         inflating = zlib.decompressobj()

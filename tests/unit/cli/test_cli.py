@@ -234,6 +234,14 @@ def test_a_mistake_is_one_sentence_and_exit_2(
     assert says in err
 
 
+async def test_a_call_without_a_body_names_no_type_of_one() -> None:
+    async with gateway(success(None)) as server:
+        await bankside("call", "POST", "/customer/wires/x/cancel", base_url=server.base_url)
+
+    [received] = server.received
+    assert (received.body, received.headers.get("Content-Type")) == (b"", None)
+
+
 @pytest.mark.parametrize("command", [("verify",), ("export", "gateway")])
 async def test_an_audit_that_cannot_be_read_is_not_told_as_one_that_was_changed(
     command: tuple[str, ...],
