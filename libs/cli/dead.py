@@ -158,10 +158,12 @@ def replay(
                 f"{len(done.removed)} replayed." if done.removed else "Nothing was replayed."
             )
             return 1
+        # Where it is not wanted it is not said: a gateway of the release before does not know it.
+        again = {"apply_again": True} if apply_again else {}
         replayed = [
             ask(
                 contract.REPLAY_DEAD_LETTERS,
-                contract.ReplayDeadLettersOf.model_validate(one | {"apply_again": apply_again}),
+                contract.ReplayDeadLettersOf.model_validate(one | again),
             )
             for one in _by_queue(found, reason)
         ]

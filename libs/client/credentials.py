@@ -11,6 +11,7 @@ import os
 import re
 import tempfile
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -135,6 +136,8 @@ def look_up(name_or_key: str | None = None) -> Credentials:
     Raises:
         OperatorError: there is none, or its secret is not known here.
     """
+    if name_or_key is None:
+        _of_environment()  # half a key is a mistake: another one would sign
     known = dict(_known())
     if name_or_key is None:
         callers = [credentials for name, credentials in known.items() if name != OPERATOR]
@@ -185,14 +188,9 @@ def look_up_operator(name_or_key: str | None = None) -> Credentials:
 
 def _known() -> Iterator[tuple[str, Credentials]]:
     """By name, in order of preference; that of the environment has the empty name."""
-    of_environment = _both(
-        "BANKSIDE_SUBSCRIPTION_KEY",
-        os.environ.get("BANKSIDE_SUBSCRIPTION_KEY"),
-        "BANKSIDE_SECRET",
-        os.environ.get("BANKSIDE_SECRET"),
-    )
-    if of_environment is not None:
-        yield "", of_environment
+    with suppress(OperatorError):
+        if (of_environment := _of_environment()) is not None:
+            yield "", of_environment
     found = stack()
     if found is not None and found.partner is not None:
         yield PARTNER, found.partner
@@ -201,6 +199,12 @@ def _known() -> Iterator[tuple[str, Credentials]]:
     folder = local_folder()
     for path in sorted((folder / "keys").glob("[!.]*.json")) if folder else ():
         yield path.stem, _credentials(path, _read(path))
+
+
+def _of_environment() -> Credentials | None:
+    """Raises OperatorError: half of it."""
+    key, secret = "BANKSIDE_SUBSCRIPTION_KEY", "BANKSIDE_SECRET"
+    return _both(key, os.environ.get(key), secret, os.environ.get(secret))
 
 
 def _both(

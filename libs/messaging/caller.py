@@ -59,6 +59,7 @@ from libs.messaging.session import Session
 from libs.messaging.topology import COMMANDS, QUERIES, REPLIES, replies_queue
 
 QUERY_BATCH = 64
+LATE = "The service did not answer in time."
 WAITING_REPLIES = 20_000
 OUTSTANDING_QUERIES = 1024
 """Of one process to one service: four times what a service works on at once. Nine processes' worth fits into the
@@ -230,8 +231,7 @@ class Caller:
                 except BROKER_ERRORS as error:
                     raise (Unavailable() if is_read else _unanswered()) from error
         except TimeoutError:
-            late = f"{service} did not answer in time."
-            raise (ProviderTimeout(late) if is_read else _unanswered()) from None
+            raise (ProviderTimeout(LATE) if is_read else _unanswered()) from None
         finally:
             self._queries.discard(future)
             self._outstanding[service] -= 1

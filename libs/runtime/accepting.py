@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import socket
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -37,11 +38,19 @@ def bound(family: int, address: Any, *, share: bool) -> socket.socket:
 
 
 async def bound_at(host: str, port: int) -> list[socket.socket]:
-    """A socket at every address of the host. Raises OSError."""
+    """A socket at every address of the host that is of a family which the kernel has. Raises OSError."""
     opened: list[socket.socket] = []
+    unsupported: OSError | None = None
     try:
         for family, address in await addresses_of(host, port):
-            opened.append(bound(family, address, share=False))
+            try:
+                opened.append(bound(family, address, share=False))
+            except OSError as error:
+                if error.errno != errno.EAFNOSUPPORT:
+                    raise
+                unsupported = error
+        if not opened and unsupported is not None:
+            raise unsupported
     except OSError:
         for each in opened:
             each.close()

@@ -188,12 +188,15 @@ class Connections:
         @web.middleware
         async def on_connection(request: web.Request, handler: Handler) -> web.StreamResponse:
             with self._serving(request):
-                response = await handler(request)
-                if self.is_draining:
-                    response.force_close()
-                return response
+                return await handler(request)
 
         return on_connection
+
+    async def close_when_draining(self, _: web.Request, response: web.StreamResponse) -> None:
+        """A signal for the application's `on_response_prepare`: it reaches answers that are streamed, too."""
+        if self.is_draining:
+            response.headers["Connection"] = "close"
+            response.force_close()
 
     @contextmanager
     def _serving(self, request: web.Request) -> Iterator[None]:

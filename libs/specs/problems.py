@@ -165,9 +165,8 @@ def errors_of(operation: Operation) -> list[type[e.BanksideError]]:
     found.append(e.InsufficientScope if operation.scope else e.InsufficientRole)
     if operation.role is not None:
         found.append(e.SessionEnded)
-    if (
-        not operation.is_read
-    ):  # those without fields as well: a body that is sent all the same is read
+    # Writes without fields as well: a body that is sent all the same is read.
+    if not operation.is_read:
         found += WITH_BODY
     if operation.takes_idempotency_key:
         found += (e.IdempotencyKeyReused, e.IdempotencyInProgress, e.Abandoned)

@@ -82,6 +82,7 @@ def build_application(
         client_max_size=LARGEST_FORM,
     )
     application.on_response_prepare.append(headers(encrypted=settings.is_encrypted))
+    application.on_response_prepare.append(connections.close_when_draining)
     router = application.router
     router.add_get("/static/{name}", assets.get)
     LoggingIn(gateway, sessions, renderer, cookies, proxies).add(router)

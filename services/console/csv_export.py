@@ -48,4 +48,7 @@ def _begins_formula(text: str) -> bool:
 
 
 def _is_unseen(character: str) -> bool:
-    return character.isspace() or unicodedata.category(character) in ("Cc", "Cf")
+    """A quotation mark, too: who separates otherwise than by commas takes it for the beginning of a quoted cell."""
+    return (
+        character == '"' or character.isspace() or unicodedata.category(character) in ("Cc", "Cf")
+    )

@@ -64,6 +64,7 @@ def _application(
                 expect_handler=meet_expectation,
             )
     application.on_response_prepare.append(_name_server)
+    application.on_response_prepare.append(connections.close_when_draining)
     return application
 
 

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import zlib
 from http import HTTPMethod
 from typing import Final
@@ -105,14 +106,15 @@ async def _stream(
     """
     response = web.StreamResponse(headers=_headers(request, content_type))
     response.content_length = size
-    await response.prepare(request)
-    if request.method != HTTPMethod.HEAD:
-        inflating = zlib.decompressobj()
-        piece = inflating.decompress(compressed, PIECE_BYTES)
-        while piece:
-            await response.write(piece)
-            piece = inflating.decompress(inflating.unconsumed_tail, PIECE_BYTES)
-    await response.write_eof()
+    with contextlib.suppress(ConnectionError):  # who asked has gone
+        await response.prepare(request)
+        if request.method != HTTPMethod.HEAD:
+            inflating = zlib.decompressobj()
+            piece = inflating.decompress(compressed, PIECE_BYTES)
+            while piece:
+                await response.write(piece)
+                piece = inflating.decompress(inflating.unconsumed_tail, PIECE_BYTES)
+        await response.write_eof()
     return response
 
 

@@ -1,7 +1,6 @@
 """Operators' decisions on wires: what became of one whose outcome is not known, and canceling one that was not sent.
 
-Each is one transaction with its audit row. The send's command is locked
-before its wire, as a driver does.
+Each is one transaction with its audit row. The send's command is locked before its wire, as a driver does.
 """
 
 from __future__ import annotations

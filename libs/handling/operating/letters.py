@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 import structlog
 
 from libs.contracts import errors as e
+from libs.contracts.ids import parse_id
 from libs.contracts.operating import dead_letters as contract
 from libs.contracts.operating.pages import Listed, Order, Place, cut
 from libs.contracts.principal import Principal
@@ -25,6 +26,7 @@ from libs.messaging.dead_letters import (
     NotReplayable,
     open_dead_letters,
 )
+from libs.messaging.senders import NO_SENDER, senders_of_commands
 from libs.messaging.topology import dead_queue
 from libs.persistence import inbox_housekeeping
 from libs.persistence.engine import Database
@@ -32,9 +34,9 @@ from libs.persistence.engine import Database
 LONGEST_BODY = 64 * 1024
 MOST_SHOWN = 20
 MAY_BE_FORGOTTEN = (
-    f"it was sent more than {inbox_housekeeping.RETENTION_HOURS} hours ago. Had its caller sent it again, and had that"
-    " been carried out, it would be forgotten by now, and be carried out once more: find out whether it was, and"
-    " replay it with `apply_again` where it has to be"
+    f"it was sent more than {inbox_housekeeping.RETENTION_HOURS} hours ago, and its caller may have sent it again"
+    " since. What was carried out then is forgotten by now, but for wires, and would be carried out once more: find"
+    " out whether it was, and replay it with `apply_again` where it has to be"
 )
 UNKNOWN_TIME = datetime.fromtimestamp(0, UTC)
 """Of a letter of which the broker does not tell when it died."""
@@ -158,11 +160,15 @@ class Letters:
 
     async def _refuse_what_may_be_forgotten(self, letter: DeadLetter) -> None:
         """Raises NotReplayable: the command may have come by another message since, and be finished and purged."""
-        if letter.envelope is None:
-            return
+        envelope = letter.envelope
+        allowed = senders_of_commands(self._service).get(
+            envelope.operation if envelope is not None else "", NO_SENDER
+        )
+        if envelope is None or letter.sender not in allowed or parse_id(envelope.id) is None:
+            return  # what accepts letters says why it does not accept this one
         async with self._database.transaction() as connection:
             may_be = await inbox_housekeeping.may_be_purged(
-                connection, letter.envelope.id, sent_at=letter.sent_at
+                connection, envelope.id, sent_at=letter.sent_at
             )
         if may_be:
             raise NotReplayable(MAY_BE_FORGOTTEN)

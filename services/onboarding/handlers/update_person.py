@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from uuid import UUID
 
+from uuid_utils import uuid7
+
 from libs.contracts.customers import CustomerStatus, UpdatePerson, broken_person_rules
 from libs.contracts.errors import Invalid, NotFound, OutcomePending, ProviderRefused, Unavailable
 from libs.contracts.ids import parse_id
@@ -29,7 +31,6 @@ from services.onboarding.handlers.amendment import (
 )
 from services.onboarding.handlers.apply_decision import decision
 from services.onboarding.handlers.parts import Parts
-from services.onboarding.ids import derived
 from services.onboarding.models import (
     CustomerFile,
     CustomerRecord,
@@ -175,14 +176,17 @@ class UpdatePersonHandler:
 async def _ask_about(connection: AsyncConnection, drive: Drive, person: PersonRecord) -> None:
     """A person's new identity is recorded by the answer that made it, which may be days old where the update had to
     wait. What the provider has said of it since was about an identity that nobody knew.
+
+    The decision gets its order by itself (`apply_decision`): here the row of a command is locked, and the lock of an
+    order comes before that.
     """
     asking = decision(
-        derived(drive.command_id, "its verdict by now"),
+        UUID(bytes=uuid7().bytes),
         person.tenant,
         person.customer_id,
         None,
         subscription_key=drive.principal.subscription_key,
-        is_ordered=True,
+        is_ordered=False,
     )
     await inbox_acceptance.enqueue(connection, asking)
 

@@ -97,6 +97,19 @@ async def test_connections_that_stay_open_hold_no_document(own: Desk) -> None:
     assert grown * 1024 * 1024 < sum(sizes) / 2
 
 
+async def test_who_leaves_amid_a_document_is_no_error(own: Desk) -> None:
+    await bodies(own, own.base_url, public())
+    address = own.base_url.removeprefix("http://").split(":")
+    for _ in range(5):
+        _, writer = await asyncio.open_connection(*address)
+        writer.write(f"GET {OPENAPI} HTTP/1.1\r\nHost: gateway\r\n\r\n".encode())
+        await writer.drain()
+        writer.transport.abort()
+    await bodies(own, own.base_url, public())
+
+    assert "error" not in own.stack.log("gateway").lower()
+
+
 async def test_a_gateway_that_stops_takes_their_making_with_it(own: Desk) -> None:
     gateway = own.stack.services["gateway"]
     asked = asyncio.create_task(own.session.get(own.base_url + OPENAPI))

@@ -38,9 +38,11 @@ async def listening(**changes: Any) -> AsyncIterator[tuple[str, asyncio.Event, a
 
     console = asyncio.create_task(live())
     await is_listening.wait()
-    yield f"http://{LOOPBACK}:{port}", told_to_end, console
-    told_to_end.set()
-    await console
+    try:
+        yield f"http://{LOOPBACK}:{port}", told_to_end, console
+    finally:
+        told_to_end.set()
+        await console
 
 
 async def test_a_console_that_ends_goes_on_answering_and_closes_each_connection() -> None:

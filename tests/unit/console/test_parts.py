@@ -64,7 +64,18 @@ def test_a_cell_is_never_a_formula(text: str) -> None:
 @pytest.mark.parametrize("delimiter", [",", ";", "\t"])
 @pytest.mark.parametrize(
     "text",
-    ["Acme;=1+1;", "a\t=1+1", "a; +1", "a;\uff1d1", "a;\u200b@A1", "a\n=1", "a;-1+1", "a,=1"],
+    [
+        "Acme;=1+1;",
+        "a\t=1+1",
+        "a; +1",
+        "a;\uff1d1",
+        "a;\u200b@A1",
+        "a\n=1",
+        "a;-1+1",
+        "a,=1",
+        'a;"=1+1;',
+        'a\t"=1+1\t',
+    ],
 )
 def test_nor_is_one_of_another_separator(text: str, delimiter: str) -> None:
     written = csv_export.rows([["customer", text, "1-1"]]).decode()

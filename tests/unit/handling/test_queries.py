@@ -23,8 +23,7 @@ def test_a_service_without_a_handler_for_a_row_does_not_start() -> None:
 LOADED = """
 import sys
 from libs.contracts.table import operations_of
-
-from libs.handling.queries import prepare, seconds_for
+from libs.handling.queries import prepare
 
 service = sys.argv[1]
 names = [row.name for row in operations_of(service)]

@@ -18,6 +18,7 @@ async def answer(_: web.Request) -> web.Response:
 async def test_connections_that_come_while_it_drains_are_served_also_when_none_was_open() -> None:
     connections = Connections(str, per_address=8, in_all=8, stalled_seconds=10)
     application = web.Application(middlewares=[connections.middleware])
+    application.on_response_prepare.append(connections.close_when_draining)
     application.router.add_get("/", answer)
     runner = web.AppRunner(application)
     await runner.setup()
@@ -47,6 +48,7 @@ async def test_a_request_of_a_connection_that_was_made_at_last_is_waited_for() -
 
     connections = Connections(lambda peer: peer, per_address=10, in_all=10, stalled_seconds=10)
     served = web.Application(middlewares=[connections.middleware])
+    served.on_response_prepare.append(connections.close_when_draining)
     served.router.add_get("/", answer)
     runner = web.AppRunner(served)
     await runner.setup()
