@@ -50,6 +50,10 @@ async def test_what_callers_write_is_shown_as_text(admin: Seat, live: Live) -> N
     await is_text(admin, f"/customers/{customer_id}", AS_TEXT[0], AS_TEXT[1])
     await is_text(admin, "/customers", AS_TEXT[0])
     await is_text(admin, f"/wires/{wire.data['transaction_id']}", AS_TEXT[0])
+    # Text that turns the direction of writing around stays so within its own element.
+    values = admin.page.locator("main dd > *")
+    ways = await values.evaluate_all("found => found.map(e => getComputedStyle(e).unicodeBidi)")
+    assert {*ways} == {"isolate"}
     await is_text(admin, "/wires")
     await is_text(admin, "/events")
 
