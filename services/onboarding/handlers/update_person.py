@@ -175,7 +175,7 @@ class UpdatePersonHandler:
 
 async def _ask_about(connection: AsyncConnection, drive: Drive, person: PersonRecord) -> None:
     """A person's new identity is recorded by the answer that made it, which may be days old where the update had to
-    wait. What the provider has said of it since was about an identity that nobody knew.
+    wait. What the provider has said of it since was about an identity that was not recorded.
 
     The decision gets its order by itself (`apply_decision`): here the row of a command is locked, and the lock of an
     order comes before that.

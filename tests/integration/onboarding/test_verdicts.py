@@ -396,7 +396,7 @@ async def test_what_is_wanted_now_is_told_though_the_state_stays(handling: Handl
 async def test_of_a_new_identity_the_provider_is_asked_when_an_update_that_waited_goes_on(
     handling: Handling,
 ) -> None:
-    """What the provider said meanwhile was about an identity that nobody knew, and it says it once."""
+    """What the provider said meanwhile was about an identity that was not recorded, and it says it once."""
     await handling.drive(await handling.accept(ONBOARDING), application(business=business()))
     person = await handling.value("SELECT person_id FROM persons WHERE tenant = :tenant LIMIT 1")
     core_id = await handling.value("SELECT core_id FROM persons WHERE tenant = :tenant LIMIT 1")
