@@ -11,7 +11,6 @@ import os
 import re
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -19,6 +18,7 @@ from libs.client.errors import OperatorError
 from libs.secret_sources import BadSecret, read_secret
 
 LOCAL = ".local"
+_KEY, _SECRET = "BANKSIDE_SUBSCRIPTION_KEY", "BANKSIDE_SECRET"
 STACK = "credentials.json"
 """There: the keys of the stack."""
 PARTNER = "partner"
@@ -136,10 +136,9 @@ def look_up(name_or_key: str | None = None) -> Credentials:
     Raises:
         OperatorError: there is none, or its secret is not known here.
     """
-    if name_or_key is None:
-        _of_environment()  # half a key is a mistake: another one would sign
     known = dict(_known())
     if name_or_key is None:
+        _refuse_half(_KEY, os.environ.get(_KEY), _SECRET, os.environ.get(_SECRET))
         callers = [credentials for name, credentials in known.items() if name != OPERATOR]
         if not callers:
             raise OperatorError(
@@ -172,11 +171,9 @@ def look_up_operator(name_or_key: str | None = None) -> Credentials:
         secret = read_secret("BANKSIDE_OPERATOR_SECRET")
     except BadSecret as error:
         raise OperatorError(str(error)) from None
-    of_environment = _both(
-        "BANKSIDE_OPERATOR_SUBSCRIPTION_KEY", key, "BANKSIDE_OPERATOR_SECRET", secret
-    )
-    if of_environment is not None:
-        return of_environment
+    _refuse_half("BANKSIDE_OPERATOR_SUBSCRIPTION_KEY", key, "BANKSIDE_OPERATOR_SECRET", secret)
+    if key and secret:
+        return Credentials(key, secret)
     found = stack()
     if found is None or found.operator is None:
         raise OperatorError(
@@ -188,9 +185,9 @@ def look_up_operator(name_or_key: str | None = None) -> Credentials:
 
 def _known() -> Iterator[tuple[str, Credentials]]:
     """By name, in order of preference; that of the environment has the empty name."""
-    with suppress(OperatorError):
-        if (of_environment := _of_environment()) is not None:
-            yield "", of_environment
+    key, secret = os.environ.get(_KEY), os.environ.get(_SECRET)
+    if key and secret:
+        yield "", Credentials(key, secret)
     found = stack()
     if found is not None and found.partner is not None:
         yield PARTNER, found.partner
@@ -201,21 +198,10 @@ def _known() -> Iterator[tuple[str, Credentials]]:
         yield path.stem, _credentials(path, _read(path))
 
 
-def _of_environment() -> Credentials | None:
-    """Raises OperatorError: half of it."""
-    key, secret = "BANKSIDE_SUBSCRIPTION_KEY", "BANKSIDE_SECRET"
-    return _both(key, os.environ.get(key), secret, os.environ.get(secret))
-
-
-def _both(
-    key_name: str, key: str | None, secret_name: str, secret: str | None
-) -> Credentials | None:
+def _refuse_half(key_name: str, key: str | None, secret_name: str, secret: str | None) -> None:
     """Raises OperatorError: one is set without the other, and another key would sign."""
-    if key and secret:
-        return Credentials(key, secret)
-    if key or secret:
+    if bool(key) != bool(secret):
         raise OperatorError(f"Set {key_name} and {secret_name} both, or neither.")
-    return None
 
 
 def _read(path: Path) -> dict[str, object]:

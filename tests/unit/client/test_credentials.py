@@ -68,6 +68,15 @@ def test_half_a_key_in_the_environment_is_a_mistake(
         look_up()
 
 
+def test_half_a_key_keeps_no_named_one_from_signing(
+    local: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save("other", OTHER)
+    monkeypatch.setenv("BANKSIDE_SUBSCRIPTION_KEY", "half")
+
+    assert look_up("other") == OTHER
+
+
 def test_the_file_that_has_a_key_of_the_stack_is_named(local: Path) -> None:
     assert file_with(DEMO.subscription_key) == local / "credentials.json"
     assert file_with(OTHER.subscription_key) is None
