@@ -14,6 +14,8 @@ from libs.handling.commands import NeedsOperator
 from libs.persistence.async_engine import AsyncConnection
 from libs.providers.writing import ProviderWrite
 from services.onboarding import amending, states
+from services.onboarding.handlers.following import follow_verdict
+from services.onboarding.handlers.parts import Parts
 from services.onboarding.models import CustomerFile, CustomerRecord, Verification
 from services.onboarding.ports import Changes, CoreCustomer
 from services.onboarding.repository import steps
@@ -134,9 +136,10 @@ def is_news(known: Verification | None, answer: Verification) -> bool:
     )
 
 
-def follow(file: CustomerFile) -> CustomerStatus | None:
-    """Where an update's answer takes the customer; None: it stays. Approval comes by a decision only."""
-    verdict = states.overall(file.verifications)
-    if verdict is CustomerStatus.APPROVED:
-        return None
-    return states.following(file.customer.status, verdict)
+async def follow_answer(
+    connection: AsyncConnection, parts: Parts, file: CustomerFile
+) -> CustomerFile:
+    """As `follow_verdict`, after an update's answer was taken over. Approval comes by a decision only."""
+    if states.overall(file.verifications) is CustomerStatus.APPROVED:
+        return file
+    return await follow_verdict(connection, parts, file)

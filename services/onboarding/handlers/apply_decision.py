@@ -8,8 +8,6 @@ from typing import Any
 from uuid import UUID
 
 import msgspec
-import structlog
-from prometheus_client import Counter
 
 from libs.contracts.customers import CustomerStatus
 from libs.contracts.errors import BanksideError, OutcomePending
@@ -22,6 +20,7 @@ from libs.persistence.inbox_acceptance import InternalCommand
 from libs.runtime.crash import crash_point
 from services.onboarding import states
 from services.onboarding.handlers.amendment import refuse_to_overtake
+from services.onboarding.handlers.following import follow_verdict
 from services.onboarding.handlers.opening import FIRST_STEP, Opening, OpeningRefused, saga_of
 from services.onboarding.handlers.parts import Parts
 from services.onboarding.ids import DECISION, derived
@@ -30,12 +29,6 @@ from services.onboarding.ordering import ordering_key
 from services.onboarding.repository import open_commands, steps
 
 OPERATION = DECISION
-
-TRANSITIONS_REFUSED = Counter(
-    "bankside_onboarding_transitions_refused",
-    "Decisions whose effect on the customer the state machine does not allow",
-    ("current", "following"),
-)
 
 
 class ApplyDecision(msgspec.Struct, frozen=True):
@@ -91,7 +84,6 @@ class ApplyDecisionHandler:
     def __init__(self, parts: Parts, opening: Opening) -> None:
         self._parts = parts
         self._opening = opening
-        self._log = structlog.get_logger("decisions")
 
     async def __call__(self, drive: Drive, body: dict[str, Any]) -> Result:
         command = msgspec.convert(body, ApplyDecision)
@@ -239,20 +231,7 @@ class ApplyDecisionHandler:
                 name = states.EVENTS[current] if is_wanted else "customer.updated"
                 await parts.events.of_customer(connection, name, file.customer)
             return file
-        way = states.way(current, verdict)
-        if not way:
-            TRANSITIONS_REFUSED.labels(current.value, verdict.value).inc()
-            self._log.error(
-                "transition_refused",
-                customer=str(customer_id),
-                current=current.value,
-                following=verdict.value,
-            )
-            return file
-        for status in way:
-            await parts.move(connection, file, status)
-            file = await parts.locked_file(connection, tenant, customer_id)
-        return file
+        return await follow_verdict(connection, parts, file)
 
     async def _hasten_onboarding(self, drive: Drive, customer: CustomerRecord) -> None:
         """Have the onboarding that waits for the decision driven now rather than at the end of its pause.

@@ -22,7 +22,7 @@ from services.onboarding.handlers.amendment import (
     REFUSED_BY_CORE,
     Amendment,
     NotAmended,
-    follow,
+    follow_answer,
     identity_id_of,
     is_news,
     refuse_to_overtake,
@@ -132,11 +132,12 @@ class UpdateBusinessHandler:
             await ein_holds.keep_only(
                 connection, tenant, customer_id, parts.store.vault.ein_digests(amended.ein)
             )
-            if is_news(file.customer.verification, answer):
+            has_news = is_news(file.customer.verification, answer)
+            if has_news:
                 await parts.store.customers.set_verification(connection, customer, answer)
             await parts.events.of_customer(connection, "customer.updated", customer)
-            file = await parts.locked_file(connection, tenant, customer_id)
-            if (status := follow(file)) is not None:
-                await parts.move(connection, file, status)
+            if has_news:
+                file = await parts.locked_file(connection, tenant, customer_id)
+                await follow_answer(connection, parts, file)
             crash_point("onboarding.business_updated.committing")
         crash_point("onboarding.business_updated.committed")

@@ -22,7 +22,7 @@ from services.onboarding.handlers.amendment import (
     Amendment,
     NotAmended,
     Written,
-    follow,
+    follow_answer,
     identity_id_of,
     is_news,
     refuse_to_overtake,
@@ -157,7 +157,8 @@ class UpdatePersonHandler:
         async with drive.transaction() as connection:
             await parts.locked_file(connection, tenant, customer_id)
             await parts.store.persons.set_details(connection, person, amended)
-            if is_news(person.verification, written.verification):
+            has_news = is_news(person.verification, written.verification)
+            if has_news:
                 await parts.store.persons.set_verification(connection, person, written.verification)
                 if written.verification.identity_id != identity_id_of(person.verification):
                     await _ask_about(connection, drive, person)
@@ -167,8 +168,8 @@ class UpdatePersonHandler:
             await parts.events.of_person(
                 connection, "person.updated", file.person(person.person_id)
             )
-            if (status := follow(file)) is not None:
-                await parts.move(connection, file, status)
+            if has_news:
+                await follow_answer(connection, parts, file)
             crash_point("onboarding.person_updated.committing")
         crash_point("onboarding.person_updated.committed")
 

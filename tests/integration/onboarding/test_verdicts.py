@@ -84,6 +84,34 @@ async def test_documents_wanted_of_an_approved_customer_are_told_also_when_its_r
     assert (told["customer.pending_review"], told["customer.documents_required"]) == (1, 1)
 
 
+@pytest.mark.parametrize("of", ["business", "person"])
+async def test_documents_wanted_in_the_answer_of_an_update_are_told_though_the_feed_is_behind(
+    handling: Handling, of: str
+) -> None:
+    """The feed's entries are known by then, and become no decisions."""
+    await handling.drive(await handling.accept(ONBOARDING), application(business=business()))
+    wanted = Verification(await handling.identity_of(of), Status.AWAITING_DOCUMENTS, 3)
+    handling.bank.answers["update"] += [Accepted(wanted)]
+
+    if of == "business":
+        update = await handling.accept(table.UPDATE_BUSINESS.name)
+        customer, phone = str(await handling.customer_id()), {"phone": "+12125550188"}
+        change: Model = UpdateBusiness.model_validate({"customer_id": customer, "business": phone})
+    else:
+        update = await handling.accept(table.UPDATE_PERSON.name)
+        person = await handling.value(
+            "SELECT person_id FROM persons WHERE tenant = :tenant LIMIT 1"
+        )
+        share = {"person_id": str(person), "ownership_percentage": 10}
+        change = UpdatePerson.model_validate(share)
+    await handling.order(update)
+    await handling.drive(update, change)
+
+    assert await handling.status() == "awaiting_documents"
+    told = Counter(await handling.events())
+    assert (told["customer.pending_review"], told["customer.documents_required"]) == (1, 1)
+
+
 async def test_a_change_is_not_asked_about_while_its_customer_is_being_onboarded(
     handling: Handling,
 ) -> None:
