@@ -6,6 +6,7 @@ from typing import NoReturn
 
 import msgspec
 
+from libs.contracts.errors import Unavailable
 from libs.contracts.principal import Principal
 from libs.handling.periodic import repeat
 from libs.messaging.envelope import decode_reply
@@ -15,8 +16,6 @@ from libs.persistence.audited_commands import BATCH, FinishedCommand
 from libs.persistence.engine import Database
 
 WRITE_SECONDS = 2.0
-TAKEN_BACK = "unavailable"
-"""The code of the answer to a command that was taken back before anything was started."""
 UNREADABLE = "unreadable"
 """The outcome, or the actor, of a command whose reply, or principal, this release cannot read."""
 
@@ -51,7 +50,7 @@ def _entry(command: FinishedCommand) -> Entry:
         at=command.accepted_at,
         actor=principal.subscription_key if principal else UNREADABLE,
         action=command.operation,
-        outcome=_outcome(command.reply),
+        outcome=_outcome(command),
         subject={
             "command_id": str(command.command_id),
             "customer_id": principal.customer_id if principal else None,
@@ -63,11 +62,12 @@ def _entry(command: FinishedCommand) -> Entry:
     )
 
 
-def _outcome(reply: bytes | None) -> str:
-    if reply is None:
-        return TAKEN_BACK
+def _outcome(command: FinishedCommand) -> str:
+    if command.reply is None:
+        # Without a code it was forgotten by the release before, most often by a 503.
+        return command.last_error or Unavailable.code
     try:
-        error = decode_reply(reply).error
+        error = decode_reply(command.reply).error
     except (msgspec.MsgspecError, ValueError):
         return UNREADABLE
     return "ok" if error is None else error.code

@@ -79,9 +79,9 @@ Returns the result, or raises:
 
 | exception | consequence |
 |---|---|
-| error of 4xx | the final reply |
+| error of 4xx, but for the two below | the final reply |
 | `Unavailable` | nothing was started: the command is forgotten (see `forgetting`), or else driven again |
-| `Invalid` | nothing was started: the command is forgotten, or else this is the final reply |
+| `ApproverIsInitiator`, `Invalid` | nothing was started: forgotten, or else this is the final reply |
 | `OutcomePending`, errors of providers (502, 504) | driven again later |
 | `NeedsOperator` | parked at once |
 | any other | a fault of ours: driven again later, parked after several such drives in a row |

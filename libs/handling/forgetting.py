@@ -1,12 +1,13 @@
-"""A command of which nothing was started is forgotten once its caller has got the 503 that says so.
+"""A command of which nothing was started is forgotten once its caller has got the error that says so
+(`running.STARTED_NOTHING`: 403 `approver_is_initiator`, 422, 503).
 
-    commit forgetting ──▶ publish the 503 ──▶ routed: commit forgotten
+    commit forgetting ──▶ publish the reply ──▶ routed: commit forgotten
                           (not where too many requests with its key were refused: driven on)
-                                          ├─▶ certainly not routed: commit open, and drive on
-                                          └─▶ not known: publish it again until its deadline, then park
+                                            ├─▶ certainly not routed: commit open, and drive on
+                                            └─▶ not known: publish one again until its deadline, then park
 
-A process that dies between the two commits leaves the last case to the next driver, which publishes the 503 again. If
-that publish is not routed, the command is not open again: the first 503 may have been routed.
+A process that dies between the two commits leaves the last case to the next driver, which publishes a 503: that, too,
+says that nothing was started. If it is not routed, the command is not open again: the first reply may have been routed.
 """
 
 from __future__ import annotations
@@ -47,8 +48,9 @@ class Forgetting:
         self._parking = parking
         self._log = structlog.get_logger("commands")
 
-    async def forget(self, leased: inbox.Leased, reply: Reply) -> bool:
-        """Send this reply, which says that nothing was started, and forget the command. False when it goes on.
+    async def forget(self, leased: inbox.Leased, reply: Reply, code: str) -> bool:
+        """Send this reply, an error with this code that says that nothing was started, and forget the command. False
+        when it goes on.
 
         Raises:
             LeaseLost: no reply was sent.
@@ -59,7 +61,7 @@ class Forgetting:
         if not self._answers.take_over(leased.message_id):
             return False
         async with inbox.fenced(self._database, leased) as connection:
-            begun = await forgetting.begin(connection, leased)
+            begun = await forgetting.begin(connection, leased, code)
         if not begun:
             self._answer_by_deadline(leased, leased.reply_to)
             return False

@@ -173,7 +173,9 @@ class CommandRunner:
     async def _conclude_reply(self, leased: inbox.Leased, reply: Reply) -> Reply | None:
         """The reply, if it is final and the caller is not yet answered."""
         error = reply.error.to_error() if reply.error else None
-        if isinstance(error, STARTED_NOTHING) and await self._forgetting.forget(leased, reply):
+        if isinstance(error, STARTED_NOTHING) and await self._forgetting.forget(
+            leased, reply, error.code
+        ):
             return None
         if error is None or error.status < 500:
             await self._group_commit.commit(FINISHING, LeasedValue(leased, encode(reply)))

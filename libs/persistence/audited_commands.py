@@ -1,7 +1,7 @@
 """Commands that are finished and not yet in the audit, found in the inbox.
 
 The audit is written a few seconds after a command is final, many in one transaction, so that a command does not wait
-for it. It leaves the inbox only when it is in the audit (`inbox_housekeeping`). One that was taken back and begun anew
+for it. It leaves the inbox only when it is in the audit (`inbox_housekeeping`). One that was forgotten and begun anew
 in these seconds is there once, with its later outcome.
 """
 
@@ -29,6 +29,7 @@ _FINISHED = (
         inbox.c.principal,
         inbox.c.body_hash,
         inbox.c.reply,
+        inbox.c.last_error,
         inbox.c.accepted_at,
         ENDED_WHEN_IDLE,
     )
@@ -46,7 +47,7 @@ _AUDITED = (
 
 @dataclass(frozen=True, slots=True)
 class FinishedCommand:
-    """`principal` and `reply` encoded; no reply: forgotten, its caller was answered that nothing was started."""
+    """`principal` and `reply` encoded; no reply: forgotten, and `last_error` is the code of its caller's answer."""
 
     command_id: UUID
     operation: str
@@ -54,6 +55,7 @@ class FinishedCommand:
     principal: bytes
     body_hash: str | None
     reply: bytes | None
+    last_error: str | None
     accepted_at: datetime
 
 

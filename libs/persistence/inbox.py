@@ -89,7 +89,7 @@ class Leased:
     attempts: int
     lease: UUID
     forgetting: bool = False
-    """Its 503 reply may have been sent: it is not driven (see `forgetting`)."""
+    """Its caller may have been told that nothing was started: it is not driven (see `forgetting`)."""
     trace: str | None = None
     """The span that sent it, as `libs.tracing` has it."""
 

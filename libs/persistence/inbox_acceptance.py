@@ -69,8 +69,8 @@ class KnownCommand:
 # `LIMIT cardinality($1)` keeps all rows of `arrived`. It makes the planner expect one, so that each row is found by its
 # key even by a plan that was made, and cached, while the table was empty.
 # A forgotten command begins anew by a new message. A redelivery of a message whose caller was answered has no effect:
-# of one that had begun the command and was told 503, which is in `forgotten_messages` as it is, or of one that was
-# answered as a second request while the command was open, which is there after `refused:`.
+# of one that had begun the command, which is in `forgotten_messages` as it is, or of one that was answered as a second
+# request while the command was open, which is there after `refused:`.
 # Rows are locked in the order of their ids, so that two groups do not deadlock. Only forgotten commands are waited for,
 # and those that another transaction is recording.
 _RECORD = """
@@ -92,7 +92,7 @@ _RECORD = """
             lease_until = CASE WHEN f.lease IS NOT NULL THEN clock_timestamp() + make_interval(secs => $15) END,
             trace_context = f.trace_context, keep_for_ever = i.keep_for_ever OR f.keep_for_ever,
             due_at = clock_timestamp(), accepted_at = clock_timestamp(), finished_at = NULL, forgotten = false,
-            audited = false,
+            audited = false, last_error = NULL,
             forgotten_messages = i.forgotten_messages || i.message_id
         FROM forgotten f WHERE i.command_id = f.command_id
         RETURNING i.command_id

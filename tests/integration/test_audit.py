@@ -15,6 +15,7 @@ import msgspec
 import pytest
 
 from libs.cli import audit as audit_command
+from libs.contracts.errors import Invalid
 from libs.contracts.operating.audit import ListAudit
 from libs.contracts.operating.audit_chain import (
     BEGINNING,
@@ -201,13 +202,13 @@ async def test_the_services_login_can_only_go_on_where_the_audit_ends(
 async def test_each_final_command_is_an_entry_once_and_is_purged_no_sooner(
     database: Database,
 ) -> None:
-    done, refused, taken_back = [await leased(database) for _ in range(3)]
+    done, refused, forgotten = [await leased(database) for _ in range(3)]
     await leased(database)  # not final
     await finish(database, done, OK)
     await finish(database, refused, REFUSED)
     async with database.transaction() as connection:
-        await forgetting.begin(connection, taken_back)
-        await forgetting.forget(connection, taken_back)
+        await forgetting.begin(connection, forgotten, Invalid.code)
+        await forgetting.forget(connection, forgotten)
     await execute(
         database,
         "UPDATE inbox SET finished_at = now() - interval '2 days' WHERE finished_at IS NOT NULL",
@@ -229,7 +230,7 @@ async def test_each_final_command_is_an_entry_once_and_is_purged_no_sooner(
     assert {command_id: one["outcome"] for command_id, one in found.items()} == {
         str(done.command_id): "ok",
         str(refused.command_id): "insufficient_funds",
-        str(taken_back.command_id): "unavailable",
+        str(forgotten.command_id): Invalid.code,
     }
     one = found[str(done.command_id)]
     assert (one["actor"], one["tenant"]) == (PRINCIPAL.subscription_key, PRINCIPAL.tenant)

@@ -266,7 +266,7 @@ async def test_a_repeated_request_waits_while_its_command_is_being_forgotten(
 ) -> None:
     command = await leased(database)
     async with inbox.fenced(database, command) as connection:
-        await forgetting.begin(connection, command)
+        await forgetting.begin(connection, command, Unavailable.code)
 
     async with database.transaction() as connection:
         known = await inbox_acceptance.accept(

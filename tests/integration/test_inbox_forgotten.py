@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from uuid import UUID, uuid4
 
+from libs.contracts.errors import Unavailable
 from libs.persistence import forgetting, inbox, inbox_acceptance
 from libs.persistence.engine import Database
 from libs.persistence.inbox_acceptance import KnownCommand, NewCommand
@@ -190,4 +191,4 @@ async def note_all_but(database: Database, command_id: UUID, left: int) -> None:
 async def begin_to_forget(database: Database, leased: inbox.Leased | KnownCommand | None) -> bool:
     assert isinstance(leased, inbox.Leased)
     async with inbox.fenced(database, leased) as connection:
-        return await forgetting.begin(connection, leased)
+        return await forgetting.begin(connection, leased, Unavailable.code)

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 from pydantic import ValidationError
 
-from libs.contracts.errors import Unavailable
+from libs.contracts.errors import ERRORS, Unavailable
 from libs.contracts.exact_json import NotExactJson, decode, encode
 from libs.contracts.operating import commands as open_commands
 from libs.contracts.operating import requests as contract
@@ -186,8 +186,8 @@ def _outcome(
     if command.abandoned_by is not None:
         state, note = "abandoned", command.abandoned_because
     elif command.forgotten:
-        state, code, note = "taken back", Unavailable.code, "Nothing of it was started."
-        status = int(Unavailable.status)
+        state, code = "forgotten", command.last_error or Unavailable.code
+        status, note = int(ERRORS[code].status), "Nothing of it was started."
     elif command.finished_at is not None and reply is None:
         state, code, note = "done", None, "This release cannot read the stored answer."
     elif command.finished_at is not None and reply is not None:

@@ -9,7 +9,7 @@ from typing import Any
 from msgspec import structs
 from sqlalchemy import text
 
-from libs.contracts.errors import InsufficientFunds
+from libs.contracts.errors import ApproverIsInitiator, InsufficientFunds
 from libs.contracts.events import Event
 from libs.contracts.exact_json import encode
 from libs.contracts.operating.requests import FindSteps, FoundSteps, TraceStep
@@ -18,7 +18,7 @@ from libs.handling.answers import error_reply
 from libs.handling.operating import auditing
 from libs.handling.operating.request_steps import RequestSteps
 from libs.messaging.envelope import Reply, raw
-from libs.persistence import inbox, outbox, request_records
+from libs.persistence import forgetting, inbox, outbox, request_records
 from services.payments.handlers.request_steps import find_own_steps
 from services.payments.repository.send_marks import begin_send
 from tests.integration.tables import finish
@@ -99,6 +99,22 @@ async def test_a_refused_command_says_what_was_answered(bench: Bench) -> None:
     told = one(found, "result")
     assert (told.error, told.response_status) == ("insufficient_funds", 409)
     assert told.note == "The account holds less."
+
+
+async def test_a_forgotten_command_says_what_its_caller_was_told(bench: Bench) -> None:
+    forgotten = await bench.accepted()
+    async with bench.database.transaction() as connection:
+        await forgetting.begin(connection, forgotten, ApproverIsInitiator.code)
+        await forgetting.forget(connection, forgotten)
+
+    found = await steps_of(bench, forgotten.request_id)
+
+    told = one(found, "result")
+    assert (told.state, told.error, told.response_status) == (
+        "forgotten",
+        "approver_is_initiator",
+        403,
+    )
 
 
 async def test_a_parked_and_an_abandoned_command_say_why(bench: Bench) -> None:
