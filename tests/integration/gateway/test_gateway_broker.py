@@ -189,6 +189,7 @@ async def test_a_command_that_was_written_and_not_confirmed_is_pending_and_execu
     api, key = await wired.desk.new_api(), people.new_key()
 
     write = await silenced_write(wired, api, key)
+    await until(lambda: has_arrived(wired.environment))
     wired.wire.cut()
     pending = await write
     async with service(wired.environment, drives):
