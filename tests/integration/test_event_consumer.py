@@ -284,6 +284,9 @@ async def test_few_events_are_recorded_together_and_a_full_batch_waits_for_nothi
     async def recorded(count: int) -> bool:
         return sum(batches) == count
 
+    async def all_delivered() -> bool:
+        return await ready_in(fresh_environment, events_queue(SERVICE)) == 0
+
     broker, process = Broker(fresh_environment.amqp_url, SERVICE), Process(SERVICE)
     consumer = EventConsumer(SERVICE, record)
     broker.add(consumer)
@@ -296,7 +299,7 @@ async def test_few_events_are_recorded_together_and_a_full_batch_waits_for_nothi
         await bus.publish(made_up_events(1, "tenant", new_key()))
         await eventually("the first is recorded at once", partial(recorded, 1))
         await bus.publish(made_up_events(event_consumer.BATCH - 1, "tenant", new_key()))
-        await asyncio.sleep(0.2)
+        await eventually("the broker has delivered them", all_delivered)
         assert batches == [1]
         await bus.publish(made_up_events(1, "tenant", new_key()))
         await eventually("a full batch", partial(recorded, 1 + event_consumer.BATCH))
