@@ -91,9 +91,9 @@ class Operation(Generic[C, R]):
         changes: of an internal query, that it is a write of an operator; the gateway's row says who may ask for it.
         headers: fields of the command that are read from a header, by header name.
         extension: beyond the interface's numbered endpoints.
-        pending_id: the member by which a 504 `outcome_pending`, and a 409 to a request that repeats an open one, name
-            what the command is about: the path parameter of that name; where there is none the command id, which is the
-            id of what the command makes.
+        pending_id: the member by which a 504 `outcome_pending`, and a 409 to another request with its key, name what
+            the command is about: the path parameter of that name; without one the command id, which is the id of what
+            the command makes.
     """
 
     name: str

@@ -30,11 +30,13 @@ ADVICE: Final[dict[str, str]] = {
     e.AlreadyExists.code: "Use the one that exists.",
     e.ExternalAccountNotLinked.code: "Use an external account that listExternalAccounts shows.",
     e.IdempotencyInProgress.code: "Send the request again under the same Idempotency-Key after Retry-After.",
-    e.IdempotencyKeyReused.code: "Use a new Idempotency-Key for another request; a retry sends the same body.",
+    e.IdempotencyKeyReused.code: "A retry sends the very bytes of the first body: 2.5 and 2.50 differ, and so does"
+    " another order of fields. Another request takes another key; the same payment never does.",
     e.InsufficientFunds.code: "Wait for funds or send less; then use a new Idempotency-Key.",
     e.InvalidState.code: "Get the resource and decide by its present state.",
     e.LimitExceeded.code: "Send less, wait for the next day, or have the partner change the wire policy.",
-    e.ProviderRefused.code: "Read the reason, correct the request, and send it under a new Idempotency-Key.",
+    e.ProviderRefused.code: "Read the reason, here or in the customer's `issues`, correct the request, and send it"
+    " under a new Idempotency-Key.",
     e.BodyTooLarge.code: "Send a smaller body.",
     e.UnsupportedMediaType.code: "Send Content-Type: application/json and no Content-Encoding.",
     e.Invalid.code: "Correct the values that `detail` names, and send the request again.",

@@ -67,6 +67,8 @@ _REFUSED_WIRE = _WIRE | {
     },
 }
 _PENDING_ID = {**_TEXT, "description": "The id of what is pending, by which it can be asked for"}
+_ASKED_FOR_ID = {**_TEXT, "description": "The id of what the first request asked for"}
+_CUSTOMER_ID = {**_TEXT, "description": "Of the customer that it is about, where there is one"}
 
 EXTRA_MEMBERS: dict[str, dict[str, Schema]] = {
     e.MissingCredentials.code: {"headers": _NAMED_HEADERS},
@@ -85,12 +87,13 @@ EXTRA_MEMBERS: dict[str, dict[str, Schema]] = {
         }
     },
     e.InsufficientScope.code: {"scope": {**_TEXT, "description": "The scope that it needs"}},
+    e.AlreadyExists.code: {"customer_id": _CUSTOMER_ID},
     e.AccountClosed.code: _REFUSED_WIRE,
     e.AccountRestricted.code: _REFUSED_WIRE,
     e.ExternalAccountNotLinked.code: _REFUSED_WIRE,
     e.InsufficientFunds.code: _REFUSED_WIRE,
     e.InvalidState.code: _WIRE,
-    e.ProviderRefused.code: _REFUSED_WIRE,
+    e.ProviderRefused.code: {**_REFUSED_WIRE, "customer_id": _CUSTOMER_ID},
     e.LimitExceeded.code: {
         **_WIRE,
         "limit": {
@@ -156,6 +159,7 @@ def components_of(rows: Iterable[Operation]) -> dict[str, Schema]:
     for name in pending:
         for error in (e.OutcomePending, e.IdempotencyInProgress, e.Abandoned):
             named[_name(error)]["properties"][name] = _PENDING_ID
+        named[_name(e.IdempotencyKeyReused)]["properties"][name] = _ASKED_FOR_ID
     return named | _REFERRED_TO
 
 

@@ -26,6 +26,7 @@ from libs.contracts.errors import (
     ErrorDetail,
     IdempotencyInProgress,
     IdempotencyKeyRequired,
+    IdempotencyKeyReused,
     InsufficientRole,
     InsufficientScope,
     InternalError,
@@ -278,9 +279,9 @@ class Endpoints:
             return self._response(operation, reply)
         try:
             return await self._write(operation, envelope)
-        except (OutcomePending, IdempotencyInProgress, Abandoned) as pending:
+        except (OutcomePending, IdempotencyInProgress, IdempotencyKeyReused, Abandoned) as known:
             if (name := operation.pending_id) is not None:
-                pending.extra[name] = request.match_info.get(name, envelope.id)
+                known.extra[name] = request.match_info.get(name, envelope.id)
             raise
 
     async def _write(self, operation: Operation, envelope: Envelope) -> web.Response:

@@ -59,6 +59,7 @@ async def test_a_supplied_person_id_becomes_the_persons_id_once_per_partner(live
 
     assert [p["customer_id"] for p in data["persons"]] == [supplied]
     assert (again.status, again.code) == (409, "already_exists")
+    assert again.body["customer_id"] == data["business"]["customer_id"]
     assert [p["customer_id"] for p in elsewhere["persons"]] == [supplied]
 
 
@@ -164,12 +165,13 @@ async def test_one_person_denied_by_decision_denies_the_customer(live: Live) -> 
 
 async def test_the_same_ein_is_taken_while_the_first_is_not_denied(live: Live) -> None:
     body = application()
-    await live.onboarded(body)
+    first = await live.onboarded(body)
 
     again = await live.partner.post(CUSTOMERS, application() | {"business": body["business"]})
     elsewhere = await live.onboarded(body, await live.of_tenant("brass"))
 
     assert (again.status, again.code) == (409, "already_exists")
+    assert again.body["customer_id"] == first["business"]["customer_id"]
     assert elsewhere["status"] == "approved"
 
 

@@ -65,7 +65,8 @@ class AddExternalBankAccountHandler:
             if refused.reason is Reason.ALREADY_LINKED:
                 raise _already_linked() from refused
             raise ProviderRefused(
-                "Core banking refused the account; nothing was changed."
+                "Core banking refused the account; nothing was changed.",
+                extra={"reason_detail": refused.code},
             ) from refused
         await self._record(drive, prepared, command, draft_id, linked)
         return _added(linked.external_account_id)

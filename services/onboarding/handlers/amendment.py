@@ -79,10 +79,13 @@ REFUSED_BY_CORE = "Core banking refused the change, and it does not take effect.
 
 
 class NotAmended(Exception):
-    """Core banking refused. `restored`: what the identity provider says after the change was taken back there."""
+    """Core banking refused, with this code of its own. `restored`: what the identity provider says after the change was
+    taken back there.
+    """
 
-    def __init__(self, restored: Verification | None) -> None:
-        super().__init__("core banking refused the change")
+    def __init__(self, code: str, restored: Verification | None) -> None:
+        super().__init__(f"core banking refused the change ({code})")
+        self.code = code
         self.restored = restored
 
 
@@ -116,7 +119,7 @@ async def write_to_providers(saga: Saga, amendment: Amendment[ModelT]) -> Writte
             Verification,
             amendment.at_identity(verification.identity_id, old, before),
         )
-        raise NotAmended(restored) from refused
+        raise NotAmended(refused.code, restored) from refused
     return Written(verification, core)
 
 

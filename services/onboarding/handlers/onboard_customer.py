@@ -61,7 +61,7 @@ class OnboardCustomerHandler:
         if file.customer.status is CustomerStatus.PENDING:
             file = await self._carry_on(saga, stored)
         if file.customer.refused_by_provider:
-            raise ProviderRefused(REFUSED)
+            raise _refused(saga)
         return Result(data=views.onboarding_result(file))
 
     async def _carry_on(self, saga: Saga, stored: StoredCustomer) -> CustomerFile:
@@ -71,13 +71,13 @@ class OnboardCustomerHandler:
             file = await self._verify(saga, stored.file, details)
         except StepRefused as refused:
             await self._denial.deny(saga)
-            raise ProviderRefused(REFUSED) from refused
+            raise _refused(saga) from refused
         if file.customer.status is not CustomerStatus.PENDING:
             return file
         try:
             return await self._opening.open(saga, file, details)
         except OpeningRefused as refused:
-            raise ProviderRefused(REFUSED) from refused
+            raise _refused(saga) from refused
 
     async def _apply(self, saga: Saga, command: OnboardCustomer) -> StoredCustomer:
         """Store the application with the intent of its verification, once.
@@ -90,7 +90,9 @@ class OnboardCustomerHandler:
         try:
             recorded = await saga.drive.commit(RECORD_APPLICATION, application)
         except ApplicationConflict as conflict:
-            raise AlreadyExists(str(conflict)) from None
+            holder = conflict.customer_id
+            extra = {} if holder is None else {"customer_id": str(holder)}
+            raise AlreadyExists(str(conflict), extra=extra) from None
         crash_point("onboarding.application.committed")
         saga.intended(VERIFY_BUSINESS, recorded.begun)
         return recorded.customer
@@ -229,3 +231,7 @@ class OnboardCustomerHandler:
 
 def _verify_person(number: int) -> str:
     return f"verify_person.{number}"
+
+
+def _refused(saga: Saga) -> ProviderRefused:
+    return ProviderRefused(REFUSED, extra={"customer_id": str(saga.name.customer_id)})

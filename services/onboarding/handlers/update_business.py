@@ -65,7 +65,7 @@ class UpdateBusinessHandler:
         except (StepRefused, NotAmended) as error:
             await self._keep_ein_of(drive, customer, business)
             detail = REFUSED if isinstance(error, StepRefused) else REFUSED_BY_CORE
-            raise ProviderRefused(detail) from error
+            raise ProviderRefused(detail, extra={"reason_detail": error.code}) from error
         await self._record(drive, customer, amended, written.verification)
         return Result()
 
@@ -107,8 +107,9 @@ class UpdateBusinessHandler:
             business = await store.customers.business(connection, customer)
             amended = amending.amended_business(business, command.business)
             digests = store.vault.ein_digests(amended.ein)
-            if not await ein_holds.take(connection, tenant, customer_id, digests):
-                raise AlreadyExists("A customer with this EIN exists already.")
+            holder = await ein_holds.take(connection, tenant, customer_id, digests)
+            if holder is not None:
+                raise AlreadyExists(ein_holds.EIN_TAKEN, extra={"customer_id": str(holder)})
         return customer, business, amended
 
     async def _keep_ein_of(

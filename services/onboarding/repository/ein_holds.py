@@ -15,6 +15,8 @@ from sqlalchemy.dialects.postgresql import ARRAY, BYTEA, insert
 from libs.persistence.async_engine import AsyncConnection
 from services.onboarding.tables import ein_holds
 
+EIN_TAKEN = "A customer with this EIN exists already."
+
 _DIGESTS = bindparam("digests", type_=ARRAY(BYTEA))
 _TAKE = insert(ein_holds).on_conflict_do_nothing()
 _HOLDERS = (
@@ -31,13 +33,13 @@ _KEEP_ONLY = _RELEASE.where(ein_holds.c.ein_digest != all_(_DIGESTS))
 
 async def take(
     connection: AsyncConnection, tenant: str, customer_id: UUID, digests: Sequence[bytes]
-) -> bool:
-    """Hold the EIN for the customer; false when another customer holds it."""
+) -> UUID | None:
+    """Hold the EIN for the customer; or else the other customer that holds it."""
     for digest in sorted(digests):
         row = {"tenant": tenant, "ein_digest": digest, "customer_id": customer_id}
         await connection.execute(_TAKE, row)
     holders = await connection.execute(_HOLDERS, {"tenant": tenant, "digests": list(digests)})
-    return list(holders.scalars()) == [customer_id]
+    return next((holder for holder in holders.scalars() if holder != customer_id), None)
 
 
 async def keep_only(

@@ -23,6 +23,7 @@ from services.onboarding import events, states
 from services.onboarding.models import CustomerFile
 from services.onboarding.repository import customer_files
 from services.onboarding.repository.customer_files import StoredCustomer
+from services.onboarding.repository.ein_holds import EIN_TAKEN
 from services.onboarding.repository.step_commits import (
     Advance,
     advance,
@@ -33,7 +34,14 @@ from services.onboarding.repository.steps import Begun
 
 
 class ApplicationConflict(Exception):
-    """Another customer of the tenant has the EIN, or a person of the application; the message says which."""
+    """Another customer of the tenant has the EIN, or a person of the application; the message says which.
+
+    `customer_id`: that customer's; None where it has just let go of it.
+    """
+
+    def __init__(self, message: str, customer_id: UUID | None) -> None:
+        super().__init__(message)
+        self.customer_id = customer_id
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -356,13 +364,13 @@ def _caused(event: Event, command: Leased) -> Event:
     return replace(event, request_id=command.request_id, trace=command.trace)
 
 
-_EIN_TAKEN = "A customer with this EIN exists already."
 _PERSON_TAKEN = "A person with this id exists already."
-_TAKEN = {"ein_holds_pkey": _EIN_TAKEN, "persons_pkey": _PERSON_TAKEN}
+_TAKEN = {"ein_holds_pkey": EIN_TAKEN, "persons_pkey": _PERSON_TAKEN}
 
-_IS_EIN_TAKEN = (
-    "SELECT EXISTS (SELECT FROM ein_holds WHERE tenant = $1 AND ein_digest = ANY($2::bytea[]))"
-)
+_HOLDERS = """
+    SELECT (SELECT customer_id FROM ein_holds WHERE tenant = $1 AND ein_digest = ANY($2::bytea[]) LIMIT 1) AS of_ein,
+        (SELECT customer_id FROM persons WHERE tenant = $1 AND person_id = ANY($3::uuid[]) LIMIT 1) AS of_person
+    """
 
 
 async def _record_application(database: Database, application: LeasedValue[Application]) -> Stored:
@@ -376,19 +384,28 @@ async def _record_application(database: Database, application: LeasedValue[Appli
         async with leased_writes.fenced(database, application.command) as connection:
             recorded = await _record_applications(connection, [application])
             known = {} if recorded else await customer_files.read(connection, [name.customer_id])
-            is_ein_taken = await connection.fetchval(
-                _IS_EIN_TAKEN, name.tenant, application.value.ein_digests
-            )
+            of_ein, of_person = await _holders(connection, application.value)
     except asyncpg.UniqueViolationError as error:
         # Another application was committed between the look and the insert.
         if error.constraint_name not in _TAKEN:
             raise
-        raise ApplicationConflict(_TAKEN[error.constraint_name]) from error
+        async with database.driver() as connection:
+            of_ein, of_person = await _holders(connection, application.value)
+        raise ApplicationConflict(_TAKEN[error.constraint_name], of_ein or of_person) from error
     if recorded:
         return recorded[application.command_id]
     if known:
         return Stored(known[name.customer_id], None)
-    raise ApplicationConflict(_EIN_TAKEN if is_ein_taken else _PERSON_TAKEN)
+    raise ApplicationConflict(EIN_TAKEN if of_ein else _PERSON_TAKEN, of_ein or of_person)
+
+
+async def _holders(
+    connection: asyncpg.Connection, application: Application
+) -> tuple[UUID | None, UUID | None]:
+    """The customers that hold its EIN, and a person of its."""
+    persons = [person.person_id for person in application.persons]
+    name = application.advance.saga
+    return tuple(await connection.fetchrow(_HOLDERS, name.tenant, application.ein_digests, persons))
 
 
 RECORD_APPLICATION = Write("application", in_transaction(_record_applications), _record_application)

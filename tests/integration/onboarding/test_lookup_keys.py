@@ -65,4 +65,5 @@ async def hold_an_ein(database: Database, keys: LookupKeys) -> None:
                 ein_last_four="0001",
             )
         )
-        assert await ein_holds.take(connection, "t", customer_id, keys.digests("ein", "120000001"))
+        digests = keys.digests("ein", "120000001")
+        assert await ein_holds.take(connection, "t", customer_id, digests) is None

@@ -147,8 +147,10 @@ async def test_a_refusal_of_identity_changes_nothing_anywhere(desk: Desk) -> Non
     customer_id = result["business"]["customer_id"]
     new = tax_number(DENIED)
 
-    with pytest.raises(ProviderRefused):
+    with pytest.raises(ProviderRefused) as refused:
         await update_business(desk, customer_id, ein=new)
+
+    assert refused.value.extra == {"reason_detail": "identity_refused"}
 
     for api in ("identity", "core"):
         assert (await fields_at(desk, api, customer_id))["ein"] == ein
@@ -162,10 +164,12 @@ async def test_a_refusal_of_core_restores_identity(desk: Desk) -> None:
     customer_id = result["business"]["customer_id"]
     await desk.fault("core", "update_customer", "refuse", times=1)
 
-    with pytest.raises(ProviderRefused):
+    with pytest.raises(ProviderRefused) as refused:
         await update_business(
             desk, customer_id, ein=new, dba=None, business_address={"street_2": "Floor 3"}
         )
+
+    assert refused.value.extra == {"reason_detail": "refused"}
 
     identity = await fields_at(desk, "identity", customer_id)
     assert (identity["ein"], identity["dba"]) == (ein, "Before")
@@ -179,11 +183,13 @@ async def test_a_refusal_of_core_restores_identity(desk: Desk) -> None:
 
 async def test_an_ein_of_another_customer_cannot_be_taken(desk: Desk) -> None:
     taken = tax_number()
-    await desk.onboard(application(business=business(ein=taken)))
+    holder = await desk.onboard(application(business=business(ein=taken)))
     result = await desk.onboard(application())
 
-    with pytest.raises(AlreadyExists):
+    with pytest.raises(AlreadyExists) as refused:
         await update_business(desk, result["business"]["customer_id"], ein=taken)
+
+    assert refused.value.extra == {"customer_id": holder["business"]["customer_id"]}
 
 
 async def test_an_update_that_has_to_be_looked_at_suspends_and_a_decision_restores(

@@ -152,7 +152,9 @@ async def test_one_key_from_fifty_clients_is_one_wire(
     assert sum(not answer.is_replayed for answer in done) == 1
     assert desk.core.executed == {done[0].data["transaction_id"]: 1}
     assert (await send(customers[0], key)).is_replayed
-    assert (await send(customers[0], key, amount=11)).code == "idempotency_key_reused"
+    reused = await send(customers[0], key, amount=11)
+    assert reused.code == "idempotency_key_reused"
+    assert reused.body["transaction_id"] == done[0].data["transaction_id"]
     assert (await send(customers[0], new_key())).data != done[0].data
     # A key is its customer's own: for another it is another wire, here of an account that is not its own.
     assert (await send(customers[1], key)).code == "not_found"
