@@ -26,42 +26,6 @@ from libs.persistence.idle_locks import ENDED_WHEN_IDLE
 from libs.persistence.tables import audit as table
 from libs.persistence.tables import audit_turn
 
-DDL = (
-    """
-    CREATE TABLE audit (
-        day date NOT NULL,
-        number bigint NOT NULL,
-        entry text NOT NULL,
-        previous bytea NOT NULL,
-        hash bytea NOT NULL,
-        PRIMARY KEY (day, number)
-    )
-    """,
-    "CREATE TABLE audit_turn (only_row boolean PRIMARY KEY DEFAULT true CHECK (only_row))",
-    "INSERT INTO audit_turn DEFAULT VALUES",
-    """
-    CREATE FUNCTION follow_the_audit() RETURNS trigger LANGUAGE plpgsql AS $$
-    DECLARE
-        last record;
-    BEGIN
-        SELECT day, number, hash INTO last FROM audit ORDER BY day DESC, number DESC LIMIT 1;
-        IF NEW.previous <> coalesce(last.hash, decode(repeat('00', 32), 'hex'))
-            OR NEW.number <> (CASE WHEN NEW.day = last.day THEN last.number + 1 ELSE 1 END)
-            OR NEW.day < last.day
-            OR NEW.day IS DISTINCT FROM last.day AND NEW.day > (clock_timestamp() AT TIME ZONE 'UTC')::date
-            OR NEW.hash <> sha256(NEW.previous || convert_to(NEW.day || ':' || NEW.number || ':' || NEW.entry, 'UTF8'))
-        THEN
-            RAISE integrity_constraint_violation USING MESSAGE = 'the row does not follow the last one of the audit';
-        END IF;
-        RETURN NEW;
-    END $$
-    """,
-    """
-    CREATE TRIGGER audit_follows BEFORE INSERT ON audit FOR EACH ROW EXECUTE FUNCTION follow_the_audit()
-    """,
-)
-"""After it, a migration revokes UPDATE and DELETE on `audit`, and INSERT and DELETE on `audit_turn`."""
-
 _TURN = select(audit_turn.c.only_row, ENDED_WHEN_IDLE).with_for_update()
 _TODAY = select(cast(func.timezone("UTC", func.clock_timestamp()), Date))
 _LAST = (

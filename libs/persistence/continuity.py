@@ -5,7 +5,7 @@ first time. A *life* of the database server is the time from one start of its po
 checked before it is trusted: since every intent is committed before it is sent, the newest records that the providers
 have of ours must be in the database. A missing record opens a *case*, which an operator closes. While the life is not
 checked, or a case is open, the service looks each write up at the provider before its first send
-(`lost_history_seconds()` is not null).
+(`lost_history_seconds()` of its schema is not null; `released_ddl` has the function).
 
 The check waits until no write of an earlier life can reach the providers any more. It reads their records back to one
 that was final in a life that is trusted. Failovers happen without an operator, so the check does not rely on one;
@@ -42,71 +42,6 @@ from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.availability import is_away
 from libs.persistence.engine import Database
 from libs.persistence.tables import database_life as table
-
-DDL = (
-    """
-    CREATE TABLE database_life (
-        started_at timestamptz PRIMARY KEY,
-        first_seen_at timestamptz NOT NULL DEFAULT clock_timestamp(),
-        last_seen_at timestamptz NOT NULL DEFAULT clock_timestamp(),
-        checked_at timestamptz,
-        missing_records text[] NOT NULL DEFAULT '{}',
-        closed_at timestamptz,
-        closed_by text,
-        reason text
-    )
-    """,
-    "COMMENT ON COLUMN database_life.started_at IS 'pg_postmaster_start_time()'",
-    "COMMENT ON COLUMN database_life.first_seen_at IS 'no earlier life was written to after this'",
-    "COMMENT ON COLUMN database_life.last_seen_at IS 'the newest one tells when a restored database was backed up'",
-    "COMMENT ON COLUMN database_life.missing_records IS 'what a provider holds of ours and this database lacked'",
-    """
-    CREATE INDEX database_life_open ON database_life (started_at)
-    WHERE missing_records <> '{}' AND closed_at IS NULL
-    """,
-    """
-    CREATE FUNCTION lost_history_seconds() RETURNS double precision LANGUAGE sql VOLATILE AS $$
-        SELECT CASE WHEN
-            EXISTS (SELECT FROM database_life WHERE started_at = pg_postmaster_start_time()
-                AND checked_at IS NOT NULL)
-            AND NOT EXISTS (SELECT FROM database_life WHERE missing_records <> '{}' AND closed_at IS NULL)
-        THEN NULL ELSE coalesce((
-            SELECT extract(epoch FROM clock_timestamp() - first_seen_at)::double precision
-            FROM database_life WHERE started_at = pg_postmaster_start_time()), 0) END
-    $$
-    """,
-    """
-    COMMENT ON FUNCTION lost_history_seconds() IS
-    'null: nothing is missing; else a write that is unknown here was sent at least so long ago'
-    """,
-    """
-    CREATE FUNCTION lost_history_began_seconds() RETURNS double precision LANGUAGE sql VOLATILE AS $$
-        SELECT coalesce(extract(epoch FROM clock_timestamp() - max(trusted.last_seen_at)), 'infinity')
-            ::double precision
-        FROM database_life trusted
-        WHERE trusted.checked_at IS NOT NULL AND trusted.started_at <> pg_postmaster_start_time()
-            -- The present life has no row until it is seen for the first time.
-            AND trusted.first_seen_at < coalesce((
-                SELECT min(doubted.first_seen_at) FROM database_life doubted
-                WHERE doubted.checked_at IS NULL AND doubted.started_at = pg_postmaster_start_time()
-                    OR doubted.missing_records <> '{}' AND doubted.closed_at IS NULL), 'infinity')
-    $$
-    """,
-    """
-    COMMENT ON FUNCTION lost_history_began_seconds() IS
-    'while something may be missing: a write that is unknown here was sent at most so long ago'
-    """,
-    # What is older than this table was committed by the life that makes it.
-    """
-    INSERT INTO database_life (started_at, checked_at)
-    VALUES (pg_postmaster_start_time(), clock_timestamp())
-    """,
-)
-
-REPORT_DDL = (
-    "ALTER TABLE database_life ADD COLUMN report_due_at timestamptz",
-    "COMMENT ON COLUMN database_life.report_due_at IS 'when a process reports the case next; null: it need not'",
-)
 
 CHECK_SECONDS = 1.0
 REPORT_SECONDS = 10.0

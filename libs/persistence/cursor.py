@@ -11,9 +11,6 @@ from sqlalchemy.dialects.postgresql import insert
 from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.tables import feed_cursor as table
 
-DDL = ("CREATE TABLE feed_cursor (feed text PRIMARY KEY, position bigint NOT NULL)",)
-STATE_DDL = ("ALTER TABLE feed_cursor ADD COLUMN state text",)
-
 _IS_OF_FEED = table.c.feed == bindparam("of_feed")
 _READ = select(table.c.position).where(_IS_OF_FEED)
 _POLL = "SELECT position, state FROM feed_cursor WHERE feed = $1"

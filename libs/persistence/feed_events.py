@@ -14,18 +14,6 @@ from sqlalchemy.dialects.postgresql import ARRAY, insert
 from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.tables import feed_event as table
 
-DDL = (
-    """
-    CREATE TABLE feed_event (
-        feed text NOT NULL,
-        event_id text NOT NULL,
-        position bigint NOT NULL,
-        PRIMARY KEY (feed, event_id)
-    )
-    """,
-    "CREATE INDEX feed_event_position ON feed_event (feed, position)",
-)
-
 KEPT = 10_000
 
 _APPLIED = select(table.c.event_id).where(

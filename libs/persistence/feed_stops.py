@@ -17,36 +17,6 @@ from libs.persistence import feed_events
 from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.tables import feed_cursor, feed_skip, feed_stop
 
-DDL = (
-    """
-    CREATE TABLE feed_stop (
-        feed text PRIMARY KEY,
-        position bigint NOT NULL,
-        entry_position bigint,
-        entry_type text,
-        error text NOT NULL,
-        outline text,
-        since timestamptz NOT NULL DEFAULT clock_timestamp(),
-        tried_at timestamptz NOT NULL DEFAULT clock_timestamp(),
-        tries bigint NOT NULL DEFAULT 1
-    )
-    """,
-    """
-    CREATE TABLE feed_skip (
-        feed text NOT NULL,
-        position bigint NOT NULL,
-        reason text NOT NULL,
-        asked_by text NOT NULL,
-        asked_at timestamptz NOT NULL DEFAULT clock_timestamp(),
-        entry_type text,
-        error text NOT NULL,
-        outline text,
-        skipped_at timestamptz,
-        PRIMARY KEY (feed, position)
-    )
-    """,
-)
-
 _NEW = insert(feed_stop)
 _IS_SAME = feed_stop.c.position == _NEW.excluded.position
 _RECORD = _NEW.on_conflict_do_update(

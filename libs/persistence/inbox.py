@@ -29,43 +29,6 @@ from libs.persistence.engine import Database
 from libs.persistence.idle_locks import ENDED_WHEN_IDLE
 from libs.persistence.tables import inbox as table
 
-DDL = (
-    """
-    CREATE TABLE inbox (
-        command_id uuid PRIMARY KEY,
-        sequence bigint GENERATED ALWAYS AS IDENTITY,
-        operation text NOT NULL,
-        ordering_key text,
-        message_id text NOT NULL,
-        request_id text NOT NULL,
-        principal bytea NOT NULL,
-        body bytea NOT NULL,
-        body_hash text,
-        reply_to text,
-        deadline double precision NOT NULL,
-        attempts integer NOT NULL DEFAULT 0,
-        lease uuid,
-        lease_until timestamptz,
-        due_at timestamptz NOT NULL DEFAULT clock_timestamp(),
-        last_error text,
-        accepted_at timestamptz NOT NULL DEFAULT clock_timestamp(),
-        finished_at timestamptz,
-        keep_for_ever boolean NOT NULL DEFAULT false,
-        reply bytea,
-        forgotten boolean NOT NULL DEFAULT false,
-        forgotten_messages text[] NOT NULL DEFAULT '{}'
-    )
-    """,
-    "CREATE INDEX inbox_due ON inbox (due_at) WHERE finished_at IS NULL",
-    """
-    CREATE INDEX inbox_order ON inbox (ordering_key, sequence)
-    WHERE finished_at IS NULL AND ordering_key IS NOT NULL
-    """,
-    """
-    CREATE INDEX inbox_kept ON inbox (finished_at) WHERE finished_at IS NOT NULL AND (forgotten OR NOT keep_for_ever)
-    """,
-)
-
 LEASE_SECONDS = 10.0
 """The default. A driver renews its leases several times in this time."""
 

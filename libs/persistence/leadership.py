@@ -35,18 +35,6 @@ from libs.persistence.engine import Database
 from libs.persistence.idle_locks import ENDED_WHEN_IDLE
 from libs.persistence.tables import leader_lease as table
 
-DDL = (
-    """
-    CREATE TABLE leader_lease (
-        name text PRIMARY KEY,
-        term bigint NOT NULL,
-        holder uuid NOT NULL,
-        lease_until timestamptz NOT NULL,
-        UNIQUE (name, term)
-    )
-    """,
-)
-
 LEASE_SECONDS = 5.0
 """A leader that vanished or froze is replaced after this and one election period. A shorter lease would be lost when
 the database stalls for the length of two statements; a longer one delays events when a leader is gone.

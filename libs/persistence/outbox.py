@@ -32,40 +32,6 @@ from libs.persistence.leadership import LeadershipLost, Term, leadership
 from libs.persistence.tables import outbox as table
 from libs.persistence.tables import outbox_unroutable
 
-DDL = (
-    """
-    CREATE TABLE outbox (
-        id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-        event_id text NOT NULL UNIQUE,
-        type text NOT NULL,
-        tenant text NOT NULL,
-        customer_id text NOT NULL,
-        resource_id text NOT NULL,
-        sequence bigint NOT NULL,
-        body bytea NOT NULL,
-        recorded_at timestamptz NOT NULL DEFAULT now()
-    )
-    """,
-)
-
-UNROUTABLE_DDL = (
-    """
-    CREATE TABLE outbox_unroutable (
-        id bigint PRIMARY KEY,
-        event_id text NOT NULL UNIQUE,
-        type text NOT NULL,
-        tenant text NOT NULL,
-        customer_id text NOT NULL,
-        resource_id text NOT NULL,
-        sequence bigint NOT NULL,
-        body bytea NOT NULL,
-        recorded_at timestamptz NOT NULL,
-        set_aside_at timestamptz NOT NULL DEFAULT clock_timestamp()
-    )
-    """,
-    "CREATE INDEX outbox_unroutable_aggregate ON outbox_unroutable (tenant, resource_id, id)",
-)
-
 LEASE = "outbox"
 BATCH = 256
 POLL_SECONDS = 0.25

@@ -46,24 +46,6 @@ from libs.persistence.inbox_acceptance import lock_order
 from libs.persistence.tables import INSTANT, UUID_TYPE
 from libs.persistence.tables import inbox as table
 
-PARKING_DDL = (
-    """
-    ALTER TABLE inbox
-        ADD COLUMN faults integer NOT NULL DEFAULT 0,
-        ADD COLUMN parked_at timestamptz,
-        ADD COLUMN parked_because text,
-        ADD COLUMN abandoned_by text,
-        ADD COLUMN abandoned_because text,
-        ADD COLUMN forgetting boolean NOT NULL DEFAULT false
-    """,
-    "COMMENT ON COLUMN inbox.faults IS 'drives in a row that ended by a fault of ours'",
-    (
-        "COMMENT ON COLUMN inbox.forgetting IS"
-        " 'nothing was started and the caller may have been told so; not driven until that is known'"
-    ),
-)
-"""Added to the table of `inbox.DDL` by a later migration."""
-
 NEVER = literal(timedelta(days=36_500), Interval)
 
 

@@ -2,14 +2,14 @@
 
 from alembic import op
 
-from libs.persistence import cursor, outbox
+from libs.persistence import released_ddl
 
 revision = "0001"
 down_revision = None
 
 
 def upgrade() -> None:
-    for statement in (*outbox.DDL, *cursor.DDL):
+    for statement in (*released_ddl.OUTBOX, *released_ddl.FEED_CURSOR):
         op.execute(statement)
     op.execute(
         """

@@ -2,7 +2,7 @@
 
 from alembic import op
 
-from libs.persistence import cursor, inbox, outbox
+from libs.persistence import released_ddl
 
 revision = "0001"
 down_revision = None
@@ -121,5 +121,10 @@ TABLES = (
 
 
 def upgrade() -> None:
-    for statement in (*inbox.DDL, *outbox.DDL, *cursor.DDL, *TABLES):
+    for statement in (
+        *released_ddl.INBOX,
+        *released_ddl.OUTBOX,
+        *released_ddl.FEED_CURSOR,
+        *TABLES,
+    ):
         op.execute(statement)

@@ -2,12 +2,16 @@
 
 from alembic import op
 
-from libs.persistence import feed_stops, leadership, outbox
+from libs.persistence import released_ddl
 
 revision = "0002"
 down_revision = "0001"
 
 
 def upgrade() -> None:
-    for statement in (*leadership.DDL, *outbox.UNROUTABLE_DDL, *feed_stops.DDL):
+    for statement in (
+        *released_ddl.LEADER_LEASE,
+        *released_ddl.OUTBOX_UNROUTABLE,
+        *released_ddl.FEED_STOPS,
+    ):
         op.execute(statement)

@@ -2,7 +2,7 @@
 
 from alembic import op
 
-from libs.persistence import continuity
+from libs.persistence import released_ddl
 
 revision = "0004"
 down_revision = "0003"
@@ -56,5 +56,5 @@ ORIGINS = (
 
 
 def upgrade() -> None:
-    for statement in (*continuity.DDL, *STEPS, PERSONS, *ORIGINS):
+    for statement in (*released_ddl.DATABASE_LIFE, *STEPS, PERSONS, *ORIGINS):
         op.execute(statement)

@@ -2,12 +2,12 @@
 
 from alembic import op
 
-from libs.persistence import continuity
+from libs.persistence import released_ddl
 
 revision = "0011"
 down_revision = "0010"
 
 
 def upgrade() -> None:
-    for statement in continuity.REPORT_DDL:
+    for statement in released_ddl.DATABASE_LIFE_REPORTS:
         op.execute(statement)

@@ -2,7 +2,7 @@
 
 from alembic import op
 
-from libs.persistence import continuity
+from libs.persistence import released_ddl
 
 revision = "0004"
 down_revision = "0003"
@@ -19,7 +19,7 @@ def upgrade() -> None:
         "UPDATE wires SET last_sent_at = clock_timestamp()"
         " WHERE state = 'pending_submission' AND send_begun_at IS NOT NULL"
     )
-    for statement in continuity.DDL:
+    for statement in released_ddl.DATABASE_LIFE:
         op.execute(statement)
     op.execute(
         """

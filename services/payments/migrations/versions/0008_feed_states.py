@@ -2,12 +2,12 @@
 
 from alembic import op
 
-from libs.persistence import cursor, feed_events
+from libs.persistence import released_ddl
 
 revision = "0008"
 down_revision = "0007"
 
 
 def upgrade() -> None:
-    for statement in (*cursor.STATE_DDL, *feed_events.DDL):
+    for statement in (*released_ddl.FEED_CURSOR_STATE, *released_ddl.FEED_EVENTS):
         op.execute(statement)

@@ -2,7 +2,7 @@
 
 from alembic import op
 
-from libs.persistence import cursor, leadership
+from libs.persistence import released_ddl
 
 revision = "0001"
 down_revision = None
@@ -110,5 +110,5 @@ TABLES = (
 
 
 def upgrade() -> None:
-    for statement in (*cursor.DDL, *leadership.DDL, *TABLES):
+    for statement in (*released_ddl.FEED_CURSOR, *released_ddl.LEADER_LEASE, *TABLES):
         op.execute(statement)

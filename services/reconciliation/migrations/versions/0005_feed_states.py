@@ -2,12 +2,12 @@
 
 from alembic import op
 
-from libs.persistence import cursor
+from libs.persistence import released_ddl
 
 revision = "0005"
 down_revision = "0004"
 
 
 def upgrade() -> None:
-    for statement in cursor.STATE_DDL:
+    for statement in released_ddl.FEED_CURSOR_STATE:
         op.execute(statement)

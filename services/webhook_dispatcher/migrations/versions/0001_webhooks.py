@@ -2,7 +2,7 @@
 
 from alembic import op
 
-from libs.persistence import inbox
+from libs.persistence import released_ddl
 
 revision = "0001"
 down_revision = None
@@ -147,5 +147,5 @@ TABLES = (
 
 
 def upgrade() -> None:
-    for statement in (*inbox.DDL, *TABLES):
+    for statement in (*released_ddl.INBOX, *TABLES):
         op.execute(statement)

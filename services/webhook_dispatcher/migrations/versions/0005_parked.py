@@ -2,12 +2,12 @@
 
 from alembic import op
 
-from libs.persistence.parking import PARKING_DDL
+from libs.persistence import released_ddl
 
 revision = "0005"
 down_revision = "0004"
 
 
 def upgrade() -> None:
-    for statement in PARKING_DDL:
+    for statement in released_ddl.INBOX_PARKING:
         op.execute(statement)

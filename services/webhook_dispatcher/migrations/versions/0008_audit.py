@@ -2,14 +2,14 @@
 
 from alembic import op
 
-from libs.persistence import audit
+from libs.persistence import released_ddl
 
 revision = "0008"
 down_revision = "0007"
 
 
 def upgrade() -> None:
-    for statement in audit.DDL:
+    for statement in released_ddl.AUDIT:
         op.execute(statement)
     op.execute("REVOKE UPDATE, DELETE ON audit FROM webhook_dispatcher")
     op.execute("REVOKE INSERT, DELETE ON audit_turn FROM webhook_dispatcher")
