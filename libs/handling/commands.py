@@ -20,10 +20,11 @@ from libs.handling.acceptance import Acceptance, Ordering
 from libs.handling.answers import CommandAnswers
 from libs.handling.audit_head import log_head_for_ever
 from libs.handling.auditing import audit_commands_for_ever
-from libs.handling.driving import Driver, keep_house
+from libs.handling.driving import Driver
 from libs.handling.group_commit import GroupCommit, Write
+from libs.handling.housekeeping import keep_house
 from libs.handling.parking import NeedsOperator
-from libs.handling.queries import prepare
+from libs.handling.payloads import prepare
 from libs.handling.running import CommandRunner
 from libs.messaging.broker import Broker
 from libs.messaging.command_consumer import CommandConsumer

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import time
 from dataclasses import replace
-from typing import NoReturn
 from uuid import UUID
 
 import structlog
@@ -13,16 +12,9 @@ import structlog
 from libs import tracing
 from libs.contracts.asked import Asked, asked
 from libs.handling.handled import conclude, note_handled, processing
-from libs.handling.metrics import (
-    COMMANDS_OPEN,
-    COMMANDS_PARKED,
-    LONGEST_PARKED_SECONDS,
-    OLDEST_COMMAND_SECONDS,
-)
-from libs.handling.periodic import repeat
 from libs.handling.running import CommandRunner
 from libs.messaging.topology import COMMANDS, commands_queue
-from libs.persistence import inbox, inbox_housekeeping
+from libs.persistence import inbox
 from libs.persistence.availability import is_away
 from libs.persistence.engine import Database
 from libs.runtime.crash import crash_point
@@ -32,7 +24,6 @@ SWEEP_SECONDS = 0.5
 SWEEP_PAUSE_SECONDS = 0.02
 RENEWALS = 6
 """Renewals in the length of a lease."""
-HOUSEKEEPING_SECONDS = 15.0
 
 
 class Driver:
@@ -207,24 +198,3 @@ class Driver:
                     await inbox.release(connection, [leased for leased, _ in left])
             except Exception as error:
                 self._unless_away(error)
-
-
-async def keep_house(database: Database) -> NoReturn:
-    """Purge finished commands whose retention is over and measure the backlog, for ever."""
-    await repeat("commands", lambda: _purge_and_measure(database), HOUSEKEEPING_SECONDS)
-
-
-async def _purge_and_measure(database: Database) -> None:
-    while await _purge(database) == inbox_housekeeping.PURGE_BATCH:
-        pass
-    async with database.transaction() as connection:
-        backlog = await inbox_housekeeping.measure_backlog(connection)
-    COMMANDS_OPEN.set(backlog.open)
-    OLDEST_COMMAND_SECONDS.set(backlog.oldest_open_seconds)
-    COMMANDS_PARKED.set(backlog.parked)
-    LONGEST_PARKED_SECONDS.set(backlog.longest_parked_seconds)
-
-
-async def _purge(database: Database) -> int:
-    async with database.transaction() as connection:
-        return await inbox_housekeeping.purge(connection)

@@ -1,10 +1,10 @@
-"""Answering the queries of a service: opening, validating, deadline, sealing of the reply."""
+"""Answering the queries of a service, each before its deadline."""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -19,24 +19,16 @@ from libs.contracts.errors import (
     ProviderTimeout,
     Unavailable,
 )
-from libs.contracts.exact_json import decode
-from libs.contracts.model import OF_ANY_RELEASE, Command, build_validators
 from libs.contracts.operation import Operation
 from libs.contracts.principal import Principal
 from libs.contracts.result import Result
-from libs.contracts.sensitive import Sealer, open_payload, seal_payload
+from libs.contracts.sensitive import Sealer
 from libs.contracts.table import operations_of
+from libs.handling.answers import ANSWER_MARGIN_SECONDS
 from libs.handling.handled import OK, conclude, note_handled, processing
+from libs.handling.payloads import open_body, prepare, success
 from libs.messaging.broker import Broker
-from libs.messaging.envelope import (
-    Envelope,
-    EnvelopeHead,
-    Reply,
-    WireError,
-    command_context,
-    raw,
-    reply_context,
-)
+from libs.messaging.envelope import Envelope, EnvelopeHead, Reply, WireError
 from libs.messaging.query_consumer import QueryConsumer
 from libs.messaging.replier import Replier
 from libs.messaging.topology import QUERIES, QueueType, queries_queue
@@ -46,46 +38,7 @@ from libs.runtime.process import Process
 QueryHandler = Callable[[Principal, Any, float], Awaitable[Result]]
 """Takes the principal, the query and the deadline (Unix seconds)."""
 
-ANSWER_MARGIN_SECONDS = 3.0
-"""Services answer this long before the gateway's deadline with what they know (interface §3)."""
 DRAIN_SECONDS = 5.0
-
-
-def success(
-    operation: Operation, envelope_id: str, to: str, result: Result, sealer: Sealer
-) -> Reply:
-    """The reply that carries a result, its sensitive fields sealed."""
-    payload = result.payload(operation)
-    if operation.reply_shape:
-        context = reply_context(operation, envelope_id)
-        payload["data"] = seal_payload(operation.reply_shape, payload["data"], sealer, context)
-    return Reply(id=envelope_id, to=to, result=raw(payload), message=result.message)
-
-
-def open_command(operation: Operation, command_id: str, body: bytes, sealer: Sealer) -> Command:
-    """The command of an envelope's body, opened and validated; fields of a newer sender are ignored."""
-    payload = decode(body)
-    opened = open_payload(
-        operation.command_shape, payload, sealer, command_context(operation, command_id)
-    )
-    command: Command = operation.command.model_validate(
-        opened, extra="ignore", context={OF_ANY_RELEASE: True}
-    )
-    return command
-
-
-def prepare(service: str, names: Iterable[str], *, queries: bool) -> None:
-    """Build the validators of the service's rows but those of operators, who may wait for them.
-
-    Raises RuntimeError when a row lacks a handler: such a process must not start.
-    """
-    rows = [row for row in operations_of(service) if row.is_query == queries]
-    missing = sorted({row.name for row in rows} - set(names))
-    if missing:
-        raise RuntimeError(f"{service} has no handler for {', '.join(missing)}")
-    for row in rows:
-        if not row.is_for_operators:
-            build_validators((row.command, row.reply))
 
 
 class QueryAnswerer:
@@ -139,7 +92,7 @@ class QueryAnswerer:
     async def _handle(self, envelope: Envelope) -> Reply:
         try:
             operation = self._rows[envelope.operation]
-            command = open_command(operation, envelope.id, bytes(envelope.body), self._sealer)
+            command = open_body(operation, envelope.id, bytes(envelope.body), self._sealer)
             seconds = seconds_for(envelope.deadline - time.time())
             async with asyncio.timeout(seconds):
                 result = await self._handlers[operation.name](

@@ -30,7 +30,7 @@ from libs.handling.answers import CommandAnswers, error_reply
 from libs.handling.forgetting import Forgetting
 from libs.handling.group_commit import GroupCommit, fenced_write
 from libs.handling.parking import Fault, NeedsOperator, Parking
-from libs.handling.queries import open_command, success
+from libs.handling.payloads import open_body, success
 from libs.messaging.envelope import Reply
 from libs.persistence import inbox, leased_writes
 from libs.persistence.availability import is_away
@@ -108,7 +108,7 @@ class CommandRunner:
                 principal = _principals.decode(leased.principal)
                 asked.set(Asked(leased.request_id, principal.actor))
                 command = (
-                    open_command(row, command_id, leased.body, self._sealer)
+                    open_body(row, command_id, leased.body, self._sealer)
                     if row
                     else decode(leased.body)
                 )

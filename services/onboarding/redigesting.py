@@ -21,7 +21,7 @@ from sqlalchemy.dialects.postgresql import BYTEA, insert
 from libs.contracts.customers import Business, ExternalBankAccount
 from libs.contracts.onboarding_operations import UPDATE_BUSINESS
 from libs.contracts.sensitive import Sealer
-from libs.handling.queries import open_command
+from libs.handling.payloads import open_body
 from libs.handling.resealing import Renewed
 from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.engine import Database
@@ -173,7 +173,7 @@ class _Step:
         context = customer_rows.context_of(row.customer_id)
         yield self._vault.open(Business, row.business, context).ein
         for change in changes.get(ordering_key(row.tenant, row.customer_id), ()):
-            command = open_command(
+            command = open_body(
                 UPDATE_BUSINESS, str(change.command_id), change.body, self._commands
             )
             business = command.model_dump(exclude_unset=True)["business"]

@@ -26,7 +26,8 @@ from libs.contracts.webhook_operations import ROTATE_SECRET
 from libs.contracts.webhook_views import SubscriptionSecret
 from libs.handling.operating import resealing as steps
 from libs.handling.operating.resealing import Resealing
-from libs.handling.queries import QueryHandler, open_command, success
+from libs.handling.payloads import open_body, success
+from libs.handling.queries import QueryHandler
 from libs.messaging.caller import Caller
 from libs.messaging.envelope import decode_reply, encode
 from libs.messaging.message_sealer import MessageSealer
@@ -171,7 +172,7 @@ async def test_personal_data_and_commands_are_sealed_anew(
         assert await anew.persons.details(transaction, "t", [p.person_id for p in file.persons])
     body = await connection.fetchval("SELECT body FROM inbox WHERE command_id = $1", command_id)
     sealer = rings.shared("onboarding", "gateway")
-    assert open_command(UPDATE_PERSON, str(command_id), body, sealer) == command
+    assert open_body(UPDATE_PERSON, str(command_id), body, sealer) == command
     assert code == 0
     assert set(done["sealed_anew"].values()) == {0, 1}
     assert not any(again["sealed_anew"].values())

@@ -16,7 +16,7 @@ from libs.contracts.exact_json import encode
 from libs.contracts.onboarding_operations import FIND_CUSTOMER, UPDATE_BUSINESS, UPDATE_PERSON
 from libs.contracts.ownership import CustomerOwner, FindCustomer
 from libs.contracts.principal import Family, Principal
-from libs.handling.queries import open_command
+from libs.handling.payloads import open_body
 from libs.handling.query_client import QueryClient
 from libs.messaging.envelope import (
     VERSION,
@@ -127,7 +127,7 @@ class NoSealer:
 def test_a_field_more_in_a_stored_command_is_ignored_at_any_depth() -> None:
     body = {"customer_id": "c1", "business": {"dba": "Acme", "motto": "More"}, "nickname": "A"}
 
-    command = open_command(UPDATE_BUSINESS, ENVELOPE.id, encode(body), NoSealer())
+    command = open_body(UPDATE_BUSINESS, ENVELOPE.id, encode(body), NoSealer())
 
     assert isinstance(command, UpdateBusiness)
     assert command.model_dump(exclude_unset=True) == {
