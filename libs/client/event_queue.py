@@ -11,7 +11,7 @@ from cachetools import LRUCache
 from libs.contracts.events import Event
 from libs.messaging.broker import BROKER_ERRORS, Broker, Session
 from libs.messaging.delivery import Delivery, consume
-from libs.messaging.event_consumer import NewerEvent, NotAnEvent, decode_event
+from libs.messaging.event_message import NewerEvent, NotAnEvent, decode_event
 
 PREFETCH = 100
 REMEMBERED = 10_000

@@ -14,6 +14,7 @@ import structlog
 from sqlalchemy.exc import DataError, DBAPIError, IntegrityError
 
 from libs import tracing
+from libs.batching import TooManyWaiting
 from libs.contracts.errors import IdempotencyInProgress, IdempotencyKeyReused
 from libs.contracts.exact_json import decode, encode
 from libs.contracts.principal import Principal
@@ -21,7 +22,6 @@ from libs.handling.answers import CommandAnswers, error_reply
 from libs.handling.driving import Driver
 from libs.handling.group_commit import GroupCommit, Write
 from libs.handling.metrics import COMMANDS_ACCEPTED
-from libs.messaging.batching import TooManyWaiting
 from libs.messaging.envelope import Envelope, decode_reply
 from libs.persistence import inbox, inbox_acceptance
 from libs.persistence.async_engine import AsyncConnection

@@ -31,7 +31,7 @@ from uuid import UUID
 import asyncpg
 import structlog
 
-from libs.messaging.batching import Batcher
+from libs.batching import Batcher
 from libs.persistence import leased_writes
 from libs.persistence.availability import is_away
 from libs.persistence.engine import Database

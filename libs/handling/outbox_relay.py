@@ -28,7 +28,7 @@ from libs.messaging.event_publisher import EventPublisher
 from libs.persistence.availability import is_away
 from libs.persistence.engine import Database
 from libs.persistence.leadership import ELECTION_SECONDS, LeadershipLost
-from libs.persistence.outbox import Relay, count_unroutable, oldest_seconds
+from libs.persistence.relaying import Relay, count_unroutable, oldest_seconds
 from libs.runtime.health import Progress
 from libs.runtime.process import Process
 

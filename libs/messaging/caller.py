@@ -28,6 +28,7 @@ from aio_pika.exceptions import ChannelInvalidStateError, DeliveryError
 from uuid_utils import uuid7
 
 from libs import tracing
+from libs.batching import Batcher, TooManyWaiting
 from libs.contracts.asked import asked
 from libs.contracts.errors import (
     LOOK_BEFORE_REPEATING,
@@ -40,7 +41,6 @@ from libs.contracts.model import Command
 from libs.contracts.operation import Operation
 from libs.contracts.principal import Principal
 from libs.contracts.sensitive import Sealer, open_payload, seal_payload
-from libs.messaging.batching import Batcher, TooManyWaiting
 from libs.messaging.broker_errors import BROKER_ERRORS
 from libs.messaging.delivery import Delivery, consume
 from libs.messaging.envelope import (

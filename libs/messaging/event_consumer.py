@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import random
-import re
 from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Sequence
 from functools import partial
@@ -12,17 +11,14 @@ from typing import Any
 
 import structlog
 
-from libs import tracing
 from libs.contracts.events import Event
 from libs.messaging.broker_errors import BROKER_ERRORS
 from libs.messaging.consumption import HOLD_SECONDS, Consumption
 from libs.messaging.deadlines import within
 from libs.messaging.delivery import Delivery
-from libs.messaging.envelope import VERSION
+from libs.messaging.event_message import NotAnEvent, decode_event
 from libs.messaging.poison import SUSPECT_RETURNS, Suspects, returns_of
-from libs.messaging.publishing import Properties
-from libs.messaging.refusing import WRONG_SENDER, Refuser
-from libs.messaging.senders import may_emit
+from libs.messaging.refusing import Refuser
 from libs.messaging.session import Session
 from libs.messaging.topology import declare_events, events_queue
 
@@ -32,81 +28,11 @@ GATHER_SECONDS = 0.005
 """A batch that is not full waits for further events at least so long."""
 APART_SECONDS = 0.04
 """Such a batch begins at least so long after the one before: a tenth less of processor in the dispatcher under load."""
-TEXT_LENGTH = 255
-GREATEST_SEQUENCE = 2**63 - 1
-
-_REQUEST_ID = re.compile(r"[\x21-\x7e]{1,128}")
-_TYPE = re.compile(r"[a-z_]{1,64}\.[a-z_]{1,64}")
-
 Record = Callable[[Sequence[Event]], Awaitable[Collection[int]]]
 """Records a batch; returns once that is committed, however long the database is away.
 
 Returns the places, in the batch, of events that can never be recorded.
 """
-
-
-class NotAnEvent(ValueError):
-    """The message is not an event of this version; the text says why, without quoting the message."""
-
-    reason = "unreadable"
-
-
-class ForgedEvent(NotAnEvent):
-    """Its sender is not the service that emits events of this kind."""
-
-    reason = WRONG_SENDER
-
-
-class NewerEvent(NotAnEvent):
-    """The `version` among the message's headers is above `VERSION`: only a later release understands it."""
-
-    reason = "newer_version"
-
-
-def decode_event(properties: Properties, body: bytes) -> Event:
-    """The event that `EventPublisher` published. Types and headers that this release does not know are accepted, since
-    the emitter may be newer.
-
-    Raises:
-        NotAnEvent
-    """
-    headers, event_type = properties.headers or {}, properties.message_type
-    version = headers.get("version", 1)
-    if type(version) is not int or version > VERSION:
-        raise NewerEvent("its version is not known")
-    if event_type is None or not _TYPE.fullmatch(event_type):
-        raise NotAnEvent("its type is not one of an event")
-    if not may_emit(properties.user_id, event_type):
-        raise ForgedEvent("its sender does not emit events of this kind")
-    sequence = headers.get("sequence")
-    if type(sequence) is not int or not 0 <= sequence <= GREATEST_SEQUENCE:
-        raise NotAnEvent("its sequence is no number")
-    if not body:
-        raise NotAnEvent("it is empty")
-    return Event(
-        event_id=_text("message_id", properties.message_id),
-        type=event_type,
-        tenant=_text("tenant", headers.get("tenant")),
-        customer_id=_text("customer_id", headers.get("customer_id"), may_be_empty=True),
-        resource_id=_text("resource_id", headers.get("resource_id")),
-        sequence=sequence,
-        body=body,
-        request_id=_request_id(headers.get("request_id")),
-        trace=tracing.from_headers(headers.get("traceparent"), headers.get("tracestate")),
-    )
-
-
-def _request_id(value: object) -> str | None:
-    """It proves nothing, so it is no reason to refuse an event."""
-    return value if isinstance(value, str) and _REQUEST_ID.fullmatch(value) else None
-
-
-def _text(name: str, value: object, *, may_be_empty: bool = False) -> str:
-    if not isinstance(value, str) or len(value) > TEXT_LENGTH or "\0" in value:
-        raise NotAnEvent(f"its {name} is not a text")
-    if not value and not may_be_empty:
-        raise NotAnEvent(f"its {name} is empty")
-    return value
 
 
 class EventConsumer:

@@ -6,13 +6,13 @@ import asyncio
 from collections.abc import Sequence
 
 from aio_pika.exceptions import PublishError
-from aiormq.abc import FieldValue
 
 from libs import tracing
 from libs.contracts.events import Event
 from libs.gathering import gather_or_cancel
 from libs.messaging.broker import Session
-from libs.messaging.publishing import PERSISTENT, Properties, Publisher
+from libs.messaging.event_message import encode_event
+from libs.messaging.publishing import Publisher
 from libs.messaging.topology import EVENTS
 
 PUBLISH_SECONDS = 15.0
@@ -49,24 +49,9 @@ class EventPublisher:
 
 async def _publish(publisher: Publisher, event: Event) -> bool:
     """Whether a queue has taken it."""
-    headers: dict[str, FieldValue] = {
-        "tenant": event.tenant,
-        "customer_id": event.customer_id,
-        "resource_id": event.resource_id,
-        "sequence": event.sequence,
-    }
-    if event.request_id is not None:
-        headers["request_id"] = event.request_id
     with _sending(event) as span:
-        if span is not None and (trace := tracing.current()) is not None:
-            headers.update(tracing.headers_of(trace))
-        properties = Properties(
-            content_type="application/json",
-            delivery_mode=PERSISTENT,
-            message_id=event.event_id,
-            message_type=event.type,
-            headers=headers,
-        )
+        trace = tracing.current() if span is not None else None
+        properties = encode_event(event, trace)
         try:
             await publisher.publish(EVENTS, event.type, event.body, properties)
         except PublishError as error:

@@ -10,8 +10,8 @@ import structlog
 from aio_pika.exceptions import ChannelInvalidStateError, PublishError
 from cachetools import LRUCache
 
+from libs.batching import Batcher, TooManyWaiting
 from libs.contracts.errors import InternalError
-from libs.messaging.batching import Batcher, TooManyWaiting
 from libs.messaging.broker_errors import BROKER_ERRORS
 from libs.messaging.envelope import Reply, WireError, encode
 from libs.messaging.publishing import TRANSIENT, Properties, Publisher

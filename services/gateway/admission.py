@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 
 import structlog
 
+from libs.batching import Batcher
 from libs.contracts.errors import (
     NonceReused,
     RateLimited,
@@ -27,7 +28,6 @@ from libs.contracts.errors import (
     UnknownSubscriptionKey,
 )
 from libs.contracts.operation import RateClass
-from libs.messaging.batching import Batcher
 from libs.persistence.availability import is_away
 from libs.persistence.engine import Database
 from services.gateway.authentication import Signed

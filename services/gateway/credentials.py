@@ -15,8 +15,8 @@ from cachetools import TTLCache
 from sqlalchemy import Text, any_, bindparam, select
 from sqlalchemy.dialects.postgresql import ARRAY
 
+from libs.batching import Batcher
 from libs.contracts.principal import Family, Principal, Role, Scope
-from libs.messaging.batching import Batcher
 from libs.persistence.engine import Database
 from libs.persistence.sealing import CannotOpen, Keyring
 from services.gateway.requests import Network

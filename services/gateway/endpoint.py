@@ -17,6 +17,7 @@ from aiohttp import web
 from uuid_utils import uuid7
 
 from libs import tracing
+from libs.batching import TooManyWaiting
 from libs.contracts.asked import Asked, asked
 from libs.contracts.binding import bind
 from libs.contracts.errors import (
@@ -42,7 +43,6 @@ from libs.contracts.operating.sessions import SESSION_HEADER
 from libs.contracts.operation import GATEWAY, Operation
 from libs.contracts.principal import Family, Principal, Role
 from libs.handling.handled import OK, conclude, note_handled
-from libs.messaging.batching import TooManyWaiting
 from libs.messaging.caller import Caller
 from libs.messaging.envelope import Envelope, Reply
 from libs.persistence.availability import is_away

@@ -13,10 +13,10 @@ from libs.contracts.principal import Principal
 from libs.contracts.wires import WireReason, WireState
 from libs.handling.operating.auditing import record
 from libs.handling.operating.holding import hold
-from libs.persistence import parking
+from libs.persistence import open_commands
 from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.engine import Database
-from libs.persistence.parking import OpenCommand
+from libs.persistence.open_commands import OpenCommand
 from libs.providers.writing import with_lost_history
 from services.payments import states
 from services.payments.approving import require_certainly_unsent
@@ -114,7 +114,7 @@ async def _locked(
     known = await wires.find_any(connection, transaction_id)
     if known is None:
         raise NotFound
-    send = await parking.lock(connection, known.send_command)
+    send = await open_commands.lock(connection, known.send_command)
     wire = (await wires.lock(connection, [transaction_id]))[transaction_id]
     if wire.send_command != known.send_command:
         raise InvalidState("The wire was approved just now. Try again.")

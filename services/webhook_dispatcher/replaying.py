@@ -9,7 +9,7 @@ from libs.handling.acceptance import Ordering
 from libs.handling.operating.letters import AcceptAnew
 from libs.handling.replaying import accept_command_anew
 from libs.messaging.dead_letters import DeadLetter, NotReplayable
-from libs.messaging.event_consumer import NotAnEvent, decode_event
+from libs.messaging.event_message import NotAnEvent, decode_event
 from libs.messaging.topology import commands_queue, events_queue
 from libs.persistence.engine import Database
 from services.webhook_dispatcher.engine.ingest import Ingest

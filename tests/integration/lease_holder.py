@@ -14,7 +14,7 @@ from collections.abc import Collection, Sequence
 from libs.contracts.events import Event
 from libs.persistence.engine import open_database
 from libs.persistence.leadership import LeadershipLost
-from libs.persistence.outbox import Relay
+from libs.persistence.relaying import Relay
 
 
 async def publish(events: Sequence[Event]) -> Collection[str]:

@@ -15,7 +15,7 @@ import pytest
 from sqlalchemy import text
 
 from libs.contracts.events import Event
-from libs.persistence import cursor, engine, leadership, outbox
+from libs.persistence import cursor, engine, leadership, relaying
 from libs.persistence.engine import Database, open_database
 from libs.persistence.leadership import LeadershipLost, Term, fence
 from tests.integration.amqp_wire import Wire, wire_to
@@ -224,10 +224,10 @@ async def test_a_relay_that_wakes_up_after_its_term_deletes_nothing(database: Da
         return ()
 
     await record(database, an_event("p1", 1))
-    relay = asyncio.create_task(outbox.Relay(database, publish).run_while_leading())
+    relay = asyncio.create_task(relaying.Relay(database, publish).run_while_leading())
     await within(5, published)
-    await end_lease(database, outbox.LEASE)
-    async with leadership.leadership(database, outbox.LEASE):
+    await end_lease(database, relaying.LEASE)
+    async with leadership.leadership(database, relaying.LEASE):
         go_on.set()
         await asyncio.wait({relay}, timeout=FOLLOWED_SECONDS)
 
@@ -259,7 +259,7 @@ async def test_a_relay_that_was_frozen_is_followed_and_deletes_nothing_when_it_g
     try:
         async with asyncio.timeout(20 * pace()):
             assert await holder.stdout.readline() == f"publishing {event.event_id}\n".encode()
-        follower = asyncio.create_task(outbox.Relay(database, publish).run_while_leading())
+        follower = asyncio.create_task(relaying.Relay(database, publish).run_while_leading())
 
         holder.send_signal(signal.SIGSTOP)
         await within(FOLLOWED_SECONDS, follows)

@@ -23,7 +23,7 @@ from libs.handling.outbox_relay import run_relay
 from libs.messaging import event_publisher
 from libs.messaging.broker import Broker
 from libs.messaging.topology import EVENTS, declare_events, events_queue
-from libs.persistence import outbox
+from libs.persistence import outbox, relaying
 from libs.persistence.engine import Database
 from libs.runtime.process import Process
 from tests.integration.amqp_wire import wire_to
@@ -171,8 +171,8 @@ async def test_what_was_published_and_not_deleted_is_published_again(database: D
     events = [an_event("p1", n) for n in range(3)]
     await record(database, *events)
     with pytest.raises(Killed):
-        await outbox.Relay(database, publish_and_die).run_while_leading()
-    relay = asyncio.create_task(outbox.Relay(database, publish).run_while_leading())
+        await relaying.Relay(database, publish_and_die).run_while_leading()
+    relay = asyncio.create_task(relaying.Relay(database, publish).run_while_leading())
     await until(lambda: is_empty(database))
     relay.cancel()
     await asyncio.wait({relay})
@@ -193,12 +193,12 @@ async def test_a_relay_that_dies_is_replaced_by_another(database: Database) -> N
         return ()
 
     await record(database, an_event("p1", 1))
-    leader = asyncio.create_task(outbox.Relay(database, never).run_while_leading())
+    leader = asyncio.create_task(relaying.Relay(database, never).run_while_leading())
     async with asyncio.timeout(10 * pace()):
         await led.wait()
-    follower = asyncio.create_task(outbox.Relay(database, publish).run_while_leading())
+    follower = asyncio.create_task(relaying.Relay(database, publish).run_while_leading())
     with pytest.raises(TimeoutError):  # longer than it takes to look for something to publish
-        await asyncio.wait_for(took_over.wait(), 2 * outbox.POLL_SECONDS)
+        await asyncio.wait_for(took_over.wait(), 2 * relaying.POLL_SECONDS)
 
     leader.cancel()
 
@@ -235,7 +235,7 @@ async def last_is(received: Sequence[AbstractIncomingMessage], sequence: int) ->
 async def test_an_event_is_relayed_after_its_commit_without_waiting_for_the_poll(
     fresh_environment: Environment, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(outbox, "POLL_SECONDS", 3600.0)
+    monkeypatch.setattr(relaying, "POLL_SECONDS", 3600.0)
     async with (
         subscribed(fresh_environment.amqp_url) as received,
         relays(fresh_environment.amqp_url, database),
@@ -306,13 +306,13 @@ async def test_an_event_that_no_queue_takes_is_kept_holds_back_its_aggregate_and
         assert await set_aside(database) == [("lost", 1), ("lost", 2)]
         assert value_of(EVENTS_RETURNED) == returned + 1
         async with database.transaction() as connection:
-            assert await outbox.count_unroutable(connection) == 2
+            assert await relaying.count_unroutable(connection) == 2
 
 
 async def test_an_event_that_no_queue_took_is_published_once_one_does_in_its_order(
     fresh_environment: Environment, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(outbox, "UNROUTABLE_SECONDS", 0.2)
+    monkeypatch.setattr(relaying, "UNROUTABLE_SECONDS", 0.2)
     amqp_url = fresh_environment.amqp_url
 
     async def none_is_set_aside() -> bool:

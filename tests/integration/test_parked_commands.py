@@ -6,7 +6,7 @@ import uuid
 
 import pytest
 
-from libs.persistence import inbox, inbox_acceptance, inbox_housekeeping, parking
+from libs.persistence import inbox, inbox_acceptance, inbox_housekeeping, open_commands, parking
 from libs.persistence.engine import Database
 from libs.persistence.inbox_acceptance import KnownCommand, NewCommand
 from tests.integration.tables import execute, rows
@@ -25,7 +25,7 @@ async def accept(
         return await inbox_acceptance.accept(connection, command, key, lease=True)
 
 
-async def retry(database: Database, command_id: uuid.UUID) -> parking.OpenCommand | None:
+async def retry(database: Database, command_id: uuid.UUID) -> open_commands.OpenCommand | None:
     async with database.transaction() as connection:
         return await parking.retry(connection, command_id)
 

@@ -18,7 +18,7 @@ from libs.handling.operating.auditing import record
 from libs.handling.operating.places import uuid_of
 from libs.handling.queries import QueryHandler
 from libs.messaging.envelope import Reply, WireError
-from libs.persistence import parking
+from libs.persistence import open_commands, parking
 from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.engine import Database
 
@@ -49,7 +49,7 @@ class OpenCommands:
     async def list(self, _: Principal, command: contract.ListCommands, __: float) -> Result:
         place = command.place
         async with self._database.transaction() as connection:
-            found = await parking.page(
+            found = await open_commands.page(
                 connection,
                 parked=None if command.state is None else command.state is CommandState.PARKED,
                 tenant=command.tenant,
@@ -66,7 +66,7 @@ class OpenCommands:
 
     async def find(self, _: Principal, command: contract.FindCommand, __: float) -> Result:
         async with self._database.transaction() as connection:
-            found = await parking.find(connection, command.command_id)
+            found = await open_commands.find(connection, command.command_id)
         if found is None:
             raise _not_found(command.command_id)
         return Result(data=self._shown(found))
@@ -79,7 +79,7 @@ class OpenCommands:
         async with self._database.transaction() as connection:
             if await parking.retry(connection, command_id) is None:
                 raise _not_found(command_id)
-            found = await parking.find(connection, command_id)
+            found = await open_commands.find(connection, command_id)
             assert found is not None
             await record(
                 connection,
@@ -96,7 +96,7 @@ class OpenCommands:
         """Name and reason stay in the command's row, which is never purged."""
         command_id = command.command_id
         async with self._database.transaction() as connection:
-            found = await parking.lock(connection, command_id)
+            found = await open_commands.lock(connection, command_id)
             if found is None:
                 raise _not_found(command_id)
             if found.parked_at is None:
@@ -128,7 +128,7 @@ class OpenCommands:
             )
         )
 
-    def _shown(self, command: parking.OpenCommand) -> OpenCommand:
+    def _shown(self, command: open_commands.OpenCommand) -> OpenCommand:
         return OpenCommand(
             service=self._service,
             command_id=str(command.command_id),
@@ -157,7 +157,7 @@ def _not_found(command_id: UUID) -> e.NotFound:
     return e.NotFound(f"There is no unfinished command {command_id}.")
 
 
-def _reply(command: parking.OpenCommand) -> bytes:
+def _reply(command: open_commands.OpenCommand) -> bytes:
     """The reply to a request that repeats an abandoned command."""
     return encode(
         Reply(
@@ -169,7 +169,7 @@ def _reply(command: parking.OpenCommand) -> bytes:
     )
 
 
-def _tenant(command: parking.OpenCommand) -> str | None:
+def _tenant(command: open_commands.OpenCommand) -> str | None:
     """None when the stored principal cannot be read, which may be why the command is parked."""
     try:
         return msgspec.json.decode(command.principal, type=Principal).tenant

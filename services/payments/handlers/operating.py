@@ -15,9 +15,9 @@ from libs.contracts.principal import Principal
 from libs.contracts.result import Result
 from libs.contracts.wires import WireState
 from libs.handling.queries import QueryHandler
-from libs.persistence import parking
+from libs.persistence import open_commands
 from libs.persistence.engine import Database
-from libs.persistence.parking import OpenCommand
+from libs.persistence.open_commands import OpenCommand
 from services.payments.approving import approve_as_operator, decline_as_operator
 from services.payments.models import WireAtBank, WireRecord
 from services.payments.ports import CoreBanking
@@ -87,7 +87,7 @@ class OperatingWires:
         transaction_id = _id_of(command.transaction_id)
         async with self._database.snapshot() as connection:
             wire = await wires.find_any(connection, transaction_id)
-            send = await parking.find(connection, wire.send_command) if wire else None
+            send = await open_commands.find(connection, wire.send_command) if wire else None
             request = await operating.request_of(connection, transaction_id)
         if wire is None:
             raise NotFound

@@ -1,4 +1,4 @@
-"""The commands that send wires, in the inbox. To look one up or lock it, see `libs.persistence.parking`."""
+"""The commands that send wires, in the inbox. To look one up or lock it, see `libs.persistence.open_commands`."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ from libs.messaging.envelope import (
     decode_reply,
     raw,
 )
-from libs.messaging.event_consumer import NewerEvent, NotAnEvent, decode_event
+from libs.messaging.event_message import NewerEvent, NotAnEvent, decode_event
 
 PRINCIPAL = Principal("tenant", "Tenant", Family.PARTNER, "sub_test")
 ENVELOPE = Envelope(

@@ -8,7 +8,7 @@ from libs.contracts.errors import InvalidState
 from libs.contracts.principal import Family, Principal
 from libs.contracts.wires import WireReason, WireState
 from libs.handling.operating.holding import DECISION_SECONDS
-from libs.persistence import inbox, parking
+from libs.persistence import inbox, open_commands, parking
 from services.payments.models import WireRecord
 from services.payments.resolving import resolve_wire
 from tests.support.database_life import distrust_life, trust_life
@@ -110,7 +110,7 @@ async def test_a_parked_send_stays_parked_when_it_is_held(bench: Bench) -> None:
         await resolve(bench, send, WireState.REJECTED)
 
     async with bench.database.transaction() as connection:
-        found = await parking.find(connection, send.command_id)
+        found = await open_commands.find(connection, send.command_id)
     assert found is not None
     assert found.parked_because == "Of the test."
     assert await bench.rests_for(send) == pytest.approx(before, abs=60)

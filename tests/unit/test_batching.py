@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from libs.messaging.batching import Batcher, TooManyWaiting
+from libs.batching import Batcher, TooManyWaiting
 from tests.support.waiting import eventually
 
 
