@@ -7,15 +7,14 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 from libs.contracts import ledger_read_operations as table
 from libs.handling.audit_head import log_head_for_ever
+from libs.handling.connections import BROKER_WAIT_SECONDS, broker_of, database_of
 from libs.handling.feeds import feed_positions, run_feed
 from libs.handling.operating.serving import operating_handlers
 from libs.handling.outbox_relay import run_relay
 from libs.handling.periodic import repeat
 from libs.handling.queries import run_queries
-from libs.messaging.broker import Broker
 from libs.messaging.caller import Caller
 from libs.messaging.queue_depths import QueueDepths
-from libs.persistence.engine import open_database
 from libs.runtime.process import Process
 from services.ledger_read.adapters.ownership import OnboardingOwnership
 from services.ledger_read.handlers.accounts import AccountQueries
@@ -27,34 +26,21 @@ from services.ledger_read.settings import Settings
 from services.ledger_read.waiting import WaitingEntries
 
 FEED = "financial"
-BROKER_WAIT_SECONDS = 5.0
 MEASURED_EVERY_SECONDS = 15.0
 
 
 @asynccontextmanager
 async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
     sealer = settings.message_sealer()
-    broker = Broker(
-        settings.amqp_url.get_secret_value(),
-        process.service,
-        ca_file=settings.amqp_ca_file,
-        probes=settings.broker_is_cluster,
-    )
+    broker = broker_of(settings, process)
     caller = Caller(sealer)
     broker.add(caller)
-    process.readiness.add("broker", broker.ping)
     ownership = OnboardingOwnership(
         caller,
         patience_seconds=settings.ownership_seconds,
         remembered=settings.remembered_owners,
     )
-    database = open_database(
-        settings.database_url.get_secret_value(),
-        process.service,
-        ca_file=settings.database_ca_file,
-        pool_size=settings.database_connections,
-    )
-    process.readiness.add("database", database.ping)
+    database = database_of(settings, process)
     async with AsyncExitStack() as opened:
         opened.push_async_callback(database.close)
         financial = (await open_providers(settings, opened, database, ownership)).financial

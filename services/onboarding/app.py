@@ -7,6 +7,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 from libs.contracts import onboarding_operations as table
 from libs.handling.commands import CommandHandler, run_commands
+from libs.handling.connections import BROKER_WAIT_SECONDS, broker_of, database_of
 from libs.handling.continuity import RequestedReconciliation
 from libs.handling.feeds import run_feed
 from libs.handling.operating.letters import OwnLetters
@@ -14,11 +15,10 @@ from libs.handling.operating.serving import operating_handlers
 from libs.handling.operating.waiting import measure_for_ever
 from libs.handling.outbox_relay import run_relay
 from libs.handling.queries import QueryHandler, run_queries
-from libs.messaging.broker import Broker
 from libs.messaging.caller import Caller
 from libs.messaging.queue_depths import QueueDepths
 from libs.persistence.continuity import Continuity, NewestRecords
-from libs.persistence.engine import Database, open_database
+from libs.persistence.engine import Database
 from libs.providers.newest_records import FetchNewest
 from libs.runtime.process import Process
 from libs.runtime.service_settings import LOOKUP_KEYS
@@ -56,30 +56,16 @@ from services.onboarding.saga import STEP_SECONDS
 from services.onboarding.settings import Settings
 from services.onboarding.waiting import COUNTS
 
-BROKER_WAIT_SECONDS = 5.0
-
 
 @asynccontextmanager
 async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
     sealer = settings.message_sealer()
     lookup = settings.lookup()
     store = Store(Vault(settings.ring("storage_keys"), lookup))
-    broker = Broker(
-        settings.amqp_url.get_secret_value(),
-        process.service,
-        ca_file=settings.amqp_ca_file,
-        probes=settings.broker_is_cluster,
-    )
+    broker = broker_of(settings, process)
     caller = Caller(sealer)
     broker.add(caller)
-    process.readiness.add("broker", broker.ping)
-    database = open_database(
-        settings.database_url.get_secret_value(),
-        process.service,
-        ca_file=settings.database_ca_file,
-        pool_size=settings.database_connections,
-    )
-    process.readiness.add("database", database.ping)
+    database = database_of(settings, process)
     async with AsyncExitStack() as opened:
         opened.push_async_callback(database.close)
         await introduce(database, lookup, settings.variable(LOOKUP_KEYS))

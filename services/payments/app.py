@@ -8,6 +8,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from libs.contracts import payments_operations as table
 from libs.contracts.operating.wire_policies import LIST_WIRE_POLICIES
 from libs.handling.commands import CommandHandler, run_commands
+from libs.handling.connections import BROKER_WAIT_SECONDS, broker_of, database_of
 from libs.handling.continuity import RequestedReconciliation
 from libs.handling.feeds import run_feed
 from libs.handling.operating.letters import OwnLetters
@@ -15,11 +16,10 @@ from libs.handling.operating.serving import operating_handlers
 from libs.handling.outbox_relay import run_relay
 from libs.handling.queries import QueryHandler, run_queries
 from libs.handling.query_client import QueryClient
-from libs.messaging.broker import Broker
 from libs.messaging.caller import Caller
 from libs.messaging.queue_depths import QueueDepths
 from libs.persistence.continuity import Continuity, NewestRecords
-from libs.persistence.engine import Database, open_database
+from libs.persistence.engine import Database
 from libs.runtime.process import Process
 from services.payments.abandoning import why_not_abandoned
 from services.payments.adapters.ownership import OnboardingOwnership
@@ -43,7 +43,6 @@ from services.payments.rules import Rules
 from services.payments.settings import Settings
 from services.payments.waiting import COUNTS
 
-BROKER_WAIT_SECONDS = 5.0
 KEPT_FOR_EVER = frozenset({table.SEND_WIRE.name, table.APPROVE_WIRE.name})
 """The answers to wires are never purged: a repeated request gets the same answer in a year (interface §3)."""
 
@@ -51,26 +50,14 @@ KEPT_FOR_EVER = frozenset({table.SEND_WIRE.name, table.APPROVE_WIRE.name})
 @asynccontextmanager
 async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
     sealer = settings.message_sealer()
-    broker = Broker(
-        settings.amqp_url.get_secret_value(),
-        process.service,
-        ca_file=settings.amqp_ca_file,
-        probes=settings.broker_is_cluster,
-    )
+    broker = broker_of(settings, process)
     caller = Caller(sealer)
     broker.add(caller)
-    process.readiness.add("broker", broker.ping)
     ownership = OnboardingOwnership(
         QueryClient(caller, patience_seconds=settings.ownership_seconds),
         capacity=settings.remembered_owners,
     )
-    database = open_database(
-        settings.database_url.get_secret_value(),
-        process.service,
-        ca_file=settings.database_ca_file,
-        pool_size=settings.database_connections,
-    )
-    process.readiness.add("database", database.ping)
+    database = database_of(settings, process)
     async with AsyncExitStack() as opened:
         opened.push_async_callback(database.close)
         core = (await open_providers(settings, opened)).core

@@ -7,13 +7,13 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 from libs.contracts import reconciliation_operations as table
 from libs.handling.audit_head import log_head_for_ever
+from libs.handling.connections import BROKER_WAIT_SECONDS, broker_of, database_of
 from libs.handling.operating.serving import operating_handlers
 from libs.handling.queries import run_queries
 from libs.handling.query_client import QueryClient
-from libs.messaging.broker import Broker
 from libs.messaging.caller import Caller
 from libs.messaging.queue_depths import QueueDepths
-from libs.persistence.engine import Database, open_database
+from libs.persistence.engine import Database
 from libs.providers.companies import Role
 from libs.runtime.process import Process
 from services.reconciliation.adapters.feeds import FeedPositions
@@ -38,7 +38,6 @@ from services.reconciliation.sensitive_digests import digest_by
 from services.reconciliation.settings import Settings
 from services.reconciliation.waiting import COUNTS
 
-BROKER_WAIT_SECONDS = 5.0
 ASK_SECONDS = 15.0
 """How long a service may take to answer one page."""
 
@@ -46,22 +45,10 @@ ASK_SECONDS = 15.0
 @asynccontextmanager
 async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
     sealer = settings.message_sealer()
-    broker = Broker(
-        settings.amqp_url.get_secret_value(),
-        process.service,
-        ca_file=settings.amqp_ca_file,
-        probes=settings.broker_is_cluster,
-    )
+    broker = broker_of(settings, process)
     caller = Caller(sealer)
     broker.add(caller)
-    process.readiness.add("broker", broker.ping)
-    database = open_database(
-        settings.database_url.get_secret_value(),
-        process.service,
-        ca_file=settings.database_ca_file,
-        pool_size=settings.database_connections,
-    )
-    process.readiness.add("database", database.ping)
+    database = database_of(settings, process)
     async with AsyncExitStack() as opened:
         opened.push_async_callback(database.close)
         providers = await open_providers(settings, opened)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import timedelta
-from functools import partial
 from typing import Any
 
 from libs.contracts import webhook_operations as table
@@ -14,11 +13,11 @@ from libs.contracts.sensitive import Sealer
 from libs.contracts.webhook_operations import FamilyPair
 from libs.handling.acceptance import Arriving
 from libs.handling.commands import CommandHandler, run_commands
+from libs.handling.connections import BROKER_WAIT_SECONDS, broker_of, database_of
 from libs.handling.operating.letters import OwnLetters
 from libs.handling.operating.serving import operating_handlers
 from libs.handling.operating.waiting import measure_for_ever
 from libs.handling.queries import QueryHandler, run_queries
-from libs.messaging.broker import Broker
 from libs.messaging.queue_depths import QueueDepths
 from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.engine import Database, open_database
@@ -55,7 +54,6 @@ from services.webhook_dispatcher.resealing import sealed_store
 from services.webhook_dispatcher.settings import Settings
 from services.webhook_dispatcher.waiting import COUNTS
 
-BROKER_WAIT_SECONDS = 5.0
 CONNECTIONS_PER_SLOT = 2
 """Kept-alive connections are replaced after a minute. With fewer connections than this, every post would dial: 300
 rather than 115 microseconds of processor time.
@@ -66,22 +64,15 @@ rather than 115 microseconds of processor time.
 async def serve(settings: Settings, process: Process) -> AsyncIterator[None]:
     callback_rules = rules_of(settings)
     keyring, sealer = settings.ring("storage_keys"), settings.message_sealer()
-    broker = Broker(
-        settings.amqp_url.get_secret_value(),
-        process.service,
-        ca_file=settings.amqp_ca_file,
-        probes=settings.broker_is_cluster,
-    )
-    process.readiness.add("broker", broker.ping)
-    connect = partial(
-        open_database,
+    broker = broker_of(settings, process)
+    engine_database = open_database(
         settings.database_url.get_secret_value(),
         process.service,
         ca_file=settings.database_ca_file,
+        pool_size=CONNECTIONS,
+        name="deliveries",
     )
-    engine_database = connect(pool_size=CONNECTIONS, name="deliveries")
-    database = connect(pool_size=settings.database_connections - CONNECTIONS)
-    process.readiness.add("database", database.ping)
+    database = database_of(settings, process, pool_size=settings.database_connections - CONNECTIONS)
     retention = timedelta(days=settings.retention_days)
     rules = Rules(
         retry_seconds=settings.retry_seconds,
