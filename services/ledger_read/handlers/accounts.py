@@ -1,4 +1,4 @@
-"""Endpoints 5, 6, 7, 8, 11 and the customer's external accounts: ownership first, then the provider."""
+"""Queries of accounts, balances and external accounts: ownership is checked first, then the provider is asked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Endpoints 9, 10, 12, 13, 14: ownership first, then the provider."""
+"""Queries of an account's statements, ACH requests, transactions, deposit locations and settlement calculations:
+ownership is checked first, then the provider is asked.
+"""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from services.payments.views import wire_view
 
 
 class ApproveWireHandler:
-    """The command that approves a wire sends it, as endpoint 15 would, and answers as that does.
+    """The command that approves a wire sends it, as `POST /customer/wire` would, and answers as that does.
 
     An operator's approval is committed before: its command begins where a repeated drive does.
     """

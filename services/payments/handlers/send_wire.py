@@ -1,4 +1,4 @@
-"""Endpoint 15: a wire, sent exactly once.
+"""`POST /customer/wire`: a wire, sent exactly once.
 
     intent ──commit──▶ write once ──▶ accepted | refused ──commit──▶ the caller's answer
        │                 ├──▶ certainly not sent ──commit──▶ again later; until then it can be canceled

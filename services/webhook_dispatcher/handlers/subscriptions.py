@@ -1,4 +1,4 @@
-"""Subscriptions: create, read, change and delete them (endpoint 16 of the interface)."""
+"""Subscriptions: create, read, change and delete them."""
 
 from __future__ import annotations
 

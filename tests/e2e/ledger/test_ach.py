@@ -1,4 +1,4 @@
-"""Endpoint 10: ACH requests."""
+"""`GET /partner/reseller/ach/{account_id}`: ACH requests."""
 
 from __future__ import annotations
 

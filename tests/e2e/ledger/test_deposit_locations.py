@@ -1,4 +1,4 @@
-"""Endpoint 13: where the account's deposits lie."""
+"""`GET /customer/accounts/deposit-locations/{account_id}`: where the account's deposits lie."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Endpoint 14: settlement calculations."""
+"""`GET /customer/accounts/settlement-calculations/{account_id}`: settlement calculations."""
 
 from __future__ import annotations
 

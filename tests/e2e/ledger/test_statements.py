@@ -1,4 +1,4 @@
-"""Endpoint 9: statements, and the documents behind their URLs."""
+"""`GET /partner/reseller/accounts/statements/{account_id}`: statements, and the documents behind their URLs."""
 
 from __future__ import annotations
 

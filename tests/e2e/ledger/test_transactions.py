@@ -1,4 +1,4 @@
-"""Endpoint 12: an account's transactions."""
+"""`GET /customer/accounts/transactions/{account_id}`: an account's transactions."""
 
 from __future__ import annotations
 

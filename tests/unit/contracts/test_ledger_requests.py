@@ -1,4 +1,4 @@
-"""What endpoints 9, 10, 12, 13 and 14 take."""
+"""The parameters of the lists of an account: statements, ACH requests, transactions, deposit locations, settlements."""
 
 from __future__ import annotations
 
