@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from typing import NoReturn
 
-import msgspec
-
 from libs.contracts.errors import Unavailable
-from libs.contracts.principal import Principal
 from libs.handling.periodic import repeat
-from libs.messaging.envelope import decode_reply
+from libs.handling.stored import principal_of, reply_of
 from libs.persistence import audit, audited_commands
 from libs.persistence.audit import Entry
 from libs.persistence.audited_commands import BATCH, FinishedCommand
@@ -18,8 +15,6 @@ from libs.persistence.engine import Database
 WRITE_SECONDS = 2.0
 UNREADABLE = "unreadable"
 """The outcome, or the actor, of a command whose reply, or principal, this release cannot read."""
-
-_principal = msgspec.json.Decoder(Principal)
 
 
 async def audit_commands_for_ever(database: Database) -> NoReturn:
@@ -42,10 +37,7 @@ async def _append(database: Database) -> int:
 
 
 def _entry(command: FinishedCommand) -> Entry:
-    try:
-        principal = _principal.decode(command.principal)
-    except (msgspec.MsgspecError, ValueError):
-        principal = None
+    principal = principal_of(command.principal)
     return Entry(
         at=command.accepted_at,
         actor=principal.subscription_key if principal else UNREADABLE,
@@ -66,8 +58,7 @@ def _outcome(command: FinishedCommand) -> str:
     if command.reply is None:
         # Without a code it was forgotten by the release before, most often by a 503.
         return command.last_error or Unavailable.code
-    try:
-        error = decode_reply(command.reply).error
-    except (msgspec.MsgspecError, ValueError):
+    stored = reply_of(command.reply)
+    if stored is None:
         return UNREADABLE
-    return "ok" if error is None else error.code
+    return "ok" if stored.error is None else stored.error.code

@@ -31,6 +31,7 @@ from libs.handling.forgetting import Forgetting
 from libs.handling.group_commit import GroupCommit, fenced_write
 from libs.handling.parking import Fault, NeedsOperator, Parking
 from libs.handling.payloads import open_body, success
+from libs.handling.stored import principal_of
 from libs.messaging.envelope import Reply
 from libs.persistence import inbox, leased_writes
 from libs.persistence.availability import is_away
@@ -48,8 +49,6 @@ which may approve.
 Handle = Callable[[inbox.Leased, Principal, Any], Awaitable[Result]]
 Ending = Reply | Fault | NeedsOperator
 """How a run of the handler ended."""
-
-_principals = msgspec.json.Decoder(Principal)
 
 FINISHING = fenced_write("finish", leased_writes.finish)
 
@@ -104,8 +103,14 @@ class CommandRunner:
         command_id = str(leased.command_id)
         row = self._rows.get(leased.operation)
         try:
+            principal = principal_of(leased.principal)
+            if principal is None:
+                unreadable = NeedsOperator(
+                    "This release cannot read the stored command (its principal)."
+                )
+                self._log_failure(leased, unreadable)
+                return unreadable
             try:
-                principal = _principals.decode(leased.principal)
                 asked.set(Asked(leased.request_id, principal.actor))
                 command = (
                     open_body(row, command_id, leased.body, self._sealer)

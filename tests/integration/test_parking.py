@@ -182,7 +182,8 @@ async def test_a_stored_command_that_cannot_be_read_is_parked_at_its_first_drive
     changes = {
         "body = convert_to('{\"first_name\": 7}', 'UTF8')": "ValidationError",
         "body = '{'": "NotExactJson",
-        "principal = '{}'": "ValidationError",
+        "principal = '{}'": "its principal",
+        "principal = '\\xff'": "its principal",
     }
     drives: Counter[str] = Counter()
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from uuid import UUID
 
-import msgspec
-
 from libs.contracts import errors as e
 from libs.contracts.exact_json import encode
 from libs.contracts.operating import commands as contract
@@ -17,6 +15,7 @@ from libs.contracts.result import Result
 from libs.handling.operating.auditing import record
 from libs.handling.operating.places import uuid_of
 from libs.handling.queries import QueryHandler
+from libs.handling.stored import principal_of
 from libs.messaging.envelope import Reply, WireError
 from libs.persistence import open_commands, parking
 from libs.persistence.async_engine import AsyncConnection
@@ -171,7 +170,5 @@ def _reply(command: open_commands.OpenCommand) -> bytes:
 
 def _tenant(command: open_commands.OpenCommand) -> str | None:
     """None when the stored principal cannot be read, which may be why the command is parked."""
-    try:
-        return msgspec.json.decode(command.principal, type=Principal).tenant
-    except (msgspec.MsgspecError, UnicodeDecodeError):
-        return None
+    principal = principal_of(command.principal)
+    return principal.tenant if principal else None

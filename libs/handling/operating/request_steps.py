@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-import msgspec
 from pydantic import ValidationError
 
 from libs.contracts.errors import ERRORS, Unavailable
@@ -18,7 +17,8 @@ from libs.contracts.operating.requests import StepKind, TraceStep
 from libs.contracts.principal import Principal
 from libs.contracts.result import Result
 from libs.handling.queries import QueryHandler
-from libs.messaging.envelope import Reply, decode_reply
+from libs.handling.stored import principal_of, reply_of
+from libs.messaging.envelope import Reply
 from libs.persistence import audit_pages, request_records
 from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.audit_pages import Wanted
@@ -35,8 +35,6 @@ _FIELDS_OF_AUDIT = _IDS_OF_AUDIT | {
     *("at", "actor", "action", "outcome", "tenant", "address", "request_id", "body_digest")
 }
 """Members of an entry that are fields of a step, or are not shown."""
-
-_principals = msgspec.json.Decoder(Principal)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +84,10 @@ class RequestSteps:
         async with self._database.snapshot() as connection:
             if self._service in open_commands.SERVICES:
                 commands, is_cut = await request_records.commands_of(connection, request_id)
-            replies = {str(one.command_id): _reply_of(one) for one in commands}
+            replies = {
+                str(one.command_id): None if one.reply is None else reply_of(one.reply)
+                for one in commands
+            }
             if self._own is not None:
                 own = await self._own(
                     connection,
@@ -157,7 +158,7 @@ def waiting_event_step(service: str, event: WaitingEvent) -> TraceStep:
 
 def _steps_of(service: str, command: RequestedCommand, reply: Reply | None) -> list[TraceStep]:
     """Its acceptance, and what came of it so far."""
-    principal = _principal_of(command)
+    principal = principal_of(command.principal)
     is_open = command.finished_at is None and command.parked_at is None
     accepted = TraceStep(
         at=command.accepted_at,
@@ -210,23 +211,6 @@ def _outcome(
         command_id=str(command.command_id),
         note=note,
     )
-
-
-def _principal_of(command: RequestedCommand) -> Principal | None:
-    try:
-        return _principals.decode(command.principal)
-    except (msgspec.MsgspecError, UnicodeDecodeError):
-        return None
-
-
-def _reply_of(command: RequestedCommand) -> Reply | None:
-    """None also when this release cannot read it."""
-    if command.reply is None:
-        return None
-    try:
-        return decode_reply(command.reply)
-    except (msgspec.MsgspecError, ValueError):
-        return None
 
 
 def _data_of(reply: Reply | None) -> Mapping[str, Any]:

@@ -11,7 +11,6 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-import msgspec
 from sqlalchemy import (
     Boolean,
     ColumnElement,
@@ -28,8 +27,8 @@ from sqlalchemy import (
 from libs.contracts.ids import parse_id
 from libs.contracts.operating.pages import Order
 from libs.contracts.operating.wires import ListOperatorWires
-from libs.contracts.principal import Principal
 from libs.contracts.wires import WireState
+from libs.handling.stored import principal_of
 from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.tables import INSTANT, UUID_TYPE
 from services.payments.models import WireRecord
@@ -115,8 +114,6 @@ _COMMANDS = (
     .limit(MOST_COMMANDS)
 )
 
-_principals = msgspec.json.Decoder(Principal)
-
 
 @dataclass(frozen=True, slots=True)
 class Request:
@@ -165,10 +162,8 @@ async def request_of(connection: AsyncConnection, transaction_id: UUID) -> Reque
     row = (await connection.execute(_REQUEST, {"id": transaction_id})).first()
     if row is None:
         return None
-    try:
-        key = _principals.decode(row.principal).subscription_key
-    except msgspec.MsgspecError:
-        key = None
+    principal = principal_of(row.principal)
+    key = principal.subscription_key if principal else None
     return Request(key, row.request_id, row.accepted_at)
 
 

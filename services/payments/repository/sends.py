@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from uuid import UUID
 
-import msgspec
 from sqlalchemy import bindparam, func, not_, null, select, update
 
+from libs.contracts.errors import InternalError
 from libs.contracts.payments_operations import SEND_WIRE
 from libs.contracts.principal import Principal
+from libs.handling.stored import principal_of
 from libs.persistence.async_engine import AsyncConnection
 from services.payments.tables import inbox
-
-_principals = msgspec.json.Decoder(Principal)
 
 _OPEN_PRINCIPAL = select(inbox.c.principal).where(
     inbox.c.command_id == bindparam("id"),
@@ -31,11 +30,17 @@ _MAKE_DUE = (
 
 
 async def is_open(connection: AsyncConnection, principal: Principal, transaction_id: UUID) -> bool:
-    """Whether a command of this principal is still to send such a wire."""
+    """Whether a command of this principal is still to send such a wire.
+
+    Raises:
+        InternalError: this release cannot read the command's principal.
+    """
     row = (await connection.execute(_OPEN_PRINCIPAL, {"id": transaction_id})).first()
     if row is None:
         return False
-    owner = _principals.decode(row.principal)
+    owner = principal_of(row.principal)
+    if owner is None:
+        raise InternalError
     return (owner.tenant, owner.customer_id) == (principal.tenant, principal.customer_id)
 
 
