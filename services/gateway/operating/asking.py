@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import structlog
 from pydantic import TypeAdapter, ValidationError
@@ -26,19 +26,12 @@ from libs.contracts.operation import GATEWAY, Operation
 from libs.contracts.principal import Principal
 from libs.gathering import gather_or_cancel
 from libs.handling.queries import QueryHandler, answered_error
+from libs.handling.query_client import QuerySender
 
 ASK_SECONDS = 6.0
 """A service that has not answered by then is unreachable. Services use up to 3 s of it as a margin."""
 
 T = TypeVar("T")
-
-
-class Sender(Protocol):
-    """The part of `libs.messaging.caller.Caller` that sends queries."""
-
-    async def query(
-        self, operation: Operation, principal: Principal, command: Command, deadline: float
-    ) -> Any: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +49,7 @@ class Services:
         own: the gateway's handlers of rows without a path.
     """
 
-    def __init__(self, sender: Sender, own: Mapping[str, QueryHandler]) -> None:
+    def __init__(self, sender: QuerySender, own: Mapping[str, QueryHandler]) -> None:
         self._sender = sender
         self._own = own
         self._log = structlog.get_logger("operating")
