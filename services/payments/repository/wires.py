@@ -15,6 +15,7 @@ from uuid import UUID
 
 import msgspec
 from sqlalchemy import (
+    Boolean,
     Integer,
     Text,
     and_,
@@ -25,7 +26,6 @@ from sqlalchemy import (
     func,
     insert,
     not_,
-    null,
     select,
     update,
 )
@@ -64,6 +64,10 @@ _LOCK = (
 _APPROVED_BY = select(table.c.transaction_id).where(table.c.approved_by == bindparam("id"))
 _FIND_OWN = SELECT.where(*_IS_OWN)
 _LOCK_OWN = select(table.c.transaction_id).where(*_IS_OWN).with_for_update(key_share=True)
+
+_BEGUN = case((bindparam("is_pending", type_=Boolean), func.statement_timestamp()))
+_INSERT = insert(table).values(sequence=1, send_begun_at=_BEGUN, last_sent_at=_BEGUN)
+_INSERT_FIRST_STEP = insert(wire_history).values(sequence=1)
 
 _latest = (
     func.unnest(
@@ -192,35 +196,33 @@ async def causes(
 
 async def insert_new(connection: AsyncConnection, wire: WireRecord) -> None:
     """Record a wire with its first step and its event; the send of one that is pending begins with the commit."""
-    begun = func.statement_timestamp() if wire.is_pending else null()
     await connection.execute(
-        insert(table).values(
-            transaction_id=wire.transaction_id,
-            tenant=wire.tenant,
-            customer_id=wire.customer_id,
-            sending_account_id=wire.sending_account_id,
-            external_account_id=wire.external_account_id,
-            amount=wire.amount,
-            purpose=wire.purpose,
-            state=wire.state.value,
-            sequence=1,
-            send_begun_at=begun,
-            last_sent_at=begun,
-            created_at=wire.created_at,
-            creditor=wire.creditor and msgspec.to_builtins(wire.creditor),
-            approval_expires_at=wire.approval_expires_at,
-        )
+        _INSERT,
+        {
+            "transaction_id": wire.transaction_id,
+            "tenant": wire.tenant,
+            "customer_id": wire.customer_id,
+            "sending_account_id": wire.sending_account_id,
+            "external_account_id": wire.external_account_id,
+            "amount": wire.amount,
+            "purpose": wire.purpose,
+            "state": wire.state.value,
+            "is_pending": wire.is_pending,
+            "created_at": wire.created_at,
+            "creditor": wire.creditor and msgspec.to_builtins(wire.creditor),
+            "approval_expires_at": wire.approval_expires_at,
+        },
     )
     step = wire.history[0]
     await connection.execute(
-        insert(wire_history).values(
-            transaction_id=wire.transaction_id,
-            sequence=1,
-            state=step.state.value,
-            reason=step.reason,
-            at=step.at,
-            by=step.by,
-        )
+        _INSERT_FIRST_STEP,
+        {
+            "transaction_id": wire.transaction_id,
+            "state": step.state.value,
+            "reason": step.reason,
+            "at": step.at,
+            "by": step.by,
+        },
     )
     await outbox.record(connection, wire_event(wire))
 
