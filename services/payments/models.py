@@ -62,7 +62,7 @@ class WireRecord:
     """One version of a wire.
 
     Args:
-        transaction_id: the id of the command that sends it, and its idempotency key at core banking.
+        transaction_id: the id of the command that asked for it, and its idempotency key at core banking.
         send_age_seconds: the age of its first send when it was read, by the database's clock; None while certainly
             nothing was sent.
         last_sent_at: the beginning of the last send whose outcome is not known, by the database's clock; None as above.

@@ -158,11 +158,11 @@ class OperatingWires:
             commands = await operating.commands_of(connection, command.q)
             wanted = parse_id(command.q)
             ids = dict.fromkeys([*([wanted] if wanted else []), *commands])
-            # A wire has the id of the command that sends it.
             found = [_found_wire(wire) for wire in await by_ids(connection, [*ids])]
-        # The command that sends a wire has its id; who looks for that wants the wire.
-        sends = {wanted} if found else set[UUID | None]()
-        found += [_found_command(*each) for each in commands.items() if each[0] not in sends]
+        if found:
+            # A wire has the id of the command that asked for it: under that id the wire alone is shown.
+            commands = {key: value for key, value in commands.items() if key != wanted}
+        found += [_found_command(*each) for each in commands.items()]
         return Result(data=search.FoundIds(found=found))
 
     async def _ask_provider(

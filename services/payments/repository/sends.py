@@ -44,9 +44,9 @@ async def is_open(connection: AsyncConnection, principal: Principal, transaction
     return (owner.tenant, owner.customer_id) == (principal.tenant, principal.customer_id)
 
 
-async def make_due(connection: AsyncConnection, transaction_id: UUID) -> None:
+async def make_due(connection: AsyncConnection, command_id: UUID) -> None:
     """Have the send driven now, also when it waits for its next attempt or is parked.
 
     A send that is being forgotten is left alone: nothing of it was started, and there is no wire.
     """
-    await connection.execute(_MAKE_DUE, {"id": transaction_id})
+    await connection.execute(_MAKE_DUE, {"id": command_id})
