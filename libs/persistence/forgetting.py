@@ -8,7 +8,7 @@ A command in this state is not driven: its caller may have got the reply and sen
 have the effect twice. It is not forgotten either: its caller may get a 504 instead, and the command would be lost.
 
 Other requests with its key are refused while it is not final, and a refused one that is delivered again after it was
-forgotten must not begin it anew. So their messages are noted in its row (`inbox_acceptance`), `LARGEST_NOTES` of them;
+forgotten must not begin it anew. So their messages are noted in its row (`inbox_acceptance`), `MOST_NOTES` of them;
 a command with more is not forgotten. While the reply is being sent, until its caller's deadline, every one is noted.
 """
 
@@ -20,10 +20,10 @@ from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.inbox import Leased
 from libs.persistence.tables import inbox as table
 
-LARGEST_NOTES = 1000
+MOST_NOTES = 1000
 """Messages that are noted of one command, also those that it was begun by."""
 
-_HAS_PLACE = func.cardinality(table.c.forgotten_messages) < LARGEST_NOTES
+_HAS_PLACE = func.cardinality(table.c.forgotten_messages) < MOST_NOTES
 # A parked command is past its caller's deadline when it was being forgotten, and goes on when it is retried.
 _IS_BEING_FORGOTTEN = and_(table.c.forgetting, table.c.parked_at.is_(None))
 CAN_BE_FORGOTTEN = and_(table.c.finished_at.is_(None), or_(_HAS_PLACE, _IS_BEING_FORGOTTEN))

@@ -41,13 +41,13 @@ _ABSENT_AND_PURGED_BEFORE = select(
     func.statement_timestamp() - bindparam("age", type_=Interval),
 )
 _IS_PARKED = table.c.parked_at.is_not(None)
-_IS_DRIVEN = table.c.parked_at.is_(None)
+_NOT_PARKED = table.c.parked_at.is_(None)
 _BACKLOG = select(
-    func.count().filter(_IS_DRIVEN),
+    func.count().filter(_NOT_PARKED),
     func.coalesce(
         extract(
             "epoch",
-            func.clock_timestamp() - func.min(table.c.accepted_at).filter(_IS_DRIVEN),
+            func.clock_timestamp() - func.min(table.c.accepted_at).filter(_NOT_PARKED),
         ),
         0,
     ),

@@ -133,7 +133,7 @@ class ProcessSettings(BaseSettings):
         except ValidationError as error:
             return None, [_wrong_settings(error)]
         if for_production or settings.is_production:
-            mistakes = [*_open_files(secrets), *settings.refusals()]
+            mistakes = [*_readable_by_others(secrets), *settings.refusals()]
         return settings, mistakes
 
     def mistakes(self) -> Iterator[str]:
@@ -245,7 +245,7 @@ def _wrong_settings(error: ValidationError) -> str:
     return f"set {', '.join([*missing, *wrong])}."
 
 
-def _open_files(secrets: Iterable[str]) -> Iterator[str]:
+def _readable_by_others(secrets: Iterable[str]) -> Iterator[str]:
     for name in secrets:
         try:
             require_private(name)

@@ -92,7 +92,9 @@ _CLOSE = """
 
 
 class Ask(NamedTuple):
-    """One request to be admitted. Hashable: the same nonce twice in one batch is one nonce."""
+    """One request to be admitted. Of several in one batch with the same key, timestamp and nonce, all but the first are
+    refused as reused.
+    """
 
     credential_id: int
     timestamp: int

@@ -1,4 +1,4 @@
-"""Making operators and their keys."""
+"""Makes new subscription keys and secrets, for partners, customers and operators; stores those of operators."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from libs.contracts.operating import operators as o
 from libs.contracts.operating.keys import LONGEST_OVERLAP_HOURS
 from libs.contracts.operating.pages import Order
 from libs.persistence.engine import Database
-from services.gateway import operator_keys
+from services.gateway import new_keys
 from services.gateway import operator_repository as repository
 from services.gateway.login_repository import end_sessions, set_one_time_password
 from services.gateway.logins import new_one_time_password
@@ -91,7 +91,7 @@ def _created_at_database(command: o.CreateOperator) -> o.CreatedOperator:
                     raise OperatorError(
                         f"There is or was an operator {name} who is not {role}: take another name."
                     )
-            made = await operator_keys.add_key(connection, ring, name)
+            made = await new_keys.add_key(connection, ring, name)
             if one_time is not None:
                 await set_one_time_password(connection, name, one_time)
                 await end_sessions(connection, name)

@@ -161,7 +161,7 @@ async def test_a_command_of_which_too_many_requests_were_refused_goes_on_and_its
         await execute(
             database,
             "UPDATE inbox SET forgotten_messages ="
-            f" array_fill('refused:any'::text, ARRAY[{forgetting.LARGEST_NOTES}])",
+            f" array_fill('refused:any'::text, ARRAY[{forgetting.MOST_NOTES}])",
         )
 
         service.may_end.set()

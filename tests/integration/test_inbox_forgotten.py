@@ -180,7 +180,7 @@ async def notes(database: Database, command_id: UUID) -> list[str]:
 
 async def note_all_but(database: Database, command_id: UUID, left: int) -> None:
     """As if so many requests had been refused that only `left` more are noted."""
-    count = forgetting.LARGEST_NOTES - left
+    count = forgetting.MOST_NOTES - left
     await execute(
         database,
         f"UPDATE inbox SET forgotten_messages = array_fill('refused:any'::text, ARRAY[{count}])"

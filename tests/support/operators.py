@@ -7,7 +7,7 @@ import secrets
 from libs.contracts.principal import Role
 from libs.persistence.engine import Database, open_database
 from libs.persistence.sealing import Keyring
-from services.gateway import operator_keys, operator_repository
+from services.gateway import new_keys, operator_repository
 from tests.support.api import Key
 from tests.support.infrastructure import Environment
 from tests.support.keys import storage_of
@@ -18,7 +18,7 @@ async def make_operator(database: Database, keyring: Keyring, role: str = Role.A
     name = f"operator-{secrets.token_hex(4)}"
     async with database.transaction() as connection:
         await operator_repository.add_operator(connection, name, role)
-        subscription_key, secret = await operator_keys.add_key(connection, keyring, name)
+        subscription_key, secret = await new_keys.add_key(connection, keyring, name)
     return Key(subscription_key, secret, name)
 
 

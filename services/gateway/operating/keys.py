@@ -22,7 +22,7 @@ from libs.handling.query_client import QueryClient
 from libs.persistence.async_engine import AsyncConnection
 from libs.persistence.engine import Database
 from libs.persistence.sealing import Keyring
-from services.gateway import key_limits, operator_keys, repository
+from services.gateway import key_limits, new_keys, repository
 from services.gateway.credentials import secret_context
 
 
@@ -86,7 +86,7 @@ class Keys:
         if required is None:
             required = self._require_idempotency_keys
         tenant = await self._tenant(command, deadline)
-        subscription_key, secret = operator_keys.new_subscription_key(), operator_keys.new_secret()
+        subscription_key, secret = new_keys.new_subscription_key(), new_keys.new_secret()
         async with self._database.transaction() as connection:
             await repository.ensure_tenant(connection, tenant, command.tenant_name or tenant)
             await repository.add_credential(
@@ -147,7 +147,7 @@ class Keys:
         return found.tenant
 
     async def _rotate(self, principal: Principal, command: k.RotateKey, _: float) -> Result:
-        key, secret = command.subscription_key, operator_keys.new_secret()
+        key, secret = command.subscription_key, new_keys.new_secret()
         sealed = self._keyring.seal(secret, secret_context(key))
         hours = float(command.overlap_hours)
         async with self._database.transaction() as connection:

@@ -11,7 +11,7 @@ from libs.handling.operating.auditing import record
 from libs.handling.queries import QueryHandler
 from libs.persistence.engine import Database
 from libs.persistence.sealing import Keyring
-from services.gateway import operator_keys
+from services.gateway import new_keys
 from services.gateway import operator_repository as repository
 from services.gateway.credentials import CONSOLE, secret_context
 from services.gateway.login_repository import end_sessions, set_one_time_password
@@ -54,7 +54,7 @@ class Operators:
         async with self._database.transaction() as connection:
             if not await repository.add_operator(connection, command.name, command.role):
                 raise AlreadyExists(f"There is or was an operator {command.name}.")
-            subscription_key, secret = await operator_keys.add_key(
+            subscription_key, secret = await new_keys.add_key(
                 connection, self._keyring, command.name
             )
             if one_time is not None:
@@ -126,7 +126,7 @@ class Operators:
         self, principal: Principal, command: o.RotateOperatorKey, _: float
     ) -> Result:
         name, key = command.name, command.subscription_key
-        secret, hours = operator_keys.new_secret(), float(command.overlap_hours)
+        secret, hours = new_keys.new_secret(), float(command.overlap_hours)
         sealed = self._keyring.seal(secret, secret_context(key))
         async with self._database.transaction() as connection:
             if not await repository.rotate_key(connection, name, key, sealed, hours):

@@ -12,7 +12,7 @@ from structlog.testing import capture_logs
 
 from libs.contracts.principal import Role
 from libs.persistence.engine import Database, open_database
-from services.gateway import operator_keys
+from services.gateway import new_keys
 from services.gateway import operator_repository as repository
 from services.gateway.console_key import register
 from services.gateway.credentials import CONSOLE
@@ -78,7 +78,7 @@ async def test_another_key_ends_those_that_were_registered_before_and_no_others(
     await registered(database, fresh_environment, FIRST)
     async with database.transaction() as connection:
         keyring = storage_of(fresh_environment.secrets, "gateway")
-        by_hand, _ = await operator_keys.add_key(connection, keyring, CONSOLE)
+        by_hand, _ = await new_keys.add_key(connection, keyring, CONSOLE)
 
     logged = [await registered(database, fresh_environment, key) for key in (SECOND, SECOND, THIRD)]
 
@@ -128,6 +128,6 @@ async def test_a_console_of_another_name_is_left_as_an_admin_made_it(
     async with database.transaction() as connection:
         await repository.revoke(connection, CONSOLE)
         await repository.add_operator(connection, "console-2", CONSOLE)
-        by_hand, _ = await operator_keys.add_key(connection, keyring, "console-2")
+        by_hand, _ = await new_keys.add_key(connection, keyring, "console-2")
 
     assert await registered(database, fresh_environment, by_hand) == []

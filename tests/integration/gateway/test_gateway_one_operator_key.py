@@ -14,7 +14,7 @@ from libs.contracts.errors import BanksideError, InvalidState, NotFound
 from libs.contracts.operating import operators as o
 from libs.contracts.principal import Family, Principal, Role
 from libs.persistence.engine import Database, open_database
-from services.gateway import operator_keys
+from services.gateway import new_keys
 from services.gateway.operating.operators import Operators
 from services.gateway.passwords import Passwords
 from tests.integration.gateway.desk import Desk, until, verdict
@@ -105,7 +105,7 @@ async def test_the_last_key_of_the_last_admin_who_has_one_is_not_revoked(
     operators = Operators(database, keyring, Passwords())
     first, second = [await make_operator(database, keyring) for _ in range(2)]
     async with database.transaction() as connection:
-        further = Key(*await operator_keys.add_key(connection, keyring, first.tenant), first.tenant)
+        further = Key(*await new_keys.add_key(connection, keyring, first.tenant), first.tenant)
 
     refused = [
         await call(operators, o.REVOKE_OPERATOR_KEY.name, revoking(key))
