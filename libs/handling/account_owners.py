@@ -22,7 +22,7 @@ class AccountOwners:
 
     def __init__(self, query_client: QueryClient, *, capacity: int) -> None:
         self._query_client = query_client
-        self._customers: LRUCache[tuple[str, str | None, str], str] = LRUCache(capacity)
+        self._allowed: LRUCache[tuple[str, str | None, str], bool] = LRUCache(capacity)
         self._calls: SingleFlight[None] = SingleFlight()
 
     async def require(self, principal: Principal, account_id: str, deadline: float) -> None:
@@ -36,17 +36,17 @@ class AccountOwners:
             Unavailable: onboarding did not answer.
         """
         key = (principal.tenant, principal.customer_id, account_id)
-        if self._customers.get(key) is not None:
+        if self._allowed.get(key):
             return
 
         async def look_up() -> None:
-            owner = await self._query_client.query(
+            await self._query_client.query(
                 FIND_ACCOUNT_OWNER,
                 principal,
                 FindAccountOwner(account_id=account_id),
                 AccountOwner,
                 deadline,
             )
-            self._customers[key] = owner.customer_id
+            self._allowed[key] = True
 
         await self._calls.run(key, look_up)

@@ -106,17 +106,6 @@ class DeadLetters:
     def __init__(self, connection: AbstractConnection) -> None:
         self._connection = connection
 
-    async def count(self, queue: str) -> int:
-        """How many letters are ready in a queue; none when it was never declared."""
-        async with asyncio.timeout(WORK_SECONDS):
-            channel = self._connection.channel()
-            try:
-                async with channel:
-                    found = await channel.declare_queue(queue, passive=True)
-                    return found.declaration_result.message_count or 0
-            except ChannelNotFoundEntity:
-                return 0
-
     async def look(
         self,
         queue: str,

@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 from aiohttp import web
 
 from libs.contracts.errors import BanksideError, InsufficientRole, Invalid, SessionEnded
-from services.console.cookies import Cookies, Message
+from services.console.cookies import Cookies
 from services.console.declarations import Action, DetailPage, filled, may
 from services.console.details import answer_of, facts_of, typed_of
 from services.console.failures import sentence, wrong_values
@@ -118,7 +118,7 @@ class Actions:
         if action.shown or action.progress:
             return self._shown(request, action, answer, back)
         response = see_other(back)
-        self._cookies.say(response, visit.token, Message(action.done))
+        self._cookies.say(response, visit.token, action.done)
         return response
 
     async def _wrong(

@@ -37,7 +37,6 @@ class NewCredential:
 
 
 _ADD_TENANT = insert(tenants).on_conflict_do_nothing()
-_TENANT = select(tenants.c.tenant).where(tenants.c.tenant == bindparam("tenant"))
 _ADD_CREDENTIAL = insert(credentials)
 _IS_OF_TENANT = credentials.c.tenant.is_not(None)
 """Those of operators are managed with their operators."""
@@ -119,11 +118,6 @@ _SET_NETWORKS = (
 
 async def ensure_tenant(connection: AsyncConnection, tenant: str, name: str) -> None:
     await connection.execute(_ADD_TENANT, {"tenant": tenant, "name": name})
-
-
-async def tenant_exists(connection: AsyncConnection, tenant: str) -> bool:
-    found = await connection.execute(_TENANT, {"tenant": tenant})
-    return found.first() is not None
 
 
 async def add_credential(connection: AsyncConnection, new: NewCredential) -> None:

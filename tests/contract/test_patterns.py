@@ -17,8 +17,6 @@ from libs.contracts.places import COUNTRIES, USPS_CODES
 from libs.specs.openapi import openapi_document
 from libs.specs.release import released_document
 
-NOT_A_NUMBER_OF_ITS_COUNTRY = "a phone number is E.164"
-
 
 def accepted(kind: Any, value: str) -> bool:
     try:

@@ -25,7 +25,6 @@ from tests.support.own_servers import OwnPostgres
 SERVICES = services_with_migrations()
 EARLIER = {"gateway": "0003", "payments": "0004", "webhook_dispatcher": "0006"}
 """The last revisions that the services' own logins ran."""
-LIKE_TABLES = ("r", "p", "v")
 
 _RELATIONS = """
 SELECT c.relname AS name, c.relkind::text AS kind, c.relispartition AS is_partition,

@@ -26,7 +26,6 @@ EVERYBODY = (GATEWAY, *SERVICES)
 INTERNAL_COMMANDS = ("onboarding.apply_decision",)
 """Commands that a service starts for itself: no table has them."""
 COMMAND_NAMES = tuple(row.name for row in OPERATIONS if not row.is_query)
-QUERY_NAMES = tuple(row.name for row in OPERATIONS if row.is_query)
 
 
 class Address(NamedTuple):

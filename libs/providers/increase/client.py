@@ -26,8 +26,6 @@ from libs.providers.exchanges import Exchange, Exchanges
 from libs.providers.increase.refusals import conclusion
 from libs.providers.increase.transport import SessionTransport
 
-LONGEST_KEY = 200
-"""Characters of an idempotency key."""
 LOGGED_FIELDS = 5
 
 AnswerT = TypeVar("AnswerT")

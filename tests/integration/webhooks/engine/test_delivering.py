@@ -5,12 +5,14 @@ from __future__ import annotations
 import time
 from uuid import UUID
 
+import aio_pika
+
 from libs.contracts.events import Event
-from libs.messaging.dead_letters import open_dead_letters
 from libs.messaging.topology import dead_queues
 from libs.signing.webhook import key_of, verify
 from tests.integration.webhooks.engine.receiver import Received
 from tests.integration.webhooks.engine.rig import Rig, an_event
+from tests.support.queues import ready_in
 from tests.support.waiting import eventually
 
 
@@ -154,6 +156,6 @@ async def test_what_cannot_be_understood_reaches_the_dead_queue_and_holds_up_not
 
 
 async def dead_letters(rig: Rig, count: int) -> bool:
-    async with open_dead_letters(rig.amqp_url) as letters:
-        [queue] = [name for name in dead_queues() if name.startswith("webhook_dispatcher.events")]
-        return await letters.count(queue) == count
+    [queue] = [name for name in dead_queues() if name.startswith("webhook_dispatcher.events")]
+    async with await aio_pika.connect(rig.amqp_url) as connection, connection.channel() as channel:
+        return await ready_in(channel, queue) == count
