@@ -1,7 +1,7 @@
 """The `bankside` command line.
 
 Commands are imported when they are called, so that the command starts quickly. Services add their operators' commands
-as entry points: see `entries`.
+as entry points of the group `OPERATORS`.
 """
 
 from __future__ import annotations
@@ -14,10 +14,12 @@ from itertools import takewhile
 
 from cyclopts import App, CycloptsError
 
-from libs.cli.entries import OPERATORS
 from libs.client.errors import OperatorError
 from libs.client.settings import load_stack_environment
 from libs.contracts.errors import BanksideError
+
+OPERATORS = "bankside.operator"
+"""The group of entry points: the name of a command, and the cyclopts App of that name in a module of the service."""
 
 COMMANDS = (
     ("call", "libs.cli.call:call", "Sign a request, send it, show what came back."),

@@ -8,7 +8,7 @@ deadline.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 from uuid import UUID
@@ -159,15 +159,10 @@ async def run_commands(
         process.background("command-housekeeping", keep_house(database)),
         process.background("audit", audit_commands_for_ever(database)),
         process.background("audit-head", log_head_for_ever(database)),
+        AsyncExitStack() as stopping,
     ):
-        try:
-            yield driver
-        finally:
-            # Also where a later part does not start: commands may have been claimed already.
-            try:
-                await consumer.stop(STOP_SECONDS)
-            finally:
-                try:
-                    await driver.stop(STOP_SECONDS)
-                finally:
-                    answers.close()
+        # The last is called first; all also where a later part does not start: commands may have been claimed already.
+        stopping.callback(answers.close)
+        stopping.push_async_callback(driver.stop, STOP_SECONDS)
+        stopping.push_async_callback(consumer.stop, STOP_SECONDS)
+        yield driver

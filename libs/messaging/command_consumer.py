@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -27,7 +27,7 @@ CHECK_SECONDS = 6.0
 Accept = Callable[[Envelope, str | None], Coroutine[Any, Any, None]]
 """Records the command (and its reply queue); returns once that is committed, however long the database is away."""
 
-Recordable = Callable[[], Awaitable[None]]
+Recordable = Callable[[], Coroutine[Any, Any, None]]
 """Checks, without a command, whether commands can be recorded; raises when they cannot."""
 
 
@@ -109,7 +109,7 @@ class CommandConsumer:
 
     async def _is_recordable(self) -> bool:
         try:
-            await within(CHECK_SECONDS, _awaited(self._recordable), name="recordable")
+            await within(CHECK_SECONDS, self._recordable(), name="recordable")
         except Exception as error:  # in whichever way it cannot be recorded
             self._log.warning("not_recordable", error=repr(error))
             return False
@@ -192,7 +192,3 @@ class CommandConsumer:
             await settling
         except BROKER_ERRORS as error:
             self._log.warning("ack_lost", **what, error=type(error).__name__)
-
-
-async def _awaited(check: Recordable) -> None:
-    await check()

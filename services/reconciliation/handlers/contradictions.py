@@ -66,10 +66,10 @@ class ContradictionComparison:
 
 def _finding(contradiction: Contradiction, sides: WireSides) -> Finding:
     finding = judge(contradiction.transaction_id, sides)
-    exists = sides.ours is not None and sides.theirs is not None
-    if finding == [] and not exists:
-        return [_difference(contradiction)]
-    return [_difference(contradiction)] if isinstance(finding, list) and finding else finding
+    if not isinstance(finding, list):
+        return finding
+    agree = not finding and sides.ours is not None and sides.theirs is not None
+    return [] if agree else [_difference(contradiction)]
 
 
 def _difference(contradiction: Contradiction) -> Difference:
