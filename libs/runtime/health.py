@@ -11,6 +11,7 @@ import socket
 import time
 from collections.abc import Awaitable, Callable
 
+import structlog
 from aiohttp import web
 from prometheus_client import CONTENT_TYPE_LATEST, Gauge, generate_latest
 
@@ -31,7 +32,10 @@ class Readiness:
 
     def __init__(self) -> None:
         self._checks: dict[str, Check] = {}
+        self._failing: set[str] = set()
+        """Names of the checks that failed when they were last made."""
         self._on = False
+        self._log = structlog.get_logger("readiness")
 
     def add(self, name: str, check: Check) -> None:
         self._checks[name] = check
@@ -43,7 +47,7 @@ class Readiness:
         """Names of the checks that fail; none when ready."""
         if not self._on:
             return ["process"]
-        results = await asyncio.gather(*(self._passes(check) for check in self._checks.values()))
+        results = await asyncio.gather(*(self._passes(*named) for named in self._checks.items()))
         return [name for name, passed in zip(self._checks, results, strict=True) if not passed]
 
     async def measure(self) -> None:
@@ -52,13 +56,20 @@ class Readiness:
         for name in ("process", *self._checks):
             READY.labels(name).set(name not in failures)
 
-    @staticmethod
-    async def _passes(check: Check) -> bool:
+    async def _passes(self, name: str, check: Check) -> bool:
+        """Logs a failure once, until the check passes again: probes come every few seconds."""
         try:
             async with asyncio.timeout(CHECK_SECONDS):
                 await check()
-        except Exception:  # any failure of a check is its answer
+        except Exception as error:  # any failure of a check is its answer
+            if name not in self._failing:
+                self._failing.add(name)
+                # The text of an error may name what must not be in a log; the log shows types and places alone.
+                self._log.warning(
+                    "readiness_failed", check=name, error=type(error).__name__, exc_info=error
+                )
             return False
+        self._failing.discard(name)
         return True
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 
+import structlog
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
@@ -28,6 +29,8 @@ from services.gateway.requests import MAX_BODY_BYTES, meet_expectation, request_
 from services.gateway.responses import failure
 
 SERVER = "bankside"
+
+_log = structlog.get_logger("gateway")
 
 
 def public_application(
@@ -76,6 +79,7 @@ async def _name_server(_: web.Request, response: web.StreamResponse) -> None:
 async def routing_problems(request: web.Request, handler: Handler) -> web.StreamResponse:
     """Turn what the router refuses into a problem document."""
     started = time.perf_counter()
+    unforeseen: web.HTTPException | None = None
     try:
         return await handler(request)
     except web.HTTPMethodNotAllowed as refusal:
@@ -85,12 +89,14 @@ async def routing_problems(request: web.Request, handler: Handler) -> web.Stream
         error = NotFound()
     except web.HTTPRequestEntityTooLarge:
         error = BodyTooLarge()
-    except web.HTTPException:
-        error = InternalError()
+    except web.HTTPException as exception:
+        error, unforeseen = InternalError(), exception
     request_id = request_id_of(request)
     response = failure(error, request_id)
     response.headers["X-Request-Id"] = request_id
     asked.set(Asked(request_id, None))
+    if unforeseen is not None:
+        _log.error("request_failed", status=unforeseen.status, exc_info=unforeseen)
     seconds = time.perf_counter() - started
     request_log.note("request_handled", None, error.code, seconds, status=error.status)
     return response

@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from uuid import UUID, uuid4
 
 import asyncpg
@@ -21,6 +21,7 @@ import structlog
 from prometheus_client import Counter, Gauge
 
 from libs.contracts.errors import BanksideError, ProviderError, Unavailable
+from libs.persistence.availability import is_away
 from services.ledger_read.mirror.joining import JoinedCalls
 from services.ledger_read.mirror.store import Gap, PostingStore
 from services.ledger_read.models import Posting, PostingPage
@@ -110,10 +111,17 @@ class CatchingUp:
             raise self._broken(account_id, "with an id of another posting") from error
         finally:
             FILLING.dec()
-            with suppress(Exception):  # the lease ends by itself
-                await self._store.release(account_id, filler)
+            await self._release(account_id, filler)
         if pages > 1:
             self._log.info("history_read", account_id=account_id)
+
+    async def _release(self, account_id: str, filler: UUID) -> None:
+        """Raises nothing, since it would replace an error that is under way. A lease that is left ends by itself."""
+        try:
+            await self._store.release(account_id, filler)
+        except Exception as error:
+            if not is_away(error):
+                self._log.error("release_failed", account_id=account_id, exc_info=error)
 
     async def _fill_pages(self, account_id: str, filler: UUID, gap: Gap, count: int) -> bool:
         """As `PostingStore.fill`, with so many pages from the gap's cursor on, or as many as can be read."""

@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 import uvloop
+from structlog.testing import capture_logs
 
 from deploy.local.ports import LOOPBACK
+from libs.runtime import health
 from libs.runtime.health import Readiness, serve_admin
 
 ANOTHERS = "192.0.2.7"
@@ -51,3 +53,33 @@ def test_a_name_that_is_not_this_machines_is_an_error() -> None:
             loop.run(listening())
 
     assert refused.value.errno == errno.EADDRNOTAVAIL
+
+
+async def test_a_check_that_fails_is_logged_once_until_it_passes_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(health, "CHECK_SECONDS", 0.01)
+    endings = [None, "hangs", ConnectionError("postgresql://u:secret@h"), None, KeyError("secret")]
+    readiness = Readiness()
+
+    async def check() -> None:
+        ending = endings.pop(0)
+        if isinstance(ending, Exception):
+            raise ending
+        if ending == "hangs":
+            await asyncio.Event().wait()
+
+    async def passing() -> None:
+        pass
+
+    readiness.add("database", check)
+    readiness.add("broker", passing)
+    readiness.switch(True)
+    with capture_logs() as logs:
+        failures = [await readiness.failures() for _ in range(len(endings))]
+
+    assert failures == [[], ["database"], ["database"], [], ["database"]]
+    assert [(line["event"], line["log_level"], line["check"], line["error"]) for line in logs] == [
+        ("readiness_failed", "warning", "database", "TimeoutError"),
+        ("readiness_failed", "warning", "database", "KeyError"),
+    ]
