@@ -1,11 +1,54 @@
-"""Addresses of callers as they are counted."""
+"""Addresses of callers: where a request comes from, behind proxies too, and what is counted as one caller."""
 
 from __future__ import annotations
 
 import ipaddress
+import itertools
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
+from aiohttp import web
+
 ADDRESSES_KEPT = 4096
+LONGEST_ADDRESS = 45
+"""Characters of an IPv6 address that ends as an IPv4 one; a longer text is no address."""
+MAX_HOPS = 32
+"""Trusted proxies one behind the other; of more, the hop at the bound counts as the caller."""
+
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+
+def parse_networks(text: str) -> tuple[Network, ...]:
+    """Networks separated by commas. Raises ValueError."""
+    return tuple(ipaddress.ip_network(part.strip()) for part in text.split(",") if part.strip())
+
+
+def address_of(request: web.Request, trusted: Sequence[Network]) -> str:
+    """Where the request came from: the last hop that is not a trusted proxy.
+
+    X-Forwarded-For is looked at only behind a trusted proxy, from its end, and no further than `MAX_HOPS`.
+    """
+    address = _address(request.remote or "")
+    if address is None or not _is_among(address, trusted):
+        return str(address or request.remote or "")
+    for hop in itertools.islice(_hops_from_the_last(request), MAX_HOPS):
+        next_address = _address(hop)
+        if next_address is None:
+            break
+        address = next_address
+        if not _is_among(address, trusted):
+            break
+    return str(address)
+
+
+def is_within(address: str, networks: Sequence[Network]) -> bool:
+    parsed = _address(address)
+    return parsed is not None and _is_among(parsed, networks)
+
+
+def normal_form(address: str) -> str:
+    """As `address_of` has it: an IPv4 address also where it is written as IPv6."""
+    return str(_address(address) or address)
 
 
 @lru_cache(maxsize=ADDRESSES_KEPT)
@@ -24,3 +67,36 @@ def counted_as(address: str) -> str:
         return str(parsed.ipv4_mapped)
     # By its number: a zone (`%eth0`) may be any text.
     return str(ipaddress.IPv6Network((int(parsed), 64), strict=False).network_address)
+
+
+def _hops_from_the_last(request: web.Request) -> Iterator[str]:
+    """The entries of X-Forwarded-For. A proxy may add a header of its own behind one that the caller made up."""
+    for value in reversed(request.headers.getall("X-Forwarded-For", ())):
+        rest: str | None = value
+        while rest is not None:
+            before, comma, hop = rest.rpartition(",")
+            yield hop.strip()
+            rest = before if comma else None
+
+
+def _is_among(
+    address: ipaddress.IPv4Address | ipaddress.IPv6Address, networks: Sequence[Network]
+) -> bool:
+    return any(address in network for network in networks)
+
+
+def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    """The address, an IPv4 one also where it is written as IPv6; None when it is none."""
+    return _parsed(text) if len(text) <= LONGEST_ADDRESS else None
+
+
+@lru_cache(maxsize=ADDRESSES_KEPT)  # parsing one takes 2 µs, and callers come again
+def _parsed(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    try:
+        address = ipaddress.ip_address(text)
+    except ValueError:
+        return None
+    if isinstance(address, ipaddress.IPv4Address):
+        return address
+    # A zone (`%eth0`) says something on its own machine only, and may be any text.
+    return address.ipv4_mapped or ipaddress.IPv6Address(int(address))

@@ -16,6 +16,7 @@ from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from libs.persistence.addressing import parse_database_url
+from libs.runtime.addresses import parse_networks
 from libs.runtime.production import password_of, plaintext_database, weak_secrets
 from libs.runtime.start_checks import clock_refusals
 from libs.secret_sources import BadSecret, is_set, read_secret, require_private
@@ -57,6 +58,16 @@ def _has_certificates(path: str | None) -> str | None:
 
 CaFile = Annotated[str | None, AfterValidator(_has_certificates)]
 """A file of CA certificates in PEM."""
+
+
+def _are_networks(text: str) -> str:
+    """Raises ValueError."""
+    parse_networks(text)
+    return text
+
+
+Networks = Annotated[str, AfterValidator(_are_networks)]
+"""Networks separated by commas, as `libs.runtime.addresses` reads them."""
 
 
 def _is_database_url(url: SecretStr) -> SecretStr:

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from aiohttp import web
 
 from libs.contracts.operating.search import SEARCH
+from libs.runtime.addresses import parse_networks
 from libs.runtime.connections import Connections
 from services.console.acting import Actions
-from services.console.addresses import networks
 from services.console.assets import Assets
 from services.console.cookies import Cookies
 from services.console.declarations import Subject
@@ -68,7 +68,7 @@ def build_application(
 ) -> web.Application:
     secret = settings.operator_secret.get_secret_value().encode()
     cookies = Cookies(encrypted=settings.is_encrypted, secret=secret)
-    proxies = networks(settings.trusted_proxies)
+    proxies = parse_networks(settings.trusted_proxies)
     assets = Assets()
     sessions = Sessions(gateway, cookies, proxies)
     renderer = Renderer(subjects, cookies, assets, SEARCH)

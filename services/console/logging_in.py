@@ -15,8 +15,7 @@ from markupsafe import Markup
 
 from libs.contracts.errors import BanksideError, Invalid, LoginRefused, RateLimited, SessionEnded
 from libs.contracts.operating import sessions as s
-from libs.runtime.addresses import counted_as
-from services.console.addresses import Network, browser_of
+from libs.runtime.addresses import Network, address_of, counted_as
 from services.console.attempts import Attempts
 from services.console.cookies import Cookies, new_visitor
 from services.console.failures import sentence
@@ -98,7 +97,7 @@ class LoggingIn:
             return self._door(
                 request, next_path=next_path, name=name, failure=_OF_ANOTHER_PAGE, status=403
             )
-        address = browser_of(request, self._proxies) or ""
+        address = address_of(request, self._proxies)
         try:
             # As it was typed: `command_of` would cut spaces off the password.
             command = s.LogIn.model_validate(

@@ -20,9 +20,8 @@ from cachetools import TTLCache
 
 from libs.contracts.errors import SessionEnded
 from libs.contracts.operating.sessions import GET_SESSION, GetSession, SessionView
-from libs.runtime.addresses import counted_as
+from libs.runtime.addresses import Network, address_of, counted_as
 from libs.runtime.connections import CONNECTION
-from services.console.addresses import Network, browser_of
 from services.console.attempts import Attempts
 from services.console.cookies import Cookies
 from services.console.gateway import Gateway
@@ -80,7 +79,7 @@ class Sessions:
             if self._cookies.is_proven(request, token):
                 yield
                 return
-            address = counted_as(browser_of(request, self._proxies) or "")
+            address = counted_as(address_of(request, self._proxies))
             with self._of_address.attempt(address), self._in_all.attempt(_EVERYWHERE):
                 yield
         except SessionEnded:

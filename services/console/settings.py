@@ -12,10 +12,9 @@ from pydantic import AfterValidator, Field, SecretStr
 from libs.client.credentials import Credentials
 from libs.runtime.process import Misconfigured
 from libs.runtime.production import is_on_this_machine
-from libs.runtime.settings import CaFile, ListeningSettings, settings_of
+from libs.runtime.settings import CaFile, ListeningSettings, Networks, settings_of
 from libs.secret_sources import BadSecret, require_private_file
 from libs.tls import BadCertificates, client_context, server_context
-from services.console.addresses import networks
 
 
 def _origin(url: str | None) -> str | None:
@@ -42,11 +41,6 @@ def _base_url(url: str) -> str:
     return url.rstrip("/")
 
 
-def _networks(text: str) -> str:
-    networks(text)
-    return text
-
-
 class Settings(ListeningSettings):
     service: ClassVar[str] = "console"
     identified_by: ClassVar[str] = "operator_secret"
@@ -63,7 +57,7 @@ class Settings(ListeningSettings):
     tls_key_file: str | None = None
     """The private key of the certificate, in PEM."""
 
-    trusted_proxies: Annotated[str, AfterValidator(_networks)] = ""
+    trusted_proxies: Networks = ""
     """Networks, separated by commas, whose X-Forwarded-For is believed."""
 
     operator_url: Annotated[str, AfterValidator(_base_url)] = "http://127.0.0.1:8081"

@@ -19,7 +19,7 @@ from libs.batching import Batcher
 from libs.contracts.principal import Family, Principal, Role, Scope
 from libs.persistence.engine import Database
 from libs.persistence.sealing import CannotOpen, Keyring
-from services.gateway.requests import Network
+from libs.runtime.addresses import Network
 from services.gateway.tables import credentials, operators, tenants
 
 FRESH_SECONDS = 1.0

@@ -6,7 +6,6 @@ route ─▶ size ─▶ credentials ─▶ rate ─▶ family, scope ─▶ med
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import time
 from collections.abc import Awaitable, Callable
 from uuid import UUID
@@ -47,9 +46,8 @@ from libs.messaging.caller import Caller
 from libs.messaging.envelope import Envelope, Reply
 from libs.persistence.availability import is_away
 from libs.persistence.sealing import LookupKeys
-from libs.runtime.addresses import counted_as
+from libs.runtime.addresses import address_of, counted_as, is_within, normal_form, parse_networks
 from libs.runtime.connections import CONNECTION
-from libs.runtime.process import Misconfigured
 from services.gateway.admission import Admission
 from services.gateway.authentication import Authentication, claimed_key
 from services.gateway.bodies import Bodies
@@ -61,14 +59,10 @@ from services.gateway.logins import Logins
 from services.gateway.operating.answering import Answering
 from services.gateway.refusals import Refusals
 from services.gateway.requests import (
-    Network,
-    address_of,
     check_announced_size,
     check_media_type,
     command_id_of,
     idempotency_key_of,
-    is_within,
-    normal_form,
     request_id_of,
 )
 from services.gateway.responses import failure, success
@@ -115,7 +109,7 @@ class Endpoints:
         self._logins = logins
         self._traffic = traffic
         self._bodies = Bodies(settings.body_seconds)
-        self._trusted = trusted_networks(settings.trusted_proxies)
+        self._trusted = parse_networks(settings.trusted_proxies)
 
     def counted_peer(self, peer: str) -> str | None:
         """What connections from this address are counted under; None for those of a trusted proxy."""
@@ -381,11 +375,3 @@ def _bind(
     if errors:
         raise Invalid(errors)
     return command
-
-
-def trusted_networks(setting: str) -> list[Network]:
-    """Raises Misconfigured."""
-    try:
-        return [ipaddress.ip_network(part.strip()) for part in setting.split(",") if part.strip()]
-    except ValueError as error:
-        raise Misconfigured(f"set BANKSIDE_GATEWAY_TRUSTED_PROXIES to networks: {error}.") from None

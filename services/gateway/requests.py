@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import ipaddress
-import itertools
 import re
-from collections.abc import Iterator, Sequence
-from functools import lru_cache
 from uuid import NAMESPACE_URL, UUID, uuid5
 
 from aiohttp import HttpVersion11, web
@@ -22,84 +18,16 @@ from libs.contracts.operation import Operation
 from libs.contracts.principal import Principal
 
 MAX_BODY_BYTES = 256 * 1024
-ADDRESSES_KEPT = 4096
-LONGEST_ADDRESS = 45
-"""Characters of an IPv6 address that ends as an IPv4 one; a longer text is no address."""
-MAX_HOPS = 32
-"""Trusted proxies one behind the other; of more, the hop at the bound counts as the caller."""
 
 _REQUEST_ID = re.compile(r"[\x21-\x7e]{1,128}")
 _IDEMPOTENCY_KEY = re.compile(r"[\x20-\x7e]{1,255}")
 _JSON_TYPE = re.compile(r'application/json\s*(;\s*charset\s*=\s*"?utf-?8"?\s*)?', re.IGNORECASE)
-
-Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
 def request_id_of(request: web.Request) -> str:
     """The caller's X-Request-Id when it is one, else a new one."""
     sent = request.headers.get("X-Request-Id", "")
     return sent if _REQUEST_ID.fullmatch(sent) else str(uuid7())
-
-
-def address_of(request: web.Request, trusted: Sequence[Network]) -> str:
-    """Where the request came from: the last hop that is not a trusted proxy.
-
-    X-Forwarded-For is looked at only behind a trusted proxy, from its end, and no further than `MAX_HOPS`.
-    """
-    address = _address(request.remote or "")
-    if address is None or not _is_among(address, trusted):
-        return str(address or request.remote or "")
-    for hop in itertools.islice(_hops_from_the_last(request), MAX_HOPS):
-        next_address = _address(hop)
-        if next_address is None:
-            break
-        address = next_address
-        if not _is_among(address, trusted):
-            break
-    return str(address)
-
-
-def is_within(address: str, networks: Sequence[Network]) -> bool:
-    parsed = _address(address)
-    return parsed is not None and _is_among(parsed, networks)
-
-
-def normal_form(address: str) -> str:
-    """As `address_of` has it: an IPv4 address also where it is written as IPv6."""
-    return str(_address(address) or address)
-
-
-def _hops_from_the_last(request: web.Request) -> Iterator[str]:
-    """The entries of X-Forwarded-For. A proxy may add a header of its own behind one that the caller made up."""
-    for value in reversed(request.headers.getall("X-Forwarded-For", ())):
-        rest: str | None = value
-        while rest is not None:
-            before, comma, hop = rest.rpartition(",")
-            yield hop.strip()
-            rest = before if comma else None
-
-
-def _is_among(
-    address: ipaddress.IPv4Address | ipaddress.IPv6Address, networks: Sequence[Network]
-) -> bool:
-    return any(address in network for network in networks)
-
-
-def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    """The address, an IPv4 one also where it is written as IPv6; None when it is none."""
-    return _parsed(text) if len(text) <= LONGEST_ADDRESS else None
-
-
-@lru_cache(maxsize=ADDRESSES_KEPT)  # parsing one takes 2 µs, and callers come again
-def _parsed(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    try:
-        address = ipaddress.ip_address(text)
-    except ValueError:
-        return None
-    if isinstance(address, ipaddress.IPv4Address):
-        return address
-    # A zone (`%eth0`) says something on its own machine only, and may be any text.
-    return address.ipv4_mapped or ipaddress.IPv6Address(int(address))
 
 
 def check_announced_size(request: web.Request) -> None:

@@ -11,7 +11,7 @@ from libs.messaging.topology import QUERY_TTL_SECONDS
 from libs.runtime.process import Misconfigured
 from libs.runtime.production import is_on_this_machine
 from libs.runtime.service_settings import MessagingSettings
-from libs.runtime.settings import ListeningSettings, settings_of
+from libs.runtime.settings import ListeningSettings, Networks, settings_of
 from libs.secret_sources import BadSecret, require_private_file
 from libs.tls import BadCertificates, server_context
 
@@ -73,7 +73,7 @@ class Settings(MessagingSettings, ListeningSettings):
     """Failed authentications from one address in a minute, at most; further ones are answered 429."""
     trace_ratio: float = Field(default=0.1, ge=0, le=1)
     """The share of requests whose traces are recorded, where `OTEL_EXPORTER_OTLP_ENDPOINT` is set."""
-    trusted_proxies: str = ""
+    trusted_proxies: Networks = ""
     """Networks, separated by commas, whose X-Forwarded-For is believed."""
 
     def mistakes(self) -> Iterator[str]:

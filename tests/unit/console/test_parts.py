@@ -26,7 +26,6 @@ from libs.contracts.operating.saga_steps import ResolveStep, StepResolution
 from libs.contracts.operating.traffic import GET_TRAFFIC, MinuteOfTraffic, QueuedMessages, Traffic
 from libs.contracts.principal import Role, Scope
 from services.console import csv_export
-from services.console.addresses import browser_of, networks
 from services.console.charts import chart
 from services.console.details import sections_of
 from services.console.forms import Widget, WrongValues, command_of, fields_of
@@ -253,29 +252,3 @@ async def test_the_last_hour_is_drawn_also_when_nothing_else_is_answered() -> No
     assert "Requests over the last hour: now 30 a minute, at most 30 a minute" in text
     assert "Latency (p95) over the last hour: now 5 ms, at most 100 ms" in text
     assert "payments over the last hour: now 40, at most 40" in text
-
-
-class Request:
-    """What `browser_of` reads of a request."""
-
-    def __init__(self, remote: str, *forwarded: str) -> None:
-        self.remote = remote
-        self.headers = self
-        self._forwarded = forwarded
-
-    def getall(self, _: str, __: object) -> tuple[str, ...]:
-        return self._forwarded
-
-
-@pytest.mark.parametrize(
-    ("request_", "address"),
-    [
-        (Request("192.0.2.9", "203.0.113.7"), "192.0.2.9"),
-        (Request("10.0.0.1", "198.51.100.1, 203.0.113.7"), "203.0.113.7"),
-        (Request("10.0.0.1", "198.51.100.1", "203.0.113.7, 10.0.0.2"), "203.0.113.7"),
-        (Request("10.0.0.1", "nonsense"), "10.0.0.1"),
-        (Request("10.0.0.1"), "10.0.0.1"),
-    ],
-)
-def test_an_address_is_believed_from_trusted_proxies_alone(request_: Request, address: str) -> None:
-    assert browser_of(request_, networks("10.0.0.0/8")) == address  # type: ignore[arg-type]

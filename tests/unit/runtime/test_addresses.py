@@ -1,8 +1,74 @@
-"""Addresses are counted as what one caller can have."""
+"""Where a request comes from, behind proxies too; and what is counted as one caller."""
 
 from __future__ import annotations
 
-from libs.runtime.addresses import counted_as
+from typing import Any
+
+import pytest
+from aiohttp.test_utils import make_mocked_request
+from multidict import CIMultiDict
+
+from libs.runtime.addresses import MAX_HOPS, address_of, counted_as, parse_networks
+
+PROXIES = parse_networks("10.0.0.0/8, 2001:db8::/32")
+
+
+def request(*headers: tuple[str, str], remote: str = "10.0.0.1") -> Any:
+    return make_mocked_request("POST", "/", CIMultiDict(headers)).clone(remote=remote)
+
+
+@pytest.mark.parametrize(
+    ("remote", "forwarded", "address"),
+    [
+        ("203.0.113.9", [], "203.0.113.9"),
+        ("203.0.113.9", ["198.51.100.1"], "203.0.113.9"),
+        ("10.0.0.1", [], "10.0.0.1"),
+        ("10.0.0.1", ["198.51.100.1"], "198.51.100.1"),
+        ("10.0.0.1", ["192.0.2.66, 198.51.100.1"], "198.51.100.1"),
+        ("10.0.0.1", ["192.0.2.66, 198.51.100.1, 10.0.0.2"], "198.51.100.1"),
+        ("10.0.0.1", ["192.0.2.66", "198.51.100.1"], "198.51.100.1"),
+        ("10.0.0.1", ["nonsense"], "10.0.0.1"),
+        ("10.0.0.1", ["192.0.2.66, 198.51.100.1", "203.0.113.7, 10.0.0.2"], "203.0.113.7"),
+        ("2001:db8::1", ["2001:db9::7"], "2001:db9::7"),
+        ("::ffff:10.0.0.1", ["203.0.113.7"], "203.0.113.7"),
+        ("10.0.0.1", ["::ffff:203.0.113.7, ::ffff:10.0.0.2"], "203.0.113.7"),
+        ("::ffff:192.0.2.9", ["203.0.113.7"], "192.0.2.9"),
+    ],
+)
+def test_the_address_is_the_last_hop_that_is_no_proxy_of_ours(
+    remote: str, forwarded: list[str], address: str
+) -> None:
+    headers = [("X-Forwarded-For", value) for value in forwarded]
+
+    assert address_of(request(*headers, remote=remote), PROXIES) == address
+
+
+def test_of_more_proxies_than_are_followed_the_hop_at_the_bound_counts() -> None:
+    hops = [f"10.1.0.{number}" for number in range(1, 2 * MAX_HOPS + 1)]
+
+    address = address_of(request(("X-Forwarded-For", ", ".join(hops))), PROXIES)
+
+    assert address == hops[-MAX_HOPS]
+
+
+@pytest.mark.parametrize(
+    "forged", ["1" * 4000, "1," * 4000, "10.0.0.1" + " " * 4000, "," * 4000], ids=lambda f: f[:2]
+)
+def test_what_is_no_list_of_addresses_ends_where_it_begins(forged: str) -> None:
+    assert address_of(request(("X-Forwarded-For", forged)), PROXIES) == "10.0.0.1"
+
+
+def test_without_trusted_proxies_nothing_forwarded_is_believed() -> None:
+    forged = request(("X-Forwarded-For", "192.0.2.66"))
+
+    assert address_of(forged, []) == "10.0.0.1"
+
+
+def test_a_zone_is_no_part_of_an_address() -> None:
+    forwarded = request(("X-Forwarded-For", "2001:db8::1%any text"))
+
+    assert address_of(forwarded, PROXIES) == "2001:db8::1"
+    assert address_of(request(remote="fe80::1%eth0"), PROXIES) == "fe80::1"
 
 
 def test_hosts_of_one_ipv6_network_are_counted_as_one() -> None:

@@ -71,6 +71,18 @@ def test_what_is_no_collectors_url_is_refused_without_being_shown(
     assert url not in said
 
 
+def test_proxies_that_are_no_networks_are_refused(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("BANKSIDE_GATEWAY_TRUSTED_PROXIES", "10.0.0.0/8, the proxy")
+
+    with pytest.raises(SystemExit) as ended:
+        Settings.load()
+
+    assert ended.value.code == 78
+    assert "BANKSIDE_GATEWAY_TRUSTED_PROXIES" in capsys.readouterr().err
+
+
 def test_no_repr_of_the_settings_shows_a_secret() -> None:
     shown = repr(Settings.load())
 
