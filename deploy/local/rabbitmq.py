@@ -92,15 +92,6 @@ class RabbitMQ:
         user = f"{ADMINISTRATOR}:{quote(self.password, safe='')}"
         return f"amqp://{user}@{LOOPBACK}:{self.port}/{name}"
 
-    @property
-    def has_data(self) -> bool:
-        """Whether it was started before."""
-        return self._data.exists()
-
-    @property
-    def _data(self) -> Path:
-        return self.home / "mnesia"
-
     def prepare(self) -> None:
         """Write configuration, definitions and cookie. A node with definitions makes neither `guest` nor another user
         by itself.
@@ -138,7 +129,7 @@ class RabbitMQ:
             "RABBITMQ_NODENAME": self.node,
             "RABBITMQ_DIST_PORT": str(self.distribution_port),
             "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": "-kernel inet_dist_use_interface {127,0,0,1}",
-            "RABBITMQ_MNESIA_BASE": str(self._data),
+            "RABBITMQ_MNESIA_BASE": str(self.home / "mnesia"),
             "RABBITMQ_LOG_BASE": str(self.home / "log"),
             "RABBITMQ_LOGS": "-",
             "RABBITMQ_CONFIG_FILE": str(self.home / "rabbitmq.conf"),

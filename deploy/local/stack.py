@@ -20,19 +20,14 @@ from deploy.local.mistakes import Mistake
 from deploy.local.ports import LOOPBACK
 from deploy.local.postgres import Postgres, PostgresError
 from deploy.local.rabbitmq import RabbitMQ, RabbitMQError, find_server
-from deploy.local.services import DATABASE, SERVICES, Service, migration_settings, settings_of
+from deploy.local.services import DATABASE, Service, migration_settings, settings_of
 from deploy.local.state import LocalState, Remembered
-from libs.messaging.broker_errors import BROKER_ERRORS
-from libs.messaging.upgrade import upgrade
 from libs.runtime.probes import http_ready
 from libs.runtime.processes import die_with_parent
 from libs.runtime.supervision import Change, ChildSpec, NotReady, Supervisor
-from libs.secret_sources import read_secret
 
 SERVER_SECONDS = 60.0
 MIGRATION_SECONDS = 300.0
-BROKER_LAYOUT = "topic exchanges, a user for each service"
-"""Noted in `.local`, with the address of the broker, once that one has it."""
 
 
 def own_postgres(state: LocalState, remembered: Remembered) -> Postgres:
@@ -114,15 +109,12 @@ async def _start(
         if server is None:
             raise Mistake("RabbitMQ is not installed any more.")
         rabbitmq = own_rabbitmq(state, remembered, server)
-        is_new = not rabbitmq.has_data
         try:
             rabbitmq.prepare()
             for spec in rabbitmq.children(state.log("epmd"), state.log("rabbitmq")):
                 supervisor.start(spec)
         except RabbitMQError as error:
             raise Mistake(str(error)) from None
-        if is_new:
-            state.write_private(state.broker_upgraded, broker_layout(settings))
     try:
         await _start_database(supervisor, state, remembered)
     except PostgresError as error:
@@ -131,8 +123,6 @@ async def _start(
     if not state.migrated.exists() or state.migrated.read_text() != revisions:
         await migrate(state, settings)
         state.write_private(state.migrated, revisions)
-    if not _has(state.broker_upgraded, broker_layout(settings)):
-        await _upgrade_broker(supervisor, state, remembered, settings)
     # Services wait for the broker by themselves; it takes as long to start as they do.
     if banks.has_fake(settings):
         supervisor.start(
@@ -142,44 +132,6 @@ async def _start(
         )
     for service in banks.services_beside(settings):
         supervisor.start(_child(service, state, settings))
-
-
-async def _upgrade_broker(
-    supervisor: Supervisor,
-    state: LocalState,
-    remembered: Remembered,
-    settings: Mapping[str, str],
-) -> None:
-    """Bring exchanges and queued messages of an earlier release to this one's, before a service starts."""
-    urls = {
-        service.name: url
-        for service in SERVICES
-        if (url := read_secret(f"BANKSIDE_{service.prefix}_AMQP_URL", settings))
-    }
-    try:
-        if runs_own_rabbitmq(remembered, settings):
-            await supervisor.until_ready(["rabbitmq"], SERVER_SECONDS)
-        ca_file = settings.get("BANKSIDE_AMQP_CA_FILE")
-        await upgrade(settings["BANKSIDE_AMQP_URL"], urls, ca_file)
-    except NotReady as error:
-        raise Mistake(f"RabbitMQ: {error}; see {state.log('rabbitmq')}.") from None
-    except BROKER_ERRORS as error:
-        raise Mistake(
-            f"The broker could not be brought to this release ({type(error).__name__}: {error}): see"
-            " “Users of the broker” in deploy/README.md."
-        ) from None
-    state.write_private(state.broker_upgraded, broker_layout(settings))
-    say("broker: its exchanges and queues are those of this release")
-
-
-def broker_layout(settings: Mapping[str, str]) -> str:
-    """What is noted of the broker: another one may have another layout."""
-    broker = urlsplit(settings["BANKSIDE_AMQP_URL"])
-    return f"{BROKER_LAYOUT}, at {broker.hostname}:{broker.port}{broker.path}"
-
-
-def _has(path: Path, text: str) -> bool:
-    return path.exists() and path.read_text() == text
 
 
 async def _start_database(

@@ -82,11 +82,6 @@ class LocalState:
         return self.folder / "migrated"
 
     @property
-    def broker_upgraded(self) -> Path:
-        """Holds which broker was brought to which layout of exchanges and messages."""
-        return self.folder / "broker-upgraded"
-
-    @property
     def broker_definitions(self) -> Path:
         """For a broker that runs elsewhere."""
         return self.folder / "broker-definitions.json"

@@ -121,7 +121,7 @@ def test_an_upgrade_takes_jobs_and_dispatcher_first_and_gateway_and_console_last
         if "bankside/phase" in row["metadata"].get("labels", {})
     }
 
-    jobs = dict.fromkeys(("schemas", "migrate", "broker"), "before")
+    jobs = dict.fromkeys(("schemas", "migrate"), "before")
     alone = ("webhook-dispatcher", "gateway", "console")
     assert phases == jobs | {name: name for name in alone}
 
@@ -190,7 +190,7 @@ def test_ports_are_those_of_the_settings_and_policies_let_them_be_reached(overla
         wanted = {
             int(value)
             for setting, value in told.items()
-            if setting.endswith("_PORT") and name not in {"migrate", "broker"}
+            if setting.endswith("_PORT") and name != "migrate"
         }
         assert {port["containerPort"] for port in container.get("ports", ())} == wanted, name
     listened = {port["port"] for row in services.values() for port in row["spec"]["ports"]}

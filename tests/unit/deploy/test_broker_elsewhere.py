@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from deploy.local.mistakes import Mistake
-from deploy.local.stack import broker_layout
 from deploy.local.state import LocalState, Remembered
 from deploy.local.up import check_elsewhere
 from libs.messaging.senders import PARTICIPANTS
@@ -42,17 +41,3 @@ def test_a_broker_that_has_them_will_do(environment: Environment, tmp_path: Path
     remembered = replace(Remembered.new(), secrets=environment.secrets)
 
     check_elsewhere(LocalState(tmp_path), remembered, environment.amqp_url)
-
-
-def test_another_broker_is_brought_to_this_release_though_the_last_one_was() -> None:
-    def layout(url: str) -> str:
-        return broker_layout({"BANKSIDE_AMQP_URL": url})
-
-    at_a = layout("amqp://admin:secret@a:5672/%2F")
-
-    assert at_a == layout("amqp://admin:changed@a:5672/%2F")
-    assert "secret" not in at_a
-    assert (
-        len({at_a, layout("amqp://admin:secret@b:5672/%2F"), layout("amqp://admin@a:5672/other")})
-        == 3
-    )

@@ -262,13 +262,13 @@ def test_containers_share_networks_with_what_they_must_reach_only() -> None:
         for network in row["networks"]:
             members[network].add(name)
 
-    services = OURS.keys() - {"migrate", "broker", "provider_sandbox", "console"}
+    services = OURS.keys() - {"migrate", "provider_sandbox", "console"}
     assert members == {
         "callers": {"gateway"},
         "callbacks": {"webhook_dispatcher"},
         "providers": {*PROVIDER_APIS, "provider_sandbox"},
         "database": {*services, "provider_sandbox", "migrate", "postgres"},
-        "broker": {*services, "broker", "rabbitmq", "prometheus"},
+        "broker": {*services, "rabbitmq", "prometheus"},
         "admin": {*services, "provider_sandbox", "console", "prometheus", "jaeger"},
         "operators": {"gateway", "console"},
         "browsers": {"console"},
