@@ -14,6 +14,7 @@ from itertools import chain
 from typing import Any, Self
 
 from deploy.local.ports import LOOPBACK
+from libs.messaging.message_sealer import PAIRS
 from libs.messaging.senders import PARTICIPANTS
 from libs.secret_sources import variables
 
@@ -49,16 +50,8 @@ OPERATOR_PORT = 8081
 """The default of the gateway's listener for operators."""
 
 DATABASE = "bankside"
-ROLES = {
-    "gateway": "GATEWAY",
-    "onboarding": "ONBOARDING",
-    "ledger_read": "LEDGER_READ",
-    "payments": "PAYMENTS",
-    "webhook_dispatcher": "WEBHOOK_DISPATCHER",
-    "reconciliation": "RECONCILIATION",
-    "provider_sandbox": "SANDBOX",
-}
-"""The role and schema of every service, and the prefix of its settings."""
+ROLES = {service.name: service.prefix for service in SERVICES if service.name != "console"}
+"""The role and schema of every service but the console, which has no database, and the prefix of its settings."""
 OWNERS = {f"{role}_owner": f"{prefix}_OWNER" for role, prefix in ROLES.items()}
 """The owners of the schemas, by which migrations run. No service has their settings."""
 LOGINS = {**ROLES, **OWNERS}
@@ -74,7 +67,7 @@ PROVIDER_APIS = {
     "reconciliation": ("identity", "core", "financial"),
 }
 """The providers that a service calls, with a token of its own for each."""
-INCREASE_CALLERS = ("onboarding", "payments", "ledger_read", "reconciliation")
+INCREASE_CALLERS = tuple(PROVIDER_APIS)
 """The services that call Increase where it is the provider, with a key of their own each."""
 INCREASE_FAKE_PREFIX = "BANKSIDE_INCREASE_FAKE_"
 """Settings of the fake of Increase, which no service gets."""
@@ -82,12 +75,7 @@ STORING = ("gateway", "onboarding", "webhook_dispatcher")
 """The services with sealed values in their databases."""
 FINDING = ("gateway", "onboarding")
 """The services that find values again by keyed digests."""
-SHARING = (
-    ("gateway", "onboarding"),
-    ("gateway", "ledger_read"),
-    ("gateway", "webhook_dispatcher"),
-    ("reconciliation", "onboarding"),
-)
+SHARING = tuple(sorted(PAIRS))
 """The services between which sealed values travel, with a key ring of their own for each two."""
 KEEPING = ("gateway-onboarding", "gateway-webhook_dispatcher")
 """Those of them whose commands and replies stay sealed in an inbox. Queries are gone after half a minute."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from xdist.scheduler import LoadScopeScheduling
 
-SHARING = (
+SAME_WORKER = (
     ("contract/ports",),
     ("e2e/at_increase",),
     ("e2e/console",),
@@ -76,7 +76,7 @@ worker is the last for long.
 def share_of(nodeid: str) -> str:
     """The same for tests that one worker runs."""
     module = nodeid.partition("::")[0].removeprefix("tests/")
-    for shared in SHARING:
+    for shared in SAME_WORKER:
         if module.startswith(shared):
             return shared[0]
     return nodeid

@@ -7,7 +7,7 @@ import pytest
 from deploy.local.services import FINDING, SHARING, STORING, Secrets
 from libs.contracts.onboarding_operations import FIND_HELD_CUSTOMERS, ONBOARD_CUSTOMER
 from libs.messaging.envelope import command_context, reply_context
-from libs.messaging.message_sealer import PAIRS, peers_of
+from libs.messaging.message_sealer import peers_of
 from libs.persistence.sealing import CannotOpen, Keyring
 from services.gateway.settings import Settings as Gateway
 from services.ledger_read.settings import Settings as LedgerRead
@@ -32,10 +32,6 @@ def test_each_service_has_a_ring_for_each_of_its_peers_and_for_what_it_stores(
         *({"storage_keys"} if service in STORING else ()),
         *({"lookup_keys"} if service in FINDING else ()),
     }
-
-
-def test_two_services_share_a_ring_where_the_table_has_sensitive_fields_for_them() -> None:
-    assert set(SHARING) == PAIRS
 
 
 def test_a_message_opens_at_its_other_end_and_nowhere_else() -> None:
