@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from uuid import UUID
 
+from libs.contracts.errors import NotFound
+
 
 def parse_id(text: str) -> UUID | None:
     """The UUID that `text` writes in full; None for anything else, which no resource of ours can have as id."""
@@ -12,6 +14,14 @@ def parse_id(text: str) -> UUID | None:
     except ValueError:
         return None
     return value if str(value) == text.lower() else None
+
+
+def id_of(text: str) -> UUID:
+    """The id that a caller wrote. Raises NotFound for text that no resource of ours can have as id."""
+    found = parse_id(text)
+    if found is None:
+        raise NotFound
+    return found
 
 
 def canonical(text: str) -> str:

@@ -6,10 +6,9 @@ Not scoped by a tenant: operators act for all.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from uuid import UUID
 
 from libs.contracts.errors import NotFound
-from libs.contracts.ids import parse_id
+from libs.contracts.ids import id_of
 from libs.contracts.operating import customers as contract
 from libs.contracts.operating import saga_steps, search
 from libs.contracts.operating.pages import Listed, Place, cut
@@ -63,7 +62,7 @@ class OperatingCustomers:
     async def get_customer(
         self, _: Principal, command: contract.GetOperatorCustomer, __: float
     ) -> Result:
-        customer_id = _id_of(command.customer_id)
+        customer_id = id_of(command.customer_id)
         async with self._database.snapshot() as connection:
             customer = await self._store.customers.find_owner(connection, customer_id)
             if customer is None:
@@ -74,7 +73,7 @@ class OperatingCustomers:
 
     async def reveal(self, principal: Principal, command: contract.Reveal, _: float) -> Result:
         value = await reveal(
-            self._database, self._store, principal, _id_of(command.customer_id), command
+            self._database, self._store, principal, id_of(command.customer_id), command
         )
         return Result(data=contract.Revealed(field=command.field, value=value))
 
@@ -94,7 +93,7 @@ class OperatingCustomers:
         resolved = await resolve_step(
             self._database,
             principal,
-            _id_of(command.saga_id),
+            id_of(command.saga_id),
             command.step,
             command.resolution.value,
             reason=command.reason,
@@ -120,7 +119,7 @@ class OperatingCustomers:
     async def settle_step(
         self, principal: Principal, command: saga_steps.SettleStep, _: float
     ) -> Result:
-        saga_id = _id_of(command.saga_id)
+        saga_id = id_of(command.saga_id)
         await settle_compensation(
             self._database, principal, saga_id, command.step, reason=command.reason
         )
@@ -132,14 +131,6 @@ class OperatingCustomers:
         async with self._database.snapshot() as connection:
             found = await found_ids.find(connection, command.q)
         return Result(data=search.FoundIds(found=found))
-
-
-def _id_of(text: str) -> UUID:
-    """Raises NotFound: no customer or saga can have this id."""
-    found = parse_id(text)
-    if found is None:
-        raise NotFound
-    return found
 
 
 def _place(customer: contract.OperatorCustomerSummary) -> Place:

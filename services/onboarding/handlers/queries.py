@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from libs.contracts.customers import GetCustomer, ListCustomers
 from libs.contracts.errors import NotFound
-from libs.contracts.ids import parse_id
+from libs.contracts.ids import id_of, parse_id
 from libs.contracts.operation import PageInfo
 from libs.contracts.ownership import (
     AccountHolders,
@@ -46,9 +46,7 @@ class Queries:
         self._lists = Bulkhead(LISTS_AT_ONCE, LISTS_WAITING)
 
     async def get_customer(self, principal: Principal, command: GetCustomer, _: float) -> Result:
-        customer_id = parse_id(command.customer_id)
-        if customer_id is None:
-            raise NotFound
+        customer_id = id_of(command.customer_id)
         async with self._database.snapshot() as connection:
             file = await self._store.file(connection, principal.tenant, customer_id)
         if file is None:
@@ -130,9 +128,7 @@ class Queries:
 
     async def find_customer(self, _: Principal, command: FindCustomer, __: float) -> Result:
         """Of any tenant: services ask about what a provider reported, which knows our id only."""
-        customer_id = parse_id(command.customer_id)
-        if customer_id is None:
-            raise NotFound
+        customer_id = id_of(command.customer_id)
         async with self._database.transaction() as connection:
             customer = await self._store.customers.find_owner(connection, customer_id)
         if customer is None:

@@ -12,7 +12,7 @@ from libs.contracts.errors import (
     ProviderRefused,
     Unavailable,
 )
-from libs.contracts.ids import parse_id
+from libs.contracts.ids import id_of
 from libs.contracts.result import Result
 from libs.handling.commands import Drive
 from libs.runtime.crash import crash_point
@@ -93,9 +93,7 @@ class UpdateBusinessHandler:
             NeedsOperator: an earlier change of the customer is not over.
         """
         tenant, store = drive.principal.tenant, self._parts.store
-        customer_id = parse_id(command.customer_id)
-        if customer_id is None:
-            raise NotFound
+        customer_id = id_of(command.customer_id)
         async with drive.transaction() as connection:
             customer = await store.customers.find(connection, tenant, customer_id, lock=True)
             if customer is None:

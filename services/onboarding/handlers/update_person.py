@@ -8,7 +8,7 @@ from uuid_utils import uuid7
 
 from libs.contracts.customers import CustomerStatus, UpdatePerson, broken_person_rules
 from libs.contracts.errors import Invalid, NotFound, OutcomePending, ProviderRefused, Unavailable
-from libs.contracts.ids import parse_id
+from libs.contracts.ids import id_of
 from libs.contracts.result import Result
 from libs.handling.commands import Drive
 from libs.persistence import inbox_acceptance
@@ -116,9 +116,7 @@ class UpdatePersonHandler:
             NeedsOperator: an earlier change of the customer is not over.
         """
         tenant, store = drive.principal.tenant, self._parts.store
-        person_id = parse_id(command.person_id)
-        if person_id is None:
-            raise NotFound
+        person_id = id_of(command.person_id)
         # A partner knows the ids that it gave: the command may be older than its person, and have no order yet.
         async with drive.database.transaction() as connection:
             customer_id = await store.persons.customer_of(connection, tenant, person_id)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from uuid import UUID
-
 from libs.contracts.errors import NotFound
-from libs.contracts.ids import parse_id
+from libs.contracts.ids import id_of
 from libs.contracts.result import Result
 from libs.contracts.wires import ApproveWire, DeclineWire
 from libs.handling.commands import Drive
@@ -67,9 +65,7 @@ class DeclineWireHandler:
 
 async def _locked(connection: AsyncConnection, drive: Drive, text: str) -> WireRecord:
     """The wire, its row locked. Raises NotFound."""
-    transaction_id: UUID | None = parse_id(text)
-    if transaction_id is None:
-        raise NotFound
+    transaction_id = id_of(text)
     if drive.principal.operator is not None:
         wire = (await wires.lock(connection, [transaction_id])).get(transaction_id)
     elif drive.principal.customer_id is not None:

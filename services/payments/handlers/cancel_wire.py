@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from uuid import UUID
 
 from libs.contracts.errors import NotFound, OutcomePending
-from libs.contracts.ids import parse_id
+from libs.contracts.ids import id_of
 from libs.contracts.result import Result
 from libs.contracts.wires import CancelWire, WireState
 from libs.handling.commands import Drive
@@ -22,9 +22,9 @@ from services.payments.views import wire_view
 
 class CancelWireHandler:
     async def __call__(self, drive: Drive, command: CancelWire) -> Result:
-        transaction_id = parse_id(command.transaction_id)
-        if transaction_id is None or drive.principal.customer_id is None:
+        if drive.principal.customer_id is None:
             raise NotFound
+        transaction_id = id_of(command.transaction_id)
         wire = await self._cancel(drive, transaction_id)
         # The send's command ends when it finds its wire canceled. It is made due in a transaction of its own: a driver
         # locks the command before the wire, and the transaction above has the lock of the wire.

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from uuid import UUID
 
 from libs.contracts.errors import BanksideError, NotFound
-from libs.contracts.ids import parse_id
+from libs.contracts.ids import id_of, parse_id
 from libs.contracts.operating import search
 from libs.contracts.operating import wires as contract
 from libs.contracts.operating.pages import Listed, Place, cut
@@ -84,7 +84,7 @@ class OperatingWires:
     async def get_wire(
         self, _: Principal, command: contract.GetOperatorWire, deadline: float
     ) -> Result:
-        transaction_id = _id_of(command.transaction_id)
+        transaction_id = id_of(command.transaction_id)
         async with self._database.snapshot() as connection:
             wire = await wires.find_any(connection, transaction_id)
             send = await open_commands.find(connection, wire.send_command) if wire else None
@@ -111,7 +111,7 @@ class OperatingWires:
     async def resolve_wire(
         self, principal: Principal, command: contract.ResolveWire, _: float
     ) -> Result:
-        transaction_id = _id_of(command.transaction_id)
+        transaction_id = id_of(command.transaction_id)
         with naming(transaction_id):
             wire = await resolve_wire(
                 self._database,
@@ -126,7 +126,7 @@ class OperatingWires:
     async def cancel_wire(
         self, principal: Principal, command: contract.OperatorCancelWire, _: float
     ) -> Result:
-        transaction_id = _id_of(command.transaction_id)
+        transaction_id = id_of(command.transaction_id)
         with naming(transaction_id):
             wire = await cancel_wire(
                 self._database, principal, transaction_id, reason=command.reason
@@ -136,7 +136,7 @@ class OperatingWires:
     async def approve_wire(
         self, principal: Principal, command: contract.OperatorApproveWire, _: float
     ) -> Result:
-        transaction_id = _id_of(command.transaction_id)
+        transaction_id = id_of(command.transaction_id)
         with naming(transaction_id):
             wire = await approve_as_operator(
                 self._database, self._rules, principal, transaction_id, reason=command.reason
@@ -146,7 +146,7 @@ class OperatingWires:
     async def decline_wire(
         self, principal: Principal, command: contract.OperatorDeclineWire, _: float
     ) -> Result:
-        transaction_id = _id_of(command.transaction_id)
+        transaction_id = id_of(command.transaction_id)
         with naming(transaction_id):
             wire = await decline_as_operator(
                 self._database, principal, transaction_id, reason=command.reason
@@ -175,14 +175,6 @@ class OperatingWires:
         except BanksideError as error:
             return None, error.code
         return _at_provider(shown), None
-
-
-def _id_of(text: str) -> UUID:
-    """Raises NotFound: no wire can have this id."""
-    transaction_id = parse_id(text)
-    if transaction_id is None:
-        raise NotFound
-    return transaction_id
 
 
 def _place(wire: WireRecord) -> Place:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from libs.contracts.errors import NotFound
-from libs.contracts.ids import parse_id
+from libs.contracts.ids import id_of
 from libs.contracts.operation import PageInfo
 from libs.contracts.principal import Principal
 from libs.contracts.result import Result
@@ -20,9 +20,7 @@ class Queries:
         self._database = database
 
     async def get_wire(self, principal: Principal, command: GetWire, _: float) -> Result:
-        transaction_id = parse_id(command.transaction_id)
-        if transaction_id is None:
-            raise NotFound
+        transaction_id = id_of(command.transaction_id)
         async with self._database.transaction() as connection:
             wire = await wires.find(connection, principal, transaction_id)
         if wire is None:

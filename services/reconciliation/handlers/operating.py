@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
-from uuid import UUID
 
 from libs.contracts.errors import InvalidState, NotFound
-from libs.contracts.ids import parse_id
+from libs.contracts.ids import id_of, parse_id
 from libs.contracts.operating import differences as contract
 from libs.contracts.operating import search
 from libs.contracts.operating.pages import Listed, Place, cut
@@ -60,7 +59,7 @@ class OperatingDifferences:
     async def get_difference(
         self, _: Principal, command: contract.GetOperatorDifference, __: float
     ) -> Result:
-        difference_id = _id_of(command.difference_id)
+        difference_id = id_of(command.difference_id)
         async with self._database.transaction() as connection:
             found = await recorded.find(connection, difference_id)
         if found is None:
@@ -70,7 +69,7 @@ class OperatingDifferences:
     async def explain(
         self, principal: Principal, command: contract.ExplainDifference, _: float
     ) -> Result:
-        difference_id = _id_of(command.difference_id)
+        difference_id = id_of(command.difference_id)
         async with self._database.transaction() as connection:
             explained = await differences.explain(
                 connection, difference_id, command.reason, principal.operator or ""
@@ -92,7 +91,7 @@ class OperatingDifferences:
     async def reveal(
         self, principal: Principal, command: contract.RevealDifference, _: float
     ) -> Result:
-        difference_id = _id_of(command.difference_id)
+        difference_id = id_of(command.difference_id)
         async with self._database.transaction() as connection:
             found = await recorded.find(connection, difference_id)
             if found is None:
@@ -144,7 +143,7 @@ class OperatingDifferences:
     async def get_run(
         self, _: Principal, command: contract.GetReconciliationRun, __: float
     ) -> Result:
-        run_id = _id_of(command.run_id)
+        run_id = id_of(command.run_id)
         async with self._database.transaction() as connection:
             found = await runs.find(connection, run_id)
         if found is None:
@@ -158,14 +157,6 @@ class OperatingDifferences:
         async with self._database.transaction() as connection:
             found = await recorded.find(connection, difference_id)
         return Result(data=search.FoundIds(found=[] if found is None else [_named(found)]))
-
-
-def _id_of(text: str) -> UUID:
-    """Raises NotFound: no difference and no run can have this id."""
-    found = parse_id(text)
-    if found is None:
-        raise NotFound
-    return found
 
 
 def _difference(one: RecordedDifference) -> contract.OperatorDifference:

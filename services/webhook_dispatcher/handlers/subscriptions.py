@@ -11,7 +11,7 @@ from uuid import UUID
 from uuid_utils import uuid7
 
 from libs.contracts.errors import InvalidState, NotFound
-from libs.contracts.ids import parse_id
+from libs.contracts.ids import id_of
 from libs.contracts.model import Model
 from libs.contracts.principal import Principal
 from libs.contracts.result import Result
@@ -169,12 +169,8 @@ async def owned(
     for_change: bool = False,
 ) -> SubscriptionRecord:
     """The principal's subscription. Raises NotFound."""
-    parsed = parse_id(subscription_id)
-    record = (
-        await subscriptions.find(connection, principal, parsed, for_change=for_change)
-        if parsed is not None
-        else None
-    )
+    wanted = id_of(subscription_id)
+    record = await subscriptions.find(connection, principal, wanted, for_change=for_change)
     if record is None:
         raise NotFound
     return record
@@ -194,12 +190,8 @@ async def found_of_any(
     connection: AsyncConnection, subscription_id: str, *, for_change: bool = False
 ) -> SubscriptionRecord:
     """The subscription of any tenant, for operators. Raises NotFound."""
-    parsed = parse_id(subscription_id)
-    record = (
-        await subscriptions.find_of_any(connection, parsed, for_change=for_change)
-        if parsed is not None
-        else None
-    )
+    wanted = id_of(subscription_id)
+    record = await subscriptions.find_of_any(connection, wanted, for_change=for_change)
     if record is None:
         raise NotFound
     return record
