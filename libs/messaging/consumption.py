@@ -22,6 +22,7 @@ from libs.messaging.metrics import (
 from libs.messaging.probing import Probe, is_probe
 from libs.messaging.publishing import underlying
 from libs.messaging.queue_age import QueueAge
+from libs.messaging.queue_depths import ready_messages
 from libs.messaging.session import Session
 from libs.messaging.topology import dead_queue
 
@@ -162,9 +163,9 @@ class Consumption:
         consumer has none to work on.
         """
         if self._has_dead_queue:
-            letters = await _ready(channel, dead_queue(self.queue))
+            letters = await ready_messages(channel, dead_queue(self.queue))
             DEAD_LETTERS.labels(dead_queue(self.queue)).set(letters)
-        ready = await _ready(channel, self.queue)
+        ready = await ready_messages(channel, self.queue)
         QUEUE_MESSAGES.labels(self.queue).set(ready)
         QUEUE_OLDEST_SECONDS.labels(self.queue).set(self._age.seconds(ready, time.time()))
         progressed, self._progressed = self._progressed, False
@@ -175,9 +176,3 @@ class Consumption:
         elif self._still_since is None:
             self._still_since = now
         return self._still_since is not None and now - self._still_since >= STALL_SECONDS
-
-
-async def _ready(channel: AbstractChannel, queue: str) -> int:
-    """Messages of the queue that are not delivered to a consumer."""
-    found = await channel.declare_queue(queue, passive=True)
-    return found.declaration_result.message_count or 0

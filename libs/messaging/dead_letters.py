@@ -27,6 +27,7 @@ from libs.messaging.deadlines import within
 from libs.messaging.envelope import Envelope, NotAnEnvelope, decode_command
 from libs.messaging.message_ids import time_within
 from libs.messaging.publishing import Properties
+from libs.messaging.queue_depths import ready_messages
 from libs.messaging.refusing import BECAUSE, DIED_AT, REASON, as_refused
 
 CONNECT_SECONDS = 10.0
@@ -229,8 +230,7 @@ async def _remove_one(
 
 async def _until_ready(channel: AbstractChannel, queue: str, count: int) -> None:
     for _ in range(READY_POLLS):
-        found = await channel.declare_queue(queue, passive=True)
-        if (found.declaration_result.message_count or 0) >= count:
+        if await ready_messages(channel, queue) >= count:
             return
         await asyncio.sleep(READY_POLL_SECONDS)
 

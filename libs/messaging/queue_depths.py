@@ -44,11 +44,12 @@ class QueueDepths:
     async def _ask(self, channel: AbstractChannel) -> dict[str, int] | None:
         try:
             with session_loss_as_error():
-                return {queue: await _ready(channel, queue) for queue in self._queues}
+                return {queue: await ready_messages(channel, queue) for queue in self._queues}
         except BROKER_ERRORS:
             return None
 
 
-async def _ready(channel: AbstractChannel, queue: str) -> int:
+async def ready_messages(channel: AbstractChannel, queue: str) -> int:
+    """Messages that are not delivered to a consumer. Raises ChannelNotFoundEntity where there is no such queue."""
     found = await channel.declare_queue(queue, passive=True)
     return found.declaration_result.message_count or 0
