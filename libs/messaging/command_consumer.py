@@ -9,10 +9,9 @@ from typing import Any, NamedTuple
 
 import structlog
 
-from libs.messaging.broker_errors import BROKER_ERRORS
 from libs.messaging.consumption import HOLD_SECONDS, Consumption
 from libs.messaging.deadlines import within
-from libs.messaging.delivery import Delivery
+from libs.messaging.delivery import Delivery, settle
 from libs.messaging.envelope import Envelope, NewerEnvelope, NotAnEnvelope, decode_command
 from libs.messaging.poison import SUSPECT_RETURNS, Suspects, returns_of
 from libs.messaging.refusing import WRONG_SENDER, Refuser
@@ -105,7 +104,7 @@ class CommandConsumer:
         if is_overdue and not await self._is_recordable():
             await self._consumption.pause()
             for message in list(self._unacked):
-                await self._settle(message.requeue())
+                await settle(message.requeue(), self._log)
 
     async def _is_recordable(self) -> bool:
         try:
@@ -175,7 +174,7 @@ class CommandConsumer:
             because = f"It can never be recorded ({type(error).__name__})."
             await self._refuse(message, "not_recordable", because)
             return
-        await self._settle(message.ack(), command=envelope.id)
+        await settle(message.ack(), self._log, command=envelope.id)
 
     def _recorded(self, body: bytes, accepting: asyncio.Task[None]) -> None:
         del self._recording[body]
@@ -184,11 +183,4 @@ class CommandConsumer:
             accepting.exception()  # raised in `_record`, unless every delivery of it was lost
 
     async def _refuse(self, message: Delivery, reason: str, because: str) -> None:
-        await self._settle(self._refuser.refuse(message, reason, because))
-
-    async def _settle(self, settling: Coroutine[Any, Any, None], **what: str) -> None:
-        """A message whose settlement does not reach the broker is delivered again."""
-        try:
-            await settling
-        except BROKER_ERRORS as error:
-            self._log.warning("ack_lost", **what, error=type(error).__name__)
+        await settle(self._refuser.refuse(message, reason, because), self._log)

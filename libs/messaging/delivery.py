@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
 from aio_pika.abc import AbstractChannel
 from aiormq.abc import DeliveredMessage
+from structlog.typing import FilteringBoundLogger
 
-from libs.messaging.broker_errors import session_loss_as_error
+from libs.messaging.broker_errors import BROKER_ERRORS, session_loss_as_error
 from libs.messaging.publishing import Properties, underlying
 
 
@@ -63,6 +64,16 @@ class Delivery:
         self._settled = True
         with session_loss_as_error():
             await self._channel.basic_nack(self._tag, requeue=True, wait=False)
+
+
+async def settle(settling: Awaitable[None], log: FilteringBoundLogger, **what: object) -> None:
+    """Await an ack, a refusal or a requeue. One that does not reach the broker is logged, together with `what`: the
+    message is delivered again.
+    """
+    try:
+        await settling
+    except BROKER_ERRORS as error:
+        log.warning("ack_lost", **what, error=type(error).__name__)
 
 
 OnDelivery = Callable[[Delivery], Coroutine[Any, Any, None]]

@@ -5,17 +5,15 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import deque
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from functools import partial
-from typing import Any
 
 import structlog
 
 from libs.contracts.events import Event
-from libs.messaging.broker_errors import BROKER_ERRORS
 from libs.messaging.consumption import HOLD_SECONDS, Consumption
 from libs.messaging.deadlines import within
-from libs.messaging.delivery import Delivery
+from libs.messaging.delivery import Delivery, settle
 from libs.messaging.event_message import NotAnEvent, decode_event
 from libs.messaging.poison import SUSPECT_RETURNS, Suspects, returns_of
 from libs.messaging.refusing import Refuser
@@ -121,7 +119,7 @@ class EventConsumer:
         elif since is not None and asyncio.get_running_loop().time() - since > HOLD_SECONDS:
             await self._consumption.pause()
             while self._arrived:
-                await self._settle(self._arrived.popleft().requeue())
+                await settle(self._arrived.popleft().requeue(), self._log)
 
     async def _on_message(self, message: Delivery) -> None:
         if not self._stopped:
@@ -177,7 +175,7 @@ class EventConsumer:
             if last_of_all:
                 kept = kept[-1:]
             for message in kept:
-                await self._settle(message.ack(multiple=last_of_all), events=len(messages))
+                await settle(message.ack(multiple=last_of_all), self._log, events=len(messages))
         finally:
             self._settling = False
             self._consumption.progressed()
@@ -190,11 +188,4 @@ class EventConsumer:
             self._recording_since = None
 
     async def _refuse(self, message: Delivery, reason: str, because: str) -> None:
-        await self._settle(self._refuser.refuse(message, reason, because))
-
-    async def _settle(self, settling: Coroutine[Any, Any, None], **what: int) -> None:
-        """Messages whose acknowledgement does not reach the broker are delivered again."""
-        try:
-            await settling
-        except BROKER_ERRORS as error:
-            self._log.warning("ack_lost", **what, error=type(error).__name__)
+        await settle(self._refuser.refuse(message, reason, because), self._log)

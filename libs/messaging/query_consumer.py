@@ -18,9 +18,8 @@ from libs.contracts.errors import (
     Unavailable,
 )
 from libs.contracts.table import BY_NAME
-from libs.messaging.broker_errors import BROKER_ERRORS
 from libs.messaging.consumption import Consumption
-from libs.messaging.delivery import Delivery
+from libs.messaging.delivery import Delivery, settle
 from libs.messaging.envelope import (
     Envelope,
     EnvelopeHead,
@@ -143,10 +142,7 @@ class QueryConsumer:
         except NotAnEnvelope as error:
             self._log.error("not_an_envelope", cause=str(error), bytes=len(message.body))
             MESSAGES_REFUSED.labels(self._queue, "unreadable").inc()
-        try:
-            await message.ack(wait=False)
-        except BROKER_ERRORS as error:
-            self._log.warning("ack_lost", error=type(error).__name__)
+        await settle(message.ack(wait=False), self._log)
 
     async def _take_one(self, envelope: Envelope, message: Delivery) -> None:
         sender, reply_to = message.properties.user_id, message.properties.reply_to
