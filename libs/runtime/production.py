@@ -26,30 +26,28 @@ def is_on_this_machine(host: str) -> bool:
 
 def plaintext_database(variable: str, url: str, allowed: frozenset[str]) -> Iterator[str]:
     parsed = parse_database_url(url)
-    host = host_of(parsed)
-    if not (uses_tls(parsed) or is_on_this_machine(host) or host in allowed):
-        yield (
-            f"set {variable} with ?sslmode=verify-full: in production the connection to {host} is to be encrypted"
-            " (or name it in BANKSIDE_PLAINTEXT_HOSTS)."
-        )
+    host, is_encrypted = host_of(parsed), uses_tls(parsed)
+    yield from _plaintext(variable, "with ?sslmode=verify-full", host, is_encrypted, allowed)
 
 
-def plaintext_broker(variable: str, url: str, allowed: frozenset[str]) -> Iterator[str]:
+def plaintext_server(
+    variable: str, url: str, scheme: str, allowed: frozenset[str]
+) -> Iterator[str]:
+    """
+    Args:
+        scheme: of URLs whose connections are encrypted, such as `amqps`.
+    """
     parts = urlsplit(url)
-    host = parts.hostname or ""
-    if not (parts.scheme == "amqps" or is_on_this_machine(host) or host in allowed):
-        yield (
-            f"set {variable} to amqps://…: in production the connection to {host} is to be encrypted"
-            " (or name it in BANKSIDE_PLAINTEXT_HOSTS)."
-        )
+    host, is_encrypted = parts.hostname or "", parts.scheme == scheme
+    yield from _plaintext(variable, f"to {scheme}://…", host, is_encrypted, allowed)
 
 
-def plaintext_collector(variable: str, url: str, allowed: frozenset[str]) -> Iterator[str]:
-    parts = urlsplit(url)
-    host = parts.hostname or ""
-    if not (parts.scheme == "https" or is_on_this_machine(host) or host in allowed):
+def _plaintext(
+    variable: str, how: str, host: str, is_encrypted: bool, allowed: frozenset[str]
+) -> Iterator[str]:
+    if not (is_encrypted or is_on_this_machine(host) or host in allowed):
         yield (
-            f"set {variable} to https://…: in production the connection to {host} is to be encrypted"
+            f"set {variable} {how}: in production the connection to {host} is to be encrypted"
             " (or name it in BANKSIDE_PLAINTEXT_HOSTS)."
         )
 

@@ -13,7 +13,7 @@ from libs.messaging.topology import QueueType
 from libs.persistence.inbox import LEASE_SECONDS
 from libs.persistence.sealing import BadKey, Keyring, LookupKeys
 from libs.runtime.process import Misconfigured
-from libs.runtime.production import plaintext_broker, plaintext_collector
+from libs.runtime.production import plaintext_server
 from libs.runtime.settings import KEY_RING, CaFile, ServiceSettings
 
 LOOKUP_KEYS = "lookup_keys"
@@ -101,11 +101,11 @@ class MessagingSettings(ServiceSettings):
 
     def refusals(self) -> Iterator[str]:
         yield from super().refusals()
-        url = self.amqp_url.get_secret_value()
-        yield from plaintext_broker(self.variable("amqp_url"), url, self.hosts_in_plaintext())
+        url, allowed = self.amqp_url.get_secret_value(), self.hosts_in_plaintext()
+        yield from plaintext_server(self.variable("amqp_url"), url, "amqps", allowed)
         if self.traces_endpoint is not None:
-            variable, allowed = self.variable("traces_endpoint"), self.hosts_in_plaintext()
-            yield from plaintext_collector(variable, self.traces_endpoint, allowed)
+            variable = self.variable("traces_endpoint")
+            yield from plaintext_server(variable, self.traces_endpoint, "https", allowed)
 
 
 def _mistakes_of(read: Callable[[], object]) -> Iterator[str]:
