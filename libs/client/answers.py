@@ -16,6 +16,8 @@ from libs.contracts.errors import (
     BanksideError,
     InternalError,
     Invalid,
+    OutcomePending,
+    ProviderTimeout,
     RateLimited,
     error_from_wire,
 )
@@ -78,6 +80,12 @@ def is_unknown(response: Response) -> bool:
             return media_type != PROBLEM_TYPE
         case _:
             return True
+
+
+def unanswered(operation: Operation[Any, Any]) -> BanksideError:
+    """The error of a request to which no answer came: the outcome of a write is unknown."""
+    kind = ProviderTimeout if operation.is_read else OutcomePending
+    return kind("No answer came.")
 
 
 def error_of(response: Response) -> BanksideError:

@@ -18,7 +18,7 @@ from uuid import uuid4
 import aiohttp
 
 from libs.backoff import Backoff, lengthened
-from libs.client.answers import Answer, error_of, is_unknown, success_of
+from libs.client.answers import Answer, error_of, is_unknown, success_of, unanswered
 from libs.client.credentials import Credentials
 from libs.client.transport import TIMEOUT_SECONDS, NoAnswer, NotSent, Response, Transport
 from libs.contracts import ledger_read_operations as ledger_read
@@ -29,8 +29,6 @@ from libs.contracts.errors import (
     IdempotencyInProgress,
     InternalError,
     NonceReused,
-    OutcomePending,
-    ProviderTimeout,
     RateLimited,
     Unavailable,
 )
@@ -148,7 +146,7 @@ class Client:
             try:
                 return await self._attempt(operation, method, target, headers, body)
             except NoAnswer as error:
-                lost, failure = error, _unknown(operation)
+                lost, failure = error, unanswered(operation)
             except NotSent as error:
                 failure = Unavailable("The gateway cannot be reached.", headers={})
                 failure.__cause__ = error
@@ -160,7 +158,7 @@ class Client:
                 if may_be_done and (
                     error.status in OF_ONE_SEND or isinstance(error, InternalError)
                 ):
-                    raise _unknown(operation) from error
+                    raise unanswered(operation) from error
                 raise
             pause = _pause_seconds(attempt, failure)
             late = time.monotonic() + pause > give_up_at
@@ -169,7 +167,8 @@ class Client:
             await asyncio.sleep(pause)
         if isinstance(failure, IdempotencyInProgress) or not (lost or is_under_way):
             raise failure
-        raise _unknown(operation) from lost or failure  # an earlier send may have been carried out
+        # An earlier send may have been carried out.
+        raise unanswered(operation) from lost or failure
 
     async def _attempt(
         self,
@@ -188,7 +187,7 @@ class Client:
             except InternalError as error:
                 if operation.is_read:
                     raise
-                raise _unknown(operation) from error
+                raise unanswered(operation) from error
         if is_unknown(response):
             raise NoAnswer(f"{response.status}, which is not the gateway's")
         raise error_of(response)
@@ -218,14 +217,6 @@ def _pause_seconds(attempt: int, failure: BanksideError) -> float:
     if asked.isascii() and asked.isdigit() and len(asked) < 6:
         return lengthened(float(asked), RETRY_AFTER_JITTER)
     return RETRIES.pause_seconds(attempt)
-
-
-def _unknown(operation: Operation) -> BanksideError:
-    return (
-        ProviderTimeout("No answer came.")
-        if operation.is_read
-        else OutcomePending("No answer came.")
-    )
 
 
 @asynccontextmanager

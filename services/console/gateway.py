@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 import aiohttp
 
+from libs.client.answers import unanswered
 from libs.client.client import Client
 from libs.client.credentials import Credentials
 from libs.client.transport import Transport
-from libs.contracts.errors import BanksideError, OutcomePending, ProviderTimeout
 from libs.contracts.model import Command
 from libs.contracts.operating.sessions import SESSION_HEADER
 from libs.contracts.operation import Operation
@@ -54,15 +54,7 @@ class _Operators:
             async with asyncio.timeout(seconds):
                 return (await self.client.call(operation, command)).data
         except TimeoutError:
-            raise _unanswered(operation) from None
-
-
-def _unanswered(operation: Operation[Any, Any]) -> BanksideError:
-    return (
-        ProviderTimeout("No answer came.")
-        if operation.is_read
-        else OutcomePending("No answer came.")
-    )
+            raise unanswered(operation) from None
 
 
 class SignedGateway:
